@@ -1,0 +1,24 @@
+//! What is wrong with an input, and where. A fault never carries the value it found: it may be a clear token.
+
+use std::fmt;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// JSON pointer (RFC 6901) to the place; empty for the document as a whole.
+    pub pointer: String,
+    /// What is wrong and how to mend it, without the value.
+    pub detail: String,
+}
+
+impl Fault {
+    pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Fault { pointer: pointer.into(), detail: detail.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() { "(whole document)" } else { &self.pointer };
+        write!(f, "{place}: {}", self.detail)
+    }
+}

@@ -1,0 +1,50 @@
+//! Every limit of the service, in one place. The table in `docs/reference/limits.md` is generated from [`TABLE`].
+
+use std::time::Duration;
+
+pub const TOKEN_BYTES_MIN: usize = 32;
+pub const TOKEN_BYTES_MAX: usize = 256;
+pub const ACTOR_ID_CHARS_MAX: usize = 128;
+
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+pub const HEADER_BLOCK_BYTES_MAX: usize = 16 * 1024;
+pub const HEADER_FIELDS_MAX: usize = 64;
+pub const URL_BYTES_MAX: usize = 8 * 1024;
+
+pub const TITLE_CHARS_MAX: usize = 200;
+pub const COMMENT_CHARS_MAX: usize = 4_000;
+pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+pub const PAYLOAD_DEPTH_MAX: usize = 32;
+pub const PAGE_ITEMS_MAX: usize = 200;
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+pub const IDEMPOTENCY_KEY_KEPT: Duration = Duration::from_hours(24);
+
+pub const FIRST_BYTE_DEADLINE: Duration = Duration::from_secs(5);
+pub const HEADERS_DEADLINE: Duration = Duration::from_secs(5);
+pub const BODY_DEADLINE: Duration = Duration::from_secs(15);
+pub const IDLE_DEADLINE: Duration = Duration::from_mins(1);
+pub const CONNECTIONS_MAX: usize = 10_000;
+
+/// The credential file and the role map are read whole, so their size is bounded before they are read.
+pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// What each limit bounds, its value, and what a caller who exceeds it sees.
+pub const TABLE: &[(&str, &str, &str)] = &[
+    ("Token", "32 to 256 printable ASCII bytes, no spaces", "401 `credential_required`"),
+    ("Digest in the credential file", "64 lowercase hexadecimal characters", "the start is refused"),
+    ("Roles per credential", "exactly 1", "the start is refused"),
+    ("Actor id", "128 characters", "the start is refused"),
+    ("Request body", "1 MiB", "413 `body_too_large`"),
+    ("Header block", "16 KiB, 64 fields", "431 `invalid_request`"),
+    ("URL", "8 KiB", "414 `invalid_request`"),
+    ("Title", "200 characters", "422 `invalid_request`"),
+    ("Comment", "4,000 characters", "422 `invalid_request`"),
+    ("Payload", "64 KiB, 32 levels deep", "422 `invalid_request`"),
+    ("Page of a list", "200", "422 `invalid_request`"),
+    ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),
+    ("First byte of a connection", "5 s", "the connection is closed"),
+    ("Request headers", "5 s", "the connection is closed"),
+    ("Request body, time to arrive", "15 s", "the connection is closed"),
+    ("Idle connection", "60 s", "the connection is closed"),
+    ("Open connections", "10,000", "new connections wait to be accepted"),
+];

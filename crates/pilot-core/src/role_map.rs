@@ -1,0 +1,117 @@
+//! The jointly approved role map: the list of people and machines, agreed by several, that credentials must match.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::actor::{Actor, ActorId};
+use crate::credentials::{check_schema_version, members, members_with_optional, read_actor_id, read_role};
+use crate::fault::Fault;
+use crate::json;
+use crate::role::Role;
+
+const DEPTH_MAX: usize = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    #[default]
+    Human,
+    Machine,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MappedActor {
+    #[serde(flatten)]
+    pub actor: Actor,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RoleMap {
+    pub schema_version: u32,
+    pub approved_by: Vec<String>,
+    pub actors: Vec<MappedActor>,
+}
+
+impl RoleMap {
+    pub fn empty() -> RoleMap {
+        RoleMap { schema_version: 1, approved_by: Vec::new(), actors: Vec::new() }
+    }
+
+    pub fn parse(bytes: &[u8]) -> Result<RoleMap, Vec<Fault>> {
+        let value = json::parse(bytes, DEPTH_MAX)?;
+        let mut faults = Vec::new();
+        let map = read_map(&value, &mut faults);
+        if faults.is_empty() { Ok(map) } else { Err(faults) }
+    }
+
+    pub fn role_of(&self, actor_id: &ActorId) -> Option<Role> {
+        self.actors.iter().find(|mapped| mapped.actor.actor_id == *actor_id).map(|mapped| mapped.actor.role)
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+fn read_map(value: &Value, faults: &mut Vec<Fault>) -> RoleMap {
+    let mut map = RoleMap::empty();
+    let Some(file) = members(value, "", &["schema_version", "approved_by", "actors"], faults) else { return map };
+    check_schema_version(file, faults);
+    if let Some(names) = file.get("approved_by") {
+        map.approved_by = read_names(names, "/approved_by", faults);
+    }
+    match file.get("actors").map(Value::as_array) {
+        Some(Some(list)) => {
+            let mut folded = BTreeMap::new();
+            for (index, entry) in list.iter().enumerate() {
+                let at = format!("/actors/{index}");
+                let Some(actor) = read_actor(entry, &at, faults) else { continue };
+                if let Some(earlier) = folded.insert(actor.actor.actor_id.folded(), index) {
+                    let detail =
+                        format!("names the actor already given at /actors/{earlier} (letter case does not count)");
+                    faults.push(Fault::new(format!("{at}/actor_id"), detail));
+                }
+                map.actors.push(actor);
+            }
+        }
+        Some(None) => faults.push(Fault::new("/actors", "must be an array of actors")),
+        None => {}
+    }
+    map
+}
+
+fn read_names(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Vec<String> {
+    let Some(list) = value.as_array() else {
+        faults.push(Fault::new(at, "must be an array with the names of those who approved this map"));
+        return Vec::new();
+    };
+    let mut names: Vec<String> = Vec::new();
+    for (index, name) in list.iter().enumerate() {
+        match name.as_str().filter(|name| !name.trim().is_empty()) {
+            None => faults.push(Fault::new(format!("{at}/{index}"), "must be the name of a person")),
+            Some(name) if names.iter().any(|earlier| earlier.eq_ignore_ascii_case(name)) => {
+                faults.push(Fault::new(format!("{at}/{index}"), "repeats a name; each person approves once"));
+            }
+            Some(name) => names.push(name.to_owned()),
+        }
+    }
+    names
+}
+
+fn read_actor(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<MappedActor> {
+    let entry = members_with_optional(value, at, &["actor_id", "role"], &["kind"], faults)?;
+    let actor_id = entry.get("actor_id").and_then(|value| read_actor_id(value, &format!("{at}/actor_id"), faults));
+    let role = entry.get("role").and_then(|value| read_role(value, &format!("{at}/role"), faults));
+    let kind = match entry.get("kind").map(Value::as_str) {
+        None | Some(Some("human")) => Kind::Human,
+        Some(Some("machine")) => Kind::Machine,
+        Some(_) => {
+            faults.push(Fault::new(format!("{at}/kind"), "must be human or machine"));
+            Kind::Human
+        }
+    };
+    Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind })
+}

@@ -1,0 +1,117 @@
+//! Points in time as Pilot writes them: RFC 3339, UTC, always six decimals, so that text order is time order.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Time(i64);
+
+/// The span in which every time is written with a four-digit year.
+const EARLIEST: i64 = -62_167_219_200_000_000;
+const LATEST: i64 = 253_402_207_200_000_000 - 1;
+
+impl Time {
+    pub const EPOCH: Time = Time(0);
+
+    /// Clamped to years 0000 to 9999: a clock outside of them is broken, and must not be able to stop the service.
+    pub const fn from_unix_micros(micros: i64) -> Self {
+        Time(if micros < EARLIEST {
+            EARLIEST
+        } else if micros > LATEST {
+            LATEST
+        } else {
+            micros
+        })
+    }
+
+    pub const fn unix_micros(self) -> i64 {
+        self.0
+    }
+
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Self {
+        let micros = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+        Time::from_unix_micros(self.0.saturating_add(micros))
+    }
+
+    /// How long after `earlier` this is; zero when it is before.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stamp = Timestamp::from_microsecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH);
+        f.pad(&format!("{stamp:.6}"))
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a time is written as RFC 3339, for example 2026-11-15T09:30:00Z")]
+pub struct MalformedTime;
+
+impl FromStr for Time {
+    type Err = MalformedTime;
+
+    fn from_str(text: &str) -> Result<Self, MalformedTime> {
+        // RFC 3339 and no more of ISO 8601: an offset is required, and nothing may follow it.
+        let rfc3339 = text.len() >= 20
+            && text.is_ascii()
+            && matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' '))
+            && !text.contains('[');
+        let stamp: Timestamp = text.parse().ok().filter(|_| rfc3339).ok_or(MalformedTime)?;
+        Ok(Time::from_unix_micros(stamp.as_microsecond()))
+    }
+}
+
+impl TryFrom<String> for Time {
+    type Error = MalformedTime;
+
+    fn try_from(text: String) -> Result<Self, MalformedTime> {
+        text.parse()
+    }
+}
+
+impl From<Time> for String {
+    fn from(time: Time) -> Self {
+        time.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_in_utc_with_six_decimals() {
+        for (read, written) in [
+            ("2026-11-15T09:30:00Z", "2026-11-15T09:30:00.000000Z"),
+            ("2026-11-15T10:30:00.123456789+01:00", "2026-11-15T09:30:00.123456Z"),
+            ("1969-12-31T23:59:59.5Z", "1969-12-31T23:59:59.500000Z"),
+        ] {
+            assert_eq!(read.parse::<Time>().unwrap().to_string(), written);
+        }
+        for time in [Time::from_unix_micros(i64::MIN), Time::from_unix_micros(i64::MAX), Time::EPOCH] {
+            assert_eq!(time.to_string().parse(), Ok(time), "{time}");
+            assert_eq!(time.to_string().len(), 27);
+        }
+        for wrong in ["", "2026-11-15", "2026-11-15T09:30:00", "now", "2026-11-15T09:30:00+01:00[Europe/Rome]"] {
+            assert_eq!(wrong.parse::<Time>(), Err(MalformedTime), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn time_arithmetic_saturates_instead_of_overflowing() {
+        let last = Time::from_unix_micros(i64::MAX);
+        assert_eq!(last.plus(Duration::MAX), last);
+        assert_eq!(Time::EPOCH.since(last), Duration::ZERO);
+        assert_eq!(Time::EPOCH.plus(Duration::from_secs(2)).since(Time::EPOCH), Duration::from_secs(2));
+    }
+}
