@@ -1,1 +1,3 @@
-//!
+//! Where the ledger and the items are kept.
+
+pub mod sqlite;

@@ -1,1 +1,68 @@
-fn main() {}
+//! The `pilot` program: the service, its tools and its client in one binary.
+
+mod client;
+mod cmd;
+mod environment;
+mod exit;
+mod files;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::environment::Environment;
+use crate::exit::Failure;
+
+/// The workflow service for operations that no one should be able to carry out alone.
+#[derive(Parser)]
+#[command(name = "pilot", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 refused or failed verification, 2 wrong usage or configuration, 3 network, disk or database."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the service until SIGTERM or Ctrl-C
+    Serve(cmd::serve::Arguments),
+    /// Run a service with five actors for a first look; everything is forgotten at the end
+    Demo(cmd::demo::Arguments),
+    /// Lay out a new installation: configuration, empty role map, log signing key
+    Init(cmd::init::Arguments),
+    /// Make, remove, list and check credentials
+    #[command(subcommand)]
+    Credential(cmd::credential::Command),
+    /// Replace an actor's token, step by step, with a record
+    #[command(subcommand)]
+    Rotation(cmd::rotation::Command),
+    /// Ask the service who you are, and compare it with the approved role map
+    Session(cmd::session::Arguments),
+    /// The transparency log
+    #[command(subcommand)]
+    Log(cmd::log::Command),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let environment = Environment::read();
+    match run(arguments.command, &environment) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Serve(arguments) => cmd::serve::run(&arguments, environment),
+        Command::Demo(arguments) => cmd::demo::run(&arguments),
+        Command::Init(arguments) => cmd::init::run(&arguments),
+        Command::Credential(command) => cmd::credential::run(command, environment),
+        Command::Rotation(command) => cmd::rotation::run(command, environment),
+        Command::Session(arguments) => cmd::session::run(&arguments, environment),
+        Command::Log(command) => cmd::log::run(&command, environment),
+    }
+}

@@ -1,0 +1,123 @@
+//! A request's way through the service, in the order in which it is checked:
+//! framing, token in the URL, credential, route and method, role, then the handler.
+
+use std::sync::Arc;
+
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body::Body as _;
+use hyper::body::Incoming;
+
+use crate::access::{self, Caller};
+use crate::app::App;
+use crate::body::Body;
+use crate::clock::Stopwatch;
+use crate::framing;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Handler, is_under_v1};
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What the request's log line and the metrics will say.
+#[derive(Default)]
+struct Trace {
+    operation: Option<(usize, &'static str)>,
+    caller: Option<Caller>,
+    cause: Option<String>,
+}
+
+pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
+    let watch = Stopwatch::start();
+    let request_id = app.next_request_id();
+    let (head, body) = request.into_parts();
+    let (method, guarded) = (head.method.clone(), is_under_v1(head.uri.path()));
+    let mut trace = Trace::default();
+    let mut response = match handle(&app, head, body, &mut trace).await {
+        Ok(response) => response,
+        Err(problem) => {
+            trace.cause.clone_from(&problem.cause);
+            problem.into_response(&request_id)
+        }
+    };
+    if method == Method::HEAD {
+        remove_body(&mut response);
+    }
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if guarded {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    let status = response.status().as_u16();
+    let micros = watch.micros();
+    app.metrics.answered(trace.operation.map(|(index, _)| index), status, micros);
+    write_log_line(&request_id, &method, &trace, status, micros);
+    if let Ok(request_id) = HeaderValue::try_from(request_id) {
+        response.headers_mut().insert(X_REQUEST_ID, request_id);
+    }
+    response
+}
+
+async fn handle(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Answer {
+    framing::check(&head)?;
+    refuse_token_in_url(app, &head)?;
+    if is_under_v1(head.uri.path()) {
+        trace.caller = Some(access::authenticate(&app.identity, &head, &app.metrics)?);
+    }
+    let (index, route) = app.router.find(&head.method, head.uri.path())?;
+    trace.operation = Some((index, route.operation));
+    match (&route.handler, &trace.caller) {
+        (Handler::Open(handler), _) => handler(app),
+        (Handler::Guarded(access, handler), Some(caller)) => {
+            access::permit(*access, caller)?;
+            handler(Call { app: Arc::clone(app), caller: caller.clone(), head, body }).await
+        }
+        // The router accepts guarded routes under /v1 alone, where the caller is known by now.
+        (Handler::Guarded(..), None) => Err(Problem::credential_required(false)),
+    }
+}
+
+fn refuse_token_in_url(app: &App, head: &Parts) -> Result<(), Problem> {
+    let target = head.uri.path_and_query().map_or("", |target| target.as_str());
+    if app.guard.is_live_in_url(target) {
+        app.metrics.token_in_url();
+        tracing::warn!("a live token was sent in a URL and refused; have it rotated");
+        return Err(Problem::new(
+            Code::TokenInUrl,
+            "Send the token in the Authorization header, and have this one rotated.",
+        ));
+    }
+    Ok(())
+}
+
+/// HEAD has the headers of GET and no body.
+fn remove_body(response: &mut Response<Body>) {
+    if let Some(length) = response.body().size_hint().exact() {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    *response.body_mut() = Body::empty();
+}
+
+/// One line a request, made of our own words alone: no header, no body, no path and no query can get into it.
+fn write_log_line(request_id: &str, method: &Method, trace: &Trace, status: u16, micros: u64) {
+    let operation = trace.operation.map_or("none", |(_, operation)| operation);
+    let actor_id = trace.caller.as_ref().map_or("", |caller| caller.actor.actor_id.as_str());
+    let role = trace.caller.as_ref().map_or("", |caller| caller.actor.role.as_str());
+    let method = known(method);
+    if status >= 500 {
+        let cause = trace.cause.as_deref().unwrap_or("");
+        tracing::error!(request_id, method, operation, actor_id, role, status, micros, cause, "request failed");
+    } else {
+        tracing::info!(request_id, method, operation, actor_id, role, status, micros, "request answered");
+    }
+}
+
+/// A method is free text of the client's, so only the known ones are repeated.
+fn known(method: &Method) -> &str {
+    match *method {
+        Method::GET | Method::HEAD | Method::POST | Method::PATCH | Method::PUT | Method::DELETE | Method::OPTIONS => {
+            method.as_str()
+        }
+        _ => "other",
+    }
+}

@@ -1,0 +1,27 @@
+//! For supervisors and load balancers. Neither answer says anything about items, actors or credentials.
+
+use serde::Serialize;
+
+use crate::api::json;
+use crate::app::App;
+use crate::problem::{Code, Problem};
+use crate::routes::Answer;
+
+#[derive(Serialize)]
+struct HealthView {
+    status: &'static str,
+}
+
+pub fn get_health(_: &App) -> Answer {
+    json(&HealthView { status: "ok" })
+}
+
+pub fn get_readiness(app: &App) -> Answer {
+    if app.is_draining() {
+        return Err(Problem::new(Code::Unavailable, "The service is shutting down."));
+    }
+    if let Err(error) = app.store.check() {
+        return Err(Problem::unavailable("The store does not answer.", &error));
+    }
+    json(&HealthView { status: "ready" })
+}

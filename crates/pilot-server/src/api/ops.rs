@@ -1,0 +1,29 @@
+//! The operations listener: metrics and health, for the inside of the house.
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response};
+use hyper::body::Incoming;
+
+use super::{health, page};
+use crate::app::App;
+use crate::body::Body;
+use crate::framing;
+use crate::problem::{Code, Problem};
+use crate::routes::Answer;
+
+pub async fn answer_ops(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
+    let (head, _) = request.into_parts();
+    let answered = framing::check(&head).and_then(|()| route(&app, &head.method, head.uri.path()));
+    answered.unwrap_or_else(|problem| problem.into_response(&app.next_request_id()))
+}
+
+fn route(app: &App, method: &Method, path: &str) -> Answer {
+    match (method, path) {
+        (&Method::GET, "/metrics") => Ok(page("text/plain; version=0.0.4; charset=utf-8", app.metrics.text())),
+        (&Method::GET, "/healthz") => health::get_health(app),
+        (&Method::GET, "/readyz") => health::get_readiness(app),
+        (_, "/metrics" | "/healthz" | "/readyz") => Err(Problem::method_not_allowed("GET")),
+        _ => Err(Problem::new(Code::NotFound, "There is nothing at this path.")),
+    }
+}

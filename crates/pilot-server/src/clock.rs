@@ -1,0 +1,46 @@
+//! The only place that reads a clock. Handlers and rules are given the time; tests move it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Instant, SystemTime};
+
+use pilot_core::time::Time;
+
+#[derive(Clone)]
+pub enum Clock {
+    System,
+    /// Stands still until a test moves it.
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    pub fn manual(start: Time) -> Clock {
+        Clock::Manual(Arc::new(AtomicI64::new(start.unix_micros())))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]
+    pub fn now(&self) -> Time {
+        match self {
+            Clock::System => Time::from_unix_micros(
+                SystemTime::now()
+                    .duration_since(SystemTime::UNIX_EPOCH)
+                    .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)),
+            ),
+            Clock::Manual(micros) => Time::from_unix_micros(micros.load(Ordering::SeqCst)),
+        }
+    }
+}
+
+/// Measures how long something took, on the monotonic clock.
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]
+    pub fn start() -> Stopwatch {
+        Stopwatch(Instant::now())
+    }
+
+    pub fn micros(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,244 @@
+//! The configuration file, with overrides from the environment.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
+const NAMES: [&str; 7] = ["profile", "listen", "data_dir", "store", "credentials", "workflows", "ops"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    #[default]
+    Pilot,
+    Production,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub profile: Profile,
+    pub listen: SocketAddr,
+    pub data_dir: PathBuf,
+    pub store: Store,
+    pub credentials: Credentials,
+    pub workflows: Workflows,
+    pub ops: Option<Ops>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Store {
+    pub url: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Credentials {
+    pub file: PathBuf,
+    pub role_map: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workflows {
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ops {
+    pub listen: SocketAddr,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            profile: Profile::Pilot,
+            listen: SocketAddr::from(([127, 0, 0, 1], 7450)),
+            data_dir: "data".into(),
+            store: Store::default(),
+            credentials: Credentials::default(),
+            workflows: Workflows::default(),
+            ops: None,
+        }
+    }
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Store { url: "sqlite:pilot.db".into() }
+    }
+}
+
+impl Default for Credentials {
+    fn default() -> Self {
+        Credentials { file: "credentials.json".into(), role_map: None }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{}: cannot be read; `pilot init DIR` makes an installation with a configuration file", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{}, line {line}, column {column}: {message}", path.display())]
+    Parse { path: PathBuf, line: usize, column: usize, message: String },
+    #[error("the environment overrides the configuration with a faulty value: {message} (set by {variables})")]
+    Environment { variables: String, message: String },
+}
+
+impl Config {
+    /// Reads the file, lays the environment over it, and makes relative paths relative to the file.
+    pub fn load(path: &Path, environment: &[(String, String)]) -> Result<Config, ConfigError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let mut config = Config::parse(path, &text, environment)?;
+        config.resolve(path.parent().unwrap_or(Path::new("")));
+        Ok(config)
+    }
+
+    fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
+        // The file must be sound by itself: only then do its faults have a line.
+        let config: Config = toml::from_str(text).map_err(|error| {
+            let (line, column) = place(text, error.span().map_or(0, |span| span.start));
+            ConfigError::Parse { path: path.to_owned(), line, column, message: error.message().to_owned() }
+        })?;
+        let overrides: Vec<_> =
+            environment.iter().filter_map(|(name, value)| Some((keys(name)?, name, value))).collect();
+        if overrides.is_empty() {
+            return Ok(config);
+        }
+        let mut table: toml::Table = toml::from_str(text).unwrap_or_default();
+        for (keys, _, value) in &overrides {
+            set(&mut table, keys, value);
+        }
+        table.try_into().map_err(|error: toml::de::Error| ConfigError::Environment {
+            variables: overrides.iter().map(|(_, name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+            message: error.message().to_owned(),
+        })
+    }
+
+    fn resolve(&mut self, base: &Path) {
+        self.data_dir = base.join(&self.data_dir);
+        self.credentials.file = base.join(&self.credentials.file);
+        self.credentials.role_map = self.credentials.role_map.as_ref().map(|path| base.join(path));
+        self.workflows.dir = self.workflows.dir.as_ref().map(|path| base.join(path));
+    }
+
+    /// The file of the embedded store, when that is the one configured.
+    pub fn sqlite_path(&self) -> Option<PathBuf> {
+        self.store.url.strip_prefix("sqlite:").map(|path| self.data_dir.join(path))
+    }
+
+    pub fn log_key_path(&self) -> PathBuf {
+        self.data_dir.join("log.key")
+    }
+}
+
+/// `PILOT_STORE__URL` → `["store", "url"]`; nothing for variables that are not ours.
+fn keys(variable: &str) -> Option<Vec<String>> {
+    let keys: Vec<_> = variable.strip_prefix("PILOT_")?.split("__").map(str::to_ascii_lowercase).collect();
+    NAMES.contains(&keys.first()?.as_str()).then_some(keys)
+}
+
+fn set(table: &mut toml::Table, keys: &[String], value: &str) {
+    match keys {
+        [] => {}
+        [key] => {
+            table.insert(key.clone(), toml::Value::String(value.to_owned()));
+        }
+        [key, rest @ ..] => {
+            let inner = table.entry(key.clone()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            if let Some(inner) = inner.as_table_mut() {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before.get(line_start..).unwrap_or("").chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
+    fn check(text: &str, environment: &[(&str, &str)], expected: Expect) {
+        let environment: Vec<_> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let verdict = match Config::parse(Path::new("pilot.toml"), text, &environment) {
+            Ok(config) => format!("{} {} {:?}", config.listen, config.store.url, config.ops.map(|ops| ops.listen)),
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&verdict);
+    }
+
+    #[test]
+    fn an_empty_file_gives_the_documented_defaults() {
+        check("", &[], expect!["127.0.0.1:7450 sqlite:pilot.db None"]);
+    }
+
+    #[test]
+    fn the_environment_overrides_single_keys() {
+        check(
+            "listen = '127.0.0.1:1'\n[store]\nurl = 'sqlite:a'",
+            &[
+                ("PILOT_LISTEN", "127.0.0.1:2"),
+                ("PILOT_STORE__URL", "sqlite:b"),
+                ("PILOT_OPS__LISTEN", "127.0.0.1:3"),
+                ("PILOT_TOKEN", "x"),
+                ("OTHER", "y"),
+            ],
+            expect!["127.0.0.1:2 sqlite:b Some(127.0.0.1:3)"],
+        );
+        check(
+            "",
+            &[("PILOT_LISTEN", "nowhere")],
+            expect![
+                "the environment overrides the configuration with a faulty value: invalid socket address syntax (set by PILOT_LISTEN)"
+            ],
+        );
+        check(
+            "",
+            &[("PILOT_STORE__URI", "x")],
+            expect![
+                "the environment overrides the configuration with a faulty value: unknown field `uri`, expected `url` (set by PILOT_STORE__URI)"
+            ],
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line() {
+        check(
+            "profile = 'pilot'\nlisen = '127.0.0.1:1'",
+            &[],
+            expect![
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `ops`"
+            ],
+        );
+        check(
+            "[store]\npath = 'x'",
+            &[],
+            expect!["pilot.toml, line 2, column 1: unknown field `path`, expected `url`"],
+        );
+    }
+
+    #[test]
+    fn a_faulty_value_is_refused_with_its_line() {
+        check("\nlisten = 'here'", &[], expect!["pilot.toml, line 2, column 10: invalid socket address syntax"]);
+        check(
+            "profile = 'prod'",
+            &[],
+            expect!["pilot.toml, line 1, column 11: unknown variant `prod`, expected `pilot` or `production`"],
+        );
+        check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
+        check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);
+    }
+}

@@ -1,0 +1,197 @@
+//! Deadlines of a connection: the first byte, the headers of a request, and idling between requests.
+//!
+//! The HTTP library has none of its own that fit, so the socket is wrapped: it notes in one atomic number until when
+//! the peer has to do something, and a single task looks at all connections a few times a second. A request costs no
+//! timer that way.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Version;
+use pilot_core::limits;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+
+/// How often the connections are looked at; a deadline is met to this precision.
+pub const TICK: Duration = Duration::from_millis(250);
+
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    pub first_byte: Duration,
+    pub headers: Duration,
+    pub idle: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Deadlines {
+            first_byte: limits::FIRST_BYTE_DEADLINE,
+            headers: limits::HEADERS_DEADLINE,
+            idle: limits::IDLE_DEADLINE,
+        }
+    }
+}
+
+/// All open connections of a listener.
+pub struct Watchdog {
+    deadlines: Deadlines,
+    /// Ticks since the start. Coarse on purpose: reading it costs nothing.
+    tick: Arc<AtomicU64>,
+    connections: Mutex<Vec<Weak<Connection>>>,
+}
+
+impl Watchdog {
+    pub fn new(deadlines: Deadlines) -> Arc<Watchdog> {
+        Arc::new(Watchdog { deadlines, tick: Arc::new(AtomicU64::new(0)), connections: Mutex::new(Vec::new()) })
+    }
+
+    pub fn watch(&self) -> Arc<Connection> {
+        let connection = Arc::new(Connection {
+            deadlines: self.deadlines,
+            tick: Arc::clone(&self.tick),
+            waiting: AtomicBool::new(true),
+            requests: AtomicUsize::new(0),
+            multiplexed: AtomicBool::new(false),
+            until: AtomicU64::new(0),
+            expired: Notify::new(),
+        });
+        connection.allow(self.deadlines.first_byte);
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&connection));
+        connection
+    }
+
+    /// Runs for as long as the listener does.
+    pub async fn run(&self) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            self.tick();
+        }
+    }
+
+    fn tick(&self) {
+        let now = self.tick.fetch_add(1, Ordering::Relaxed) + 1;
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).retain(|connection| {
+            let Some(connection) = connection.upgrade() else { return false };
+            if connection.until.load(Ordering::Relaxed) < now {
+                connection.expired.notify_one();
+            }
+            true
+        });
+    }
+}
+
+/// What one connection is waiting for, and until when.
+pub struct Connection {
+    deadlines: Deadlines,
+    tick: Arc<AtomicU64>,
+    /// No request is under way and none of its bytes has been seen.
+    waiting: AtomicBool,
+    requests: AtomicUsize,
+    /// HTTP/2: bytes between requests are not the beginning of one (settings, pings, flow control).
+    multiplexed: AtomicBool,
+    until: AtomicU64,
+    expired: Notify,
+}
+
+impl Connection {
+    /// Resolves when the peer has missed its deadline.
+    pub async fn expired(&self) {
+        self.expired.notified().await;
+    }
+
+    fn allow(&self, span: Duration) {
+        let ticks = u64::try_from(span.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX);
+        self.until.store(self.tick.load(Ordering::Relaxed).saturating_add(ticks), Ordering::Relaxed);
+    }
+
+    fn on_read(&self) {
+        if self.waiting.load(Ordering::Relaxed) && !self.multiplexed.load(Ordering::Relaxed) {
+            self.waiting.store(false, Ordering::Relaxed);
+            self.allow(self.deadlines.headers);
+        }
+    }
+
+    fn on_write(&self) {
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            self.allow(self.deadlines.idle);
+        }
+    }
+
+    /// The headers of a request are complete. The body has its own deadline where it is read.
+    pub fn request_began(&self, version: Version) {
+        if version == Version::HTTP_2 {
+            self.multiplexed.store(true, Ordering::Relaxed);
+        }
+        self.waiting.store(false, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.until.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    pub fn request_ended(&self) {
+        if self.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.allow(self.deadlines.idle);
+            self.waiting.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A socket that reports to its [`Connection`].
+pub struct Watched<S> {
+    pub socket: S,
+    pub connection: Arc<Connection>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.socket).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.connection.on_read();
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.socket).poll_write(context, bytes);
+        if polled.is_ready() {
+            self.connection.on_write();
+        }
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.socket).poll_write_vectored(context, parts);
+        if polled.is_ready() {
+            self.connection.on_write();
+        }
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,84 @@
+//! Refuses messages that two readers could understand differently, which the HTTP library lets through.
+
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{Uri, Version};
+use pilot_core::limits::{HEADER_BLOCK_BYTES_MAX, HEADER_FIELDS_MAX, URL_BYTES_MAX};
+
+use crate::problem::Problem;
+
+pub fn check(head: &Parts) -> Result<(), Problem> {
+    check_sizes(&head.uri, &head.headers)?;
+    match head.version {
+        Version::HTTP_10 | Version::HTTP_11 => check_http1(head),
+        _ => check_http2(head),
+    }
+}
+
+fn check_sizes(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    let url_bytes = uri.path().len() + uri.query().map_or(0, |query| query.len() + 1);
+    if url_bytes > URL_BYTES_MAX {
+        return Err(Problem::url_too_long());
+    }
+    let block_bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if headers.len() > HEADER_FIELDS_MAX || block_bytes > HEADER_BLOCK_BYTES_MAX {
+        return Err(Problem::headers_too_large());
+    }
+    Ok(())
+}
+
+fn check_http1(head: &Parts) -> Result<(), Problem> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => return Err(Problem::framing("The request has more than one Host header.")),
+        (None, None) if head.version == Version::HTTP_11 => {
+            return Err(Problem::framing("The request has no Host header."));
+        }
+        (Some(host), None) if !is_host(host.as_bytes()) => {
+            return Err(Problem::framing("The Host header is not a host name with an optional port."));
+        }
+        _ => {}
+    }
+    check_length(&head.headers)
+}
+
+fn check_length(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(encoding) = headers.get(TRANSFER_ENCODING) else {
+        return if count(headers, &CONTENT_LENGTH) > 1 {
+            Err(Problem::framing("The request has more than one Content-Length header."))
+        } else {
+            Ok(())
+        };
+    };
+    if count(headers, &TRANSFER_ENCODING) > 1 || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return Err(Problem::framing("The only Transfer-Encoding understood is a single `chunked`."));
+    }
+    if headers.contains_key(CONTENT_LENGTH) {
+        return Err(Problem::framing("The request has both Content-Length and Transfer-Encoding."));
+    }
+    Ok(())
+}
+
+fn check_http2(head: &Parts) -> Result<(), Problem> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let authority = head.uri.authority().map(|authority| authority.as_str().as_bytes());
+    match (authority, hosts.next(), hosts.next()) {
+        (_, _, Some(_)) => Err(Problem::framing("The request has more than one Host header.")),
+        (None, None, _) => Err(Problem::framing("The request has neither :authority nor Host.")),
+        (Some(authority), Some(host), _) if !authority.eq_ignore_ascii_case(host.as_bytes()) => {
+            Err(Problem::framing("The :authority and the Host header differ."))
+        }
+        (None, Some(host), _) if !is_host(host.as_bytes()) => {
+            Err(Problem::framing("The Host header is not a host name with an optional port."))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn count(headers: &HeaderMap, name: &HeaderName) -> usize {
+    headers.get_all(name).iter().count()
+}
+
+fn is_host(host: &[u8]) -> bool {
+    !host.is_empty() && host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(byte))
+}

@@ -1,0 +1,158 @@
+//! Accepts connections, serves HTTP/1.1 and HTTP/2 on them, and lets go of those that are too slow.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use pilot_core::limits::{CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, URL_BYTES_MAX};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+use crate::app::App;
+use crate::body::Body;
+use crate::deadline::{Connection, Deadlines, Watchdog, Watched};
+
+/// How long the last requests may take once the service was told to stop.
+pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
+const HTTP2_STREAMS_MAX: u32 = 128;
+
+pub struct Listener {
+    socket: TcpListener,
+    deadlines: Deadlines,
+    connections_max: usize,
+}
+
+impl Listener {
+    pub async fn bind(address: SocketAddr) -> io::Result<Listener> {
+        let socket = TcpListener::bind(address).await?;
+        Ok(Listener { socket, deadlines: Deadlines::default(), connections_max: CONNECTIONS_MAX })
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Never more connections than the process may have files open.
+    pub fn limit_connections(&mut self, connections_max: usize) {
+        self.connections_max = connections_max.min(CONNECTIONS_MAX);
+    }
+
+    /// Serves until `stop` turns true, then drains and returns.
+    pub async fn serve<H, F>(self, app: Arc<App>, handler: H, mut stop: watch::Receiver<bool>)
+    where
+        H: Fn(Arc<App>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let places = Arc::new(Semaphore::new(self.connections_max));
+        let watchdog = Watchdog::new(self.deadlines);
+        let ticking = tokio::spawn({
+            let watchdog = Arc::clone(&watchdog);
+            async move { watchdog.run().await }
+        });
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                accepted = accept(&self.socket, &places) => accepted,
+            };
+            let Some((socket, place)) = accepted else { continue };
+            let (app, stop, connection) = (Arc::clone(&app), stop.clone(), watchdog.watch());
+            tokio::spawn(async move {
+                app.metrics.connection_opened();
+                serve_connection(&app, socket, connection, handler, stop).await;
+                app.metrics.connection_closed();
+                drop(place);
+            });
+        }
+        drop(self.socket);
+        let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
+        if tokio::time::timeout(DRAIN_DEADLINE, places.acquire_many(all)).await.is_err() {
+            tracing::warn!("some connections did not finish within {} s and are cut off", DRAIN_DEADLINE.as_secs());
+        }
+        ticking.abort();
+    }
+}
+
+type Place = tokio::sync::OwnedSemaphorePermit;
+
+/// Waits for a free place first, so that a flood waits in the kernel's queue and not in our memory.
+async fn accept(socket: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStream, Place)> {
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    match socket.accept().await {
+        Ok((stream, _)) => {
+            // Answers are written whole; waiting to fill a packet would only delay them.
+            let _ = stream.set_nodelay(true);
+            Some((stream, place))
+        }
+        Err(error) => {
+            // Out of files, most likely. Pausing lets connections end; spinning would not.
+            tracing::warn!(error = %error, "a connection could not be accepted");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            None
+        }
+    }
+}
+
+async fn serve_connection<H, F>(
+    app: &Arc<App>,
+    socket: TcpStream,
+    connection: Arc<Connection>,
+    handler: H,
+    mut stop: watch::Receiver<bool>,
+) where
+    H: Fn(Arc<App>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let io = TokioIo::new(Watched { socket, connection: Arc::clone(&connection) });
+    let service = service_fn(|request: Request<Incoming>| {
+        let connection = Arc::clone(&connection);
+        connection.request_began(request.version());
+        let answer = handler(Arc::clone(app), request);
+        async move {
+            let response = answer.await;
+            connection.request_ended();
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let builder = builder();
+    let mut serving = pin!(builder.serve_connection(io, service));
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            biased;
+            // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
+            _ = serving.as_mut() => return,
+            () = connection.expired() => {
+                app.metrics.connection_expired();
+                return;
+            }
+            _ = stop.wait_for(|stop| *stop), if !stopping => {
+                stopping = true;
+                serving.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    // The deadlines are ours (see `deadline`): the library's would also close idle connections after a few seconds.
+    builder.http1().header_read_timeout(None).max_buf_size(HEADER_BLOCK_BYTES_MAX + URL_BYTES_MAX + 8 * 1024);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .max_header_list_size(u32::try_from(HEADER_BLOCK_BYTES_MAX + URL_BYTES_MAX).unwrap_or(u32::MAX))
+        .keep_alive_interval(Some(Duration::from_secs(20)))
+        .keep_alive_timeout(Duration::from_secs(10));
+    builder
+}

@@ -1,0 +1,245 @@
+//! Figures for Prometheus. Counting costs one atomic addition; the text is made when it is asked for.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::identity::Unknown;
+
+/// Statuses the service gives; anything else is counted as the last, 0.
+const STATUSES: [u16; 25] = [
+    200, 201, 202, 204, 206, 304, 400, 401, 403, 404, 405, 406, 408, 409, 412, 413, 414, 415, 422, 429, 431, 500, 501,
+    503, 0,
+];
+/// Upper bounds of the request time's buckets, in microseconds.
+const BUCKETS: [u64; 12] = [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 1_000_000, 5_000_000];
+
+pub struct Metrics {
+    /// One for each operation of the route table, and a last one for requests that reached none.
+    operations: Vec<Operation>,
+    authentication_failures: [AtomicU64; Unknown::ALL.len()],
+    tokens_in_url: AtomicU64,
+    connections_open: AtomicU64,
+    connections_total: AtomicU64,
+    connections_expired: AtomicU64,
+}
+
+struct Operation {
+    name: &'static str,
+    statuses: [AtomicU64; STATUSES.len()],
+    buckets: [AtomicU64; BUCKETS.len() + 1],
+    micros: AtomicU64,
+}
+
+impl Metrics {
+    pub fn new(mut operations: Vec<&'static str>) -> Metrics {
+        operations.push("none");
+        let operation = |name| Operation {
+            name,
+            statuses: [const { AtomicU64::new(0) }; STATUSES.len()],
+            buckets: [const { AtomicU64::new(0) }; BUCKETS.len() + 1],
+            micros: AtomicU64::new(0),
+        };
+        Metrics {
+            operations: operations.into_iter().map(operation).collect(),
+            authentication_failures: [const { AtomicU64::new(0) }; Unknown::ALL.len()],
+            tokens_in_url: AtomicU64::new(0),
+            connections_open: AtomicU64::new(0),
+            connections_total: AtomicU64::new(0),
+            connections_expired: AtomicU64::new(0),
+        }
+    }
+
+    pub fn answered(&self, operation: Option<usize>, status: u16, micros: u64) {
+        let Some(operation) = operation.map_or(self.operations.last(), |index| self.operations.get(index)) else {
+            return;
+        };
+        let status = STATUSES.iter().position(|known| *known == status).unwrap_or(STATUSES.len() - 1);
+        add(operation.statuses.get(status), 1);
+        add(operation.buckets.get(BUCKETS.partition_point(|bound| *bound < micros)), 1);
+        operation.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    pub fn authentication_failed(&self, reason: Unknown) {
+        add(self.authentication_failures.get(reason as usize), 1);
+    }
+
+    pub fn token_in_url(&self) {
+        self.tokens_in_url.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn connection_opened(&self) {
+        self.connections_open.fetch_add(1, Ordering::Relaxed);
+        self.connections_total.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn connection_closed(&self) {
+        self.connections_open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub fn connection_expired(&self) {
+        self.connections_expired.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The Prometheus text format, version 0.0.4.
+    pub fn text(&self) -> String {
+        let mut text = String::with_capacity(8 * 1024);
+        family(&mut text, "pilot_build_info", "gauge", "The version of the running program.");
+        line(&mut text, &format!("pilot_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1);
+        self.write_requests(&mut text);
+        family(
+            &mut text,
+            "pilot_authentication_failures_total",
+            "counter",
+            "Requests answered 401, by what was wrong.",
+        );
+        for (reason, count) in Unknown::ALL.iter().zip(&self.authentication_failures) {
+            line(
+                &mut text,
+                &format!("pilot_authentication_failures_total{{reason=\"{}\"}}", reason.as_str()),
+                read(count),
+            );
+        }
+        for (name, kind, help, value) in [
+            (
+                "pilot_tokens_in_url_total",
+                "counter",
+                "Requests refused because their URL held a live token.",
+                &self.tokens_in_url,
+            ),
+            ("pilot_connections_open", "gauge", "Connections open now.", &self.connections_open),
+            ("pilot_connections_total", "counter", "Connections accepted.", &self.connections_total),
+            (
+                "pilot_connections_expired_total",
+                "counter",
+                "Connections closed because the peer was too slow.",
+                &self.connections_expired,
+            ),
+        ] {
+            family(&mut text, name, kind, help);
+            line(&mut text, name, read(value));
+        }
+        text
+    }
+
+    fn write_requests(&self, text: &mut String) {
+        family(text, "pilot_requests_total", "counter", "Requests answered, by operation and status.");
+        for operation in &self.operations {
+            for (status, count) in STATUSES.iter().zip(&operation.statuses) {
+                if read(count) > 0 {
+                    let name = operation.name;
+                    line(
+                        text,
+                        &format!("pilot_requests_total{{operation=\"{name}\",status=\"{status}\"}}"),
+                        read(count),
+                    );
+                }
+            }
+        }
+        family(text, "pilot_request_seconds", "histogram", "Time from the end of the headers to the answer.");
+        for operation in &self.operations {
+            operation.write_histogram(text);
+        }
+    }
+}
+
+impl Operation {
+    fn write_histogram(&self, text: &mut String) {
+        let name = self.name;
+        let total: u64 = self.buckets.iter().map(read).sum();
+        if total == 0 {
+            return;
+        }
+        let mut below = 0;
+        for (bound, count) in BUCKETS.iter().zip(&self.buckets) {
+            below += read(count);
+            let bound = seconds(*bound);
+            line(text, &format!("pilot_request_seconds_bucket{{operation=\"{name}\",le=\"{bound}\"}}"), below);
+        }
+        line(text, &format!("pilot_request_seconds_bucket{{operation=\"{name}\",le=\"+Inf\"}}"), total);
+        let _ = writeln!(text, "pilot_request_seconds_sum{{operation=\"{name}\"}} {}", seconds(read(&self.micros)));
+        line(text, &format!("pilot_request_seconds_count{{operation=\"{name}\"}}"), total);
+    }
+}
+
+fn seconds(micros: u64) -> String {
+    let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn family(text: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn line(text: &mut String, series: &str, value: u64) {
+    let _ = writeln!(text, "{series} {value}");
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+fn add(counter: Option<&AtomicU64>, amount: u64) {
+    if let Some(counter) = counter {
+        counter.fetch_add(amount, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn the_text_counts_requests_by_operation_and_status() {
+        let metrics = Metrics::new(vec!["get_session"]);
+        metrics.answered(Some(0), 200, 120);
+        metrics.answered(Some(0), 200, 90);
+        metrics.answered(None, 401, 6_000_000);
+        metrics.authentication_failed(Unknown::Malformed);
+        metrics.connection_opened();
+        let text = metrics.text();
+        let shown: Vec<_> =
+            text.lines().filter(|line| !line.starts_with('#') && !line.contains("build_info")).collect();
+        expect![[r#"
+            pilot_requests_total{operation="get_session",status="200"} 2
+            pilot_requests_total{operation="none",status="401"} 1
+            pilot_request_seconds_bucket{operation="get_session",le="0.0001"} 1
+            pilot_request_seconds_bucket{operation="get_session",le="0.00025"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="0.0005"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="0.001"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="0.0025"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="0.005"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="0.01"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="0.025"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="0.1"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="0.5"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="1"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="5"} 2
+            pilot_request_seconds_bucket{operation="get_session",le="+Inf"} 2
+            pilot_request_seconds_sum{operation="get_session"} 0.00021
+            pilot_request_seconds_count{operation="get_session"} 2
+            pilot_request_seconds_bucket{operation="none",le="0.0001"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.00025"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.0005"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.001"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.0025"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.005"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.01"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.025"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.1"} 0
+            pilot_request_seconds_bucket{operation="none",le="0.5"} 0
+            pilot_request_seconds_bucket{operation="none",le="1"} 0
+            pilot_request_seconds_bucket{operation="none",le="5"} 0
+            pilot_request_seconds_bucket{operation="none",le="+Inf"} 1
+            pilot_request_seconds_sum{operation="none"} 6
+            pilot_request_seconds_count{operation="none"} 1
+            pilot_authentication_failures_total{reason="missing"} 0
+            pilot_authentication_failures_total{reason="malformed"} 1
+            pilot_authentication_failures_total{reason="unrecognised"} 0
+            pilot_tokens_in_url_total 0
+            pilot_connections_open 1
+            pilot_connections_total 1
+            pilot_connections_expired_total 0"#]]
+        .assert_eq(&shown.join("\n"));
+    }
+}

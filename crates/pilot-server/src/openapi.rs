@@ -1,0 +1,127 @@
+//! The OpenAPI 3.1 document and the page for people, both made from the route table.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use crate::access::Access;
+use crate::api::page as plain_page;
+use crate::app::App;
+use crate::console;
+use crate::problem::Code;
+use crate::routes::{Answer, Handler, Route};
+
+const SCHEMAS: &str = include_str!("openapi/schemas.json");
+
+pub fn get_openapi(app: &App) -> Answer {
+    Ok(plain_page("application/json", app.openapi.clone()))
+}
+
+pub fn get_docs(app: &App) -> Answer {
+    Ok(console::document(app.docs.clone()))
+}
+
+pub fn document(routes: &[Route]) -> Value {
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for route in routes {
+        paths.entry(route.path).or_default().insert(route.method.as_str().to_ascii_lowercase(), operation(route));
+    }
+    let mut schemas: Map<String, Value> = serde_json::from_str(SCHEMAS).unwrap_or_default();
+    let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    schemas.insert("Code".into(), json!({ "type": "string", "enum": codes }));
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Pilot",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "The workflow service for operations that no one should be able to carry out alone.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "bearer": { "type": "http", "scheme": "bearer", "description": "32 to 256 printable ASCII characters without spaces." },
+            },
+        },
+    })
+}
+
+/// The problems any call can meet, whatever its operation.
+pub fn problems(route: &Route) -> Vec<Code> {
+    let mut codes = vec![Code::InvalidRequest, Code::TokenInUrl];
+    if let Handler::Guarded(access, _) = route.handler {
+        codes.push(Code::CredentialRequired);
+        if access != Access::AnyRole {
+            codes.push(Code::RoleForbidden);
+        }
+    }
+    codes.extend(route.docs.problems);
+    codes
+}
+
+fn operation(route: &Route) -> Value {
+    let (status, description, media_type, schema) = route.docs.success;
+    let schema = schema.map_or(json!({}), |name| json!({ "$ref": format!("#/components/schemas/{name}") }));
+    let mut responses = Map::new();
+    responses.insert(
+        status.to_string(),
+        json!({ "description": description, "content": { media_type: { "schema": schema } } }),
+    );
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in problems(route) {
+        // Framing faults carry the code of invalid requests with status 400.
+        let status = if code == Code::InvalidRequest && route.docs.problems.is_empty() { 400 } else { code.status() };
+        by_status.entry(status).or_default().push(code);
+    }
+    for (status, codes) in by_status {
+        let description =
+            codes.iter().map(|code| format!("`{}`: {}", code.as_str(), code.title())).collect::<Vec<_>>().join("; ");
+        let content = json!({ "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } });
+        responses.insert(status.to_string(), json!({ "description": description, "content": content }));
+    }
+    let mut operation =
+        json!({ "operationId": route.operation, "summary": route.docs.summary, "responses": responses });
+    let (security, access) = match route.handler {
+        Handler::Open(_) => (json!([]), "Open to anyone.".to_owned()),
+        Handler::Guarded(access, _) => (json!([{ "bearer": [] }]), format!("For {}.", who(access))),
+    };
+    if let Some(members) = operation.as_object_mut() {
+        members.insert("security".into(), security);
+        members.insert("description".into(), access.into());
+    }
+    operation
+}
+
+pub fn who(access: Access) -> String {
+    match access {
+        Access::AnyRole => "any valid credential".to_owned(),
+        Access::Roles(roles) => roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A page without a script: tables of operations and problems.
+pub fn page(routes: &[Route]) -> String {
+    let mut rows = String::new();
+    for route in routes {
+        let who = match route.handler {
+            Handler::Open(_) => "anyone".to_owned(),
+            Handler::Guarded(access, _) => who(access),
+        };
+        let (method, path, operation, summary) = (&route.method, route.path, route.operation, route.docs.summary);
+        let _ = writeln!(
+            rows,
+            "<tr id=\"{operation}\"><td>{method}</td><td><code>{path}</code></td><td>{who}</td><td>{summary}</td></tr>"
+        );
+    }
+    let mut problems = String::new();
+    for code in Code::ALL {
+        let (name, status, help) = (code.as_str(), code.status(), code.help());
+        let help = help.replace('<', "&lt;");
+        let _ =
+            writeln!(problems, "<tr id=\"{name}\"><td><code>{name}</code></td><td>{status}</td><td>{help}</td></tr>");
+    }
+    include_str!("openapi/page.html").replace("<!-- operations -->", &rows).replace("<!-- problems -->", &problems)
+}

@@ -1,0 +1,116 @@
+//! Reads files that decide who may come in. What is checked is the file that was opened, so nothing can be swapped
+//! between the look and the reading.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{0}: cannot be opened; check that it exists and that the service's user may read it", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error("{0}: cannot be read", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{0}: is not a regular file", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("{0}: has more than {1} MiB", path.display(), PRIVATE_FILE_BYTES_MAX / 1024 / 1024)]
+    TooLarge { path: PathBuf },
+    #[error("{0}: its owner is neither root nor the user this service runs as; use `chown`", path.display())]
+    Owner { path: PathBuf },
+    #[error("{0}: others may write to it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
+    Writable { path: PathBuf, mode: u32 },
+    #[error("{0}: others may read it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
+    Readable { path: PathBuf, mode: u32 },
+}
+
+/// How much access the group and the rest of the world may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// Reading is tolerated and reported back; writing never is.
+    MayRead,
+    MayNothing,
+}
+
+pub struct PrivateFile {
+    pub bytes: Vec<u8>,
+    /// Set when others may read the file though they should not.
+    pub exposed: Option<FileError>,
+}
+
+pub fn read(path: &Path, others: Others) -> Result<PrivateFile, FileError> {
+    let file = open(path)?;
+    let exposed = check(&file, path, others)?;
+    let mut bytes = Vec::new();
+    let read = |source| FileError::Read { path: path.to_owned(), source };
+    file.take(PRIVATE_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(read)?;
+    if bytes.len() as u64 > PRIVATE_FILE_BYTES_MAX {
+        return Err(FileError::TooLarge { path: path.to_owned() });
+    }
+    Ok(PrivateFile { bytes, exposed })
+}
+
+fn open(path: &Path) -> Result<File, FileError> {
+    // Without O_NONBLOCK, a pipe in the file's place would make the start wait for ever.
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    opened.map_err(|source| FileError::Open { path: path.to_owned(), source })
+}
+
+fn check(file: &File, path: &Path, others: Others) -> Result<Option<FileError>, FileError> {
+    let path = path.to_owned();
+    let metadata = match file.metadata() {
+        Ok(metadata) => metadata,
+        Err(source) => return Err(FileError::Read { path, source }),
+    };
+    if !metadata.is_file() {
+        return Err(FileError::NotAFile { path });
+    }
+    if metadata.uid() != 0 && metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(FileError::Owner { path });
+    }
+    let mode = metadata.mode() & 0o7777;
+    match others {
+        _ if mode & 0o022 != 0 => Err(FileError::Writable { path, mode }),
+        Others::MayNothing if mode & 0o077 != 0 => Err(FileError::Readable { path, mode }),
+        Others::MayRead if mode & 0o077 != 0 => Ok(Some(FileError::Readable { path, mode })),
+        _ => Ok(None),
+    }
+}
+
+/// Makes a file that only its owner can read, and fails if there is one already.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    sync_directory(path)
+}
+
+/// Replaces a file in one step: a reader sees the old one or the new one, and so does a crash.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(".new");
+    let temporary = path.with_file_name(hidden);
+    // Left over from a crash in the middle of an earlier change; it was never in force.
+    match std::fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    write_new(&temporary, bytes)?;
+    if let Ok(old) = std::fs::metadata(path) {
+        // The service may run as another user than the one who edits the file.
+        std::os::unix::fs::chown(&temporary, Some(old.uid()), Some(old.gid()))?;
+    }
+    std::fs::rename(&temporary, path)?;
+    sync_directory(path)
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}

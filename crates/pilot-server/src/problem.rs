@@ -1,0 +1,197 @@
+//! Every "no" the service can say (RFC 9457), and the only place where status codes of errors exist.
+
+use std::borrow::Cow;
+
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use pilot_core::fault::Fault;
+use serde::Serialize;
+
+use crate::body::Body;
+
+macro_rules! codes {
+    ($($variant:ident = $code:literal, $status:literal, $title:literal, $help:literal;)+) => {
+        /// The stable codes of the API. One is added when needed; none is ever renamed or removed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code { $($variant),+ }
+
+        impl Code {
+            pub const ALL: &'static [Code] = &[$(Code::$variant),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $code),+ }
+            }
+
+            pub const fn status(self) -> u16 {
+                match self { $(Code::$variant => $status),+ }
+            }
+
+            pub const fn title(self) -> &'static str {
+                match self { $(Code::$variant => $title),+ }
+            }
+
+            /// What happened and what the caller can do about it, for the documentation.
+            pub const fn help(self) -> &'static str {
+                match self { $(Code::$variant => $help),+ }
+            }
+        }
+    };
+}
+
+codes! {
+    CredentialRequired = "credential_required", 401, "A valid credential is required",
+        "The `Authorization: Bearer <token>` header is missing, or what it carries is no valid credential. The answer is the same whatever was wrong. Check that the token is complete, and that the service was restarted after the credential was added.";
+    RoleForbidden = "role_forbidden", 403, "The role does not allow this",
+        "The credential is valid, but its role may not do this. Ask someone whose role may.";
+    SeparationOfDuties = "separation_of_duties", 403, "Separation of duties",
+        "The actor already took part in this item in another role. Someone else has to act.";
+    NotOwner = "not_owner", 403, "Only its owner may do this",
+        "The action belongs to one actor: the item's creator, the one who voted, or the one who is executing it.";
+    NotFound = "not_found", 404, "Not found",
+        "There is nothing at this path. Check the path and the id.";
+    MethodNotAllowed = "method_not_allowed", 405, "Method not allowed",
+        "The path exists, but not with this method. The `Allow` header lists those it has.";
+    StateConflict = "state_conflict", 409, "The item's state does not allow this",
+        "The action is not possible in the item's present state. Load the item again: its `actions` say what is.";
+    AlreadyDecided = "already_decided", 409, "You have already decided",
+        "Each person counts once in a round of votes.";
+    ContentChanged = "content_changed", 409, "The content has changed",
+        "The `content_digest` sent is not that of the item's present content. Read the item again before deciding.";
+    ItemHeld = "item_held", 409, "The item is held",
+        "The item is on hold. A security_admin can release it.";
+    OutsideWindow = "outside_window", 409, "Outside the execution window",
+        "The action is only possible between the window's `not_before` and `not_after`.";
+    VersionMismatch = "version_mismatch", 412, "The version does not match",
+        "`If-Match` names another version than the present one. Load the item again.";
+    InvalidRequest = "invalid_request", 422, "The request is not valid",
+        "`errors` lists every fault with a pointer to its place. The same code is used with 400 for faulty framing, 408 for a body that took too long, 414 for a URL over 8 KiB and 431 for too many or too long headers.";
+    UnknownAction = "unknown_action", 422, "The workflow has no such action",
+        "The item's definition has no action of this name. `GET /v1/workflows/{name}` lists them.";
+    TokenInContent = "token_in_content", 422, "The content contains a token",
+        "A text in the request contains a clear token. `errors` points to the place. Remove it; if it was yours, have it rotated.";
+    IdempotencyKeyReused = "idempotency_key_reused", 422, "The idempotency key was used for another request",
+        "The same `Idempotency-Key` came with another body. Use a new key for a new request.";
+    TokenInUrl = "token_in_url", 400, "The URL contains a token",
+        "A live token was sent in the URL, where proxies and logs may have kept it. Send it in the `Authorization` header, and have it rotated now.";
+    BodyTooLarge = "body_too_large", 413, "The body is too large",
+        "A request body has at most 1 MiB.";
+    UnsupportedMediaType = "unsupported_media_type", 415, "Unsupported media type",
+        "Send `Content-Type: application/json`.";
+    RateLimited = "rate_limited", 429, "Too many requests",
+        "Wait as long as `Retry-After` says.";
+    Unavailable = "unavailable", 503, "The service cannot do this now",
+        "Nothing was recorded, or its outcome is not known yet. Retry with the same `Idempotency-Key`.";
+    Internal = "internal", 500, "Internal error",
+        "A fault of the service. Its log has the cause under the `request_id`.";
+}
+
+/// An answer that is not a success.
+#[derive(Debug)]
+pub struct Problem {
+    pub code: Code,
+    status: StatusCode,
+    detail: Cow<'static, str>,
+    errors: Vec<Fault>,
+    header: Option<(HeaderName, HeaderValue)>,
+    /// For the request's log line alone; it never reaches the client.
+    pub cause: Option<String>,
+}
+
+impl Problem {
+    pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Problem {
+        let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Problem { code, status, detail: detail.into(), errors: Vec::new(), header: None, cause: None }
+    }
+
+    pub fn credential_required(credential_was_sent: bool) -> Problem {
+        let challenge = if credential_was_sent {
+            r#"Bearer realm="pilot", error="invalid_token""#
+        } else {
+            r#"Bearer realm="pilot""#
+        };
+        let detail = "Send a valid token as `Authorization: Bearer <token>`.";
+        Problem::new(Code::CredentialRequired, detail).with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    }
+
+    pub fn method_not_allowed(allowed: &str) -> Problem {
+        let allow = HeaderValue::from_str(allowed).unwrap_or(HeaderValue::from_static(""));
+        Problem::new(Code::MethodNotAllowed, format!("This path has {allowed}.")).with(ALLOW, allow)
+    }
+
+    /// 400: the message itself is broken, so nothing in it can be relied upon.
+    pub fn framing(detail: &'static str) -> Problem {
+        Problem { status: StatusCode::BAD_REQUEST, ..Problem::new(Code::InvalidRequest, detail) }
+    }
+
+    pub fn url_too_long() -> Problem {
+        Problem { status: StatusCode::URI_TOO_LONG, ..Problem::new(Code::InvalidRequest, "A URL has at most 8 KiB.") }
+    }
+
+    pub fn headers_too_large() -> Problem {
+        let detail = "The headers have at most 16 KiB and 64 fields.";
+        Problem { status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ..Problem::new(Code::InvalidRequest, detail) }
+    }
+
+    pub fn body_too_slow() -> Problem {
+        let detail = "The body did not arrive within 15 seconds.";
+        Problem { status: StatusCode::REQUEST_TIMEOUT, ..Problem::new(Code::InvalidRequest, detail) }
+    }
+
+    pub fn invalid(errors: Vec<Fault>) -> Problem {
+        Problem { errors, ..Problem::new(Code::InvalidRequest, "See `errors` for each fault and its place.") }
+    }
+
+    pub fn internal(cause: &impl ToString) -> Problem {
+        let detail = "The service failed; its log has the cause under this request_id.";
+        Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Internal, detail) }
+    }
+
+    pub fn unavailable(detail: &'static str, cause: &impl ToString) -> Problem {
+        Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Unavailable, detail) }
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Problem {
+        self.header = Some((name, value));
+        self
+    }
+
+    pub fn into_response(self, request_id: &str) -> Response<Body> {
+        let errors = self.errors.into_iter().map(|Fault { pointer, detail }| FaultView { pointer, detail }).collect();
+        let view = ProblemView {
+            r#type: format!("/docs#{}", self.code.as_str()),
+            title: self.code.title(),
+            status: self.status.as_u16(),
+            detail: self.detail,
+            code: self.code.as_str(),
+            request_id,
+            errors,
+        };
+        let mut response = Response::new(Body::from(serde_json::to_vec(&view).unwrap_or_default()));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+/// RFC 9457 problem details.
+#[derive(Serialize)]
+struct ProblemView<'a> {
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    detail: Cow<'static, str>,
+    code: &'static str,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<FaultView>,
+}
+
+#[derive(Serialize)]
+struct FaultView {
+    pointer: String,
+    detail: String,
+}

@@ -1,0 +1,214 @@
+//! From a configuration to a running service: everything is checked before the first connection is accepted.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use pilot_core::credentials::Credentials;
+use pilot_core::fault::Fault;
+use pilot_core::leak::LeakGuard;
+use pilot_core::role_map::RoleMap;
+use pilot_evidence::note::NoteKey;
+use pilot_store::sqlite::{Sqlite, StoreError};
+use tokio::sync::watch;
+
+use crate::answer::answer;
+use crate::api::ops::answer_ops;
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{Config, Profile};
+use crate::identity::{Identity, credential_file::CredentialFile};
+use crate::listen::Listener;
+use crate::log::Log;
+use crate::private_file::{self, FileError, Others};
+use crate::random;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The operator has to change something: exit code 2.
+    #[error("{0}")]
+    Refused(String),
+    /// The machine does not play along: exit code 3.
+    #[error("{what}")]
+    Environment { what: String, source: Option<Box<dyn std::error::Error + Send + Sync>> },
+}
+
+impl StartError {
+    fn environment(what: impl Into<String>, source: impl std::error::Error + Send + Sync + 'static) -> StartError {
+        StartError::Environment { what: what.into(), source: Some(Box::new(source)) }
+    }
+}
+
+impl From<random::NoRandomness> for StartError {
+    fn from(error: random::NoRandomness) -> Self {
+        StartError::environment("no random numbers", error)
+    }
+}
+
+/// A service that is ready to run: its addresses are bound.
+pub struct Service {
+    app: Arc<App>,
+    main: Listener,
+    ops: Option<Listener>,
+}
+
+impl Service {
+    pub async fn start(config: &Config, log: &Log) -> Result<Service, StartError> {
+        if config.profile == Profile::Production {
+            let missing = "profile: \"production\" needs TLS, rate limits and an identity mechanism, which this version does not have; use \"pilot\"";
+            return Err(StartError::Refused(missing.into()));
+        }
+        let credentials = load_credentials(config)?;
+        let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
+        log.guard_with(Arc::clone(&guard));
+        make_data_dir(&config.data_dir)?;
+        let store = open_store(config)?;
+        load_or_make_log_key(&config.log_key_path())?;
+        let run = u32::from_ne_bytes(random::bytes()?);
+        let identity = Identity::CredentialFile(CredentialFile::new(credentials, Arc::clone(&guard)));
+        let app = App::new(identity, guard, store, Clock::System, run)
+            .map_err(|error| StartError::environment("this build is faulty", error))?;
+        let mut main = bind(config.listen).await?;
+        main.limit_connections(connections_possible());
+        let ops = match &config.ops {
+            Some(ops) => Some(bind(ops.listen).await?),
+            None => None,
+        };
+        Ok(Service { app: Arc::new(app), main, ops })
+    }
+
+    /// The line for standard output, with the real port.
+    pub fn announcement(&self) -> io::Result<String> {
+        Ok(format!("listening on http://{}", self.main.address()?))
+    }
+
+    /// Serves until `stop` turns true, then finishes what is under way.
+    pub async fn run(self, stop: watch::Receiver<bool>) {
+        let drain = async {
+            let mut stop = stop.clone();
+            let _ = stop.wait_for(|stop| *stop).await;
+            self.app.drain();
+        };
+        let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
+        match self.ops {
+            Some(ops) => {
+                let ops = ops.serve(Arc::clone(&self.app), answer_ops, stop.clone());
+                tokio::join!(main, ops, drain);
+            }
+            None => {
+                tokio::join!(main, drain);
+            }
+        }
+    }
+}
+
+/// The credential file and the role map, or every fault of both at once.
+pub fn load_credentials(config: &Config) -> Result<Credentials, StartError> {
+    let mut faults = Vec::new();
+    let path = &config.credentials.file;
+    let others = match config.profile {
+        Profile::Pilot => Others::MayRead,
+        Profile::Production => Others::MayNothing,
+    };
+    let credentials = read(path, others, Credentials::parse, &mut faults);
+    let role_map = config
+        .credentials
+        .role_map
+        .as_deref()
+        .map(|path| (path, read(path, Others::MayRead, RoleMap::parse, &mut faults)));
+    if let (Some(credentials), Some((_, Some(role_map)))) = (&credentials, &role_map) {
+        faults.extend(credentials.check_against(role_map).iter().map(|fault| line(path, fault)));
+    }
+    match credentials {
+        Some(credentials) if faults.is_empty() => Ok(credentials),
+        _ => Err(StartError::Refused(faults.join("\n"))),
+    }
+}
+
+fn read<T>(
+    path: &Path,
+    others: Others,
+    parse: fn(&[u8]) -> Result<T, Vec<Fault>>,
+    faults: &mut Vec<String>,
+) -> Option<T> {
+    let file = match private_file::read(path, others) {
+        Ok(file) => file,
+        Err(error) => {
+            faults.push(with_cause(&error));
+            return None;
+        }
+    };
+    if let Some(exposed) = file.exposed {
+        tracing::warn!("{exposed}");
+    }
+    parse(&file.bytes).map_err(|found| faults.extend(found.iter().map(|fault| line(path, fault)))).ok()
+}
+
+fn line(path: &Path, fault: &Fault) -> String {
+    format!("{}{}{fault}", path.display(), if fault.pointer.is_empty() { " " } else { " at " })
+}
+
+fn with_cause(error: &FileError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error} ({cause})"),
+        None => error.to_string(),
+    }
+}
+
+fn make_data_dir(path: &Path) -> Result<(), StartError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| {
+        StartError::environment(format!("{}: the data directory cannot be made", path.display()), error)
+    })
+}
+
+fn open_store(config: &Config) -> Result<Sqlite, StartError> {
+    let Some(path) = config.sqlite_path() else {
+        let refused = "store.url: this version has the embedded store alone; give it as \"sqlite:pilot.db\"";
+        return Err(StartError::Refused(refused.into()));
+    };
+    Sqlite::open(&path).map_err(|error| match error {
+        StoreError::NewerSchema { .. } | StoreError::InUse { .. } => StartError::Refused(error.to_string()),
+        error => StartError::environment(error.to_string(), error),
+    })
+}
+
+/// The key that signs the log: made on the first start, refused when it is damaged or open to others.
+fn load_or_make_log_key(path: &Path) -> Result<NoteKey, StartError> {
+    if !path.exists() {
+        let name = format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?));
+        return make_log_key(path, &name);
+    }
+    let file = private_file::read(path, Others::MayNothing).map_err(|error| StartError::Refused(with_cause(&error)))?;
+    let text = String::from_utf8_lossy(&file.bytes);
+    NoteKey::parse(&text).map_err(|error| StartError::Refused(format!("{}: {error}", path.display())))
+}
+
+/// Writes a new log signing key; never over an old one, whose signatures could then no longer be continued.
+pub fn make_log_key(path: &Path, name: &str) -> Result<NoteKey, StartError> {
+    let key = NoteKey::generate(name, &random::bytes()?).map_err(|error| StartError::Refused(error.to_string()))?;
+    let written = private_file::write_new(path, key.to_line().as_bytes());
+    written.map_err(|error| StartError::environment(format!("{}: cannot be written", path.display()), error))?;
+    Ok(key)
+}
+
+async fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
+    let bound = Listener::bind(address).await;
+    bound.map_err(|error| {
+        StartError::environment(format!("{address}: cannot listen there; is another service using the port?"), error)
+    })
+}
+
+/// Raises the limit of open files as far as it goes; some are kept for the store and the log.
+fn connections_possible() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    const KEPT: u64 = 64;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok() {
+        return maximum
+            .map_or(usize::MAX, |files| usize::try_from(files.saturating_sub(KEPT)).unwrap_or(usize::MAX))
+            .max(1);
+    }
+    current.map_or(usize::MAX, |files| usize::try_from(files.saturating_sub(KEPT)).unwrap_or(usize::MAX)).max(1)
+}

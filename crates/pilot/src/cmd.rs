@@ -1,0 +1,9 @@
+//! One file a subcommand.
+
+pub mod credential;
+pub mod demo;
+pub mod init;
+pub mod log;
+pub mod rotation;
+pub mod serve;
+pub mod session;

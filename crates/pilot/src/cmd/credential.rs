@@ -1,0 +1,253 @@
+//! `pilot credential`: makes tokens with their digests, and edits and checks the credential file.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use pilot_core::actor::{Actor, ActorId};
+use pilot_core::credentials::{Credential, Credentials};
+use pilot_core::digest::Fingerprint;
+use pilot_core::role::Role;
+use pilot_core::token::Token;
+use pilot_server::private_file::{self, Others};
+use pilot_server::random;
+use serde::Serialize;
+
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::files::{FileArguments, list_faults, lock, read_credentials, read_role_map, write_credentials};
+use crate::output::{Output, OutputArguments, print, print_json, table};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Make a token, add its digest to the credential file, and show the token once
+    New(NewArguments),
+    /// Remove a credential; its token is refused after the next restart
+    Remove(RemoveArguments),
+    /// List the credentials by actor, role and fingerprint; never a digest
+    List(ListArguments),
+    /// Check the credential file, and compare it with the role map
+    Check(ListArguments),
+}
+
+#[derive(clap::Args)]
+pub struct NewArguments {
+    /// The accountable person or machine
+    #[arg(long, value_name = "ACTOR_ID")]
+    actor: ActorId,
+    /// initiator, approver, security_admin, executor or auditor
+    #[arg(long)]
+    role: Role,
+    /// Write the token to this new file (mode 0600) instead of showing it
+    #[arg(long, value_name = "FILE")]
+    token_out: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(clap::Args)]
+pub struct RemoveArguments {
+    /// The credential's fingerprint, as `pilot credential list` shows it
+    #[arg(long, value_name = "HEX", required_unless_present = "actor")]
+    fingerprint: Option<String>,
+    /// Remove every credential of this actor
+    #[arg(long, value_name = "ACTOR_ID", conflicts_with = "fingerprint")]
+    actor: Option<ActorId>,
+    #[command(flatten)]
+    files: FileArguments,
+}
+
+#[derive(clap::Args)]
+pub struct ListArguments {
+    #[command(flatten)]
+    files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::New(arguments) => new(arguments, environment),
+        Command::Remove(arguments) => remove(&arguments, environment),
+        Command::List(arguments) => list(&arguments, environment),
+        Command::Check(arguments) => check(&arguments, environment),
+    }
+}
+
+/// A credential as people speak of it.
+#[derive(Serialize)]
+pub struct CredentialView {
+    pub actor_id: ActorId,
+    pub role: Role,
+    pub fingerprint: String,
+}
+
+impl From<&Credential> for CredentialView {
+    fn from(credential: &Credential) -> Self {
+        CredentialView {
+            actor_id: credential.actor.actor_id.clone(),
+            role: credential.actor.role,
+            fingerprint: credential.digest.fingerprint().to_string(),
+        }
+    }
+}
+
+fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure> {
+    let files = arguments.files.find(environment)?;
+    let actor = Actor { actor_id: arguments.actor, role: arguments.role };
+    check_role_map(files.role_map.as_deref(), &actor)?;
+    let _lock = lock(&files.credentials)?;
+    let mut entries =
+        if files.credentials.exists() { read_credentials(&files.credentials)?.entries().to_vec() } else { Vec::new() };
+    let token = Token::generate(&random::bytes()?);
+    let credential = Credential::new(actor, &token);
+    entries.push(credential.clone());
+    // The file first: a token nobody received can be removed, a token handed out without its digest is a riddle.
+    write_credentials(&files.credentials, entries)?;
+    hand_over(token, &credential, arguments.token_out.as_deref(), arguments.output.output)?;
+    note("It takes effect when the service is restarted.")
+}
+
+/// A credential the role map does not cover would stop the next start, so it is not made.
+fn check_role_map(role_map: Option<&Path>, actor: &Actor) -> Result<(), Failure> {
+    let Some(path) = role_map else { return Ok(()) };
+    match read_role_map(path)?.role_of(&actor.actor_id) {
+        Some(role) if role == actor.role => Ok(()),
+        Some(role) => {
+            Err(Failure::Refused(format!("{} approves the role {role} for {}", path.display(), actor.actor_id)))
+        }
+        None => Err(Failure::Refused(format!(
+            "{} does not list {}; have the actor approved there first: {{\"actor_id\":\"{}\",\"role\":\"{}\"}}",
+            path.display(),
+            actor.actor_id,
+            actor.actor_id,
+            actor.role
+        ))),
+    }
+}
+
+/// Shows a new token, the only time anyone sees it, or puts it into a private file.
+pub fn hand_over(
+    token: Token,
+    credential: &Credential,
+    token_out: Option<&Path>,
+    output: Output,
+) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct NewView<'a> {
+        #[serde(flatten)]
+        credential: CredentialView,
+        token_sha3_256: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token: Option<&'a str>,
+    }
+    let token = token.hand_over();
+    if let Some(path) = token_out {
+        let written = private_file::write_new(path, format!("{}\n", *token).as_bytes());
+        written.map_err(|error| Failure::environment(path.display(), error))?;
+    }
+    let view = CredentialView::from(credential);
+    let shown = token_out.is_none().then_some(token.as_str());
+    if output == Output::Json {
+        return print_json(&NewView { credential: view, token_sha3_256: credential.digest.to_hex(), token: shown });
+    }
+    let place = token_out.map_or_else(|| token.as_str().into(), Path::to_string_lossy);
+    let rows = [
+        ("actor", view.actor_id.as_str()),
+        ("role", view.role.as_str()),
+        ("fingerprint", &view.fingerprint),
+        ("digest", &credential.digest.to_hex()),
+        (if token_out.is_some() { "token in" } else { "token" }, &place),
+    ]
+    .map(|(name, value)| format!("{name:<13}{value}\n"));
+    print(&rows.concat())?;
+    if token_out.is_none() && std::io::stdout().is_terminal() {
+        note("The token is shown this once. Give it to the actor through an approved secret channel.")?;
+    }
+    Ok(())
+}
+
+/// A remark for the person, kept out of what programs read.
+pub fn note(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    writeln!(std::io::stderr(), "{text}").map_err(|error| Failure::environment("standard error", error))
+}
+
+fn remove(arguments: &RemoveArguments, environment: &Environment) -> Result<(), Failure> {
+    let files = arguments.files.find(environment)?;
+    let fingerprint = arguments.fingerprint.as_deref().map(parse_fingerprint).transpose()?;
+    let _lock = lock(&files.credentials)?;
+    let before = read_credentials(&files.credentials)?;
+    let is_meant = |credential: &Credential| match (&fingerprint, &arguments.actor) {
+        (Some(fingerprint), _) => credential.digest.fingerprint() == *fingerprint,
+        (None, Some(actor)) => credential.actor.actor_id == *actor,
+        (None, None) => false,
+    };
+    let (removed, kept): (Vec<_>, Vec<_>) = before.entries().iter().cloned().partition(is_meant);
+    if removed.is_empty() {
+        return Err(Failure::Refused("no such credential; `pilot credential list` shows them".into()));
+    }
+    if kept.is_empty() {
+        return Err(Failure::Refused("this would leave no credential at all, and the service would not start".into()));
+    }
+    write_credentials(&files.credentials, kept)?;
+    for credential in &removed {
+        let view = CredentialView::from(credential);
+        print(&format!("removed {} of {} ({})\n", view.fingerprint, view.actor_id, view.role))?;
+    }
+    note("It takes effect when the service is restarted.")
+}
+
+fn parse_fingerprint(text: &str) -> Result<Fingerprint, Failure> {
+    Fingerprint::from_hex(text)
+        .ok_or_else(|| Failure::Usage("a fingerprint is 16 lowercase hexadecimal characters".into()))
+}
+
+fn list(arguments: &ListArguments, environment: &Environment) -> Result<(), Failure> {
+    let files = arguments.files.find(environment)?;
+    let credentials = read_credentials(&files.credentials)?;
+    print_list(&credentials, arguments.output.output)
+}
+
+fn print_list(credentials: &Credentials, output: Output) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct ListView {
+        credentials: Vec<CredentialView>,
+    }
+    let views: Vec<_> = credentials.entries().iter().map(CredentialView::from).collect();
+    if output == Output::Json {
+        return print_json(&ListView { credentials: views });
+    }
+    let rows = views.into_iter().map(|view| vec![view.actor_id.to_string(), view.role.to_string(), view.fingerprint]);
+    print(&table(&["actor", "role", "fingerprint"], rows))
+}
+
+fn check(arguments: &ListArguments, environment: &Environment) -> Result<(), Failure> {
+    let files = arguments.files.find(environment)?;
+    let refuse = |faults: Vec<_>, path: &Path| Failure::Refused(list_faults(path, &faults));
+    let read =
+        |path: &Path| private_file::read(path, Others::MayRead).map_err(|error| Failure::Refused(error.to_string()));
+    let file = read(&files.credentials)?;
+    let credentials = Credentials::parse(&file.bytes).map_err(|faults| refuse(faults, &files.credentials))?;
+    if let Some(exposed) = file.exposed {
+        note(&format!("warning: {exposed}"))?;
+    }
+    let compared = match &files.role_map {
+        None => "not compared with a role map",
+        Some(path) => {
+            let faults = credentials.check_against(&read_role_map(path)?);
+            if !faults.is_empty() {
+                return Err(refuse(faults, &files.credentials));
+            }
+            "agrees with the role map"
+        }
+    };
+    let count = credentials.entries().len();
+    match arguments.output.output {
+        Output::Json => print_json(&serde_json::json!({ "credentials": count, "role_map": compared })),
+        Output::Table => {
+            print(&format!("{}: {count} credential(s), no fault; {compared}\n", files.credentials.display()))
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `pilot demo`: a whole service for a first look, gone when it ends.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use pilot_core::actor::Actor;
+use pilot_core::credentials::Credential;
+use pilot_core::role::Role;
+use pilot_core::role_map::{Kind, MappedActor, RoleMap};
+use pilot_core::token::Token;
+use pilot_server::clock::Clock;
+use pilot_server::config::{self, Config};
+use pilot_server::log::{Format, Log};
+use pilot_server::start::Service;
+use pilot_server::{private_file, random};
+use tracing::level_filters::LevelFilter;
+use zeroize::Zeroizing;
+
+use crate::cmd::serve::serve;
+use crate::exit::Failure;
+use crate::files::write_credentials;
+use crate::output::{print, table};
+
+const ACTORS: [(&str, Role); 5] = [
+    ("ana", Role::Initiator),
+    ("ben", Role::Approver),
+    ("sol", Role::SecurityAdmin),
+    ("eli", Role::Executor),
+    ("ada", Role::Auditor),
+];
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where to listen [default: 127.0.0.1:7450, or any free port when that is taken]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Keep everything in this new directory instead of forgetting it at the end
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let place = Place::make(arguments.dir.clone())?;
+    let tokens = make_actors(&place)?;
+    let mut config = Config { data_dir: place.path.clone(), ..Config::default() };
+    config.credentials = config::Credentials {
+        file: place.path.join("credentials.json"),
+        role_map: Some(place.path.join("role-map.json")),
+    };
+    config.listen = arguments.listen.unwrap_or_else(|| free_address(config.listen));
+    let log = Log::start(Format::Text, LevelFilter::WARN, Clock::System);
+    let served = serve(&config, &log, |service| introduce(service, &tokens));
+    log.flush();
+    served
+}
+
+/// A directory of our own; removed at the end unless it was asked for by name.
+struct Place {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Place {
+    fn make(dir: Option<PathBuf>) -> Result<Place, Failure> {
+        use std::os::unix::fs::DirBuilderExt;
+        let is_kept = dir.is_some();
+        let path = match dir {
+            Some(path) => path,
+            None => std::env::temp_dir().join(format!("pilot-demo-{:08x}", u32::from_ne_bytes(random::bytes()?))),
+        };
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| Failure::environment(path.display(), error))?;
+        Ok(Place { path, is_kept })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn make_actors(place: &Place) -> Result<Vec<(Actor, Zeroizing<String>)>, Failure> {
+    let mut tokens = Vec::new();
+    let mut entries = Vec::new();
+    let mut role_map = RoleMap { approved_by: vec!["Ina".into(), "Jo".into()], ..RoleMap::empty() };
+    for (name, role) in ACTORS {
+        let actor_id = name.parse().map_err(|error| Failure::environment(name, error))?;
+        let actor = Actor { actor_id, role };
+        let token = Token::generate(&random::bytes()?);
+        entries.push(Credential::new(actor.clone(), &token));
+        role_map.actors.push(MappedActor { actor: actor.clone(), kind: Kind::Human });
+        tokens.push((actor, token.hand_over()));
+    }
+    write_credentials(&place.path.join("credentials.json"), entries)?;
+    let path = place.path.join("role-map.json");
+    let written = private_file::write_new(&path, role_map.to_json().as_bytes());
+    written.map_err(|error| Failure::environment(path.display(), error))?;
+    Ok(tokens)
+}
+
+fn free_address(wanted: SocketAddr) -> SocketAddr {
+    match std::net::TcpListener::bind(wanted) {
+        Ok(_) => wanted,
+        Err(_) => SocketAddr::new(wanted.ip(), 0),
+    }
+}
+
+fn introduce(service: &Service, tokens: &[(Actor, Zeroizing<String>)]) -> Result<(), Failure> {
+    let announcement = service.announcement().map_err(|error| Failure::environment("the address", error))?;
+    let url = announcement.trim_start_matches("listening on ").to_owned();
+    let rows =
+        tokens.iter().map(|(actor, token)| vec![actor.actor_id.to_string(), actor.role.to_string(), token.to_string()]);
+    let first = tokens.first().map_or("", |(_, token)| token.as_str());
+    print(&format!(
+        "Pilot demo\n\n{}\nConsole and API   {url}/\nDocumentation     {url}/docs\n\n\
+         Try:\n  curl -H 'Authorization: Bearer {first}' {url}/v1/session\n\n\
+         The tokens are shown this once. Press Ctrl-C to stop.\n{announcement}\n",
+        table(&["actor", "role", "token"], rows)
+    ))
+}

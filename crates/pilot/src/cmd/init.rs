@@ -1,0 +1,67 @@
+//! `pilot init`: an installation that is ready to be filled in.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use pilot_core::role_map::RoleMap;
+use pilot_server::{private_file, random, start};
+
+use crate::exit::Failure;
+use crate::output::print;
+
+const CONFIG: &str = include_str!("init/pilot.toml");
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The directory to lay the installation out in; it is made if needed
+    directory: PathBuf,
+    /// The log's name, which its signatures carry for ever; a host name you own is best
+    #[arg(long, value_name = "NAME")]
+    log_name: Option<String>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let directory = &arguments.directory;
+    let config = directory.join("pilot.toml");
+    if config.exists() {
+        return Err(Failure::Usage(format!(
+            "{}: there is an installation already; nothing was changed",
+            config.display()
+        )));
+    }
+    let data = directory.join("data");
+    make_directory(directory)?;
+    make_directory(&data)?;
+    let name = match &arguments.log_name {
+        Some(name) => name.clone(),
+        None => format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?)),
+    };
+    let key = data.join("log.key");
+    if !key.exists() {
+        start::make_log_key(&key, &name)?;
+    }
+    write_new(&directory.join("role-map.json"), &RoleMap::empty().to_json())?;
+    // Last: its presence means that the installation is complete.
+    write_new(&config, CONFIG)?;
+    let directory = directory.display();
+    print(&format!(
+        "Laid out in {directory}:\n  \
+         pilot.toml      the configuration\n  \
+         role-map.json   who has which role; empty\n  \
+         data/log.key    signs the log; keep it private and keep a copy\n\n\
+         Next:\n  \
+         1. Agree on the role map: list each actor in {directory}/role-map.json, and those who approved it.\n  \
+         2. For each actor: pilot credential new --config {directory}/pilot.toml --actor NAME --role ROLE\n  \
+         3. pilot serve --config {directory}/pilot.toml\n  \
+         4. Each actor: PILOT_URL=http://127.0.0.1:7450 pilot session --role-map role-map.json\n"
+    ))
+}
+
+fn make_directory(path: &Path) -> Result<(), Failure> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| Failure::environment(path.display(), error))
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    private_file::write_new(path, text.as_bytes()).map_err(|error| Failure::environment(path.display(), error))
+}

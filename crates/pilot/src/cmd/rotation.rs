@@ -1,0 +1,221 @@
+//! `pilot rotation`: the specification's rotation procedure, one command a step, each step recorded.
+//!
+//! begin adds a new credential beside the old one; verify proves that it works; finish removes the old one; verify,
+//! with the old token, proves that it is refused.
+
+use std::path::PathBuf;
+
+use pilot_core::actor::{Actor, ActorId};
+use pilot_core::credentials::Credential;
+use pilot_core::digest::Fingerprint;
+use pilot_core::token::Token;
+use pilot_server::clock::Clock;
+use pilot_server::random;
+
+use crate::client::{Client, ClientArguments};
+use crate::cmd::credential::{hand_over, note};
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::files::{FileArguments, Files, lock, read_credentials, write_credentials};
+use crate::output::{Output, OutputArguments, print, print_json, table};
+
+mod record;
+
+use record::{Record, Rotation, Step, Verdict};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Step 1 and 2: make a new token and add its digest beside the old one
+    Begin(BeginArguments),
+    /// Step 3, and the proof of step 4: present the new token, or after finish the old one, to the running service
+    Verify(VerifyArguments),
+    /// Step 4: remove the old digest, once the new token was verified
+    Finish(FinishArguments),
+    /// Step 5: the record of every step
+    Report(ReportArguments),
+}
+
+#[derive(clap::Args)]
+struct Who {
+    /// The actor whose token is replaced
+    #[arg(long, value_name = "ACTOR_ID")]
+    actor: ActorId,
+    /// Who carries out this step [default: PILOT_OPERATOR, else the user's name]
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub struct BeginArguments {
+    #[command(flatten)]
+    who: Who,
+    /// Write the token to this new file (mode 0600) instead of showing it
+    #[arg(long, value_name = "FILE")]
+    token_out: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(clap::Args)]
+pub struct VerifyArguments {
+    #[command(flatten)]
+    who: Who,
+    #[command(flatten)]
+    client: ClientArguments,
+    #[command(flatten)]
+    files: FileArguments,
+}
+
+#[derive(clap::Args)]
+pub struct FinishArguments {
+    #[command(flatten)]
+    who: Who,
+    #[command(flatten)]
+    files: FileArguments,
+}
+
+#[derive(clap::Args)]
+pub struct ReportArguments {
+    /// Only this actor's rotations
+    #[arg(long, value_name = "ACTOR_ID")]
+    actor: Option<ActorId>,
+    #[command(flatten)]
+    files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Begin(arguments) => begin(&arguments, environment),
+        Command::Verify(arguments) => verify(&arguments, environment),
+        Command::Finish(arguments) => finish(&arguments, environment),
+        Command::Report(arguments) => report(&arguments, environment),
+    }
+}
+
+impl Who {
+    fn operator(&self, environment: &Environment) -> Result<String, Failure> {
+        let operator = self.operator.as_deref().or(environment.operator());
+        operator
+            .map(str::to_owned)
+            .ok_or_else(|| Failure::Usage("the record needs to know who does this: --operator NAME".into()))
+    }
+}
+
+/// The newest rotation of an actor, which must be in one of the states a step can follow.
+fn open_rotation(files: &Files, actor: &ActorId) -> Result<Rotation, Failure> {
+    let rotations = Record::open(&files.rotation_record).read()?;
+    let newest = rotations.into_iter().rfind(|rotation| rotation.actor.actor_id == *actor);
+    newest.ok_or_else(|| {
+        Failure::Refused(format!("no rotation has begun for {actor}; start with `pilot rotation begin`"))
+    })
+}
+
+fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Failure> {
+    let operator = arguments.who.operator(environment)?;
+    let files = arguments.files.find(environment)?;
+    let _lock = lock(&files.credentials)?;
+    let record = Record::open(&files.rotation_record);
+    let actor_id = &arguments.who.actor;
+    if record.read()?.iter().any(|rotation| rotation.actor.actor_id == *actor_id && !rotation.is_finished()) {
+        return Err(Failure::Refused(format!(
+            "a rotation of {actor_id} is under way; go on with `verify` and `finish`"
+        )));
+    }
+    let mut entries = read_credentials(&files.credentials)?.entries().to_vec();
+    let of_actor = |credential: &&Credential| credential.actor.actor_id == *actor_id;
+    let Some(actor) = entries.iter().find(of_actor).map(|credential| credential.actor.clone()) else {
+        return Err(Failure::Refused(format!("{actor_id} has no credential to replace; use `pilot credential new`")));
+    };
+    let old = entries.iter().filter(of_actor).map(|credential| credential.digest.fingerprint()).collect();
+    let token = Token::generate(&random::bytes()?);
+    let credential = Credential::new(actor.clone(), &token);
+    entries.push(credential.clone());
+    write_credentials(&files.credentials, entries)?;
+    let rotation = Rotation::begin(actor, old, credential.digest.fingerprint(), u64::from_ne_bytes(random::bytes()?));
+    record.append(&rotation, Step::Begin, &operator, Verdict::Done, Clock::System.now())?;
+    hand_over(token, &credential, arguments.token_out.as_deref(), arguments.output.output)?;
+    note("Now restart the service, then run `pilot rotation verify` with the new token. The old one still works.")
+}
+
+fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<(), Failure> {
+    let operator = arguments.who.operator(environment)?;
+    let files = arguments.files.find(environment)?;
+    let rotation = open_rotation(&files, &arguments.who.actor)?;
+    let client = Client::new(&arguments.client, environment)?;
+    let presented = client.token().digest().fingerprint();
+    let step = rotation
+        .step_for(presented)
+        .ok_or_else(|| Failure::Refused("this is neither the new nor an old token of the rotation".to_owned()))?;
+    let reply = client.get("/v1/session")?;
+    let verdict = match (step, reply.status.as_u16()) {
+        (Step::VerifyOld, 401) => Verdict::Refused,
+        (Step::VerifyOld, _) => Verdict::StillAccepted,
+        (_, 401) => Verdict::NotAccepted,
+        _ if reply.read::<Actor>()? == rotation.actor => Verdict::Matches,
+        _ => Verdict::Differs,
+    };
+    Record::open(&files.rotation_record).append(&rotation, step, &operator, verdict, Clock::System.now())?;
+    if verdict.is_good() {
+        print(&format!("{}: {}\n", step.as_str(), verdict.as_str()))
+    } else {
+        Err(Failure::Refused(format!("{}: {}; {}", step.as_str(), verdict.as_str(), verdict.remedy())))
+    }
+}
+
+fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), Failure> {
+    let operator = arguments.who.operator(environment)?;
+    let files = arguments.files.find(environment)?;
+    let _lock = lock(&files.credentials)?;
+    let rotation = open_rotation(&files, &arguments.who.actor)?;
+    if rotation.is_finished() {
+        return Err(Failure::Refused("this rotation is finished already".into()));
+    }
+    if !rotation.new_was_verified() {
+        return Err(Failure::Refused(
+            "the new token was not verified yet: restart the service and run `pilot rotation verify` with it".into(),
+        ));
+    }
+    let is_old = |credential: &Credential| {
+        let fingerprint: Fingerprint = credential.digest.fingerprint();
+        credential.actor.actor_id == rotation.actor.actor_id && rotation.old.contains(&fingerprint)
+    };
+    let kept = read_credentials(&files.credentials)?.entries().iter().filter(|entry| !is_old(entry)).cloned().collect();
+    write_credentials(&files.credentials, kept)?;
+    Record::open(&files.rotation_record).append(
+        &rotation,
+        Step::Finish,
+        &operator,
+        Verdict::Done,
+        Clock::System.now(),
+    )?;
+    print("the old digest is removed\n")?;
+    note("Now restart the service, then run `pilot rotation verify` with the old token: it must be refused.")
+}
+
+fn report(arguments: &ReportArguments, environment: &Environment) -> Result<(), Failure> {
+    let files = arguments.files.find(environment)?;
+    let mut lines = Record::open(&files.rotation_record).lines()?;
+    lines.retain(|line| arguments.actor.as_ref().is_none_or(|actor| line.actor.actor_id == *actor));
+    if arguments.output.output == Output::Json {
+        return print_json(&serde_json::json!({ "steps": lines }));
+    }
+    if lines.is_empty() {
+        return print("no rotation is recorded\n");
+    }
+    let rows = lines.iter().map(|line| {
+        let (step, verdict) = (line.step.as_str().to_owned(), line.result.as_str().to_owned());
+        vec![
+            line.at.to_string(),
+            line.actor.actor_id.to_string(),
+            line.actor.role.to_string(),
+            step,
+            line.operator.clone(),
+            verdict,
+        ]
+    });
+    print(&table(&["time", "actor", "role", "step", "operator", "result"], rows))
+}

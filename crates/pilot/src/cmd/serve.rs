@@ -1,0 +1,115 @@
+//! `pilot serve`: the service, until it is told to stop.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use pilot_server::clock::Clock;
+use pilot_server::config::Config;
+use pilot_server::log::{Format, Log};
+use pilot_server::start::Service;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::level_filters::LevelFilter;
+
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::output::print;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
+    config: PathBuf,
+    /// What to log
+    #[arg(long, value_enum, default_value_t)]
+    log_level: LogLevel,
+    /// How to log [default: text on a terminal, else json]
+    #[arg(long, value_enum)]
+    log_format: Option<LogFormat>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum, Default)]
+enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Json,
+    Text,
+}
+
+pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let config = Config::load(&arguments.config, environment.variables())?;
+    let format = match arguments.log_format {
+        Some(LogFormat::Text) => Format::Text,
+        None if std::io::stderr().is_terminal() => Format::Text,
+        Some(LogFormat::Json) | None => Format::Json,
+    };
+    let level = match arguments.log_level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let log = Log::start(format, level, Clock::System);
+    log_panics(log.clone());
+    let served = serve(&config, &log, |service| {
+        let announcement = service.announcement().map_err(|error| Failure::environment("the address", error))?;
+        print(&format!("{announcement}\n"))
+    });
+    log.flush();
+    served
+}
+
+/// Starts the service, tells `started` about it, and runs it until SIGTERM or Ctrl-C.
+pub fn serve(config: &Config, log: &Log, started: impl FnOnce(&Service) -> Result<(), Failure>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
+    runtime.block_on(async {
+        // Before anything is announced: a signal that follows the announcement must find its handler.
+        let stop = stop_on_signal()?;
+        let service = Service::start(config, log).await?;
+        started(&service)?;
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "service started");
+        service.run(stop).await;
+        tracing::info!("service stopped");
+        Ok(())
+    })
+}
+
+fn stop_on_signal() -> Result<watch::Receiver<bool>, Failure> {
+    let listen = |kind| signal(kind).map_err(|error| Failure::environment("signals", error));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let mut hangup = listen(SignalKind::hangup())?;
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hangup.recv() => tracing::warn!("SIGHUP is ignored: nothing is reloaded while running; restart the service to apply a change"),
+            }
+        }
+        tracing::info!("stopping: no new connections, requests under way are finished");
+        let _ = sender.send(true);
+    });
+    Ok(receiver)
+}
+
+/// A panic's message may quote what it was working on, so it goes through the guarded log like everything else.
+fn log_panics(log: Log) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map_or_else(String::new, ToString::to_string);
+        let message = panic.payload_as_str().unwrap_or("(no message)");
+        tracing::error!(place, message, "the program panicked; this is a fault of pilot");
+        log.flush();
+    }));
+}
