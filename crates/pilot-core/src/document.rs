@@ -26,8 +26,51 @@ impl ContentDigest {
         ContentDigest(sha256_of_canonical(&document).into())
     }
 
+    /// The digest of a document's stored bytes.
+    pub fn of_bytes(bytes: &[u8]) -> ContentDigest {
+        ContentDigest(format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes))).into())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// What people wrote, kept beside the ledger: the entry holds its digest alone, so a document can be erased and the
+/// proof stays whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    pub kind: DocumentKind,
+    pub digest: ContentDigest,
+    /// Canonical JSON with the nonce in it; what is hashed is what is stored.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocumentKind {
+    Content,
+    Comment,
+    Inputs,
+}
+
+impl Document {
+    pub fn content(title: &str, payload: &Value, nonce: &str) -> Document {
+        Document::new(DocumentKind::Content, &json!({"nonce": nonce, "payload": payload, "title": title}))
+    }
+
+    pub fn comment(text: &str, nonce: &str) -> Document {
+        Document::new(DocumentKind::Comment, &json!({"comment": text, "nonce": nonce}))
+    }
+
+    pub fn inputs(inputs: &Value, nonce: &str) -> Document {
+        Document::new(DocumentKind::Inputs, &json!({"inputs": inputs, "nonce": nonce}))
+    }
+
+    fn new(kind: DocumentKind, value: &Value) -> Document {
+        // Text keys and finite numbers alone: canonical JSON cannot fail here.
+        let bytes = serde_json_canonicalizer::to_vec(value).unwrap_or_default();
+        Document { kind, digest: ContentDigest::of_bytes(&bytes), bytes }
     }
 }
 

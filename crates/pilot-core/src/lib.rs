@@ -9,6 +9,7 @@ pub mod credentials;
 pub mod decide;
 pub mod digest;
 pub mod document;
+pub mod entry;
 pub mod fault;
 pub mod item;
 pub mod json;

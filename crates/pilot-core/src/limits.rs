@@ -54,7 +54,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),
     ("First byte of a connection", "5 s", "the connection is closed"),
     ("Request headers", "5 s", "the connection is closed"),
-    ("Request body, time to arrive", "15 s", "the connection is closed"),
+    ("Request body, time to arrive", "15 s", "408 `invalid_request`, and the connection is closed"),
     ("Idle connection", "60 s", "the connection is closed"),
     ("Open connections", "10,000", "new connections wait to be accepted"),
 ];

@@ -34,10 +34,13 @@ pub struct NoteKey {
 
 impl NoteKey {
     pub fn generate(name: &str, seed: &[u8; 32]) -> Result<NoteKey, KeyError> {
-        if name.is_empty() || name.contains(|character: char| character.is_whitespace() || character == '+') {
-            return Err(KeyError::Name);
-        }
+        NoteKey::check_name(name)?;
         Ok(NoteKey { name: name.to_owned(), key: SigningKey::from_bytes(seed) })
+    }
+
+    pub fn check_name(name: &str) -> Result<(), KeyError> {
+        let forbidden = |character: char| character.is_whitespace() || character.is_control() || character == '+';
+        if name.is_empty() || name.contains(forbidden) { Err(KeyError::Name) } else { Ok(()) }
     }
 
     /// Reads `PRIVATE+KEY+name+id+base64`.

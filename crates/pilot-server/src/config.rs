@@ -103,8 +103,12 @@ impl Config {
         // The file must be sound by itself: only then do its faults have a line.
         let config: Config = toml::from_str(text).map_err(|error| {
             let (line, column) = place(text, error.span().map_or(0, |span| span.start));
-            ConfigError::Parse { path: path.to_owned(), line, column, message: error.message().to_owned() }
+            ConfigError::Parse { path: path.to_owned(), line, column, message: without_value(error.message()) }
         })?;
+        if let Some((name, _)) = environment.iter().find(|(name, value)| keys(name).is_some() && value.is_empty()) {
+            let message = "it is empty; unset it or give it a value".to_owned();
+            return Err(ConfigError::Environment { variables: name.clone(), message });
+        }
         let overrides: Vec<_> =
             environment.iter().filter_map(|(name, value)| Some((keys(name)?, name, value))).collect();
         if overrides.is_empty() {
@@ -116,7 +120,7 @@ impl Config {
         }
         table.try_into().map_err(|error: toml::de::Error| ConfigError::Environment {
             variables: overrides.iter().map(|(_, name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
-            message: error.message().to_owned(),
+            message: without_value(error.message()),
         })
     }
 
@@ -155,6 +159,15 @@ fn set(table: &mut toml::Table, keys: &[String], value: &str) {
                 set(inner, rest, value);
             }
         }
+    }
+}
+
+/// The library quotes the value it stumbled over, and a value may be a secret that was set by mistake.
+fn without_value(message: &str) -> String {
+    match message.split_once(", expected ") {
+        Some((what, expected)) if what.starts_with("invalid ") => format!("is of the wrong kind, expected {expected}"),
+        Some((what, expected)) if what.starts_with("unknown variant ") => format!("is not known, expected {expected}"),
+        _ => message.to_owned(),
     }
 }
 
@@ -236,8 +249,11 @@ mod tests {
         check(
             "profile = 'prod'",
             &[],
-            expect!["pilot.toml, line 1, column 11: unknown variant `prod`, expected `pilot` or `production`"],
+            expect!["pilot.toml, line 1, column 11: is not known, expected `pilot` or `production`"],
         );
+        check("listen = 7450", &[], expect!["pilot.toml, line 1, column 10: is of the wrong kind, expected socket address"]);
+        check("", &[("PILOT_STORE", "hunter2")], expect!["the environment overrides the configuration with a faulty value: is of the wrong kind, expected struct Store (set by PILOT_STORE)"]);
+        check("", &[("PILOT_STORE__URL", "")], expect!["the environment overrides the configuration with a faulty value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"]);
         check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
         check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);
     }

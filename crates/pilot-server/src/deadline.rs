@@ -55,6 +55,8 @@ impl Watchdog {
             tick: Arc::clone(&self.tick),
             waiting: AtomicBool::new(true),
             requests: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
+            served: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             until: AtomicU64::new(0),
             expired: Notify::new(),
@@ -93,6 +95,10 @@ pub struct Connection {
     /// No request is under way and none of its bytes has been seen.
     waiting: AtomicBool,
     requests: AtomicUsize,
+    /// Answers that are still being streamed.
+    streams: AtomicUsize,
+    /// At least one request was answered.
+    served: AtomicBool,
     /// HTTP/2: bytes between requests are not the beginning of one (settings, pings, flow control).
     multiplexed: AtomicBool,
     until: AtomicU64,
@@ -117,8 +123,12 @@ impl Connection {
         }
     }
 
+    /// An answer that the peer takes in keeps the connection. Settings and pings of HTTP/2 are written too, and must not.
     fn on_write(&self) {
-        if self.requests.load(Ordering::Relaxed) == 0 {
+        let is_answer = !self.multiplexed.load(Ordering::Relaxed)
+            && self.served.load(Ordering::Relaxed)
+            && self.requests.load(Ordering::Relaxed) == 0;
+        if is_answer || self.streams.load(Ordering::Relaxed) > 0 {
             self.allow(self.deadlines.idle);
         }
     }
@@ -133,7 +143,18 @@ impl Connection {
         self.until.store(u64::MAX, Ordering::Relaxed);
     }
 
+    /// From now until [`Connection::stream_ended`], only a peer that stops reading can miss a deadline.
+    pub fn stream_began(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn stream_ended(&self) {
+        self.streams.fetch_sub(1, Ordering::Relaxed);
+        self.allow(self.deadlines.idle);
+    }
+
     pub fn request_ended(&self) {
+        self.served.store(true, Ordering::Relaxed);
         if self.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.allow(self.deadlines.idle);
             self.waiting.store(true, Ordering::Relaxed);

@@ -118,7 +118,7 @@ async fn serve_connection<H, F>(
         connection.request_began(request.version());
         let answer = handler(Arc::clone(app), request);
         async move {
-            let response = answer.await;
+            let response = answer.await.map(|body| body.watched_by(&connection));
             connection.request_ended();
             Ok::<_, Infallible>(response)
         }

@@ -93,6 +93,8 @@ pub struct Problem {
     detail: Cow<'static, str>,
     errors: Vec<Fault>,
     header: Option<(HeaderName, HeaderValue)>,
+    /// Where one request ends and the next begins is no longer certain.
+    pub ends_connection: bool,
     /// For the request's log line alone; it never reaches the client.
     pub cause: Option<String>,
 }
@@ -100,7 +102,15 @@ pub struct Problem {
 impl Problem {
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Problem {
         let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Problem { code, status, detail: detail.into(), errors: Vec::new(), header: None, cause: None }
+        Problem {
+            code,
+            status,
+            detail: detail.into(),
+            errors: Vec::new(),
+            header: None,
+            ends_connection: false,
+            cause: None,
+        }
     }
 
     pub fn credential_required(credential_was_sent: bool) -> Problem {
@@ -120,7 +130,8 @@ impl Problem {
 
     /// 400: the message itself is broken, so nothing in it can be relied upon.
     pub fn framing(detail: &'static str) -> Problem {
-        Problem { status: StatusCode::BAD_REQUEST, ..Problem::new(Code::InvalidRequest, detail) }
+        let problem = Problem::new(Code::InvalidRequest, detail);
+        Problem { status: StatusCode::BAD_REQUEST, ends_connection: true, ..problem }
     }
 
     pub fn url_too_long() -> Problem {
@@ -134,7 +145,8 @@ impl Problem {
 
     pub fn body_too_slow() -> Problem {
         let detail = "The body did not arrive within 15 seconds.";
-        Problem { status: StatusCode::REQUEST_TIMEOUT, ..Problem::new(Code::InvalidRequest, detail) }
+        let problem = Problem::new(Code::InvalidRequest, detail);
+        Problem { status: StatusCode::REQUEST_TIMEOUT, ends_connection: true, ..problem }
     }
 
     pub fn invalid(errors: Vec<Fault>) -> Problem {

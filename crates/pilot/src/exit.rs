@@ -34,6 +34,22 @@ impl Failure {
     }
 }
 
+/// Help, or what is wrong with the arguments. Someone will type a token as one, and it must not be repeated.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::from(code);
+    }
+    let could_be_token = |argument: &String| pilot_core::token::is_well_formed(argument.as_bytes());
+    let mut text = error.render().to_string();
+    for argument in std::env::args().skip(1).filter(could_be_token) {
+        text = text.replace(&argument, pilot_core::leak::WITHHELD);
+    }
+    let _ = write!(std::io::stderr(), "{}", LeakGuard::for_generated_tokens().redact(&text));
+    ExitCode::from(code)
+}
+
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {

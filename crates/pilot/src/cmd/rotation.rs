@@ -13,7 +13,7 @@ use pilot_server::clock::Clock;
 use pilot_server::random;
 
 use crate::client::{Client, ClientArguments};
-use crate::cmd::credential::{hand_over, note};
+use crate::cmd::credential::{NewToken, note};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::{FileArguments, Files, lock, read_credentials, write_credentials};
@@ -31,6 +31,8 @@ pub enum Command {
     Verify(VerifyArguments),
     /// Step 4: remove the old digest, once the new token was verified
     Finish(FinishArguments),
+    /// Give up a rotation that was not finished: remove the new digest again
+    Abandon(FinishArguments),
     /// Step 5: the record of every step
     Report(ReportArguments),
 }
@@ -66,6 +68,8 @@ pub struct VerifyArguments {
     client: ClientArguments,
     #[command(flatten)]
     files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(clap::Args)]
@@ -74,6 +78,8 @@ pub struct FinishArguments {
     who: Who,
     #[command(flatten)]
     files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(clap::Args)]
@@ -92,6 +98,7 @@ pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Begin(arguments) => begin(&arguments, environment),
         Command::Verify(arguments) => verify(&arguments, environment),
         Command::Finish(arguments) => finish(&arguments, environment),
+        Command::Abandon(arguments) => abandon(&arguments, environment),
         Command::Report(arguments) => report(&arguments, environment),
     }
 }
@@ -120,9 +127,9 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let _lock = lock(&files.credentials)?;
     let record = Record::open(&files.rotation_record);
     let actor_id = &arguments.who.actor;
-    if record.read()?.iter().any(|rotation| rotation.actor.actor_id == *actor_id && !rotation.is_finished()) {
+    if record.read()?.iter().any(|rotation| rotation.actor.actor_id == *actor_id && !rotation.is_over()) {
         return Err(Failure::Refused(format!(
-            "a rotation of {actor_id} is under way; go on with `verify` and `finish`"
+            "a rotation of {actor_id} is under way; go on with `verify` and `finish`, or give it up with `abandon`"
         )));
     }
     let mut entries = read_credentials(&files.credentials)?.entries().to_vec();
@@ -134,10 +141,11 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let token = Token::generate(&random::bytes()?);
     let credential = Credential::new(actor.clone(), &token);
     entries.push(credential.clone());
+    let new = NewToken::keep(token, credential.clone(), arguments.token_out.clone())?;
     write_credentials(&files.credentials, entries)?;
     let rotation = Rotation::begin(actor, old, credential.digest.fingerprint(), u64::from_ne_bytes(random::bytes()?));
     record.append(&rotation, Step::Begin, &operator, Verdict::Done, Clock::System.now())?;
-    hand_over(token, &credential, arguments.token_out.as_deref(), arguments.output.output)?;
+    new.hand_over(arguments.output.output)?;
     note("Now restart the service, then run `pilot rotation verify` with the new token. The old one still works.")
 }
 
@@ -160,7 +168,7 @@ fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<(), 
     };
     Record::open(&files.rotation_record).append(&rotation, step, &operator, verdict, Clock::System.now())?;
     if verdict.is_good() {
-        print(&format!("{}: {}\n", step.as_str(), verdict.as_str()))
+        say(&rotation, step, verdict, arguments.output.output)
     } else {
         Err(Failure::Refused(format!("{}: {}; {}", step.as_str(), verdict.as_str(), verdict.remedy())))
     }
@@ -171,8 +179,8 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
     let files = arguments.files.find(environment)?;
     let _lock = lock(&files.credentials)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
-    if rotation.is_finished() {
-        return Err(Failure::Refused("this rotation is finished already".into()));
+    if rotation.is_over() {
+        return Err(Failure::Refused("this rotation is over already".into()));
     }
     if !rotation.new_was_verified() {
         return Err(Failure::Refused(
@@ -192,8 +200,40 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
         Verdict::Done,
         Clock::System.now(),
     )?;
-    print("the old digest is removed\n")?;
+    say(&rotation, Step::Finish, Verdict::Done, arguments.output.output)?;
     note("Now restart the service, then run `pilot rotation verify` with the old token: it must be refused.")
+}
+
+/// The new token was lost, or never reached its actor: take its digest out again.
+fn abandon(arguments: &FinishArguments, environment: &Environment) -> Result<(), Failure> {
+    let operator = arguments.who.operator(environment)?;
+    let files = arguments.files.find(environment)?;
+    let _lock = lock(&files.credentials)?;
+    let rotation = open_rotation(&files, &arguments.who.actor)?;
+    if rotation.is_over() {
+        return Err(Failure::Refused("this rotation is over already".into()));
+    }
+    let entries = read_credentials(&files.credentials)?.entries().to_vec();
+    let kept = entries.into_iter().filter(|entry| entry.digest.fingerprint() != rotation.new).collect();
+    write_credentials(&files.credentials, kept)?;
+    Record::open(&files.rotation_record).append(
+        &rotation,
+        Step::Abandon,
+        &operator,
+        Verdict::Done,
+        Clock::System.now(),
+    )?;
+    say(&rotation, Step::Abandon, Verdict::Done, arguments.output.output)?;
+    note("The new token is refused after the next restart. The old one goes on working.")
+}
+
+fn say(rotation: &Rotation, step: Step, result: Verdict, output: Output) -> Result<(), Failure> {
+    match output {
+        Output::Json => {
+            print_json(&serde_json::json!({ "actor_id": rotation.actor.actor_id, "step": step, "result": result }))
+        }
+        Output::Table => print(&format!("{}: {}\n", step.as_str(), result.as_str())),
+    }
 }
 
 fn report(arguments: &ReportArguments, environment: &Environment) -> Result<(), Failure> {

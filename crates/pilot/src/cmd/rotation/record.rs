@@ -21,6 +21,7 @@ pub enum Step {
     VerifyOldStillWorks,
     Finish,
     VerifyOld,
+    Abandon,
 }
 
 impl Step {
@@ -31,6 +32,7 @@ impl Step {
             Step::VerifyOldStillWorks => "old token presented before its removal",
             Step::Finish => "old digest removed",
             Step::VerifyOld => "old token presented after its removal",
+            Step::Abandon => "given up, new digest removed",
         }
     }
 }
@@ -92,7 +94,7 @@ pub struct Rotation {
     id: String,
     pub actor: Actor,
     pub old: Vec<Fingerprint>,
-    new: Fingerprint,
+    pub new: Fingerprint,
     steps: Vec<(Step, Verdict)>,
 }
 
@@ -103,6 +105,11 @@ impl Rotation {
 
     pub fn is_finished(&self) -> bool {
         self.steps.iter().any(|(step, _)| *step == Step::Finish)
+    }
+
+    /// Finished or given up: nothing more can be done but to look.
+    pub fn is_over(&self) -> bool {
+        self.is_finished() || self.steps.iter().any(|(step, _)| *step == Step::Abandon)
     }
 
     pub fn new_was_verified(&self) -> bool {
