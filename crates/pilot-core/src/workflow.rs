@@ -9,6 +9,7 @@ pub mod explain;
 pub mod graph;
 mod parse;
 pub mod people;
+pub mod report;
 mod schema;
 mod search;
 pub mod source;

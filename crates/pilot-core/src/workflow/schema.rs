@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use crate::fault::Fault;
+use crate::json::join;
 use crate::workflow::source::Finding;
 
 /// At most so many faults are reported for one payload: a list of a thousand helps nobody.
@@ -56,9 +58,22 @@ fn faults(validator: &Validator, payload: &Value) -> Vec<Fault> {
     if validator.is_valid(payload) {
         return Vec::new();
     }
-    let errors = validator.iter_errors(payload).take(FAULTS_MAX);
-    // Masked: a fault never repeats what it found, which may be a clear token.
-    errors.map(|error| Fault::new(format!("/payload{}", error.instance_path()), error.masked().to_string())).collect()
+    validator.iter_errors(payload).take(FAULTS_MAX).map(|error| fault(&error)).collect()
+}
+
+/// Never repeats what was found, neither a value nor a member's name: either may be a clear token.
+fn fault(error: &ValidationError<'_>) -> Fault {
+    let place = format!("/payload{}", error.instance_path());
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            Fault::new(join(&place, property.as_str().unwrap_or_default()), "is required")
+        }
+        ValidationErrorKind::AdditionalProperties { .. } | ValidationErrorKind::UnevaluatedProperties { .. } => {
+            Fault::new(place, "has a member that is not allowed here")
+        }
+        ValidationErrorKind::Pattern { pattern } if pattern == "\\S" => Fault::new(place, "must not be empty"),
+        _ => Fault::new(place, error.masked_with("this").to_string()),
+    }
 }
 
 fn types_alone(schema: &Value) -> Value {
