@@ -365,26 +365,36 @@ fn types_are_checked_in_a_draft_and_the_whole_at_submit() {
     check("ana proposes unfinished", expect!["→ draft"]);
     check(
         "ana proposes malformed",
-        expect![[r#"refused invalid_request: the request cannot be taken as it is: /payload/links: this is not of type "array"; /payload/purpose: this is not of type "string""#]],
+        expect![[
+            r#"refused invalid_request: the request cannot be taken as it is: /payload/links: this is not of type "array"; /payload/purpose: this is not of type "string""#
+        ]],
     );
     check(
         "ana proposes unfinished; ana submits",
-        expect!["refused invalid_request: the request cannot be taken as it is: /payload/operation: is required; /payload/risk: is required; /payload/rollback_plan: is required"],
+        expect![
+            "refused invalid_request: the request cannot be taken as it is: /payload/operation: is required; /payload/risk: is required; /payload/rollback_plan: is required"
+        ],
     );
     check("ana proposes unfinished; ana may", expect!["edit, withdraw"]);
     check("ana proposes unfinished; ana withdraws", expect!["draft → withdrawn"]);
     check(
         "ana proposes; ana edits risk=7",
-        expect![[r#"refused invalid_request: the request cannot be taken as it is: /payload/risk: this is not of type "string""#]],
+        expect![[
+            r#"refused invalid_request: the request cannot be taken as it is: /payload/risk: this is not of type "string""#
+        ]],
     );
     check("ana proposes; ana edits risk=extreme", expect!["draft → draft"]);
     check(
         "ana proposes; ana edits risk=extreme; ana submits",
-        expect![[r#"refused invalid_request: the request cannot be taken as it is: /payload/risk: this is not one of "low", "medium" or "high""#]],
+        expect![[
+            r#"refused invalid_request: the request cannot be taken as it is: /payload/risk: this is not one of "low", "medium" or "high""#
+        ]],
     );
     check(
         "ana proposes; ana edits links=[\"no-uri\"]; ana submits",
-        expect![[r#"refused invalid_request: the request cannot be taken as it is: /payload/links/0: this is not a "uri""#]],
+        expect![[
+            r#"refused invalid_request: the request cannot be taken as it is: /payload/links/0: this is not a "uri""#
+        ]],
     );
     check(
         "ana proposes; ana edits title=\"\"",

@@ -26,6 +26,7 @@ pub(crate) fn read(text: &str) -> (Option<Rules>, Flaws) {
     let rules = reader.rules(&document);
     let sound = reader.findings.is_empty();
     flaws.add(reader.findings);
+    flaws.sort();
     (rules.filter(|_| sound), flaws)
 }
 
@@ -235,7 +236,8 @@ impl Reader {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => format!("the keys here are {}", keys.join(", ")),
             };
-            self.fault(table.pointer(key), format!("`{key}` is not a key of a definition at this place"), mend);
+            let says = format!("`{key}` is not a key of a definition at this place");
+            self.findings.push(Finding::new("format", table.pointer(key)).at_key().says(says).mend(mend));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::role::Role;
 use crate::role_set::RoleSet;
 use crate::workflow::search::{Limits, Model, Reached, Step};
 use crate::workflow::source::Finding;
@@ -81,7 +82,9 @@ fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, rule) in model.rules.transitions.iter().enumerate() {
         for (place, from) in rule.from.iter().enumerate() {
-            if live(from).is_some_and(|state| !taken.contains(&(state, index))) {
+            // An owner who can never have the role is told of elsewhere.
+            let owner_fits = rule.own != Some(Own::Creator) || rule.roles.contains(Role::Initiator);
+            if owner_fits && live(from).is_some_and(|state| !taken.contains(&(state, index))) {
                 let finding = Finding::new("never_possible", format!("/transition/{index}/from/{place}"));
                 let says = format!("{} is never possible in {from}: {}", rule.action, lacking(rule));
                 findings.push(

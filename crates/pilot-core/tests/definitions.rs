@@ -1,0 +1,210 @@
+//! Definitions as files: the built-ins are proved and explained, the flawed examples are refused with a reason.
+//! `UPDATE_EXPECT=1 cargo test -p pilot-core` writes the generated files anew.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use expect_test::{expect, expect_file};
+use pilot_core::role_map::RoleMap;
+use pilot_core::workflow::Definition;
+use pilot_core::workflow::builtin::{CONTROLLED_OPERATION, builtin};
+use pilot_core::workflow::explain::explain;
+use pilot_core::workflow::graph;
+use pilot_core::workflow::report::report;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn flawed() -> Vec<PathBuf> {
+    let files = fs::read_dir(root().join("workflows/flawed")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn each_flawed_example_is_refused_for_its_flaw_with_the_explanation_beside_it() {
+    let files = flawed();
+    assert!(files.len() >= 10, "{} examples", files.len());
+    let mut surprises = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let announced = text.lines().find_map(|line| line.strip_prefix("# flaw: ")).unwrap();
+        let flaws = Definition::parse(&text).unwrap_err();
+        let found: BTreeSet<_> = flaws.findings().iter().map(|finding| finding.code).collect();
+        expect_file![file.with_extension("txt")].assert_eq(&report(&text, None).to_text(name, false));
+        if found != announced.split(' ').collect() {
+            surprises.push(format!("{name} was refused for {found:?}"));
+        }
+    }
+    assert_eq!(surprises, Vec::<String>::new());
+}
+
+#[test]
+fn the_built_in_definitions_are_proved() {
+    expect![[r#"
+        controlled-operation.toml: proved
+          controlled-operation version 1, sha256:be62ca548d728b5557682e32327c382bf591ddf7c470e4a1ebd6144856405f53
+          16 states, 21 transitions, 38 situations searched
+          executing, rolling_back: never without initiator, approver, security_admin, executor, 4 different people
+          timers only take rights away; every state can be reached and every item can end
+    "#]]
+    .assert_eq(&report(CONTROLLED_OPERATION, None).to_text("controlled-operation.toml", false));
+    assert_eq!(
+        builtin().map(|definition| definition.name().to_string()),
+        ["controlled-operation", "emergency-operation"]
+    );
+}
+
+#[test]
+fn what_lies_beside_each_built_in_definition_is_what_it_says_today() {
+    for definition in builtin() {
+        let beside = |folder: &str, end: &str| root().join(folder).join(format!("{}.{end}", definition.name()));
+        expect_file![beside("workflows", "txt")].assert_eq(&explain(&definition));
+        expect_file![beside("docs/guide/img", "svg")].assert_eq(&graph::svg(&definition, None));
+    }
+}
+
+fn people(actors: &[(&str, &str)]) -> String {
+    let entries: Vec<_> =
+        actors.iter().map(|(name, role)| format!(r#"{{"actor_id":"{name}","role":"{role}"}}"#)).collect();
+    let map = format!(r#"{{"schema_version":1,"approved_by":["x","y"],"actors":[{}]}}"#, entries.join(","));
+    let map = RoleMap::parse(map.as_bytes()).unwrap();
+    let report = report(CONTROLLED_OPERATION, Some(&map)).to_text("c.toml", false);
+    report.split_once("\npeople\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn a_role_map_shows_who_is_missing_who_could_conspire_and_who_must_not_fall_ill() {
+    let five = [
+        ("ana", "initiator"),
+        ("ben", "approver"),
+        ("bea", "approver"),
+        ("sam", "security_admin"),
+        ("eve", "executor"),
+        ("eli", "executor"),
+    ];
+    expect![[r#"
+          initiator       1 of 1 needed
+          approver        2 of 2 needed
+          security_admin  1 of 1 needed
+          executor        2 of 1 needed
+          these people can carry an item through an effect to an end
+          smallest group that could bring about an effect: 4 people, for example ana (initiator), ben (approver), sam (security_admin), eve (executor)
+          whose absence alone leaves items unfinishable: ana (initiator), ben (approver), bea (approver), sam (security_admin)
+    "#]].assert_eq(&people(&five));
+    expect![[r#"
+          initiator       1 of 1 needed
+          approver        1 of 2 needed  too few
+          security_admin  1 of 1 needed
+          executor        1 of 1 needed
+          these people CANNOT carry an item through an effect to an end
+          smallest group that could bring about an effect: 4 people, for example ana (initiator), ben (approver), sam (security_admin), eve (executor)
+    "#]].assert_eq(&people(&[
+        ("ana", "initiator"),
+        ("ben", "approver"),
+        ("sam", "security_admin"),
+        ("eve", "executor"),
+    ]));
+    expect![[r#"
+          initiator       1 of 1 needed
+          approver        1 of 2 needed  too few
+          security_admin  0 of 1 needed  too few
+          executor        1 of 1 needed
+          these people CANNOT carry an item through an effect to an end
+          no group of these people can bring about an effect
+    "#]]
+    .assert_eq(&people(&[("ana", "initiator"), ("ben", "approver"), ("eve", "executor")]));
+}
+
+#[test]
+fn comments_and_layout_do_not_change_a_digest_and_a_rule_does() {
+    let digest = |text: &str| Definition::parse(text).unwrap().digest().to_string();
+    let original = digest(CONTROLLED_OPERATION);
+    assert!(original.starts_with("sha256:") && original.len() == 71, "{original}");
+    assert_eq!(digest(&format!("# another comment\n{CONTROLLED_OPERATION}\n\n")), original);
+    assert_ne!(digest(&CONTROLLED_OPERATION.replace("\"72h\"", "\"73h\"")), original);
+    // A changed digest is a changed definition: give it a new version.
+    expect!["sha256:be62ca548d728b5557682e32327c382bf591ddf7c470e4a1ebd6144856405f53"].assert_eq(&original);
+}
+
+#[test]
+fn a_definition_too_large_or_not_toml_is_refused_with_its_place() {
+    let large = format!("#{}", "x".repeat(256 * 1024));
+    expect![[r#"
+        error[format]: a definition has at most 262144 bytes
+         --> large.toml:1:1
+          |
+        1 |
+          | ^
+          |
+          = help: shorten it
+
+        large.toml: refused, 1 flaw
+    "#]]
+    .assert_eq(&report(&large, None).to_text("large.toml", false));
+    expect![[r#"
+        error[format]: `schema_version` is missing
+         --> broken.toml:1:1
+          |
+        1 | name = "x
+          | ^^^^^^^^^
+          |
+          = help: write schema_version = 1
+
+        error[format]: `version` must be an integer from 1 to 1000000
+         --> broken.toml:1:1
+          |
+        1 | name = "x
+          | ^
+          |
+          = help: write version = 1
+
+        error[format]: `initial` is missing
+         --> broken.toml:1:1
+          |
+        1 | name = "x
+          | ^^^^^^^^^
+          |
+          = help: add initial = "…"
+
+        error[format]: `required_roles` is missing
+         --> broken.toml:1:1
+          |
+        1 | name = "x
+          | ^^^^^^^^^
+          |
+          = help: add required_roles = ["…"]
+
+        error[syntax]: this is not TOML: invalid basic string, expected `"`
+         --> broken.toml:1:10
+          |
+        1 | name = "x
+          |          ^
+          |
+          = help: see https://toml.io for how values are written
+
+        error[syntax]: this is not TOML: extra `=`, expected nothing
+         --> broken.toml:3:11
+          |
+        3 | version = = 1
+          |           ^
+          |
+          = help: see https://toml.io for how values are written
+
+        error[syntax]: this is not TOML: unexpected key or value, expected newline, `#`
+         --> broken.toml:3:13
+          |
+        3 | version = = 1
+          |             ^
+          |
+          = help: see https://toml.io for how values are written
+
+        broken.toml: refused, 7 flaws
+    "#]]
+    .assert_eq(&report("name = \"x\ntitle = 'y'\nversion = = 1\n", None).to_text("broken.toml", false));
+}
