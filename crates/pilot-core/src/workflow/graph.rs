@@ -66,7 +66,7 @@ fn edges(rules: &Rules) -> Vec<Edge<'_>> {
     }
     for timer in &rules.timers {
         let words = match &timer.due {
-            super::Due::After(span) => span.to_string(),
+            super::Due::After(span) => format!("after {span}"),
             super::Due::At(super::Mark::WindowEnd) => "window over".to_owned(),
             super::Due::At(super::Mark::LeaseEnd) => "lease lost".to_owned(),
         };

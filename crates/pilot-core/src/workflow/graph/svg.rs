@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use dagre::graph::{Graph, GraphOptions};
+use dagre::layout::types::LabelPos;
 use dagre::{EdgeLabel, LayoutOptions, NodeLabel, Point, layout};
 
 use crate::role::Role;
@@ -60,8 +61,17 @@ fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Layout {
     for edge in edges {
         let (width, height) = words_size(&edge.labels);
         // The main way is short and straight; ends and deadlines may go around.
-        let weight = if edge.timer || definition.rules().is_terminal(edge.to) { 1 } else { 4 };
-        graph.set_edge(edge.from, edge.to, Some(EdgeLabel { width, height, weight, ..EdgeLabel::default() }), None);
+        let weight = match edge {
+            _ if edge.timer || definition.rules().is_terminal(edge.to) => 1,
+            _ if is_main(definition, edge) => 24,
+            _ => 4,
+        };
+        graph.set_edge(
+            edge.from,
+            edge.to,
+            Some(EdgeLabel { width, height, weight, labelpos: LabelPos::Center, ..EdgeLabel::default() }),
+            None,
+        );
     }
     let options = LayoutOptions {
         nodesep: 36.0,
@@ -73,6 +83,14 @@ fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Layout {
     };
     layout(&mut graph, Some(options));
     graph
+}
+
+/// Taken by whoever the state waits for, towards a state that is declared later: the way things should go.
+fn is_main(definition: &Definition, edge: &Edge<'_>) -> bool {
+    let states = &definition.rules().states;
+    let place = |name: &str| states.iter().position(|state| *state.name == *name);
+    let turn = definition.rules().state(edge.from).map_or(RoleSet::EMPTY, |state| state.waits_for);
+    place(edge.from) < place(edge.to) && !edge.roles().shared(turn).is_empty()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a label has a few dozen letters")]
@@ -138,8 +156,7 @@ fn draw_state(svg: &mut String, graph: &Layout, definition: &Definition, state: 
     );
     let inner = inner(definition, state);
     let line = if inner.is_empty() { y + 5.0 } else { y - 3.0 };
-    let mark = if state.kind == Kind::Effect { "⚡ " } else { "" };
-    let _ = writeln!(svg, "<text class=\"name\" x=\"{x:.1}\" y=\"{line:.1}\">{mark}{}</text>", escape(&state.name));
+    let _ = writeln!(svg, "<text class=\"name\" x=\"{x:.1}\" y=\"{line:.1}\">{}</text>", escape(&state.name));
     if let Some(first) = inner.first() {
         let class = role_class(first.roles);
         let words = escape(&inner_words(&inner));
@@ -152,9 +169,7 @@ fn draw_arrow(svg: &mut String, graph: &Layout, edge: &Edge<'_>, trail: Option<&
     let Some(label) = graph.edge(edge.from, edge.to, None) else { return };
     let class = arrow_class(edge, trail);
     let _ = writeln!(svg, "<g class=\"arrow {class}\"><path d=\"{}\"/>", curve(&label.points));
-    if let [.., before, tip] = label.points.as_slice() {
-        let _ = writeln!(svg, "<polygon points=\"{}\"/>", head(before, tip));
-    }
+    let _ = writeln!(svg, "<polygon points=\"{}\"/>", head(&label.points));
     svg.push_str("</g>\n");
 }
 
@@ -176,36 +191,67 @@ fn draw_words(svg: &mut String, graph: &Layout, edge: &Edge<'_>, trail: Option<&
     for label in &edge.labels {
         let class = if label.roles.is_empty() { "timer" } else { role_class(label.roles) };
         let aside = if aside { " aside" } else { "" };
-        let words = if label.roles.is_empty() { format!("⏱ {}", label.words) } else { label.words.clone() };
-        let _ = writeln!(svg, "<text class=\"{class}{aside}\" x=\"{x:.1}\" y=\"{line:.1}\">{}</text>", escape(&words));
+        let _ = writeln!(
+            svg,
+            "<text class=\"{class}{aside}\" x=\"{x:.1}\" y=\"{line:.1}\">{}</text>",
+            escape(&label.words)
+        );
         line += LINE;
     }
 }
 
-/// A smooth line through the bends: quadratic curves from middle to middle, straight at both ends.
+/// A smooth line through every bend that never swings beyond one: cubic curves whose slope at a bend is the harmonic mean
+/// of the slopes on both sides, seen along the direction of the layout.
 fn curve(points: &[Point]) -> String {
-    let [first, inner @ .., last] = points else { return String::new() };
+    let Some(first) = points.first() else { return String::new() };
     let mut path = format!("M{:.1},{:.1}", first.x, first.y);
-    for (index, bend) in inner.iter().enumerate() {
-        let next = inner.get(index + 1).unwrap_or(last);
-        let (x, y) = if index + 1 == inner.len() {
-            (last.x, last.y)
-        } else {
-            (f64::midpoint(bend.x, next.x), f64::midpoint(bend.y, next.y))
-        };
-        let _ = write!(path, "Q{:.1},{:.1} {x:.1},{y:.1}", bend.x, bend.y);
-    }
-    if inner.is_empty() {
-        let _ = write!(path, "L{:.1},{:.1}", last.x, last.y);
+    let slopes = slopes(points);
+    for (pair, slope) in points.windows(2).zip(slopes.windows(2)) {
+        let ([from, to], [out, into]) = (pair, slope) else { continue };
+        let third = (to.y - from.y) / 3.0;
+        let _ = write!(
+            path,
+            "C{:.1},{:.1} {:.1},{:.1} {:.1},{:.1}",
+            out.mul_add(third, from.x),
+            from.y + third,
+            into.mul_add(-third, to.x),
+            to.y - third,
+            to.x,
+            to.y
+        );
     }
     path
 }
 
-fn head(before: &Point, tip: &Point) -> String {
-    let (dx, dy) = (tip.x - before.x, tip.y - before.y);
-    let length = dx.hypot(dy).max(0.1);
-    let (ux, uy) = (dx / length * 8.0, dy / length * 8.0);
-    let corner = |side: f64| format!("{:.1},{:.1}", tip.x - ux - uy * side, tip.y - uy + ux * side);
+/// How far the line moves sideways per step down, at every point.
+fn slopes(points: &[Point]) -> Vec<f64> {
+    let between = |pair: &[Point]| match pair {
+        [from, to] if (to.y - from.y).abs() > 0.01 => (to.x - from.x) / (to.y - from.y),
+        _ => 0.0,
+    };
+    let legs: Vec<f64> = points.windows(2).map(between).collect();
+    let at_bend = |pair: &[f64]| match pair {
+        [before, after] if before * after > 0.0 => 2.0 * before * after / (before + after),
+        _ => 0.0,
+    };
+    let bends: Vec<f64> = legs.windows(2).map(at_bend).collect();
+    let end = |leg: Option<&f64>, bend: Option<&f64>| match (leg, bend) {
+        (Some(leg), Some(bend)) => leg.mul_add(1.5, -bend / 2.0),
+        (leg, _) => leg.copied().unwrap_or(0.0),
+    };
+    let first = end(legs.first(), bends.first());
+    let last = end(legs.last(), bends.last());
+    std::iter::once(first).chain(bends).chain(std::iter::once(last)).collect()
+}
+
+/// The arrow's head points the way the line arrives.
+fn head(points: &[Point]) -> String {
+    let [.., before, tip] = points else { return String::new() };
+    let slope = slopes(points).last().copied().unwrap_or(0.0);
+    let down = if tip.y >= before.y { 1.0 } else { -1.0 };
+    let length = slope.hypot(1.0);
+    let (ux, uy) = (slope * down / length * 8.0, down / length * 8.0);
+    let corner = |side: f64| format!("{:.1},{:.1}", uy.mul_add(-side, tip.x - ux), ux.mul_add(side, tip.y - uy));
     format!("{:.1},{:.1} {} {}", tip.x, tip.y, corner(0.45), corner(-0.45))
 }
 
@@ -223,11 +269,22 @@ fn draw_legend(svg: &mut String, top: f64) {
     let y = top + 18.0;
     let roles = [Role::Initiator, Role::Approver, Role::SecurityAdmin, Role::Executor]
         .map(|role| (role.as_str(), role.as_str()));
-    let others = [("several", "several roles"), ("timer", "⏱ time"), ("name", "⚡ effect")];
+    let others = [("several", "several roles"), ("timer", "time alone, dashed")];
     svg.push_str("<g class=\"legend\">\n");
     for (class, words) in roles.into_iter().chain(others) {
         let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>");
         x += text_width(words) + 22.0;
+    }
+    for (kind, words) in [("effect", "effect"), ("end", "end")] {
+        let corner = if kind == "end" { 7.0 } else { 3.0 };
+        let _ = writeln!(
+            svg,
+            "<g class=\"state {kind}\"><rect x=\"{x:.1}\" y=\"{:.1}\" width=\"24\" height=\"14\" rx=\"{corner}\"/></g>\n\
+             <text class=\"name\" x=\"{:.1}\" y=\"{y:.1}\">{words}</text>",
+            y - 11.0,
+            x + 30.0
+        );
+        x += text_width(words) + 60.0;
     }
     svg.push_str("</g>\n");
 }
