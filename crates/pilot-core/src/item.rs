@@ -215,11 +215,11 @@ impl Item {
     pub fn waits_for(&self, definition: &Definition) -> Vec<Role> {
         let rules = definition.rules();
         let hold = rules.hold.as_ref().filter(|_| self.held && !rules.is_terminal(&self.state));
-        let roles = match hold {
+        let turn = match hold {
             Some(hold) => hold.release_roles,
             None => rules.state(&self.state).map_or(RoleSet::EMPTY, |state| state.waits_for),
         };
-        roles.iter().collect()
+        turn.iter().collect()
     }
 
     pub fn is_terminal(&self, definition: &Definition) -> bool {

@@ -1,6 +1,13 @@
 //! Definitions as files: the built-ins are proved and explained, the flawed examples are refused with a reason.
 //! `UPDATE_EXPECT=1 cargo test -p pilot-core` writes the generated files anew.
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "tests stop at the first surprise"
+)]
 
 use std::collections::BTreeSet;
 use std::fs;

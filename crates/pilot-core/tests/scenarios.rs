@@ -1,5 +1,12 @@
 //! The rules as stories: what people do, and what comes of it.
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "tests stop at the first surprise"
+)]
 
 #[path = "support/stage.rs"]
 mod stage;

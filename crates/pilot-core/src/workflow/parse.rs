@@ -343,16 +343,15 @@ impl Reader {
         };
         let mut roles = RoleSet::EMPTY;
         for (index, one) in list.iter().enumerate() {
-            match one.as_str().and_then(|text| text.parse::<Role>().ok()) {
-                Some(role) => roles = roles.with(role),
-                None => {
-                    let known = Role::ALL.map(Role::as_str).join(", ");
-                    self.fault(
-                        format!("{}/{index}", table.pointer(key)),
-                        "this is not a role",
-                        format!("the roles are {known}"),
-                    );
-                }
+            if let Some(role) = one.as_str().and_then(|text| text.parse::<Role>().ok()) {
+                roles = roles.with(role);
+            } else {
+                let known = Role::ALL.map(Role::as_str).join(", ");
+                self.fault(
+                    format!("{}/{index}", table.pointer(key)),
+                    "this is not a role",
+                    format!("the roles are {known}"),
+                );
             }
         }
         Some(roles)

@@ -75,8 +75,8 @@ fn largest_quorum(rule: &Rule) -> u32 {
 }
 
 /// Whether so many people can take a rule; `quorum` says how many it asks for.
-fn enough(heads: Heads, rule: &Rule, role: Role, quorum: u32) -> bool {
-    count(heads, role) > 0 && rule.roles.iter().map(|role| count(heads, role)).sum::<u32>() >= quorum
+fn enough(heads: Heads, rule: &Rule, taken_by: Role, quorum: u32) -> bool {
+    count(heads, taken_by) > 0 && rule.roles.iter().map(|role| count(heads, role)).sum::<u32>() >= quorum
 }
 
 /// People only: an item that ends because time ran out was not finished by anyone.

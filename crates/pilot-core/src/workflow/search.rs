@@ -167,31 +167,31 @@ impl<'r> Model<'r> {
         }
     }
 
-    fn take(&self, node: Node, step: &Move<'_>, index: usize, role: Role, visit: &mut impl FnMut(Node, Step)) {
+    fn take(&self, node: Node, step: &Move<'_>, index: usize, taker: Role, visit: &mut impl FnMut(Node, Step)) {
         let rule = step.rule;
         let owned = match rule.own {
             None => true,
             // The creator created it as initiator, and separation keeps it that way.
-            Some(Own::Creator) => role == Role::Initiator,
-            Some(Own::Voter) => node.votes && self.voters.contains(role),
-            Some(Own::Holder) => node.lease && self.leasers.contains(role),
+            Some(Own::Creator) => taker == Role::Initiator,
+            Some(Own::Voter) => node.votes && self.voters.contains(taker),
+            Some(Own::Holder) => node.lease && self.leasers.contains(taker),
         };
         if !owned || (rule.inside_window && !node.window) {
             return;
         }
         let several = rule.quorum.is_some_and(|quorum| quorum > 1) || rule.quorum_if.is_some();
         if several {
-            visit(Node { votes: true, ..node }, Step::Vote { rule: index, role });
+            visit(Node { votes: true, ..node }, Step::Vote { rule: index, role: taker });
         }
-        let after = self.after(node, step, role);
-        visit(after, Step::Take { rule: index, role });
+        let after = self.after(node, step, taker);
+        visit(after, Step::Take { rule: index, role: taker });
         if rule.takes_back_vote {
             // Other votes may stand, or there was no other.
-            visit(Node { votes: false, ..after }, Step::Take { rule: index, role });
+            visit(Node { votes: false, ..after }, Step::Take { rule: index, role: taker });
         }
     }
 
-    fn after(&self, node: Node, step: &Move<'_>, role: Role) -> Node {
+    fn after(&self, node: Node, step: &Move<'_>, taker: Role) -> Node {
         let rule = step.rule;
         let to = step.to.unwrap_or(node.state);
         let mut granted = node.granted;
@@ -199,9 +199,9 @@ impl<'r> Model<'r> {
             granted = granted.without(self.voters);
         }
         if rule.takes_back_vote {
-            granted = granted.without(RoleSet::one(role));
+            granted = granted.without(RoleSet::one(taker));
         } else if self.grants(node.state, to) {
-            granted = granted.with(role);
+            granted = granted.with(taker);
         }
         let leased = rule.takes_lease.is_some() || rule.renews_lease.is_some();
         Node {
@@ -315,7 +315,7 @@ fn times(rule: Option<&Rule>) -> String {
     }
 }
 
-/// "roll_back" as in "executor rolls back".
+/// `roll_back` as in "executor rolls back".
 pub(crate) fn verb(rule: &Rule) -> String {
     let mut words = rule.action.split(['_', '-']);
     let first = words.next().unwrap_or_default();

@@ -39,7 +39,7 @@ fn effects(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
             continue;
         }
         let lacking = missing(broken);
-        let words = lacking.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(" and ");
+        let words = lacking.iter().map(Role::as_str).collect::<Vec<_>>().join(" and ");
         findings.push(
             Finding::new("effect_without_role", format!("/state/{state}/name"))
                 .says(format!("{} can be reached without {words}", model.name(state)))
