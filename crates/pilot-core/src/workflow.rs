@@ -321,18 +321,7 @@ pub struct Definition {
 impl Definition {
     /// Reads and proves a definition. Every fault of it is reported at once, with its place in the text.
     pub fn parse(text: &str) -> Result<Definition, Flaws> {
-        let (rules, mut flaws) = parse::read(text);
-        let Some(rules) = rules else { return Err(flaws) };
-        flaws.add(check::check(&rules));
-        let schema = PayloadSchema::compile(&rules.payload_schema);
-        match schema {
-            Ok(schema) if flaws.is_empty() => Ok(Definition::compile(rules, schema)),
-            Ok(_) => Err(flaws),
-            Err(finding) => {
-                flaws.add([finding]);
-                Err(flaws)
-            }
-        }
+        Judged::of(text).verdict
     }
 
     fn compile(rules: Rules, schema: PayloadSchema) -> Definition {
@@ -350,11 +339,10 @@ impl Definition {
         Definition { rules, digest, all, actions, schema }
     }
 
-    /// For rules a test has made and proved itself.
+    /// For rules a test has made and proved itself, with the payload schema of `like`.
     #[cfg(test)]
-    pub(crate) fn from_rules(rules: Rules) -> Definition {
-        let schema = PayloadSchema::compile(&rules.payload_schema).expect("a schema of a test");
-        Definition::compile(rules, schema)
+    pub(crate) fn from_rules(rules: Rules, like: &Definition) -> Definition {
+        Definition::compile(rules, like.schema.clone())
     }
 
     pub fn name(&self) -> &Name {
@@ -404,6 +392,33 @@ impl Definition {
     /// What is wrong with the types in an unfinished payload.
     pub fn draft_faults(&self, payload: &Value) -> Vec<Fault> {
         self.schema.type_faults(payload)
+    }
+}
+
+/// A text that was read and, when it could be read, proved.
+pub(crate) struct Judged {
+    pub(crate) verdict: Result<Definition, Flaws>,
+    /// The rules of a definition that was refused, when they could be read.
+    pub(crate) refused: Option<Rules>,
+    pub(crate) situations: usize,
+}
+
+impl Judged {
+    pub(crate) fn of(text: &str) -> Judged {
+        let (rules, mut flaws) = parse::read(text);
+        let Some(rules) = rules else { return Judged { verdict: Err(flaws), refused: None, situations: 0 } };
+        let proof = check::prove(&rules);
+        flaws.add(proof.findings);
+        let situations = proof.situations;
+        match PayloadSchema::compile(&rules.payload_schema) {
+            Ok(schema) if flaws.is_empty() => {
+                Judged { verdict: Ok(Definition::compile(rules, schema)), refused: None, situations }
+            }
+            compiled => {
+                flaws.add(compiled.err());
+                Judged { verdict: Err(flaws), refused: Some(rules), situations }
+            }
+        }
     }
 }
 

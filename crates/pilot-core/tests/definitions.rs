@@ -82,7 +82,7 @@ fn people(actors: &[(&str, &str)]) -> String {
     let map = format!(r#"{{"schema_version":1,"approved_by":["x","y"],"actors":[{}]}}"#, entries.join(","));
     let map = RoleMap::parse(map.as_bytes()).unwrap();
     let report = report(CONTROLLED_OPERATION, Some(&map)).to_text("c.toml", false);
-    report.split_once("\npeople\n").unwrap().1.to_owned()
+    report.split_once("\npeople\n").unwrap().1.lines().map(|line| format!("{}\n", line.trim_start())).collect()
 }
 
 #[test]
@@ -214,4 +214,67 @@ fn a_definition_too_large_or_not_toml_is_refused_with_its_place() {
         broken.toml: refused, 7 flaws
     "#]]
     .assert_eq(&report("name = \"x\ntitle = 'y'\nversion = = 1\n", None).to_text("broken.toml", false));
+}
+
+#[test]
+fn a_trail_stands_out_and_the_rest_steps_aside() {
+    let [controlled, _] = builtin();
+    let trail: graph::Trail =
+        [("draft".into(), "submitted".into()), ("submitted".into(), "rejected".into())].into_iter().collect();
+    let svg = graph::svg(&controlled, Some(&trail));
+    assert_eq!(svg.matches("<g class=\"state end visited current\">").count(), 1);
+    assert_eq!(svg.matches(" taken\">").count(), 2);
+    assert_eq!(svg.matches(" visited").count(), 3);
+}
+
+#[test]
+fn every_text_in_a_picture_is_escaped() {
+    let text = CONTROLLED_OPERATION.replace("title = \"Controlled operation\"", "title = \"<script>&\"");
+    let svg = graph::svg(&Definition::parse(&text).unwrap(), None);
+    assert!(svg.contains("&lt;script&gt;&amp;") && !svg.contains("<script"));
+}
+
+#[test]
+fn mermaid_and_dot_say_the_same_as_the_picture() {
+    let [controlled, _] = builtin();
+    let mermaid = graph::mermaid(&controlled);
+    assert!(mermaid.contains("submitted --> approved: approve (1–2) (approver)\n"), "{mermaid}");
+    let dot = graph::dot(&controlled);
+    assert!(dot.contains("\"cleared\" -> \"expired\" [label=\"window over (timer)\", style=dashed];"), "{dot}");
+}
+
+/// As many states, transitions and situations as the limits allow: everyone may do everything everywhere.
+fn worst_case() -> String {
+    let mut text = String::from(
+        "schema_version = 1\nname = \"worst\"\nversion = 1\ntitle = \"t\"\ninitial = \"s0\"\nrequired_roles = [\"initiator\", \"approver\"]\n",
+    );
+    for state in 0..50 {
+        let kind = if state >= 45 { "effect" } else { "open" };
+        let editable = if state % 3 == 0 && state < 45 { "editable = true\n" } else { "" };
+        text += &format!("[[state]]\nname = \"s{state}\"\nkind = \"{kind}\"\n{editable}waits_for = [\"initiator\"]\n");
+    }
+    let all: Vec<String> = (0..50).map(|state| format!("\"s{state}\"")).collect();
+    for rule in 0..200 {
+        let flags =
+            ["quorum = 9", "takes_lease = \"1m\"", "sets_window = { max = \"1d\" }", "voids = [\"votes\"]"][rule % 4];
+        text += &format!(
+            "[[transition]]\naction = \"a{rule}\"\nfrom = [{}]\nto = \"s{}\"\nroles = [\"initiator\", \"approver\", \"security_admin\", \"executor\"]\n{flags}\n",
+            all.join(", "),
+            rule % 50
+        );
+    }
+    text
+}
+
+#[test]
+fn the_largest_definition_is_decided_within_the_situations_there_are() {
+    let roles = ["initiator", "approver", "security_admin", "executor"];
+    let actors: Vec<_> = (0..40).map(|n| format!(r#"{{"actor_id":"p{n}","role":"{}"}}"#, roles[n % 4])).collect();
+    let map = format!(r#"{{"schema_version":1,"approved_by":["x","y"],"actors":[{}]}}"#, actors.join(","));
+    let map = RoleMap::parse(map.as_bytes()).unwrap();
+    let report = report(&worst_case(), Some(&map));
+    assert!(report.findings.iter().any(|placed| placed.finding.code == "effect_without_role"));
+    assert!(report.findings.iter().any(|placed| placed.finding.code == "dead_end"));
+    assert!(report.situations > 1_000 && report.situations <= 50 * 32 * 8, "{} situations", report.situations);
+    assert_eq!(report.people.unwrap().smallest_group.unwrap().len(), 1);
 }

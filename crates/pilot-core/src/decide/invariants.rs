@@ -15,6 +15,7 @@ use crate::actor::ActorId;
 use crate::item::Vote;
 use crate::role::Role;
 use crate::role_set::RoleSet;
+use crate::workflow::builtin::builtin;
 use crate::workflow::{Due, Hold, Name, QuorumIf, Rule, Rules, Span, State, Timer};
 
 /// Hands out one choice after another; zeros when there are none left.
@@ -170,7 +171,8 @@ fn proved(choices: &mut Choices<'_>) -> Option<Definition> {
             passes(&mut rules);
         }
     }
-    Some(Definition::from_rules(rules))
+    let [like, _] = builtin();
+    Some(Definition::from_rules(rules, &like))
 }
 
 const PEOPLE: [(&str, Role); 12] = [
@@ -200,7 +202,7 @@ struct History {
 
 impl History {
     fn begin(definition: Definition, risk: &str) -> (History, Item) {
-        let payload = json!({"risk": risk});
+        let payload = json!({"risk": risk, "purpose": "p", "operation": "o", "rollback_plan": "r"});
         let content_digest = ContentDigest::of("t", &payload, "0");
         let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
         let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };

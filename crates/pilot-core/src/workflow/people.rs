@@ -82,7 +82,7 @@ fn enough(heads: Heads, rule: &Rule, taken_by: Role, quorum: u32) -> bool {
 /// People only: an item that ends because time ran out was not finished by anyone.
 fn can_finish(model: &Model<'_>, heads: Heads) -> bool {
     let able = |rule: &Rule, role: Role| enough(heads, rule, role, largest_quorum(rule));
-    let limits = Limits { able: &able, timers: false };
+    let limits = Limits { able: &able, timers: false, grants: false };
     let Some(start) = model.start().filter(|_| count(heads, Role::Initiator) > 0) else { return false };
     let begun = model.explore(&[start], &limits);
     let effects: Vec<Node> = begun.nodes.into_iter().filter(|node| model.is_effect(node.state)).collect();
@@ -93,7 +93,7 @@ fn can_finish(model: &Model<'_>, heads: Heads) -> bool {
 fn reaches_effect(model: &Model<'_>, heads: Heads) -> bool {
     let able = |rule: &Rule, role: Role| enough(heads, rule, role, rule.quorum.unwrap_or(1));
     let Some(start) = model.start().filter(|_| count(heads, Role::Initiator) > 0) else { return false };
-    let reached = model.explore(&[start], &Limits { able: &able, timers: true });
+    let reached = model.explore(&[start], &Limits { able: &able, timers: true, grants: false });
     reached.nodes.iter().any(|node| model.is_effect(node.state))
 }
 

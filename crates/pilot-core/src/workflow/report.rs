@@ -8,13 +8,15 @@ use crate::actor::Actor;
 use crate::role_map::RoleMap;
 use crate::workflow::people::{People, examine};
 use crate::workflow::source::{Finding, Flaws};
-use crate::workflow::{Definition, check, parse};
+use crate::workflow::{Definition, Judged, Rules};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Known when the definition was proved.
     pub workflow: Option<Proved>,
     pub findings: Vec<Placed>,
+    /// How many situations the proof looked at; zero when the definition could not be read.
+    pub situations: usize,
     pub people: Option<People>,
     #[serde(skip)]
     flaws: Option<Flaws>,
@@ -27,8 +29,6 @@ pub struct Proved {
     pub digest: String,
     pub states: usize,
     pub transitions: usize,
-    /// How many situations the proof looked at.
-    pub situations: usize,
     pub required_roles: Vec<String>,
     pub effects: Vec<String>,
 }
@@ -43,12 +43,15 @@ pub struct Placed {
 
 /// Reads, proves and, with a role map, examines who is there to do it.
 pub fn report(text: &str, map: Option<&RoleMap>) -> Report {
-    let people = |definition: &Definition| map.map(|map| examine(definition.rules(), map));
-    match Definition::parse(text) {
+    let judged = Judged::of(text);
+    let people = |rules: &Rules| map.map(|map| examine(rules, map));
+    let situations = judged.situations;
+    match judged.verdict {
         Ok(definition) => Report {
-            people: people(&definition),
+            people: people(definition.rules()),
             workflow: Some(Proved::of(&definition)),
             findings: Vec::new(),
+            situations,
             flaws: None,
         },
         Err(flaws) => {
@@ -57,8 +60,8 @@ pub fn report(text: &str, map: Option<&RoleMap>) -> Report {
                 Placed { line, column, finding: finding.clone() }
             });
             // People are worth a look even when the rules are flawed, as long as they could be read.
-            let people = parse::read(text).0.and_then(|rules| map.map(|map| examine(&rules, map)));
-            Report { workflow: None, findings: placed.collect(), people, flaws: Some(flaws) }
+            let people = judged.refused.as_ref().and_then(people);
+            Report { workflow: None, findings: placed.collect(), situations, people, flaws: Some(flaws) }
         }
     }
 }
@@ -73,7 +76,6 @@ impl Proved {
             digest: definition.digest().to_string(),
             states: rules.states.len(),
             transitions: rules.transitions.len(),
-            situations: check::prove(rules).situations,
             required_roles: rules.required_roles.iter().map(|role| role.to_string()).collect(),
             effects: effects.map(|state| state.name.to_string()).collect(),
         }
@@ -94,7 +96,7 @@ impl Report {
             let _ = writeln!(text, "{file}: refused, {count} {}", if count == 1 { "flaw" } else { "flaws" });
         }
         if let Some(proved) = &self.workflow {
-            proved.write(file, &mut text);
+            proved.write(file, self.situations, &mut text);
         }
         if let Some(people) = &self.people {
             people.write(&mut text);
@@ -104,13 +106,13 @@ impl Report {
 }
 
 impl Proved {
-    fn write(&self, file: &str, text: &mut String) {
+    fn write(&self, file: &str, situations: usize, text: &mut String) {
         let _ = writeln!(text, "{file}: proved");
         let _ = writeln!(text, "  {} version {}, {}", self.name, self.version, self.digest);
         let _ = writeln!(
             text,
-            "  {} states, {} transitions, {} situations searched",
-            self.states, self.transitions, self.situations
+            "  {} states, {} transitions, {situations} situations searched",
+            self.states, self.transitions
         );
         let people = self.required_roles.len();
         let _ = writeln!(

@@ -41,7 +41,7 @@ pub(crate) enum Step {
 pub(crate) struct Model<'r> {
     pub(crate) rules: &'r Rules,
     moves: Vec<Move<'r>>,
-    timers: Vec<(Vec<usize>, usize, &'r Timer)>,
+    timers: Vec<(StateSet, usize, &'r Timer)>,
     voters: RoleSet,
     leasers: RoleSet,
     /// How many moves by people each state is away from the nearest effect; none when no effect can be reached.
@@ -49,9 +49,23 @@ pub(crate) struct Model<'r> {
 }
 
 struct Move<'r> {
-    from: Vec<usize>,
+    from: StateSet,
     to: Option<usize>,
     rule: &'r Rule,
+}
+
+/// States by number, one bit each: a definition has at most 50.
+#[derive(Clone, Copy)]
+struct StateSet(u64);
+
+impl StateSet {
+    fn contains(self, state: usize) -> bool {
+        self.0 >> state & 1 == 1
+    }
+
+    fn iter(self) -> impl Iterator<Item = usize> {
+        (0..64).filter(move |state| self.contains(*state))
+    }
 }
 
 /// Who may take a rule, when not everyone its roles name: used to ask what fewer people could do.
@@ -59,7 +73,10 @@ pub(crate) type Able<'a> = &'a dyn Fn(&Rule, Role) -> bool;
 
 impl<'r> Model<'r> {
     pub(crate) fn new(rules: &'r Rules) -> Model<'r> {
-        let numbers = |names: &[Name]| names.iter().filter_map(|name| number(rules, name)).collect::<Vec<_>>();
+        let numbers = |names: &[Name]| {
+            let numbers = names.iter().filter_map(|name| number(rules, name)).filter(|state| *state < 64);
+            StateSet(numbers.fold(0, |all, state| all | 1 << state))
+        };
         let moves: Vec<Move<'r>> = rules
             .transitions
             .iter()
@@ -104,8 +121,8 @@ impl<'r> Model<'r> {
                 Some(known @ None) => *known = Some(distance),
                 _ => continue,
             }
-            let before = self.moves.iter().filter(|step| step.to == Some(state)).flat_map(|step| &step.from);
-            queue.extend(before.map(|from| (*from, distance + 1)));
+            let before = self.moves.iter().filter(|step| step.to == Some(state)).flat_map(|step| step.from.iter());
+            queue.extend(before.map(|from| (from, distance + 1)));
         }
         distances
     }
@@ -146,12 +163,12 @@ impl<'r> Model<'r> {
             let granted = RoleSet::one(Role::Initiator);
             visit(Node { granted, window: false, votes: false, ..node }, Step::Edit);
         }
-        for (index, step) in self.moves.iter().enumerate().filter(|(_, step)| step.from.contains(&node.state)) {
+        for (index, step) in self.moves.iter().enumerate().filter(|(_, step)| step.from.contains(node.state)) {
             for role in step.rule.roles.iter().filter(|role| able(step.rule, *role)) {
                 self.take(node, step, index, role, visit);
             }
         }
-        for (index, (_, to, timer)) in self.timers.iter().enumerate().filter(|(_, timer)| timer.0.contains(&node.state))
+        for (index, (_, to, timer)) in self.timers.iter().enumerate().filter(|(_, timer)| timer.0.contains(node.state))
         {
             let runs = match timer.due {
                 Due::After(_) => true,
@@ -222,21 +239,27 @@ fn number(rules: &Rules, name: &str) -> Option<usize> {
 pub(crate) struct Reached {
     pub(crate) nodes: Vec<Node>,
     parents: Vec<Option<(usize, Step)>>,
-    /// Each step that was possible somewhere, with the state it was possible in.
-    pub(crate) steps: Vec<(usize, Step)>,
+    /// For each rule, and for each timer, the states it was possible in.
+    taken: Vec<StateSet>,
+    waited: Vec<StateSet>,
 }
 
 pub(crate) struct Limits<'a> {
     pub(crate) able: Able<'a>,
     pub(crate) timers: bool,
+    /// Whether it matters who has granted; when not, there are far fewer situations.
+    pub(crate) grants: bool,
 }
 
 impl Model<'_> {
     pub(crate) fn explore(&self, starts: &[Node], limits: &Limits<'_>) -> Reached {
         let mut seen = vec![false; self.rules.states.len() * NODES_PER_STATE];
-        let mut reached = Reached { nodes: Vec::new(), parents: Vec::new(), steps: Vec::new() };
+        let none = |count: usize| vec![StateSet(0); count];
+        let (taken, waited) = (none(self.moves.len()), none(self.timers.len()));
+        let mut reached = Reached { nodes: Vec::new(), parents: Vec::new(), taken, waited };
+        let seen_as = |node: Node| if limits.grants { node } else { Node { granted: RoleSet::EMPTY, ..node } };
         for start in starts {
-            reached.add(*start, None, &mut seen);
+            reached.add(seen_as(*start), None, &mut seen);
         }
         let mut next = 0;
         while let Some(node) = reached.nodes.get(next).copied() {
@@ -244,8 +267,8 @@ impl Model<'_> {
                 if matches!(step, Step::Wait { .. }) && !limits.timers {
                     return;
                 }
-                reached.steps.push((node.state, step));
-                reached.add(after, Some((next, step)), &mut seen);
+                reached.note(step, node.state);
+                reached.add(seen_as(after), Some((next, step)), &mut seen);
             });
             next += 1;
         }
@@ -292,6 +315,25 @@ impl Reached {
             self.nodes.push(node);
             self.parents.push(parent);
         }
+    }
+
+    fn note(&mut self, step: Step, state: usize) {
+        let possible = match step {
+            Step::Take { rule, .. } => self.taken.get_mut(rule),
+            Step::Wait { timer } => self.waited.get_mut(timer),
+            Step::Create | Step::Edit | Step::Vote { .. } => None,
+        };
+        if let Some(states) = possible {
+            states.0 |= 1 << state;
+        }
+    }
+
+    pub(crate) fn was_taken(&self, rule: usize, state: usize) -> bool {
+        self.taken.get(rule).is_some_and(|states| states.contains(state))
+    }
+
+    pub(crate) fn was_waited_for(&self, timer: usize, state: usize) -> bool {
+        self.waited.get(timer).is_some_and(|states| states.contains(state))
     }
 
     /// The first, and so nearest, situation of that kind.

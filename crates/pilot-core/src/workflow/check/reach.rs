@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::role::Role;
 use crate::role_set::RoleSet;
-use crate::workflow::search::{Limits, Model, Reached, Step};
+use crate::workflow::search::{Limits, Model, Reached};
 use crate::workflow::source::Finding;
 use crate::workflow::{Kind, Own, Rule};
 
 pub(super) fn check(model: &Model<'_>) -> (Vec<Finding>, usize) {
     let Some(start) = model.start() else { return (Vec::new(), 0) };
-    let reached = model.explore(&[start], &Limits { able: &|_, _| true, timers: true });
+    let reached = model.explore(&[start], &Limits { able: &|_, _| true, timers: true, grants: true });
     let mut findings = effects(model, &reached);
     findings.extend(unreachable(model, &reached));
     findings.extend(never_taken(model, &reached));
@@ -66,15 +66,6 @@ fn unreachable(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
 
 /// Rules that no situation fits: a promise nobody can keep.
 fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
-    let mut taken = BTreeSet::new();
-    let mut waited = BTreeSet::new();
-    for (state, step) in &reached.steps {
-        match step {
-            Step::Take { rule, .. } => drop(taken.insert((*state, *rule))),
-            Step::Wait { timer } => drop(waited.insert((*state, *timer))),
-            Step::Create | Step::Edit | Step::Vote { .. } => {}
-        }
-    }
     let live = |name: &str| {
         let index = model.rules.states.iter().position(|state| *state.name == *name);
         index.filter(|index| reached.any(*index) && !model.is_terminal(*index))
@@ -84,7 +75,7 @@ fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
         for (place, from) in rule.from.iter().enumerate() {
             // An owner who can never have the role is told of elsewhere.
             let owner_fits = rule.own != Some(Own::Creator) || rule.roles.contains(Role::Initiator);
-            if owner_fits && live(from).is_some_and(|state| !taken.contains(&(state, index))) {
+            if owner_fits && live(from).is_some_and(|state| !reached.was_taken(index, state)) {
                 let finding = Finding::new("never_possible", format!("/transition/{index}/from/{place}"));
                 let says = format!("{} is never possible in {from}: {}", rule.action, lacking(rule));
                 findings.push(
@@ -95,7 +86,7 @@ fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     }
     for (index, timer) in model.rules.timers.iter().enumerate() {
         for (place, from) in timer.from.iter().enumerate() {
-            if live(from).is_some_and(|state| !waited.contains(&(state, index))) {
+            if live(from).is_some_and(|state| !reached.was_waited_for(index, state)) {
                 let says = format!("the timer {} never runs in {from}, which an item enters without it", timer.due);
                 let finding = Finding::new("never_possible", format!("/timer/{index}/from/{place}")).says(says);
                 findings.push(finding.mend("take the state out of from, or set the window or lease before"));
