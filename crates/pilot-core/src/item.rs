@@ -226,3 +226,19 @@ impl Item {
         definition.rules().is_terminal(&self.state)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_id_is_a_uuid_in_lowercase() {
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+        assert_eq!(id.parse::<ItemId>().unwrap().as_str(), id);
+        for wrong in
+            ["", "x", "01890A5D-AC96-774B-BCCE-B302099A8057", "01890a5dac96774bbcceb302099a8057", &format!("{id}0")]
+        {
+            assert_eq!(wrong.parse::<ItemId>(), Err(MalformedItemId), "{wrong}");
+        }
+    }
+}

@@ -10,6 +10,7 @@
 )]
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -251,13 +252,15 @@ fn worst_case() -> String {
     for state in 0..50 {
         let kind = if state >= 45 { "effect" } else { "open" };
         let editable = if state % 3 == 0 && state < 45 { "editable = true\n" } else { "" };
-        text += &format!("[[state]]\nname = \"s{state}\"\nkind = \"{kind}\"\n{editable}waits_for = [\"initiator\"]\n");
+        let _ =
+            write!(text, "[[state]]\nname = \"s{state}\"\nkind = \"{kind}\"\n{editable}waits_for = [\"initiator\"]\n");
     }
     let all: Vec<String> = (0..50).map(|state| format!("\"s{state}\"")).collect();
     for rule in 0..200 {
         let flags =
             ["quorum = 9", "takes_lease = \"1m\"", "sets_window = { max = \"1d\" }", "voids = [\"votes\"]"][rule % 4];
-        text += &format!(
+        let _ = write!(
+            text,
             "[[transition]]\naction = \"a{rule}\"\nfrom = [{}]\nto = \"s{}\"\nroles = [\"initiator\", \"approver\", \"security_admin\", \"executor\"]\n{flags}\n",
             all.join(", "),
             rule % 50
@@ -277,4 +280,29 @@ fn the_largest_definition_is_decided_within_the_situations_there_are() {
     assert!(report.findings.iter().any(|placed| placed.finding.code == "dead_end"));
     assert!(report.situations > 1_000 && report.situations <= 50 * 32 * 8, "{} situations", report.situations);
     assert_eq!(report.people.unwrap().smallest_group.unwrap().len(), 1);
+}
+
+#[test]
+fn a_payload_schema_that_is_none_or_reaches_outside_is_refused() {
+    let flaw = |from: &str, to: &str| {
+        let text = CONTROLLED_OPERATION.replace(from, to);
+        let flaws = Definition::parse(&text).unwrap_err();
+        let lines =
+            flaws.findings().iter().map(|finding| format!("line {}: {}", flaws.place(finding).0, finding.message));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    expect!["line 355: payload_schema is not a usable JSON Schema: value is not valid under any of the schemas listed in the 'anyOf' keyword"].assert_eq(&flaw("type = \"string\"\nenum", "type = \"word\"\nenum"));
+    expect!["line 335: payload_schema is not a usable JSON Schema: Resource 'https://example.org/risk.json' is not present in a registry and retrieving it failed: Retrieval is disabled, cannot fetch https://example.org/risk.json"].assert_eq(&flaw("type = \"string\"\nenum", "\"$ref\" = \"https://example.org/risk.json\"\nenum"));
+    expect![[r#"line 342: payload_schema is not a usable JSON Schema: value is not a "regex""#]]
+    .assert_eq(&flaw("pattern = '\\S'\ndescription = \"why", "pattern = '(a'\ndescription = \"why"));
+}
+
+#[test]
+fn the_api_shows_a_definition_with_its_digest_and_rules() {
+    let [controlled, _] = builtin();
+    let view = serde_json::to_value(&*controlled).unwrap();
+    let members: Vec<_> = view.as_object().unwrap().keys().map(String::as_str).collect();
+    expect!["description digest hold initial name payload_schema required_roles schema_version states timers title transitions version"].assert_eq(&members.join(" "));
+    expect![[r#"{"action":"approve","content_digest_required":true,"from":["submitted"],"quorum":1,"quorum_if":{"equals":"high","pointer":"/risk","quorum":2},"roles":["approver"],"to":"approved"}"#]].assert_eq(&view["transitions"][1].to_string());
+    expect![[r#"{"at":"window_end","from":["cleared"],"to":"expired"}"#]].assert_eq(&view["timers"][4].to_string());
 }

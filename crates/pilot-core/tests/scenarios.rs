@@ -612,6 +612,20 @@ fn a_timer_runs_on_while_the_item_is_held() {
     cleared("sam holds; wait 1h; time acts", expect!["cleared → expired"]);
 }
 
+#[test]
+fn who_holds_an_item_while_it_runs_has_not_executed_it() {
+    executing(
+        "sam holds; wait 15m; time acts; sam reconciles with {\"outcome\":\"failed\"}",
+        expect!["indeterminate → failed"],
+    );
+    executing(
+        "sam holds; eve heartbeats; the item",
+        expect![
+            "executing v7 held, approve 1/1 by [ben], window 2026-11-15T10:00:00.000000Z, lease eve, attempts 1, waits for [security_admin]"
+        ],
+    );
+}
+
 // ---------------------------------------------------------------------------------------------------------- timers
 
 #[test]

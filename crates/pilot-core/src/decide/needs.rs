@@ -53,8 +53,10 @@ impl<'c> Case<'c> {
         faults: &mut Vec<Fault>,
     ) -> &'c Rule {
         let Some(when) = &rule.when else { return rule };
-        let beside =
-            self.definition.rules_of(action).filter(|other| other.from.iter().any(|from| rule.from.contains(from)));
+        let here = |rule: &Rule| rule.leads_from(&self.item.state);
+        let overlaps =
+            |other: &&Rule| other.from.iter().any(|from| rule.from.contains(from)) && here(other) == here(rule);
+        let beside = self.definition.rules_of(action).filter(overlaps);
         let mut values = Vec::new();
         for other in beside {
             let Some(condition) = other.when.as_ref().filter(|other| other.input == when.input) else { continue };

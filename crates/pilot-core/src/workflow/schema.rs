@@ -14,8 +14,8 @@ use crate::workflow::source::Finding;
 const FAULTS_MAX: usize = 50;
 
 /// What remains of a schema in a draft: the shape, so that an unfinished text is fine and a number in its place is not.
-const KEPT_IN_DRAFT: [&str; 8] =
-    ["type", "properties", "items", "additionalProperties", "anyOf", "allOf", "$ref", "$defs"];
+const KEPT_IN_DRAFT: [&str; 9] =
+    ["type", "properties", "items", "additionalProperties", "anyOf", "allOf", "$ref", "$defs", "definitions"];
 
 #[derive(Debug, Clone)]
 pub(crate) struct PayloadSchema {
@@ -47,9 +47,8 @@ fn build(schema: &Value) -> Result<Validator, Finding> {
         .with_pattern_options(PatternOptions::regex())
         .build(schema)
         .map_err(|error| {
-            let place = error.schema_path().to_string();
             Finding::new("payload_schema", format!("/payload_schema{}", error.instance_path()))
-                .says(format!("payload_schema is not a usable JSON Schema: {} ({place})", error.masked()))
+                .says(format!("payload_schema is not a usable JSON Schema: {}", error.masked()))
                 .mend("correct the schema; a $ref may only point inside this schema")
         })
 }
@@ -86,7 +85,7 @@ fn types_alone(schema: &Value) -> Value {
             continue;
         }
         let reduced = match (name, value) {
-            ("properties" | "$defs", Value::Object(members)) => {
+            ("properties" | "$defs" | "definitions", Value::Object(members)) => {
                 Value::Object(members.iter().map(|(member, schema)| (member.clone(), types_alone(schema))).collect())
             }
             ("anyOf" | "allOf", Value::Array(branches)) => Value::Array(branches.iter().map(types_alone).collect()),

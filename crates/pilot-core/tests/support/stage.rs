@@ -191,6 +191,8 @@ impl Stage {
         let after = before.after(&transition);
         assert_eq!(after.version, before.version + 1);
         assert!(after.updated_at >= before.updated_at, "time ran backwards");
+        let stored = serde_json::to_string(&after).unwrap();
+        assert_eq!(serde_json::from_str::<Item>(&stored).unwrap(), after, "what is stored is not what is read");
         self.item = Some(after);
         Ok(format!("{} → {}", transition.from().unwrap(), transition.to()))
     }
