@@ -229,6 +229,19 @@ fn a_trail_stands_out_and_the_rest_steps_aside() {
 }
 
 #[test]
+fn a_quorum_shared_by_roles_counts_heads_across_them() {
+    let several = CONTROLLED_OPERATION
+        .replace("roles = [\"approver\"]\nquorum = 1", "roles = [\"approver\", \"security_admin\"]\nquorum = 9")
+        .replace("quorum = 2 }", "quorum = 9 }");
+    let actors = (0..9).flat_map(|n| ["initiator", "approver", "security_admin", "executor"].map(|role| (n, role)));
+    let actors: Vec<_> = actors.map(|(n, role)| format!(r#"{{"actor_id":"{role}{n}","role":"{role}"}}"#)).collect();
+    let map = format!(r#"{{"schema_version":1,"approved_by":["x","y"],"actors":[{}]}}"#, actors.join(","));
+    let people = report(&several, Some(&RoleMap::parse(map.as_bytes()).unwrap())).people.unwrap();
+    assert_eq!(people.smallest_group.unwrap().len(), 1 + 9 + 1);
+    assert!(people.finishable && people.indispensable.is_empty());
+}
+
+#[test]
 fn every_text_in_a_picture_is_escaped() {
     let text = CONTROLLED_OPERATION.replace("title = \"Controlled operation\"", "title = \"<script>&\"");
     let svg = graph::svg(&Definition::parse(&text).unwrap(), None);
@@ -294,7 +307,7 @@ fn a_payload_schema_that_is_none_or_reaches_outside_is_refused() {
     expect!["line 355: payload_schema is not a usable JSON Schema: value is not valid under any of the schemas listed in the 'anyOf' keyword"].assert_eq(&flaw("type = \"string\"\nenum", "type = \"word\"\nenum"));
     expect!["line 335: payload_schema is not a usable JSON Schema: Resource 'https://example.org/risk.json' is not present in a registry and retrieving it failed: Retrieval is disabled, cannot fetch https://example.org/risk.json"].assert_eq(&flaw("type = \"string\"\nenum", "\"$ref\" = \"https://example.org/risk.json\"\nenum"));
     expect![[r#"line 342: payload_schema is not a usable JSON Schema: value is not a "regex""#]]
-    .assert_eq(&flaw("pattern = '\\S'\ndescription = \"why", "pattern = '(a'\ndescription = \"why"));
+        .assert_eq(&flaw("pattern = '\\S'\ndescription = \"why", "pattern = '(a'\ndescription = \"why"));
 }
 
 #[test]

@@ -11,12 +11,36 @@ use crate::workflow::{Kind, Own, Rule};
 pub(super) fn check(model: &Model<'_>) -> (Vec<Finding>, usize) {
     let Some(start) = model.start() else { return (Vec::new(), 0) };
     let reached = model.explore(&[start], &Limits { able: &|_, _| true, timers: true, grants: true });
-    let mut findings = effects(model, &reached);
+    let mut findings = granting_timers(model, &reached);
+    findings.extend(effects(model, &reached));
     findings.extend(unreachable(model, &reached));
     findings.extend(never_taken(model, &reached));
     findings.extend(blind_votes(model));
     findings.extend(dead_ends(model, &reached));
     (findings, reached.nodes.len())
+}
+
+/// Time only takes rights away.
+fn granting_timers(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
+    let number = |name: &str| model.rules.states.iter().position(|state| *state.name == *name);
+    let mut findings = Vec::new();
+    for (index, timer) in model.rules.timers.iter().enumerate() {
+        let ends = timer.from.iter().filter_map(|from| Some((from, number(from)?, number(&timer.to)?)));
+        for (name, from, _) in
+            ends.filter(|(_, from, to)| !model.is_terminal(*from) && !model.is_less_right(*from, *to))
+        {
+            let before = reached.first(|node| node.state == from);
+            let mut path = before.map_or_else(|| vec![format!("the item is {name}")], |node| model.way(reached, node));
+            path.push(format!("nobody does anything; {} → {}", timer.due, timer.to));
+            findings.push(
+                Finding::new("timer_grants", format!("/timer/{index}/to"))
+                    .says(format!("waiting long enough would bring the item from {name} to {}, no further from an effect", timer.to))
+                    .path(path)
+                    .mend("a timer only takes rights away: lead it to an end, or to a state from which an effect is further away"),
+            );
+        }
+    }
+    findings
 }
 
 /// No effect without each of the required roles. Separation makes them different people: one actor acts on an item in

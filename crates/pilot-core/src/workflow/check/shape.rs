@@ -6,9 +6,8 @@ use crate::limits::QUORUM_MAX;
 use crate::role::Role;
 use crate::role_set::RoleSet;
 use crate::workflow::schema::requires;
-use crate::workflow::search::Model;
 use crate::workflow::source::Finding;
-use crate::workflow::{Kind, Own, Rule, Rules, State};
+use crate::workflow::{Due, Kind, Mark, Own, Rule, Rules, State};
 
 pub(super) fn check(rules: &Rules) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -205,32 +204,24 @@ fn determinism(rules: &Rules, findings: &mut Vec<Finding>) {
 }
 
 fn timers(rules: &Rules, findings: &mut Vec<Finding>) {
-    let model = Model::new(rules);
-    let number = |name: &str| rules.states.iter().position(|state| *state.name == *name);
     let mut kinds = BTreeSet::new();
     for (index, timer) in rules.timers.iter().enumerate() {
-        let at = format!("/timer/{index}");
-        let target = number(&timer.to);
         for (place, from) in timer.from.iter().enumerate() {
-            let less = target.zip(number(from)).is_some_and(|(to, from)| model.is_less_right(from, to));
             if rules.is_terminal(from) {
                 findings.push(
-                    Finding::new("leaves_an_end", format!("{at}/from/{place}"))
+                    Finding::new("leaves_an_end", format!("/timer/{index}/from/{place}"))
                         .says(format!("a timer leads out of {from}, which is an end"))
                         .mend("take the state out of from"),
                 );
-            } else if !less {
-                findings.push(
-                    Finding::new("timer_grants", format!("{at}/to"))
-                        .says(format!("waiting long enough would bring the item from {from} to {}, no further from an effect", timer.to))
-                        .path(vec![format!("the item is {from}"), format!("nobody does anything; {} → {}", timer.due, timer.to)])
-                        .mend("a timer only takes rights away: lead it to an end, or to a state from which an effect is further away"),
-                );
             }
-            let kind = std::mem::discriminant(&timer.due);
-            if !kinds.insert((from.clone(), format!("{kind:?}"), timer.due.to_string().starts_with("at"))) {
+            let kind = match timer.due {
+                Due::After(_) => 0,
+                Due::At(Mark::WindowEnd) => 1,
+                Due::At(Mark::LeaseEnd) => 2,
+            };
+            if !kinds.insert((from, kind)) {
                 findings.push(
-                    Finding::new("ambiguous", at.clone())
+                    Finding::new("ambiguous", format!("/timer/{index}"))
                         .says(format!("two timers of one kind run in {from}"))
                         .mend("keep the one that is meant"),
                 );
