@@ -251,9 +251,25 @@ mod tests {
             &[],
             expect!["pilot.toml, line 1, column 11: is not known, expected `pilot` or `production`"],
         );
-        check("listen = 7450", &[], expect!["pilot.toml, line 1, column 10: is of the wrong kind, expected socket address"]);
-        check("", &[("PILOT_STORE", "hunter2")], expect!["the environment overrides the configuration with a faulty value: is of the wrong kind, expected struct Store (set by PILOT_STORE)"]);
-        check("", &[("PILOT_STORE__URL", "")], expect!["the environment overrides the configuration with a faulty value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"]);
+        check(
+            "listen = 7450",
+            &[],
+            expect!["pilot.toml, line 1, column 10: is of the wrong kind, expected socket address"],
+        );
+        check(
+            "",
+            &[("PILOT_STORE", "hunter2")],
+            expect![
+                "the environment overrides the configuration with a faulty value: is of the wrong kind, expected struct Store (set by PILOT_STORE)"
+            ],
+        );
+        check(
+            "",
+            &[("PILOT_STORE__URL", "")],
+            expect![
+                "the environment overrides the configuration with a faulty value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"
+            ],
+        );
         check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
         check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);
     }

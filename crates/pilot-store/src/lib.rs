@@ -1,3 +1,175 @@
-//! Where the ledger and the items are kept.
+//! Where the ledger and the items are kept: one set of verbs, native to each engine.
+//!
+//! A write names its subject and brings a closure that decides. The engine calls it at the one place where writes are
+//! in order, with the item as it is then and the index and time the entry will have, and records what it returns in
+//! the same transaction: entry, documents, item, idempotency key and tree. Nothing is acknowledged before that
+//! transaction is on disk.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use pilot_core::actor::ActorId;
+use pilot_core::document::{Document, DocumentKind};
+use pilot_core::entry::Entry;
+use pilot_core::item::{Item, ItemId};
+use pilot_core::refusal::Refusal;
+use pilot_core::role::Role;
+use pilot_core::time::Time;
+use pilot_evidence::merkle::{Edge, Hash};
+use tokio::sync::watch;
 
 pub mod sqlite;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The start is refused: the operator has to choose.
+    #[error("{0}")]
+    Refused(String),
+    /// Nothing was recorded; it may work again by itself, for example when the disk has room.
+    #[error("the store cannot do this now: {0}")]
+    Unavailable(String),
+    /// What is stored contradicts itself. Going on would make it worse.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+}
+
+pub type Result<T> = std::result::Result<T, StoreError>;
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// What a write is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// The service itself.
+    Ledger,
+    /// An item that does not exist yet, and, when its workflow limits them, whose open items are to be counted.
+    NewItem {
+        count_open: Option<(ActorId, String)>,
+    },
+    Item(ItemId),
+}
+
+/// What the deciding closure is told.
+pub struct Situation<'a> {
+    pub item: Option<&'a Item>,
+    pub open_items: usize,
+    /// Never earlier than the entry before.
+    pub now: Time,
+    pub index: u64,
+}
+
+/// What the deciding closure wants recorded.
+pub struct Record {
+    pub entry: Entry,
+    pub documents: Vec<Document>,
+    /// The item as it is afterwards; absent for entries of the service itself.
+    pub standing: Option<Standing>,
+    /// What the caller will be told, kept with the idempotency key.
+    pub answer: Vec<u8>,
+    /// Something the service wants to find again after a restart, by name.
+    pub fact: Option<(&'static str, Vec<u8>)>,
+}
+
+/// An item with what the store needs to find it again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    pub item: Item,
+    pub is_open: bool,
+    pub waits_for: Vec<Role>,
+    pub due_at: Option<Time>,
+}
+
+pub type Decide = Box<dyn FnMut(&Situation<'_>) -> std::result::Result<Record, Refusal> + Send>;
+
+/// An idempotency key in its scope (actor, method and path), and the digest of the body that came with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    pub scope: [u8; 32],
+    pub body: [u8; 32],
+}
+
+pub struct Write {
+    pub subject: Subject,
+    pub key: Option<Key>,
+    pub decide: Decide,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    /// On disk and in the tree.
+    Recorded {
+        index: u64,
+        answer: Vec<u8>,
+    },
+    /// The same key and body were recorded before; nothing was recorded now.
+    Repeated {
+        answer: Vec<u8>,
+    },
+    /// The same key came with another body.
+    KeyReused,
+    NoSuchItem,
+    Refused(Refusal),
+}
+
+/// Which items, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    pub state: Option<String>,
+    pub workflow: Option<String>,
+    pub created_by: Option<String>,
+    /// Only open items that wait for this role.
+    pub waits_for: Option<Role>,
+    /// Part of a title, in any letter case, or an item's id.
+    pub text: Option<String>,
+    /// Only items older than this one.
+    pub before: Option<ItemId>,
+}
+
+/// An entry with the documents that were not erased.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEntry {
+    pub index: u64,
+    pub bytes: Vec<u8>,
+    pub documents: Vec<(DocumentKind, Vec<u8>)>,
+}
+
+/// A definition as it was when items were created under it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDefinition {
+    pub digest: String,
+    pub text: String,
+}
+
+/// The verbs of a store. Reads see everything that was acknowledged before they began.
+pub trait Store: Send + Sync {
+    /// Decides and records, in order with every other write.
+    fn settle(&self, write: Write) -> Pending<'_, Outcome>;
+
+    fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>>;
+
+    fn items(&self, filter: Filter, limit: usize) -> Pending<'_, Vec<Item>>;
+
+    /// Every entry about an item, oldest first, with its documents.
+    fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>>;
+
+    /// Entries from an index on, without documents.
+    fn entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
+
+    /// Items whose deadline has passed, the earliest first.
+    fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>>;
+
+    /// Stored hashes of complete subtrees of 256^level leaves, side by side.
+    fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>>;
+
+    /// Keeps definitions for as long as the ledger; known ones are left alone.
+    fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>>;
+
+    /// What a record left to be remembered under this name, if any did.
+    fn fact(&self, name: &'static str) -> Pending<'_, Option<Vec<u8>>>;
+
+    /// The right edge of the tree as of the last commit; it changes with every commit.
+    fn head(&self) -> watch::Receiver<Arc<Edge>>;
+
+    /// Whether the store takes writes now.
+    fn check(&self) -> Result<()>;
+}

@@ -1,69 +1,131 @@
-//! The embedded store: one SQLite file, opened by one process.
+//! The embedded store: one SQLite file, one writing thread, a few reading ones.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, mpsc};
 
-use rusqlite::{Connection, OpenFlags};
+use pilot_core::item::{Item, ItemId};
+use pilot_core::time::Time;
+use pilot_evidence::merkle::{Edge, Hash};
+use tokio::sync::{oneshot, watch};
 
-/// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
-const VERSION_MIN: i32 = 3_051_003;
-/// The number of the schema this program writes. A file with a higher one belongs to a newer program.
-const SCHEMA_VERSION: i64 = 1;
+use crate::{Filter, Outcome, Pending, Result, Store, StoreError, StoredDefinition, StoredEntry, Write};
 
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    #[error("SQLite {0} is linked, but versions before 3.51.3 can corrupt a database; rebuild with the bundled one")]
-    OldLibrary(&'static str),
-    #[error("{}: was written by a newer version of pilot (schema {found}, this program knows {SCHEMA_VERSION}); use that version", path.display())]
-    NewerSchema { path: PathBuf, found: i64 },
-    #[error("{}: another process has it open; only one service may use a store", path.display())]
-    InUse { path: PathBuf },
-    #[error("{}: cannot be used as the store", path.display())]
-    Open { path: PathBuf, source: rusqlite::Error },
-    #[error("{}: cannot be made", path.display())]
-    Make { path: PathBuf, source: std::io::Error },
-    #[error("the store does not answer")]
-    Unavailable(#[source] rusqlite::Error),
-}
+mod cache;
+mod connection;
+mod read;
+mod reader;
+mod row;
+mod writer;
 
-/// Made before SQLite does, which would let others read it; its companion files take over the mode.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
-}
+use reader::Readers;
+use writer::{Health, Job};
+
+/// Gives the time to the writing thread; the store reads no clock of its own.
+pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
 pub struct Sqlite {
-    connection: Mutex<Connection>,
+    jobs: mpsc::SyncSender<Job>,
+    readers: Readers,
+    head: watch::Receiver<Arc<Edge>>,
+    health: Arc<Health>,
+    /// Held for as long as the store is open.
+    _lock: File,
 }
 
+/// Writes that may wait for the writing thread; beyond it callers are told to come back.
+const WAITING_WRITES_MAX: usize = 4_096;
+
 impl Sqlite {
-    pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
-        if rusqlite::version_number() < VERSION_MIN {
-            return Err(StoreError::OldLibrary(rusqlite::version()));
-        }
-        let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
-                StoreError::InUse { path: path.to_owned() }
+    /// Opens or makes the store, and makes sure that what is there is whole.
+    pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
+        let lock = lock(path)?;
+        let connection = connection::open_writer(path)?;
+        let opened = connection::load(&connection)?;
+        let (jobs, queue) = mpsc::sync_channel(WAITING_WRITES_MAX);
+        let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));
+        let health = Arc::new(Health::default());
+        let writer = writer::Writer::new(connection, opened, now, head_sender, Arc::clone(&health));
+        let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run(&queue));
+        spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
+        let readers = Readers::start(path)?;
+        Ok(Sqlite { jobs, readers, head, health, _lock: lock })
+    }
+}
+
+/// A second process on the same file would number its entries the same: it must not start.
+fn lock(path: &Path) -> Result<File> {
+    let beside: PathBuf = path.with_extension("lock");
+    let failed = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
+    let file = File::options().write(true).create(true).truncate(false).open(&beside).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Refused(format!(
+            "{}: another process has this store open; only one service may use it (stop the other one first)",
+            path.display()
+        ))),
+        Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+impl Store for Sqlite {
+    fn settle(&self, write: Write) -> Pending<'_, Outcome> {
+        Box::pin(async move {
+            self.health.check()?;
+            let (reply, answer) = oneshot::channel();
+            match self.jobs.try_send(Job::Settle { write, reply }) {
+                Ok(()) => answer.await.map_err(|_| stopped())?,
+                Err(mpsc::TrySendError::Full(_)) => Err(StoreError::Unavailable("too many writes are waiting".into())),
+                Err(mpsc::TrySendError::Disconnected(_)) => Err(stopped()),
             }
-            _ => StoreError::Open { path: path.to_owned(), source },
-        };
-        make_private(path).map_err(|source| StoreError::Make { path: path.to_owned(), source })?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        // Exclusive: a second process finds out at its start, not in the middle of a write.
-        connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; COMMIT;").map_err(failed)?;
-        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-        match found {
-            0 => connection.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(failed)?,
-            SCHEMA_VERSION => {}
-            _ => return Err(StoreError::NewerSchema { path: path.to_owned(), found }),
-        }
-        Ok(Sqlite { connection: Mutex::new(connection) })
+        })
     }
 
-    /// Whether the store answers at all.
-    pub fn check(&self) -> Result<(), StoreError> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        connection.query_row("SELECT 1", [], |_| Ok(())).map_err(StoreError::Unavailable)
+    fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>> {
+        self.readers.run(move |connection| read::item(connection, &id).map(|item| item.map(Arc::new)))
     }
+
+    fn items(&self, filter: Filter, limit: usize) -> Pending<'_, Vec<Item>> {
+        self.readers.run(move |connection| read::items(connection, &filter, limit))
+    }
+
+    fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>> {
+        self.readers.run(move |connection| read::history(connection, &id))
+    }
+
+    fn entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
+        self.readers.run(move |connection| read::entries(connection, from, limit))
+    }
+
+    fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {
+        self.readers.run(move |connection| read::due(connection, now, limit))
+    }
+
+    fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
+        self.readers.run(move |connection| read::row(connection, level, start, count))
+    }
+
+    fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>> {
+        Box::pin(async move {
+            let (reply, kept) = oneshot::channel();
+            self.jobs.try_send(Job::KeepDefinitions { definitions, reply }).map_err(|_| stopped())?;
+            kept.await.map_err(|_| stopped())?
+        })
+    }
+
+    fn fact(&self, name: &'static str) -> Pending<'_, Option<Vec<u8>>> {
+        self.readers.run(move |connection| read::fact(connection, name))
+    }
+
+    fn head(&self) -> watch::Receiver<Arc<Edge>> {
+        self.head.clone()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.health.check()
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable("the store has stopped".into())
 }

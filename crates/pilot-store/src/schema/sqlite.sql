@@ -1,0 +1,68 @@
+-- The ledger: one row an entry, never updated, never deleted. `prev` is the entry before it about the same item, so that
+-- an item's history needs no index of its own.
+CREATE TABLE entry (
+  idx  INTEGER PRIMARY KEY,
+  prev INTEGER,
+  data BLOB NOT NULL
+) STRICT;
+
+CREATE TRIGGER entry_is_never_updated BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never updated'); END;
+CREATE TRIGGER entry_is_never_deleted BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END;
+
+-- What people wrote, beside the entry that holds its digest. Erasing sets data to NULL.
+CREATE TABLE document (
+  entry INTEGER NOT NULL,
+  kind  INTEGER NOT NULL,  -- 0 content, 1 comment, 2 inputs
+  data  BLOB,
+  PRIMARY KEY (entry, kind)
+) STRICT, WITHOUT ROWID;
+
+-- Full tiles of the tree, 256 hashes each. Unfinished ones are made from the entries and tiles below them.
+CREATE TABLE tile (
+  level  INTEGER NOT NULL,
+  idx    INTEGER NOT NULL,
+  hashes BLOB NOT NULL,
+  PRIMARY KEY (level, idx)
+) STRICT, WITHOUT ROWID;
+
+-- Where each item stands: everything here follows from the ledger.
+CREATE TABLE item (
+  id            BLOB PRIMARY KEY,  -- 16 bytes, in order of creation
+  version       INTEGER NOT NULL,
+  state         TEXT NOT NULL,
+  workflow      TEXT NOT NULL,
+  created_by    TEXT NOT NULL,
+  title         TEXT NOT NULL,
+  open          INTEGER NOT NULL,
+  waits_for     INTEGER NOT NULL,  -- one bit a role
+  due_at        INTEGER,           -- microseconds since 1970
+  last_entry    INTEGER NOT NULL,
+  content_entry INTEGER NOT NULL,
+  data          TEXT NOT NULL      -- JSON, without the payload, which is in the content document
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX item_due     ON item (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX item_open    ON item (id) WHERE open = 1;
+CREATE INDEX item_ended   ON item (state, id) WHERE open = 0;
+CREATE INDEX item_creator ON item (created_by, id);
+
+-- Answers to remember, for clients that lost them.
+CREATE TABLE idempotency (
+  scope  BLOB PRIMARY KEY,
+  body   BLOB NOT NULL,
+  answer BLOB NOT NULL,
+  at     INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX idempotency_at ON idempotency (at);
+
+-- What the service wants to find again after a restart.
+CREATE TABLE fact (
+  name  TEXT PRIMARY KEY,
+  value BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE definition (
+  digest TEXT PRIMARY KEY,
+  text   TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

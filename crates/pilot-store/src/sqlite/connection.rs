@@ -1,0 +1,167 @@
+//! Opening the file: version, schema, and whether what is stored is whole.
+
+use std::path::Path;
+
+use pilot_core::entry::Entry;
+use pilot_core::time::Time;
+use pilot_evidence::merkle::{Edge, Hash, root_of};
+use pilot_evidence::tile::TILE_WIDTH;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::read;
+use crate::{Result, StoreError};
+
+/// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
+const VERSION_MIN: i32 = 3_051_003;
+/// The number of the schema this program writes. A file with a higher one belongs to a newer program.
+const SCHEMA_VERSION: i64 = 1;
+const SCHEMA: &str = include_str!("../schema/sqlite.sql");
+/// Marks the file as ours ("PILT").
+const APPLICATION_ID: i64 = 0x5049_4c54;
+
+/// What the writing thread starts from.
+pub(super) struct Opened {
+    pub(super) edge: Edge,
+    pub(super) last_at: Time,
+}
+
+pub(super) fn open_writer(path: &Path) -> Result<Connection> {
+    if rusqlite::version_number() < VERSION_MIN {
+        let version = rusqlite::version();
+        let message =
+            format!("SQLite {version} can corrupt a database; rebuild with the bundled one (3.51.3 or newer)");
+        return Err(StoreError::Refused(message));
+    }
+    make_private(path)
+        .map_err(|error| StoreError::Unavailable(format!("{}: cannot be opened: {error}", path.display())))?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
+    // FULL: a commit is on disk when it returns. Checkpoints are the writer's own business, when it chooses.
+    let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
+                    PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;";
+    connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    migrate(&connection, path)?;
+    Ok(connection)
+}
+
+pub(super) fn open_reader(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
+    let settings = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
+    connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => {
+            StoreError::Refused(format!("{path}: is not a SQLite database; store.url names another file"))
+        }
+        Some(ErrorCode::DatabaseCorrupt) => {
+            StoreError::Refused(format!("{path}: is damaged ({error}); restore it from a backup"))
+        }
+        Some(ErrorCode::ReadOnly) => {
+            StoreError::Refused(format!("{path}: cannot be written; check its owner and mode"))
+        }
+        Some(ErrorCode::DatabaseBusy) => {
+            StoreError::Refused(format!("{path}: another program is using it; stop that first"))
+        }
+        _ => StoreError::Unavailable(format!("{path}: {error}")),
+    }
+}
+
+/// Made before SQLite does, which would let others read it; its companion files take over the mode.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
+}
+
+fn migrate(connection: &Connection, path: &Path) -> Result<()> {
+    let failed = |error: rusqlite::Error| failed(path, &error);
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    match number("PRAGMA user_version").map_err(failed)? {
+        0 if number("SELECT count(*) FROM sqlite_schema").map_err(failed)? > 0 => Err(StoreError::Refused(format!(
+            "{}: is a database of another program; store.url names the wrong file",
+            path.display()
+        ))),
+        0 => {
+            let marks = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};");
+            connection.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} {marks} COMMIT;")).map_err(failed)
+        }
+        SCHEMA_VERSION => Ok(()),
+        found => Err(StoreError::Refused(format!(
+            "{}: was written by a newer version of pilot (schema {found}, this program knows {SCHEMA_VERSION}); use that version",
+            path.display()
+        ))),
+    }
+}
+
+/// Rebuilds the tree's right edge from what is stored, and checks on the way that the newest part of it is whole.
+pub(super) fn load(connection: &Connection) -> Result<Opened> {
+    let last: Option<i64> = connection
+        .query_row("SELECT max(idx) FROM entry", [], |row| row.get(0))
+        .map_err(|error| read::failed(&error))?;
+    let size = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
+    let edge = load_edge(connection, size)?;
+    let last_at = match size.checked_sub(1) {
+        None => Time::EPOCH,
+        Some(last) => last_entry(connection, last)?.at,
+    };
+    Ok(Opened { edge, last_at })
+}
+
+fn last_entry(connection: &Connection, index: u64) -> Result<Entry> {
+    let stored = read::entries(connection, index, 1)?;
+    let entry = stored.first().and_then(|stored| serde_json::from_slice::<Entry>(&stored.bytes).ok());
+    entry
+        .filter(|entry| entry.index == index)
+        .ok_or_else(|| damaged(&format!("entry {index}, the last one, cannot be read")))
+}
+
+fn damaged(what: &str) -> StoreError {
+    StoreError::Damaged(format!("{what}; run `pilot log fsck`, and restore from a backup"))
+}
+
+fn load_edge(connection: &Connection, size: u64) -> Result<Edge> {
+    let width = TILE_WIDTH as u64;
+    let mut levels = Vec::new();
+    let (mut level, mut row_size) = (0_u8, size);
+    while row_size > 0 {
+        let full = row_size / width;
+        check_tiles(connection, level, full)?;
+        levels.push(match level {
+            0 => leaves(connection, full * width, row_size - full * width)?,
+            _ => (full * width..row_size).map(|at| tile_root(connection, level - 1, at)).collect::<Result<_>>()?,
+        });
+        (level, row_size) = (level + 1, full);
+    }
+    Ok(Edge::new(size, levels))
+}
+
+fn leaves(connection: &Connection, from: u64, count: u64) -> Result<Vec<Hash>> {
+    let stored = read::entries(connection, from, usize::try_from(count).unwrap_or(usize::MAX))?;
+    if stored.len() as u64 != count {
+        return Err(damaged(&format!("entries are missing after index {from}")));
+    }
+    Ok(stored.iter().map(|entry| Hash::of_leaf(&entry.bytes)).collect())
+}
+
+fn tile_root(connection: &Connection, level: u8, index: u64) -> Result<Hash> {
+    let tile = read::tile(connection, level, index)?;
+    tile.map(|hashes| root_of(&hashes)).ok_or_else(|| damaged(&format!("tile {level}/{index} is missing")))
+}
+
+/// The tiles of a level must be exactly those the number of entries calls for.
+fn check_tiles(connection: &Connection, level: u8, expected: u64) -> Result<()> {
+    let last: Option<i64> = connection
+        .query_row("SELECT max(idx) FROM tile WHERE level = ?1", [level], |row| row.get(0))
+        .map_err(|error| read::failed(&error))?;
+    let found = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
+    if found == expected {
+        return Ok(());
+    }
+    Err(damaged(&format!("level {level} of the tree has {found} tiles, and the entries call for {expected}")))
+}

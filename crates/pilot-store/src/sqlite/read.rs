@@ -1,0 +1,215 @@
+//! Reading: each function is one question, asked on whatever connection there is.
+
+use pilot_core::document::DocumentKind;
+use pilot_core::item::{Item, ItemId};
+use pilot_core::time::Time;
+use pilot_evidence::merkle::{Hash, root_of};
+use pilot_evidence::tile::TILE_WIDTH;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql};
+
+use super::row::{from_json, from_key, role_bit, to_key};
+use crate::{Filter, Result, StoreError, StoredEntry};
+
+pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
+        _ => StoreError::Unavailable(error.to_string()),
+    }
+}
+
+/// Indices and versions count from zero or one; a negative one would be damage, and is caught where it is compared.
+fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry FROM item i \
+     LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0";
+
+/// An item with the places in the ledger its row points to.
+pub(super) struct Placed {
+    pub(super) item: Item,
+    pub(super) last_entry: u64,
+    pub(super) content_entry: u64,
+}
+
+pub(super) fn placed(connection: &Connection, id: &ItemId) -> Result<Option<Placed>> {
+    let sql = format!("{ITEM} WHERE i.id = ?1");
+    let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
+    let row = statement.query_row([to_key(id)], read_item).optional().map_err(|error| failed(&error))?;
+    row.transpose()
+}
+
+pub(super) fn item(connection: &Connection, id: &ItemId) -> Result<Option<Item>> {
+    Ok(placed(connection, id)?.map(|placed| placed.item))
+}
+
+fn read_item(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Placed>> {
+    let key = row.get_ref(0)?.as_blob()?;
+    let data = row.get_ref(1)?.as_str()?;
+    let content = row.get_ref(2)?.as_blob_or_null()?;
+    let (last_entry, content_entry) = (index(row, 3)?, index(row, 4)?);
+    Ok(from_key(key).and_then(|id| from_json(id, data, content)).map(|item| Placed { item, last_entry, content_entry }))
+}
+
+pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> Result<Vec<Item>> {
+    let mut conditions = Vec::new();
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let mut add = |condition: &'static str, value: Box<dyn ToSql>| {
+        conditions.push(condition);
+        values.push(value);
+    };
+    if let Some(state) = &filter.state {
+        add("i.state = ?", Box::new(state.clone()));
+    }
+    if let Some(workflow) = &filter.workflow {
+        add("i.workflow = ?", Box::new(workflow.clone()));
+    }
+    if let Some(created_by) = &filter.created_by {
+        add("i.created_by = ?", Box::new(created_by.clone()));
+    }
+    if let Some(role) = filter.waits_for {
+        add("i.open = 1 AND i.waits_for & ? != 0", Box::new(role_bit(role)));
+    }
+    if let Some(before) = &filter.before {
+        add("i.id < ?", Box::new(to_key(before)));
+    }
+    match filter.text.as_ref().map(|text| (text, text.parse::<ItemId>())) {
+        Some((_, Ok(id))) => add("i.id = ?", Box::new(to_key(&id))),
+        Some((text, Err(_))) => add("i.title LIKE ? ESCAPE '\\'", Box::new(like(text))),
+        None => {}
+    }
+    values.push(Box::new(i64::try_from(limit).unwrap_or(i64::MAX)));
+    let conditions = if conditions.is_empty() { "1".to_owned() } else { conditions.join(" AND ") };
+    let sql = format!("{ITEM} WHERE {conditions} ORDER BY i.id DESC LIMIT ?");
+    let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
+    let values = rusqlite::params_from_iter(values.iter());
+    let rows = statement.query_map(values, read_item).map_err(|error| failed(&error))?;
+    rows.map(|row| row.map_err(|error| failed(&error))?.map(|placed| placed.item)).collect()
+}
+
+/// What people type is a part of the title, not a pattern.
+fn like(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{escaped}%")
+}
+
+pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &str) -> Result<usize> {
+    let sql = "SELECT count(*) FROM item WHERE created_by = ?1 AND workflow = ?2 AND open = 1";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let count: i64 = statement.query_row([created_by, workflow], |row| row.get(0)).map_err(|error| failed(&error))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+pub(super) fn history(connection: &Connection, id: &ItemId) -> Result<Vec<StoredEntry>> {
+    let sql = "WITH RECURSIVE chain (idx) AS ( \
+                 SELECT last_entry FROM item WHERE id = ?1 \
+                 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev IS NOT NULL) \
+               SELECT e.idx, e.data, d.kind, d.data FROM chain c JOIN entry e ON e.idx = c.idx \
+               LEFT JOIN document d ON d.entry = e.idx ORDER BY e.idx, d.kind";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let mut rows = statement.query([to_key(id)]).map_err(|error| failed(&error))?;
+    let mut entries: Vec<StoredEntry> = Vec::new();
+    while let Some(row) = rows.next().map_err(|error| failed(&error))? {
+        read_with_document(row, &mut entries).map_err(|error| failed(&error))?;
+    }
+    Ok(entries)
+}
+
+fn read_with_document(row: &rusqlite::Row<'_>, entries: &mut Vec<StoredEntry>) -> rusqlite::Result<()> {
+    let index = index(row, 0)?;
+    if entries.last().is_none_or(|last| last.index != index) {
+        entries.push(StoredEntry { index, bytes: row.get(1)?, documents: Vec::new() });
+    }
+    let kind: Option<i64> = row.get(2)?;
+    let document: Option<Vec<u8>> = row.get(3)?;
+    if let (Some(entry), Some(kind), Some(document)) = (entries.last_mut(), kind.and_then(kind_of), document) {
+        entry.documents.push((kind, document));
+    }
+    Ok(())
+}
+
+pub(super) fn kind_number(kind: DocumentKind) -> i64 {
+    match kind {
+        DocumentKind::Content => 0,
+        DocumentKind::Comment => 1,
+        DocumentKind::Inputs => 2,
+    }
+}
+
+pub(super) fn kind_of(number: i64) -> Option<DocumentKind> {
+    let kinds = [DocumentKind::Content, DocumentKind::Comment, DocumentKind::Inputs];
+    kinds.into_iter().find(|kind| kind_number(*kind) == number)
+}
+
+pub(super) fn entries(connection: &Connection, from: u64, limit: usize) -> Result<Vec<StoredEntry>> {
+    let sql = "SELECT idx, data FROM entry WHERE idx >= ?1 ORDER BY idx LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let (from, limit) = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
+    let read =
+        |row: &rusqlite::Row<'_>| Ok(StoredEntry { index: index(row, 0)?, bytes: row.get(1)?, documents: Vec::new() });
+    let rows = statement.query_map([from, limit], read).map_err(|error| failed(&error))?;
+    rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
+}
+
+pub(super) fn due(connection: &Connection, now: Time, limit: usize) -> Result<Vec<ItemId>> {
+    let sql = "SELECT id FROM item WHERE due_at <= ?1 ORDER BY due_at, id LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = statement.query_map([now.unix_micros(), limit], |row| row.get::<_, Vec<u8>>(0));
+    let rows = rows.map_err(|error| failed(&error))?;
+    rows.map(|key| from_key(&key.map_err(|error| failed(&error))?)).collect()
+}
+
+pub(super) fn fact(connection: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
+    let mut statement =
+        connection.prepare_cached("SELECT value FROM fact WHERE name = ?1").map_err(|error| failed(&error))?;
+    statement.query_row([name], |row| row.get(0)).optional().map_err(|error| failed(&error))
+}
+
+pub(super) fn tile(connection: &Connection, level: u8, index: u64) -> Result<Option<Vec<Hash>>> {
+    let sql = "SELECT hashes FROM tile WHERE level = ?1 AND idx = ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let key = (level, i64::try_from(index).unwrap_or(i64::MAX));
+    let bytes: Option<Vec<u8>> =
+        statement.query_row(key, |row| row.get(0)).optional().map_err(|error| failed(&error))?;
+    let cut = || StoreError::Damaged(format!("tile {level}/{index} is cut"));
+    bytes.map(|bytes| split(&bytes).ok_or_else(cut)).transpose()
+}
+
+fn split(bytes: &[u8]) -> Option<Vec<Hash>> {
+    let hashes: Vec<_> = bytes.chunks_exact(32).filter_map(|chunk| Some(Hash(chunk.try_into().ok()?))).collect();
+    (bytes.len() == TILE_WIDTH * 32).then_some(hashes)
+}
+
+/// Hashes in full tiles come from there; those at the right edge are made from the entries or the tiles below.
+pub(super) fn row(connection: &Connection, level: u8, start: u64, count: u64) -> Result<Vec<Hash>> {
+    let width = TILE_WIDTH as u64;
+    let mut hashes = Vec::new();
+    let (mut at, end) = (start, start.saturating_add(count));
+    while at < end {
+        let (index, offset) = (at / width, at % width);
+        let wanted = (end - at).min(width - offset);
+        let (skip, take) = (usize::try_from(offset).unwrap_or(0), usize::try_from(wanted).unwrap_or(0));
+        let part: Vec<Hash> = match tile(connection, level, index)? {
+            Some(tile) => tile.into_iter().skip(skip).take(take).collect(),
+            None if level == 0 => {
+                entries(connection, at, take)?.iter().map(|entry| Hash::of_leaf(&entry.bytes)).collect()
+            }
+            None => (at..at + wanted).map(|below| root_of_tile(connection, level - 1, below)).collect::<Result<_>>()?,
+        };
+        if part.len() != take {
+            return Err(missing(level, index));
+        }
+        hashes.extend(part);
+        at += wanted;
+    }
+    Ok(hashes)
+}
+
+fn root_of_tile(connection: &Connection, level: u8, index: u64) -> Result<Hash> {
+    tile(connection, level, index)?.map(|tile| root_of(&tile)).ok_or_else(|| missing(level, index))
+}
+
+fn missing(level: u8, index: u64) -> StoreError {
+    StoreError::Damaged(format!("tile {level}/{index} is not there"))
+}

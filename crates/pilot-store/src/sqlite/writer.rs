@@ -1,0 +1,380 @@
+//! The one thread that writes. It takes whatever has queued up, decides each write in order, and commits them together:
+//! the disk is asked once for many, and nobody waits longer than for the commit before.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use pilot_core::item::{Item, ItemId};
+use pilot_core::limits::IDEMPOTENCY_KEY_KEPT;
+use pilot_core::time::Time;
+use pilot_evidence::merkle::{Edge, Hash};
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use tokio::sync::{oneshot, watch};
+
+use super::Now;
+use super::cache::Cache;
+use super::connection::Opened;
+use super::read::{self, Placed, kind_number};
+use super::row::{role_bits, to_json, to_key};
+use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
+
+/// How many writes one commit takes at the most.
+const GROUP_MAX: usize = 512;
+/// After this many entries the write-ahead log, some tens of megabytes by then, is moved into the database.
+const CHECKPOINT_ENTRIES: u64 = 4_000;
+
+pub(super) enum Job {
+    Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },
+    KeepDefinitions { definitions: Vec<StoredDefinition>, reply: oneshot::Sender<Result<Vec<StoredDefinition>>> },
+}
+
+/// Whether writes can be taken, as far as is known.
+#[derive(Default)]
+pub(super) struct Health {
+    is_failed: AtomicBool,
+    reason: Mutex<String>,
+}
+
+impl Health {
+    pub(super) fn check(&self) -> Result<()> {
+        if !self.is_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Err(StoreError::Unavailable(reason))
+    }
+
+    fn fail(&self, reason: &str) {
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) =
+            format!("writing has stopped until the service is restarted: {reason}");
+        self.is_failed.store(true, Ordering::Release);
+    }
+}
+
+pub(super) struct Writer {
+    connection: Connection,
+    edge: Edge,
+    last_at: Time,
+    now: Now,
+    cache: Cache<Placed>,
+    head: watch::Sender<Arc<Edge>>,
+    health: Arc<Health>,
+    /// The size of the ledger when the write-ahead log was last moved.
+    checkpointed: u64,
+}
+
+/// What a group has changed so far; it becomes true with the commit, or never.
+struct Group {
+    edge: Edge,
+    last_at: Time,
+    items: HashMap<ItemId, Arc<Placed>>,
+}
+
+type Reply = (oneshot::Sender<Result<Outcome>>, Outcome);
+
+impl Writer {
+    pub(super) fn new(
+        connection: Connection,
+        opened: Opened,
+        now: Now,
+        head: watch::Sender<Arc<Edge>>,
+        health: Arc<Health>,
+    ) -> Writer {
+        let (edge, last_at, checkpointed) = (opened.edge, opened.last_at, 0);
+        Writer { connection, edge, last_at, now, cache: Cache::default(), head, health, checkpointed }
+    }
+
+    /// Runs until the store is dropped.
+    pub(super) fn run(mut self, queue: &mpsc::Receiver<Job>) {
+        while let Ok(first) = queue.recv() {
+            let mut jobs = vec![first];
+            jobs.extend(queue.try_iter().take(GROUP_MAX - 1));
+            self.take(jobs);
+            if self.edge.size() - self.checkpointed > CHECKPOINT_ENTRIES {
+                self.checkpoint();
+            }
+        }
+        self.checkpoint();
+    }
+
+    fn take(&mut self, jobs: Vec<Job>) {
+        let mut writes = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            match job {
+                Job::Settle { write, reply } => writes.push((write, reply)),
+                Job::KeepDefinitions { definitions, reply } => {
+                    let _ = reply.send(self.keep_definitions(&definitions));
+                }
+            }
+        }
+        if !writes.is_empty() {
+            self.settle_group(writes);
+        }
+    }
+
+    fn settle_group(&mut self, writes: Vec<(Write, oneshot::Sender<Result<Outcome>>)>) {
+        let mut group = Group { edge: self.edge.clone(), last_at: self.last_at, items: HashMap::new() };
+        let mut replies: Vec<Reply> = Vec::with_capacity(writes.len());
+        let mut rest = writes.into_iter();
+        let mut settled = self.begin();
+        if settled.is_ok() {
+            for (write, reply) in rest.by_ref() {
+                match self.settle(write, &mut group) {
+                    Ok(outcome) => replies.push((reply, outcome)),
+                    Err(error) => {
+                        let _ = reply.send(Err(clone_of(&error)));
+                        settled = Err(error);
+                        break;
+                    }
+                }
+            }
+        }
+        let settled = settled.and_then(|()| self.commit(&group));
+        match settled {
+            Ok(()) => self.acknowledge(group, replies),
+            Err(error) => {
+                self.give_up(&error, replies.into_iter().map(|(reply, _)| reply).chain(rest.map(|(_, reply)| reply)))
+            }
+        }
+    }
+
+    fn begin(&self) -> Result<()> {
+        self.health.check()?;
+        self.execute("BEGIN IMMEDIATE")
+    }
+
+    fn commit(&self, group: &Group) -> Result<()> {
+        if group.edge.size() == self.edge.size() {
+            // Everyone was refused: there is nothing to write, and no reason to wait for the disk.
+            return self.execute("ROLLBACK");
+        }
+        self.execute("COMMIT")
+    }
+
+    fn execute(&self, sql: &str) -> Result<()> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+            .map(drop)
+            .map_err(|error| read::failed(&error))
+    }
+
+    /// Durable now: the tree, the cache and the callers may know.
+    fn acknowledge(&mut self, group: Group, replies: Vec<Reply>) {
+        self.last_at = group.last_at;
+        self.cache.extend(group.items);
+        if group.edge.size() != self.edge.size() {
+            self.edge = group.edge;
+            self.head.send_replace(Arc::new(self.edge.clone()));
+        }
+        for (reply, outcome) in replies {
+            // A caller who went away finds the outcome by its idempotency key.
+            let _ = reply.send(Ok(outcome));
+        }
+    }
+
+    fn give_up(&mut self, error: &StoreError, waiting: impl Iterator<Item = oneshot::Sender<Result<Outcome>>>) {
+        tracing::error!(cause = %error, "a group of writes could not be recorded; nothing of it was acknowledged");
+        let is_rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
+        // After an error of the disk itself, what it says next cannot be trusted: only a restart reads the truth again.
+        let is_lasting = match error {
+            StoreError::Damaged(_) | StoreError::Refused(_) => true,
+            StoreError::Unavailable(reason) => reason.contains("disk I/O error"),
+        };
+        if is_lasting || !is_rolled_back {
+            self.health.fail(&error.to_string());
+        }
+        for reply in waiting {
+            let _ = reply.send(Err(clone_of(error)));
+        }
+    }
+
+    fn settle(&mut self, write: Write, group: &mut Group) -> Result<Outcome> {
+        let Write { subject, key, mut decide } = write;
+        if let Some(outcome) = key.map_or(Ok(None), |key| self.recall(&key))? {
+            return Ok(outcome);
+        }
+        let (placed, open_items) = match &subject {
+            Subject::Ledger => (None, 0),
+            Subject::NewItem { count_open: None } => (None, 0),
+            Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
+                (None, read::open_items(&self.connection, actor_id.as_str(), workflow)?)
+            }
+            Subject::Item(id) => match self.load(id, group)? {
+                Some(placed) => (Some(placed), 0),
+                None => return Ok(Outcome::NoSuchItem),
+            },
+        };
+        let now = (self.now)().max(group.last_at);
+        let index = group.edge.size();
+        let situation = Situation { item: placed.as_ref().map(|placed| &placed.item), open_items, now, index };
+        let record = match decide(&situation) {
+            Ok(record) => record,
+            Err(refusal) => return Ok(Outcome::Refused(refusal)),
+        };
+        self.record(record, placed.as_deref(), key, now, group)
+    }
+
+    fn load(&mut self, id: &ItemId, group: &Group) -> Result<Option<Arc<Placed>>> {
+        if let Some(placed) = group.items.get(id).or_else(|| self.cache.get(id)) {
+            return Ok(Some(Arc::clone(placed)));
+        }
+        let placed = read::placed(&self.connection, id)?.map(Arc::new);
+        if let Some(placed) = &placed {
+            self.cache.insert(id.clone(), Arc::clone(placed));
+        }
+        Ok(placed)
+    }
+
+    fn recall(&self, key: &Key) -> Result<Option<Outcome>> {
+        let sql = "SELECT body, answer FROM idempotency WHERE scope = ?1";
+        let mut statement = self.connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;
+        let found = statement.query_row([key.scope], |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?)));
+        let found: Option<([u8; 32], Vec<u8>)> = found.optional().map_err(|error| read::failed(&error))?;
+        Ok(found.map(|(body, answer)| if body == key.body { Outcome::Repeated { answer } } else { Outcome::KeyReused }))
+    }
+
+    fn record(
+        &mut self,
+        record: Record,
+        before: Option<&Placed>,
+        key: Option<Key>,
+        now: Time,
+        group: &mut Group,
+    ) -> Result<Outcome> {
+        let index = group.edge.size();
+        let Record { entry, documents, standing, answer, fact } = record;
+        // Assertions in pairs: the rules made this entry for this place, and it is written for no other.
+        if entry.index != index || entry.at < group.last_at {
+            return Err(StoreError::Damaged(format!("entry {} at {} is out of order", entry.index, entry.at)));
+        }
+        let bytes =
+            entry.to_bytes().map_err(|error| StoreError::Damaged(format!("an entry cannot be written: {error}")))?;
+        let sql = sql(&self.connection);
+        sql.run(
+            "INSERT INTO entry (idx, prev, data) VALUES (?1, ?2, ?3)",
+            (number(index), before.map(|placed| number(placed.last_entry)), &bytes),
+        )?;
+        for document in &documents {
+            sql.run(
+                "INSERT INTO document (entry, kind, data) VALUES (?1, ?2, ?3)",
+                (number(index), kind_number(document.kind), &document.bytes),
+            )?;
+        }
+        if let Some(standing) = standing {
+            let has_content = documents.iter().any(|document| document.digest == standing.item.content_digest);
+            let content_entry = match before {
+                Some(placed) if !has_content => placed.content_entry,
+                _ => index,
+            };
+            self.write_item(&standing, before, index, content_entry)?;
+            let placed = Placed { item: standing.item, last_entry: index, content_entry };
+            group.items.insert(placed.item.id.clone(), Arc::new(placed));
+        }
+        if let Some(key) = key {
+            let sql = "INSERT INTO idempotency (scope, body, answer, at) VALUES (?1, ?2, ?3, ?4)";
+            self::sql(&self.connection).run(sql, (key.scope, key.body, &answer, now.unix_micros()))?;
+        }
+        if let Some((name, value)) = fact {
+            let sql = "INSERT INTO fact (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+            self::sql(&self.connection).run(sql, (name, value))?;
+        }
+        let mut full = Vec::new();
+        group.edge.push(Hash::of_leaf(&bytes), &mut full);
+        for tile in full {
+            let sql = "INSERT INTO tile (level, idx, hashes) VALUES (?1, ?2, ?3)";
+            self::sql(&self.connection).run(sql, (tile.level, number(tile.index), tile.to_bytes()))?;
+            self.forget_old_keys(now)?;
+        }
+        group.last_at = entry.at;
+        Ok(Outcome::Recorded { index, answer })
+    }
+
+    fn write_item(&self, standing: &Standing, before: Option<&Placed>, index: u64, content_entry: u64) -> Result<()> {
+        let item: &Item = &standing.item;
+        let data = to_json(item)?;
+        let (id, version) = (to_key(&item.id), number(item.version));
+        let (waits_for, due_at) = (role_bits(&standing.waits_for), standing.due_at.map(Time::unix_micros));
+        let sql = sql(&self.connection);
+        let Some(before) = before else {
+            return sql.run(
+                "INSERT INTO item (id, version, state, workflow, created_by, title, open, waits_for, due_at, last_entry, content_entry, data) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                (id, version, &*item.state, &*item.workflow.name, item.created_by.actor_id.as_str(), &item.title,
+                 standing.is_open, waits_for, due_at, number(index), number(content_entry), data),
+            );
+        };
+        // Compare-and-swap: the row must still be the one that was decided on.
+        sql.run(
+            "UPDATE item SET version = ?2, state = ?3, title = ?4, open = ?5, waits_for = ?6, due_at = ?7, last_entry = ?8, \
+             content_entry = ?9, data = ?10 WHERE id = ?1 AND version = ?11 AND last_entry = ?12",
+            (id, version, &*item.state, &item.title, standing.is_open, waits_for, due_at, number(index),
+             number(content_entry), data, number(before.item.version), number(before.last_entry)),
+        )
+    }
+
+    /// Now and then, keys that are older than promised make room.
+    fn forget_old_keys(&self, now: Time) -> Result<()> {
+        let kept = i64::try_from(IDEMPOTENCY_KEY_KEPT.as_micros()).unwrap_or(i64::MAX);
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM idempotency WHERE at < ?1")
+            .map_err(|error| read::failed(&error))?;
+        statement.execute([now.unix_micros().saturating_sub(kept)]).map(drop).map_err(|error| read::failed(&error))
+    }
+
+    fn keep_definitions(&self, definitions: &[StoredDefinition]) -> Result<Vec<StoredDefinition>> {
+        let failed = |error: rusqlite::Error| read::failed(&error);
+        for definition in definitions {
+            let sql = "INSERT INTO definition (digest, text) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+            self.connection.execute(sql, [&definition.digest, &definition.text]).map_err(failed)?;
+        }
+        let mut statement =
+            self.connection.prepare("SELECT digest, text FROM definition ORDER BY digest").map_err(failed)?;
+        let read = |row: &rusqlite::Row<'_>| Ok(StoredDefinition { digest: row.get(0)?, text: row.get(1)? });
+        let rows = statement.query_map([], read).map_err(failed)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(failed)
+    }
+
+    /// Moves the write-ahead log into the database. Failing is harmless: the log simply goes on growing.
+    fn checkpoint(&mut self) {
+        if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+            tracing::warn!(cause = %error, "the write-ahead log could not be moved into the database");
+        }
+        self.checkpointed = self.edge.size();
+    }
+}
+
+/// Statements that must each change exactly one row.
+struct Sql<'a>(&'a Connection);
+
+fn sql(connection: &Connection) -> Sql<'_> {
+    Sql(connection)
+}
+
+impl Sql<'_> {
+    fn run(&self, text: &str, values: impl rusqlite::Params) -> Result<()> {
+        let mut statement = self.0.prepare_cached(text).map_err(|error| read::failed(&error))?;
+        match statement.execute(values) {
+            Ok(1) => Ok(()),
+            Ok(_) => Err(StoreError::Damaged("the stored item is not the one that was decided on".into())),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                Err(StoreError::Damaged(format!("the ledger would contradict itself: {error}")))
+            }
+            Err(error) => Err(read::failed(&error)),
+        }
+    }
+}
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn clone_of(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
+        StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
+        StoreError::Damaged(reason) => StoreError::Damaged(reason.clone()),
+    }
+}
