@@ -51,6 +51,10 @@ impl RoleMap {
         self.actors.iter().find(|mapped| mapped.actor.actor_id == *actor_id).map(|mapped| mapped.actor.role)
     }
 
+    pub fn kind_of(&self, actor_id: &ActorId) -> Option<Kind> {
+        self.actors.iter().find(|mapped| mapped.actor.actor_id == *actor_id).map(|mapped| mapped.kind)
+    }
+
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }

@@ -15,7 +15,8 @@ use crate::body::Body;
 use crate::clock::Stopwatch;
 use crate::framing;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Handler, is_under_v1};
+use crate::refusals;
+use crate::routes::{Answer, Call, Found, Handler, is_under_v1};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -65,28 +66,33 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
 
 async fn handle(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Answer {
     framing::check(&head)?;
-    refuse_token_in_url(app, &head)?;
+    refuse_token_in_url(app, &head).await?;
     if is_under_v1(head.uri.path()) {
         trace.caller = Some(access::authenticate(&app.identity, &head, &app.metrics)?);
     }
-    let (index, route) = app.router.find(&head.method, head.uri.path())?;
+    let Found { index, route, parameter } = app.router.find(&head.method, head.uri.path())?;
     trace.operation = Some((index, route.operation));
     match (&route.handler, &trace.caller) {
         (Handler::Open(handler), _) => handler(app),
         (Handler::Guarded(access, handler), Some(caller)) => {
-            access::permit(*access, caller)?;
-            handler(Call { app: Arc::clone(app), caller: caller.clone(), head, body }).await
+            access::permit(*access, caller).inspect_err(|problem| {
+                app.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.clock.now());
+            })?;
+            handler(Call { app: Arc::clone(app), caller: caller.clone(), head, body: Some(body), parameter }).await
         }
         // The router accepts guarded routes under /v1 alone, where the caller is known by now.
         (Handler::Guarded(..), None) => Err(Problem::credential_required(false)),
     }
 }
 
-fn refuse_token_in_url(app: &App, head: &Parts) -> Result<(), Problem> {
+async fn refuse_token_in_url(app: &App, head: &Parts) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     if let Some(credential) = app.guard.find_live_in_url(target) {
         app.metrics.token_in_url();
         let (actor_id, fingerprint) = (credential.actor.actor_id.as_str(), credential.digest.fingerprint().to_string());
+        if app.refusals.note_exposure(&credential.actor, app.clock.now()) {
+            refusals::write_exposure(app, &credential.actor).await;
+        }
         tracing::warn!(actor_id, fingerprint, "a live token of `{actor_id}` was sent in a URL and refused; rotate it");
         return Err(Problem::new(
             Code::TokenInUrl,

@@ -8,9 +8,16 @@ use crate::body::Body;
 use crate::problem::Problem;
 use crate::routes::Answer;
 
+pub mod actors;
+pub mod events;
 pub mod health;
+pub mod items;
+pub mod log;
 pub mod ops;
+pub mod request;
 pub mod session;
+pub mod transitions;
+pub mod workflows;
 
 pub fn json(view: &impl Serialize) -> Answer {
     let bytes = serde_json::to_vec(view).map_err(|error| Problem::internal(&error))?;

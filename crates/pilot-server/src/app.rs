@@ -1,17 +1,22 @@
 //! What every request shares: built once at start, never changed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pilot_core::leak::LeakGuard;
-use pilot_store::sqlite::Sqlite;
+use pilot_evidence::note::NoteKey;
+use pilot_store::Store;
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::identity::Identity;
 use crate::metrics::Metrics;
 use crate::openapi;
+use crate::refusals::Refusals;
 use crate::routes::{FaultyTable, Router, table};
+use crate::signer::Signer;
+use crate::workflows::Workflows;
 
 pub struct App {
     pub router: Router,
@@ -19,23 +24,34 @@ pub struct App {
     pub guard: Arc<LeakGuard>,
     pub metrics: Metrics,
     pub clock: Clock,
-    pub store: Sqlite,
+    pub store: Arc<dyn Store>,
+    pub workflows: Workflows,
+    pub signer: Signer,
+    pub refusals: Refusals,
+    /// Turns true when the service is told to stop.
+    pub stop: watch::Receiver<bool>,
     pub openapi: Bytes,
     pub docs: Bytes,
-    draining: AtomicBool,
     /// The first half of every request id, so that ids of two runs do not meet.
     run: u32,
     requests: AtomicU64,
 }
 
+/// What an [`App`] is made of.
+pub struct Parts {
+    pub identity: Identity,
+    pub guard: Arc<LeakGuard>,
+    pub clock: Clock,
+    pub store: Arc<dyn Store>,
+    pub workflows: Workflows,
+    pub key: NoteKey,
+    pub stop: watch::Receiver<bool>,
+    pub run: u32,
+}
+
 impl App {
-    pub fn new(
-        identity: Identity,
-        guard: Arc<LeakGuard>,
-        store: Sqlite,
-        clock: Clock,
-        run: u32,
-    ) -> Result<App, FaultyTable> {
+    pub fn new(parts: Parts) -> Result<App, FaultyTable> {
+        let Parts { identity, guard, clock, store, workflows, key, stop, run } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -43,13 +59,16 @@ impl App {
         Ok(App {
             openapi: Bytes::from(serde_json::to_vec_pretty(&openapi).unwrap_or_default()),
             docs: Bytes::from(docs),
+            signer: Signer::new(key, store.head()),
+            refusals: Refusals::default(),
             router,
             identity,
             guard,
             metrics,
             clock,
             store,
-            draining: AtomicBool::new(false),
+            workflows,
+            stop,
             run,
             requests: AtomicU64::new(0),
         })
@@ -59,12 +78,8 @@ impl App {
         format!("{:08x}-{:x}", self.run, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// From now on `/readyz` says no, so that load balancers look elsewhere while the last requests are answered.
-    pub fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
-    }
-
+    /// From then on `/readyz` says no, so that load balancers look elsewhere while the last requests are answered.
     pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        *self.stop.borrow()
     }
 }

@@ -4,6 +4,7 @@
 use http::request::Parts;
 
 use crate::access::Caller;
+use crate::api::actors::ActorView;
 
 pub mod credential_file;
 
@@ -36,6 +37,13 @@ impl Unknown {
 }
 
 impl Identity {
+    /// Everyone the mechanism knows.
+    pub fn actors(&self) -> Vec<ActorView> {
+        match self {
+            Identity::CredentialFile(file) => file.actors(),
+        }
+    }
+
     pub fn identify(&self, head: &Parts) -> Result<Caller, Unknown> {
         match self {
             Identity::CredentialFile(file) => file.identify(&head.headers),

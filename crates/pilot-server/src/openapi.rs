@@ -10,7 +10,7 @@ use crate::api::page as plain_page;
 use crate::app::App;
 use crate::console;
 use crate::problem::Code;
-use crate::routes::{Answer, Handler, Route};
+use crate::routes::{Answer, Handler, Parameter, RequestBody, Route, Success};
 
 /// The version of the interface, not of the program: an outsider learns nothing from it.
 const API_VERSION: &str = "1.0.0";
@@ -29,9 +29,13 @@ pub fn get_docs_style(_: &App) -> Answer {
 }
 
 pub fn document(routes: &[Route]) -> Value {
-    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for route in routes {
-        paths.entry(route.path).or_default().insert(route.method.as_str().to_ascii_lowercase(), operation(route));
+        // OpenAPI has no sign for "the rest of the path".
+        paths
+            .entry(route.path.replace("{*", "{"))
+            .or_default()
+            .insert(route.method.as_str().to_ascii_lowercase(), operation(route));
     }
     let mut schemas: Map<String, Value> = serde_json::from_str(SCHEMAS).unwrap_or_default();
     let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
@@ -69,8 +73,8 @@ pub fn problems(route: &Route) -> Vec<Code> {
 }
 
 fn operation(route: &Route) -> Value {
-    let (status, description, media_type, schema) = route.docs.success;
-    let schema = schema.map_or(json!({}), |name| json!({ "$ref": format!("#/components/schemas/{name}") }));
+    let Success(status, description, media_type, schema) = route.docs.success;
+    let schema = schema.map_or(json!({}), reference);
     let mut responses = Map::new();
     responses.insert(
         status.to_string(),
@@ -97,10 +101,45 @@ fn operation(route: &Route) -> Value {
         Handler::Guarded(access, _) => (json!([{ "bearer": [] }]), format!("For {}.", who(access))),
     };
     if let Some(members) = operation.as_object_mut() {
+        let parameters = parameters(route);
+        if !parameters.is_empty() {
+            members.insert("parameters".into(), parameters.into());
+        }
+        if let Some(RequestBody(media_types, schema)) = route.docs.request {
+            let content: Map<_, _> = media_types
+                .iter()
+                .map(|media_type| ((*media_type).to_owned(), json!({ "schema": reference(schema) })))
+                .collect();
+            members.insert("requestBody".into(), json!({ "required": true, "content": content }));
+        }
         members.insert("security".into(), security);
         members.insert("description".into(), access.into());
     }
     operation
+}
+
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
+/// Path, query and header parameters, in that order.
+fn parameters(route: &Route) -> Vec<Value> {
+    let variables = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let mut parameters: Vec<_> = variables
+        .map(|name| {
+            let name = name.trim_start_matches('*');
+            let schema = if name == "id" { reference("ItemId") } else { json!({ "type": "string" }) };
+            json!({ "name": name, "in": "path", "required": true, "schema": schema })
+        })
+        .collect();
+    for Parameter(name, schema, description) in route.docs.query {
+        parameters
+            .push(json!({ "name": name, "in": "query", "description": description, "schema": reference(schema) }));
+    }
+    for name in route.docs.headers {
+        parameters.push(json!({ "name": name, "in": "header", "schema": { "type": "string" } }));
+    }
+    parameters
 }
 
 pub fn who(access: Access) -> String {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use pilot_core::fault::Fault;
+use pilot_core::refusal::Refusal;
 use serde::Serialize;
 
 use crate::body::Body;
@@ -153,6 +154,11 @@ impl Problem {
         Problem { errors, ..Problem::new(Code::InvalidRequest, "See `errors` for each fault and its place.") }
     }
 
+    pub fn token_in_content(errors: Vec<Fault>) -> Problem {
+        let detail = "The request contains a clear token; `errors` points to each place.";
+        Problem { errors, ..Problem::new(Code::TokenInContent, detail) }
+    }
+
     pub fn internal(cause: &impl ToString) -> Problem {
         let detail = "The service failed; its log has the cause under this request_id.";
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Internal, detail) }
@@ -186,6 +192,18 @@ impl Problem {
             response.headers_mut().insert(name, value);
         }
         response
+    }
+}
+
+/// A refusal's code says which problem it is.
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let errors = refusal.errors().to_vec();
+        match Code::ALL.iter().find(|code| code.as_str() == refusal.code()) {
+            Some(Code::InvalidRequest) => Problem::invalid(errors),
+            Some(code) => Problem { errors, ..Problem::new(*code, refusal.to_string()) },
+            None => Problem::internal(&refusal),
+        }
     }
 }
 

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{Method, Response};
 use hyper::body::Incoming;
+use pilot_core::role::Role;
 
 use crate::access::{Access, Caller};
-use crate::api::{health, session};
+use crate::api::{actors, events, health, items, log, session, transitions, workflows};
 use crate::app::App;
 use crate::body::Body;
 use crate::console;
@@ -25,7 +26,10 @@ pub struct Call {
     pub app: Arc<App>,
     pub caller: Caller,
     pub head: Parts,
-    pub body: Incoming,
+    /// Taken by whoever reads it.
+    pub body: Option<Incoming>,
+    /// What stands in the place of the path's variable part.
+    pub parameter: Option<String>,
 }
 
 /// A guarded handler receives a caller, and only a guarded route can give it one.
@@ -43,92 +47,321 @@ pub struct Route {
     pub docs: Docs,
 }
 
-/// What the OpenAPI document says of an operation besides the table's own columns.
+/// What the OpenAPI document says of an operation besides the table's own columns. Schemas are named as in
+/// `openapi/schemas.json`.
 pub struct Docs {
     pub summary: &'static str,
-    /// Status, description, media type and the schema's name in `openapi/schemas.json`.
-    pub success: (u16, &'static str, &'static str, Option<&'static str>),
+    pub success: Success,
+    pub request: Option<RequestBody>,
+    pub query: &'static [Parameter],
+    pub headers: &'static [&'static str],
     pub problems: &'static [Code],
 }
 
+/// Status, description, media type and schema of the answer.
+#[derive(Clone, Copy)]
+pub struct Success(pub u16, pub &'static str, pub &'static str, pub Option<&'static str>);
+
+/// Media types and schema of a request body.
+#[derive(Clone, Copy)]
+pub struct RequestBody(pub &'static [&'static str], pub &'static str);
+
+/// Name, schema and description of a query parameter.
+#[derive(Clone, Copy)]
+pub struct Parameter(pub &'static str, pub &'static str, pub &'static str);
+
+const JSON: &str = "application/json";
+const ANY: Access = Access::AnyRole;
+
 pub fn table() -> Vec<Route> {
+    let get = Method::GET;
+    let post = Method::POST;
     vec![
+        guarded(&get, "/v1/session", "get_session", ANY, |call| Box::pin(session::get_session(call)), docs::SESSION),
         guarded(
-            Method::GET,
-            "/v1/session",
-            "get_session",
-            Access::AnyRole,
-            |call| Box::pin(session::get_session(call)),
-            Docs {
-                summary: "Who am I: the actor and the role bound to the presented credential",
-                success: (200, "The actor and its role", "application/json", Some("Session")),
-                problems: &[],
-            },
+            &get,
+            "/v1/workflows",
+            "list_workflows",
+            ANY,
+            |call| Box::pin(workflows::list_workflows(call)),
+            docs::WORKFLOWS,
         ),
-        open(
-            "/openapi.json",
-            "get_openapi",
-            openapi::get_openapi,
-            Docs { summary: "This document", success: (200, "OpenAPI 3.1", "application/json", None), problems: &[] },
+        guarded(
+            &get,
+            "/v1/workflows/{name}",
+            "get_workflow",
+            ANY,
+            |call| Box::pin(workflows::get_workflow(call)),
+            docs::WORKFLOW,
         ),
-        open(
-            "/docs",
-            "get_docs",
-            openapi::get_docs,
-            Docs {
-                summary: "The API and its problems, for people; readable without internet",
-                success: (200, "A page", "text/html", None),
-                problems: &[],
-            },
+        guarded(
+            &get,
+            "/v1/workflows/{name}/diagram",
+            "get_workflow_diagram",
+            ANY,
+            |call| Box::pin(workflows::get_workflow_diagram(call)),
+            docs::DIAGRAM,
         ),
-        open(
-            "/docs.css",
-            "get_docs_style",
-            openapi::get_docs_style,
-            Docs {
-                summary: "The style of the documentation",
-                success: (200, "A style sheet", "text/css", None),
-                problems: &[],
-            },
+        guarded(
+            &post,
+            "/v1/items",
+            "create_item",
+            Access::Roles(&[Role::Initiator]),
+            |call| Box::pin(items::create_item(call)),
+            docs::CREATE,
         ),
-        open(
-            "/healthz",
-            "get_health",
-            health::get_health,
-            Docs {
-                summary: "Is the process alive",
-                success: (200, "It is", "application/json", Some("Health")),
-                problems: &[],
-            },
+        guarded(&get, "/v1/items", "list_items", ANY, |call| Box::pin(items::list_items(call)), docs::ITEMS),
+        guarded(&get, "/v1/items/{id}", "get_item", ANY, |call| Box::pin(items::get_item(call)), docs::ITEM),
+        guarded(
+            &Method::PATCH,
+            "/v1/items/{id}",
+            "edit_item",
+            Access::Roles(&[Role::Initiator]),
+            |call| Box::pin(items::edit_item(call)),
+            docs::EDIT,
         ),
-        open(
-            "/readyz",
-            "get_readiness",
-            health::get_readiness,
-            Docs {
-                summary: "Can the service take requests",
-                success: (200, "It can", "application/json", Some("Health")),
-                problems: &[Code::Unavailable],
-            },
+        guarded(
+            &post,
+            "/v1/items/{id}/transitions",
+            "take_action",
+            ANY,
+            |call| Box::pin(transitions::take_action(call)),
+            docs::ACT,
         ),
-        open(
-            "/",
-            "get_console",
-            console::get_console,
-            Docs { summary: "The operator console", success: (200, "A page", "text/html", None), problems: &[] },
+        guarded(
+            &get,
+            "/v1/items/{id}/transitions",
+            "list_transitions",
+            ANY,
+            |call| Box::pin(transitions::list_transitions(call)),
+            docs::TRANSITIONS,
         ),
+        guarded(
+            &get,
+            "/v1/items/{id}/history",
+            "list_history",
+            ANY,
+            |call| Box::pin(transitions::list_history(call)),
+            docs::HISTORY,
+        ),
+        guarded(
+            &post,
+            "/v1/items/{id}/comments",
+            "add_comment",
+            ANY,
+            |call| Box::pin(transitions::add_comment(call)),
+            docs::COMMENT,
+        ),
+        guarded(
+            &get,
+            "/v1/items/{id}/proof",
+            "get_item_proof",
+            ANY,
+            |call| Box::pin(log::get_item_proof(call)),
+            docs::PROOF,
+        ),
+        guarded(&get, "/v1/events", "list_events", ANY, |call| Box::pin(events::list_events(call)), docs::EVENTS),
+        guarded(
+            &get,
+            "/v1/actors",
+            "list_actors",
+            Access::Roles(&[Role::SecurityAdmin, Role::Auditor]),
+            |call| Box::pin(actors::list_actors(call)),
+            docs::ACTORS,
+        ),
+        guarded(
+            &get,
+            "/v1/log/checkpoint",
+            "get_checkpoint",
+            ANY,
+            |call| Box::pin(log::get_checkpoint(call)),
+            docs::CHECKPOINT,
+        ),
+        guarded(&get, "/v1/log/tile/{*tile}", "get_tile", ANY, |call| Box::pin(log::get_tile(call)), docs::TILE),
+        guarded(
+            &get,
+            "/v1/log/tile/entries/{*tile}",
+            "get_entry_bundle",
+            Access::Roles(&[Role::Auditor]),
+            |call| Box::pin(log::get_entry_bundle(call)),
+            docs::ENTRIES,
+        ),
+        open("/openapi.json", "get_openapi", openapi::get_openapi, docs::OPENAPI),
+        open("/docs", "get_docs", openapi::get_docs, docs::PAGE),
+        open("/docs.css", "get_docs_style", openapi::get_docs_style, docs::STYLE),
+        open("/healthz", "get_health", health::get_health, docs::HEALTH),
+        open("/readyz", "get_readiness", health::get_readiness, docs::READINESS),
+        open("/", "get_console", console::get_console, docs::CONSOLE),
     ]
 }
 
+mod docs {
+    use super::{Code, Docs, JSON, Parameter, RequestBody, Success};
+
+    const NOT_FOUND: &[Code] = &[Code::NotFound, Code::Unavailable];
+    const WRITES: &[&str] = &["Idempotency-Key"];
+
+    const fn answer(summary: &'static str, success: Success) -> Docs {
+        Docs { summary, success, request: None, query: &[], headers: &[], problems: &[] }
+    }
+
+    const fn find(summary: &'static str, success: Success) -> Docs {
+        Docs { problems: NOT_FOUND, ..answer(summary, success) }
+    }
+
+    pub(super) const SESSION: Docs = answer(
+        "Who am I: the actor and the role bound to the presented credential",
+        Success(200, "The actor and its role", JSON, Some("Session")),
+    );
+    pub(super) const WORKFLOWS: Docs =
+        answer("The workflows in force", Success(200, "The workflows", JSON, Some("Workflows")));
+    pub(super) const WORKFLOW: Docs = Docs {
+        problems: &[Code::NotFound],
+        ..answer("One workflow: its definition", Success(200, "The definition", JSON, Some("Workflow")))
+    };
+    pub(super) const DIAGRAM: Docs = Docs {
+        problems: &[Code::NotFound],
+        ..answer("One workflow as a picture", Success(200, "The picture", "image/svg+xml", None))
+    };
+    pub(super) const CREATE: Docs = Docs {
+        request: Some(RequestBody(&[JSON], "NewItem")),
+        headers: WRITES,
+        problems: &[
+            Code::StateConflict,
+            Code::BodyTooLarge,
+            Code::UnsupportedMediaType,
+            Code::InvalidRequest,
+            Code::TokenInContent,
+            Code::IdempotencyKeyReused,
+            Code::Unavailable,
+        ],
+        ..answer("Create an item as a draft", Success(201, "The item", JSON, Some("Item")))
+    };
+    pub(super) const ITEMS: Docs = Docs {
+        query: &[
+            Parameter("state", "ShortText", "Only items in this state"),
+            Parameter("workflow", "ShortText", "Only items of this workflow"),
+            Parameter("created_by", "ShortText", "Only items of this actor"),
+            Parameter("waiting_for", "Me", "Only items that wait for the caller now"),
+            Parameter("q", "ShortText", "A part of the title, or an id"),
+            Parameter("limit", "Limit", "How many at the most"),
+            Parameter("cursor", "ShortText", "Where the page before ended, as its `next` said"),
+        ],
+        problems: &[Code::InvalidRequest, Code::Unavailable],
+        ..answer("Items, newest first", Success(200, "A page of items", JSON, Some("Items")))
+    };
+    pub(super) const ITEM: Docs = find("One item", Success(200, "The item", JSON, Some("Item")));
+    pub(super) const EDIT: Docs = Docs {
+        request: Some(RequestBody(&["application/merge-patch+json", JSON], "ItemPatch")),
+        headers: &["If-Match"],
+        problems: &[
+            Code::SeparationOfDuties,
+            Code::NotOwner,
+            Code::NotFound,
+            Code::StateConflict,
+            Code::ItemHeld,
+            Code::VersionMismatch,
+            Code::BodyTooLarge,
+            Code::UnsupportedMediaType,
+            Code::InvalidRequest,
+            Code::TokenInContent,
+            Code::Unavailable,
+        ],
+        ..answer("Change one's own item while it is draft or returned", Success(200, "The item", JSON, Some("Item")))
+    };
+    pub(super) const ACT: Docs = Docs {
+        request: Some(RequestBody(&[JSON], "Action")),
+        headers: &["Idempotency-Key", "If-Match"],
+        problems: &[
+            Code::RoleForbidden,
+            Code::SeparationOfDuties,
+            Code::NotOwner,
+            Code::NotFound,
+            Code::StateConflict,
+            Code::AlreadyDecided,
+            Code::ContentChanged,
+            Code::ItemHeld,
+            Code::OutsideWindow,
+            Code::VersionMismatch,
+            Code::BodyTooLarge,
+            Code::UnsupportedMediaType,
+            Code::InvalidRequest,
+            Code::UnknownAction,
+            Code::TokenInContent,
+            Code::IdempotencyKeyReused,
+            Code::Unavailable,
+        ],
+        ..answer("Take an action on an item", Success(201, "The transition", JSON, Some("Transition")))
+    };
+    pub(super) const TRANSITIONS: Docs =
+        find("The moves of an item, oldest first", Success(200, "The moves", JSON, Some("Transitions")));
+    pub(super) const HISTORY: Docs = find(
+        "Everything that happened to an item, with edits and comments",
+        Success(200, "The history", JSON, Some("History")),
+    );
+    pub(super) const COMMENT: Docs = Docs {
+        request: Some(RequestBody(&[JSON], "NewComment")),
+        headers: WRITES,
+        problems: &[
+            Code::NotFound,
+            Code::BodyTooLarge,
+            Code::UnsupportedMediaType,
+            Code::InvalidRequest,
+            Code::TokenInContent,
+            Code::IdempotencyKeyReused,
+            Code::Unavailable,
+        ],
+        ..answer("Say something about an item", Success(201, "The comment", JSON, Some("Transition")))
+    };
+    pub(super) const PROOF: Docs =
+        find("Proofs that the item's entries are in the log", Success(200, "The proofs", JSON, Some("Proofs")));
+    pub(super) const EVENTS: Docs = Docs {
+        query: &[
+            Parameter("after", "Index", "Only entries with a higher index"),
+            Parameter("limit", "Limit", "How many at the most"),
+        ],
+        headers: &["Last-Event-ID"],
+        problems: &[Code::InvalidRequest, Code::Unavailable],
+        ..answer(
+            "The ledger's entries in order; with `Accept: text/event-stream` a live feed",
+            Success(200, "A page of entries", JSON, Some("Events")),
+        )
+    };
+    pub(super) const ACTORS: Docs = answer("Who there is", Success(200, "The actors", JSON, Some("Actors")));
+    pub(super) const CHECKPOINT: Docs =
+        answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None));
+    pub(super) const TILE: Docs = find(
+        "Hashes of the log's tree (C2SP tlog-tiles)",
+        Success(200, "Up to 256 hashes", "application/octet-stream", None),
+    );
+    pub(super) const ENTRIES: Docs = find(
+        "Entries of the log (C2SP entry bundle)",
+        Success(200, "Up to 256 entries", "application/octet-stream", None),
+    );
+    pub(super) const OPENAPI: Docs = answer("This document", Success(200, "OpenAPI 3.1", JSON, None));
+    pub(super) const PAGE: Docs = answer(
+        "The API and its problems, for people; readable without internet",
+        Success(200, "A page", "text/html", None),
+    );
+    pub(super) const STYLE: Docs =
+        answer("The style of the documentation", Success(200, "A style sheet", "text/css", None));
+    pub(super) const HEALTH: Docs = answer("Is the process alive", Success(200, "It is", JSON, Some("Health")));
+    pub(super) const READINESS: Docs = Docs {
+        problems: &[Code::Unavailable],
+        ..answer("Can the service take requests", Success(200, "It can", JSON, Some("Health")))
+    };
+    pub(super) const CONSOLE: Docs = answer("The operator console", Success(200, "A page", "text/html", None));
+}
+
 fn guarded(
-    method: Method,
+    method: &Method,
     path: &'static str,
     operation: &'static str,
     access: Access,
     handler: fn(Call) -> Pending,
     docs: Docs,
 ) -> Route {
-    Route { method, path, operation, handler: Handler::Guarded(access, handler), docs }
+    Route { method: method.clone(), path, operation, handler: Handler::Guarded(access, handler), docs }
 }
 
 fn open(path: &'static str, operation: &'static str, handler: fn(&App) -> Answer, docs: Docs) -> Route {
@@ -144,6 +377,13 @@ pub struct Router {
 #[derive(Debug, thiserror::Error)]
 #[error("the route table is inconsistent at {0}")]
 pub struct FaultyTable(&'static str);
+
+/// The route of a request, its place in the table, and what stands in the path's variable part.
+pub struct Found<'r> {
+    pub index: usize,
+    pub route: &'r Route,
+    pub parameter: Option<String>,
+}
 
 impl Router {
     pub fn new(routes: Vec<Route>) -> Result<Router, FaultyTable> {
@@ -169,13 +409,15 @@ impl Router {
         &self.routes
     }
 
-    /// The route's index and the route; 404 or 405 when there is none. HEAD goes wherever GET does.
-    pub fn find(&self, method: &Method, path: &str) -> Result<(usize, &Route), Problem> {
+    /// 404 or 405 when there is no route. HEAD goes wherever GET does.
+    pub fn find(&self, method: &Method, path: &str) -> Result<Found<'_>, Problem> {
         let not_found = || Problem::new(Code::NotFound, "There is nothing at this path.");
         let matched = self.paths.at(path).map_err(|_| not_found())?;
+        let parameter = matched.params.iter().next().map(|(_, value)| value.to_owned());
         let wanted = if method == Method::HEAD { &Method::GET } else { method };
         let candidates = || matched.value.iter().filter_map(|index| Some((*index, self.routes.get(*index)?)));
-        candidates().find(|(_, route)| route.method == wanted).ok_or_else(|| {
+        let found = candidates().find(|(_, route)| route.method == wanted);
+        found.map(|(index, route)| Found { index, route, parameter }).ok_or_else(|| {
             let mut allowed: Vec<_> = candidates().map(|(_, route)| route.method.as_str()).collect();
             if allowed.contains(&"GET") {
                 allowed.push("HEAD");

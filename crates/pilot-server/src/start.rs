@@ -1,20 +1,27 @@
 //! From a configuration to a running service: everything is checked before the first connection is accepted.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use pilot_core::credentials::Credentials;
+use pilot_core::credentials::{Credential, Credentials};
+use pilot_core::entry::{Entry, EntryType};
 use pilot_core::fault::Fault;
+use pilot_core::item::WorkflowRef;
 use pilot_core::leak::LeakGuard;
+use pilot_core::role::Role;
 use pilot_core::role_map::RoleMap;
 use pilot_evidence::note::NoteKey;
-use pilot_store::sqlite::{Sqlite, StoreError};
+use pilot_store::sqlite::Sqlite;
+use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::sync::watch;
 
 use crate::answer::answer;
 use crate::api::ops::answer_ops;
-use crate::app::App;
+use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{Config, Profile};
 use crate::identity::{Identity, credential_file::CredentialFile};
@@ -22,6 +29,9 @@ use crate::listen::Listener;
 use crate::log::Log;
 use crate::private_file::{self, Others};
 use crate::random;
+use crate::refusals;
+use crate::timers;
+use crate::workflows::Workflows;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -45,6 +55,15 @@ impl From<random::NoRandomness> for StartError {
     }
 }
 
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(_) | StoreError::Damaged(_) => StartError::Refused(error.to_string()),
+            StoreError::Unavailable(_) => StartError::Environment { what: error.to_string(), source: None },
+        }
+    }
+}
+
 /// A service that is ready to run: its addresses are bound.
 pub struct Service {
     app: Arc<App>,
@@ -53,29 +72,35 @@ pub struct Service {
 }
 
 impl Service {
-    pub async fn start(config: &Config, log: &Log) -> Result<Service, StartError> {
+    pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> Result<Service, StartError> {
         if config.profile == Profile::Production {
             let missing = "profile: \"production\" needs TLS, rate limits and an identity mechanism, which this version does not have; use \"pilot\"";
             return Err(StartError::Refused(missing.into()));
         }
-        let credentials = load_credentials(config)?;
+        let (credentials, role_map) = load_credentials(config)?;
         let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
         log.guard_with(Arc::clone(&guard));
         check_workflows_dir(config)?;
         make_data_dir(&config.data_dir)?;
-        let store = open_store(config)?;
-        load_or_make_log_key(&config.log_key_path())?;
-        let run = u32::from_ne_bytes(random::bytes()?);
-        let identity = Identity::CredentialFile(CredentialFile::new(credentials, Arc::clone(&guard)));
-        let app = App::new(identity, guard, store, Clock::System, run)
-            .map_err(|error| StartError::environment("this build is faulty", error))?;
+        let clock = Clock::System;
+        let store = open_store(config, &clock)?;
+        let key = load_or_make_log_key(&config.log_key_path(), store.head().borrow().size())?;
+        let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
         let mut main = bind(config.listen).await?;
         main.limit_connections(connections_possible());
         let ops = match &config.ops {
             Some(ops) => Some(bind(ops.listen).await?),
             None => None,
         };
-        Ok(Service { app: Arc::new(app), main, ops })
+        let present = known_credentials(&credentials);
+        let run = u32::from_ne_bytes(random::bytes()?);
+        let identity = CredentialFile::new(credentials, role_map, Arc::clone(&guard), clock.clone());
+        let parts =
+            Parts { identity: Identity::CredentialFile(identity), guard, clock, store, workflows, key, stop, run };
+        let app = App::new(parts).map_err(|error| StartError::environment("this build is faulty", error))?;
+        let app = Arc::new(app);
+        write_start(&app, present).await?;
+        Ok(Service { app, main, ops })
     }
 
     /// The line for standard output, with the real port.
@@ -83,28 +108,81 @@ impl Service {
         Ok(format!("listening on http://{}", self.main.address()?))
     }
 
-    /// Serves until `stop` turns true, then finishes what is under way.
-    pub async fn run(self, stop: watch::Receiver<bool>) {
-        let drain = async {
-            let mut stop = stop.clone();
-            let _ = stop.wait_for(|stop| *stop).await;
-            self.app.drain();
-        };
+    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
+    pub async fn run(self) {
+        let stop = self.app.stop.clone();
+        let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
+        let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
-                let ops = ops.serve(Arc::clone(&self.app), answer_ops, stop.clone());
-                tokio::join!(main, ops, drain);
+                let ops = ops.serve(Arc::clone(&self.app), answer_ops, stop);
+                tokio::join!(main, ops);
             }
-            None => {
-                tokio::join!(main, drain);
-            }
+            None => main.await,
         }
+        timers.abort();
+        refusals.abort();
+        refusals::flush(&self.app, true).await;
+    }
+}
+
+/// A credential as the ledger may name it: by a fingerprint, which reveals no digest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct KnownCredential {
+    actor_id: String,
+    fingerprint: String,
+    role: Role,
+}
+
+const CREDENTIALS_FACT: &str = "credentials";
+
+fn known_credentials(credentials: &Credentials) -> BTreeSet<KnownCredential> {
+    let known = |credential: &Credential| KnownCredential {
+        actor_id: credential.actor.actor_id.to_string(),
+        fingerprint: credential.digest.fingerprint().to_string(),
+        role: credential.actor.role,
+    };
+    credentials.entries().iter().map(known).collect()
+}
+
+/// Every start is an entry: which program, which rules, and what changed among the credentials since the last one.
+async fn write_start(app: &App, present: BTreeSet<KnownCredential>) -> Result<(), StartError> {
+    let before: BTreeSet<KnownCredential> = match app.store.fact(CREDENTIALS_FACT).await? {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| StartError::environment("the store", error))?,
+        None => BTreeSet::new(),
+    };
+    let definitions: Vec<_> =
+        app.workflows.in_force().iter().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
+    let details = json!({
+        "credentials": {
+            "added": present.difference(&before).collect::<Vec<_>>(),
+            "count": present.len(),
+            "removed": before.difference(&present).collect::<Vec<_>>(),
+        },
+        "definitions": definitions,
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    let fact = serde_json::to_vec(&present).map_err(|error| StartError::environment("the store", error))?;
+    let decide = move |situation: &Situation<'_>| {
+        let entry = Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details.clone());
+        Ok(Record {
+            entry,
+            documents: Vec::new(),
+            standing: None,
+            answer: Vec::new(),
+            fact: Some((CREDENTIALS_FACT, fact.clone())),
+        })
+    };
+    let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
+    match app.store.settle(write).await? {
+        Outcome::Recorded { .. } => Ok(()),
+        other => Err(StartError::Refused(format!("the start could not be written to the ledger: {other:?}"))),
     }
 }
 
 /// The credential file and the role map, or every fault of both at once.
-pub fn load_credentials(config: &Config) -> Result<Credentials, StartError> {
+pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMap>), StartError> {
     let mut faults = Vec::new();
     let path = &config.credentials.file;
     if matches!(path.try_exists(), Ok(false)) {
@@ -125,7 +203,7 @@ pub fn load_credentials(config: &Config) -> Result<Credentials, StartError> {
         faults.extend(credentials.check_against(role_map).iter().map(|fault| line(path, fault)));
     }
     match credentials {
-        Some(credentials) if faults.is_empty() => Ok(credentials),
+        Some(credentials) if faults.is_empty() => Ok((credentials, role_map.and_then(|(_, map)| map))),
         _ => Err(StartError::Refused(faults.join("\n"))),
     }
 }
@@ -179,20 +257,25 @@ fn make_data_dir(path: &Path) -> Result<(), StartError> {
     })
 }
 
-fn open_store(config: &Config) -> Result<Sqlite, StartError> {
+fn open_store(config: &Config, clock: &Clock) -> Result<Arc<dyn Store>, StartError> {
     let Some(path) = config.sqlite_path() else {
         let refused = "store.url: this version has the embedded store alone; give it as \"sqlite:pilot.db\"";
         return Err(StartError::Refused(refused.into()));
     };
-    Sqlite::open(&path).map_err(|error| match error {
-        StoreError::NewerSchema { .. } | StoreError::InUse { .. } => StartError::Refused(error.to_string()),
-        error => StartError::Environment { what: with_cause(&error), source: None },
-    })
+    let clock = clock.clone();
+    Ok(Arc::new(Sqlite::open(&path, Arc::new(move || clock.now()))?))
 }
 
 /// The key that signs the log: made on the first start, refused when it is damaged or open to others.
-fn load_or_make_log_key(path: &Path) -> Result<NoteKey, StartError> {
+fn load_or_make_log_key(path: &Path, entries: u64) -> Result<NoteKey, StartError> {
     if !path.exists() {
+        if entries > 0 {
+            let remedy = "restore it from your copy: another key would begin another log";
+            return Err(StartError::Refused(format!(
+                "{}: the log signing key is missing, but the ledger has {entries} entries; {remedy}",
+                path.display()
+            )));
+        }
         let name = format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?));
         return make_log_key(path, &name);
     }

@@ -1,0 +1,30 @@
+//! Who there is: for those who watch over access.
+
+use pilot_core::actor::ActorId;
+use pilot_core::role::Role;
+use pilot_core::role_map::Kind;
+use pilot_core::time::Time;
+use serde::Serialize;
+
+use crate::routes::{Answer, Call};
+
+/// Never a digest, never a token.
+#[derive(Debug, Clone, Serialize)]
+pub struct ActorView {
+    pub actor_id: ActorId,
+    pub role: Role,
+    pub kind: Kind,
+    pub credentials: usize,
+    /// Since the service started; null when not seen yet.
+    pub last_seen: Option<Time>,
+}
+
+#[derive(Serialize)]
+struct ActorsView {
+    actors: Vec<ActorView>,
+}
+
+#[expect(clippy::unused_async, reason = "every guarded handler has this shape")]
+pub async fn list_actors(call: Call) -> Answer {
+    super::json(&ActorsView { actors: call.app.identity.actors() })
+}

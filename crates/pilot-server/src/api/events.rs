@@ -1,0 +1,139 @@
+//! The ledger as a feed: in pages, or live as server-sent events that resume where they were cut off.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{ACCEPT, HeaderName, HeaderValue};
+use http_body::Frame;
+use pilot_core::entry::Entry;
+use pilot_core::fault::Fault;
+use pilot_core::json::INTEGER_MAX;
+use pilot_core::limits::PAGE_ITEMS_MAX;
+use pilot_core::role::Role;
+use pilot_store::StoredEntry;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use crate::api::request::Query;
+use crate::app::App;
+use crate::body::Body;
+use crate::problem::Problem;
+use crate::routes::{Answer, Call};
+
+/// A line now and then, so that proxies and the listener see that the feed is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+const PAGE_EVENTS: u64 = 100;
+
+#[derive(Serialize)]
+struct EventsView<'e> {
+    events: Vec<&'e RawValue>,
+    /// Ask again with `after` set to this. Null while the ledger is empty.
+    next_after: Option<u64>,
+}
+
+pub async fn list_events(call: Call) -> Answer {
+    let query = Query::read(&call, &["after", "limit"])?;
+    let after = query.number("after", 0, INTEGER_MAX)?;
+    let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_EVENTS);
+    if wants_stream(&call.head.headers) {
+        let after = last_event_id(&call.head.headers)?.or(after);
+        return Ok(stream(&call, after.map_or(0, |after| after + 1)));
+    }
+    let from = after.map_or(0, |after| after + 1);
+    let stored = call.app.store.entries(from, usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX)).await?;
+    let next_after = stored.last().map(|entry| entry.index).or(after);
+    let texts = visible(&stored, call.caller.actor.role)?;
+    let raw = texts.iter().map(|(_, _, text)| serde_json::from_str::<&RawValue>(text));
+    let events = raw.collect::<Result<_, _>>().map_err(|error| Problem::internal(&error))?;
+    super::json(&EventsView { events, next_after })
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|part| part.trim().starts_with("text/event-stream"))
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let id = value.to_str().ok().and_then(|text| text.parse().ok()).filter(|id| *id <= INTEGER_MAX);
+    id.map(Some)
+        .ok_or_else(|| Problem::invalid(vec![Fault::new("/headers/Last-Event-ID", "must be the id of an event")]))
+}
+
+/// Entries the role may see, as (index, type, text). Those about access and credentials are for two roles alone.
+fn visible(stored: &[StoredEntry], role: Role) -> Result<Vec<(u64, &'static str, &str)>, Problem> {
+    let mut texts = Vec::with_capacity(stored.len());
+    for entry in stored {
+        let text = std::str::from_utf8(&entry.bytes).map_err(|error| Problem::internal(&error))?;
+        let read: Entry = serde_json::from_str(text).map_err(|error| Problem::internal(&error))?;
+        if !read.r#type.is_restricted() || matches!(role, Role::SecurityAdmin | Role::Auditor) {
+            texts.push((entry.index, read.r#type.as_str(), text));
+        }
+    }
+    Ok(texts)
+}
+
+fn stream(call: &Call, from: u64) -> http::Response<Body> {
+    let (sender, receiver) = mpsc::channel(4);
+    tokio::spawn(feed(Arc::clone(&call.app), call.caller.actor.role, from, sender));
+    let mut response = super::page("text/event-stream", Body::Stream(Box::pin(Chunks(receiver))));
+    response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+/// Sends entries as they come, until the reader goes away or the service stops.
+async fn feed(app: Arc<App>, role: Role, mut next: u64, sender: mpsc::Sender<Bytes>) {
+    let (mut head, mut stop) = (app.store.head(), app.stop.clone());
+    // Something at once, so that a client knows that it is connected.
+    if sender.send(Bytes::from_static(b": connected\n\n")).await.is_err() {
+        return;
+    }
+    loop {
+        head.mark_unchanged();
+        let Ok(stored) = app.store.entries(next, PAGE_ITEMS_MAX).await else { return };
+        if let Some(last) = stored.last() {
+            next = last.index + 1;
+            let Ok(texts) = visible(&stored, role) else { return };
+            let chunk: String = texts
+                .iter()
+                .map(|(index, kind, text)| format!("id: {index}\nevent: {kind}\ndata: {text}\n\n"))
+                .collect();
+            if !chunk.is_empty() && sender.send(chunk.into()).await.is_err() {
+                return;
+            }
+            continue;
+        }
+        let beat = tokio::select! {
+            changed = head.changed() => match changed { Ok(()) => continue, Err(_) => return },
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = sender.closed() => return,
+            () = tokio::time::sleep(HEARTBEAT) => Bytes::from_static(b": still here\n\n"),
+        };
+        if sender.send(beat).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A body that is whatever arrives on a channel.
+struct Chunks(mpsc::Receiver<Bytes>);
+
+impl http_body::Body for Chunks {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}

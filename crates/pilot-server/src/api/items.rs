@@ -1,0 +1,251 @@
+//! Items: create, list, show, edit.
+
+use std::sync::Arc;
+
+use data_encoding::BASE64URL_NOPAD;
+use http::header::{ETAG, HeaderValue, LINK, LOCATION};
+use http::{Response, StatusCode};
+use pilot_core::decide::{self, Caller as Deciding, EditRequest, NewItem, Request, actions_for};
+use pilot_core::document::Document;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::fault::Fault;
+use pilot_core::item::{Item, ItemId};
+use pilot_core::limits::PAGE_ITEMS_MAX;
+use pilot_core::time::Time;
+use pilot_core::workflow::Definition;
+use pilot_store::{Filter, Situation, Subject};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::request::{JsonBody, Query, if_match, item_id, no_such_item, read_body};
+use crate::app::App;
+use crate::body::Body;
+use crate::ledger::{self, StoredAnswer, record};
+use crate::problem::Problem;
+use crate::random;
+use crate::routes::{Answer, Call};
+use crate::views::ItemView;
+
+const PAGE_ITEMS: u64 = 50;
+/// How many items one request looks at when only some of them are for the caller.
+const LOOKED_AT_MAX: usize = 2_000;
+
+pub async fn create_item(mut call: Call) -> Answer {
+    let mut body = read_body(&mut call, &["application/json"], &["workflow", "title", "payload"]).await?;
+    let key = body.key(&call)?;
+    let (definition, title, payload) = new_item(&call.app, &mut body)?;
+    let app = Arc::clone(&call.app);
+    let id = new_id(app.clock.now())?;
+    let content = Document::content(&title, &payload, &nonce()?);
+    let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
+    let count_open = definition
+        .rules()
+        .one_open_per_creator
+        .then(|| (call.caller.actor.actor_id.clone(), definition.name().to_string()));
+    let actor = call.caller.actor.clone();
+    let decide = move |situation: &Situation<'_>| {
+        let (transition, item) =
+            decide::decide_creation(&definition, &new, &actor, situation.now, situation.open_items)?;
+        let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
+        let view = ItemView::new(&definition, &item, &actor, situation.now);
+        let answer = StoredAnswer {
+            status: 201,
+            location: Some(format!("/v1/items/{}", item.id)),
+            version: Some(1),
+            body: json_text(&view),
+        };
+        Ok(record(&definition, entry, vec![content.clone()], item, &answer))
+    };
+    ledger::settle(&app, &call.caller, "create", Subject::NewItem { count_open }, key, decide).await
+}
+
+fn json_text(view: &impl Serialize) -> String {
+    serde_json::to_string(view).unwrap_or_default()
+}
+
+fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, Value), Problem> {
+    let mut faults = Vec::new();
+    let workflow = body.required_text("workflow", &mut faults);
+    let title = body.required_text("title", &mut faults);
+    let payload = body.members.remove("payload").unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    let definition = workflow.and_then(|name| {
+        let found = app.workflows.named(&name).cloned();
+        if found.is_none() {
+            let known: Vec<_> =
+                app.workflows.in_force().iter().map(|definition| definition.name().to_string()).collect();
+            faults.push(Fault::new("/workflow", format!("is not a workflow in force; those are {}", known.join(", "))));
+        }
+        found
+    });
+    match (definition, title) {
+        (Some(definition), Some(title)) if faults.is_empty() => Ok((definition, title, payload)),
+        _ => Err(Problem::invalid(faults)),
+    }
+}
+
+/// A UUIDv7: ids sort in the order of creation.
+fn new_id(now: Time) -> Result<ItemId, Problem> {
+    let random: [u8; 10] = random::bytes().map_err(|error| Problem::internal(&error))?;
+    let millis = u64::try_from(now.unix_micros() / 1000).unwrap_or(0);
+    let id = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
+    id.hyphenated().to_string().parse().map_err(|error| Problem::internal(&error))
+}
+
+pub fn nonce() -> Result<String, Problem> {
+    let bytes: [u8; 16] = random::bytes().map_err(|error| Problem::internal(&error))?;
+    Ok(data_encoding::HEXLOWER.encode(&bytes))
+}
+
+pub async fn get_item(call: Call) -> Answer {
+    let item = call.app.store.item(item_id(&call)?).await?.ok_or_else(no_such_item)?;
+    show(&call, &item)
+}
+
+fn show(call: &Call, item: &Item) -> Answer {
+    let definition = ledger::definition(&call.app, item)?;
+    let view = ItemView::new(&definition, item, &call.caller.actor, call.app.clock.now());
+    let mut response = super::json(&view)?;
+    response.headers_mut().insert(ETAG, etag(item.version));
+    Ok(response)
+}
+
+pub fn etag(version: u64) -> HeaderValue {
+    HeaderValue::try_from(format!("\"{version}\"")).unwrap_or(HeaderValue::from_static("\"0\""))
+}
+
+pub async fn edit_item(mut call: Call) -> Answer {
+    let id = item_id(&call)?;
+    let media_types = ["application/merge-patch+json", "application/json"];
+    let mut body = read_body(&mut call, &media_types, &["title", "payload"]).await?;
+    let mut faults = Vec::new();
+    let title = body.text("title", &mut faults);
+    let payload = body.members.remove("payload");
+    if !faults.is_empty() {
+        return Err(Problem::invalid(faults));
+    }
+    let (if_match, nonce, app) = (if_match(&call.head.headers)?, nonce()?, Arc::clone(&call.app));
+    let actor = call.caller.actor.clone();
+    let decide = move |situation: &Situation<'_>| {
+        let (item, definition) = ledger::subject(&app, situation)?;
+        let (new_title, new_payload) = EditRequest::edited(item, title.as_deref(), payload.as_ref());
+        let content = Document::content(&new_title, &new_payload, &nonce);
+        let request = Request::Edit(EditRequest {
+            title: title.clone(),
+            payload: payload.clone(),
+            content_digest: content.digest.clone(),
+            if_match,
+        });
+        let transition = decide::decide(&definition, item, &request, &Deciding::Actor(actor.clone()), situation.now)?;
+        let item = item.after(&transition);
+        let entry = Entry::of_transition(EntryType::ItemEdited, situation.index, &transition, &item);
+        let view = ItemView::new(&definition, &item, &actor, situation.now);
+        let answer = StoredAnswer { status: 200, location: None, version: Some(item.version), body: json_text(&view) };
+        Ok(record(&definition, entry, vec![content], item, &answer))
+    };
+    let app = Arc::clone(&call.app);
+    ledger::settle(&app, &call.caller, "edit", Subject::Item(id), None, decide).await
+}
+
+pub async fn list_items(call: Call) -> Answer {
+    let known = ["state", "workflow", "created_by", "waiting_for", "q", "limit", "cursor"];
+    let query = Query::read(&call, &known)?;
+    let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_ITEMS);
+    let limit = usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX);
+    let is_inbox = match query.get("waiting_for") {
+        None => false,
+        Some("me") => true,
+        Some(_) => return Err(Problem::invalid(vec![Fault::new("/query/waiting_for", "must be me")])),
+    };
+    let mut filter = Filter {
+        state: query.get("state").map(str::to_owned),
+        workflow: query.get("workflow").map(str::to_owned),
+        created_by: query.get("created_by").map(str::to_owned),
+        waits_for: is_inbox.then_some(call.caller.actor.role),
+        text: query.get("q").filter(|text| !text.is_empty()).map(str::to_owned),
+        before: query.get("cursor").map(read_cursor).transpose()?,
+    };
+    let (mut page, mut looked_at, mut is_last) = (Vec::new(), 0, false);
+    while page.len() < limit && looked_at < LOOKED_AT_MAX && !is_last {
+        let found = call.app.store.items(filter.clone(), limit + 1).await?;
+        is_last = found.len() <= limit;
+        for item in found {
+            if page.len() == limit {
+                is_last = false;
+                break;
+            }
+            looked_at += 1;
+            filter.before = Some(item.id.clone());
+            if !is_inbox || waits_for_caller(&call, &item)? {
+                page.push(item);
+            }
+        }
+    }
+    let next = filter.before.filter(|_| !is_last);
+    list(&call, &page, next.as_ref())
+}
+
+/// The caller's turn: something could be done that would bring the item on.
+fn waits_for_caller(call: &Call, item: &Item) -> Result<bool, Problem> {
+    let definition = ledger::definition(&call.app, item)?;
+    let actor = &call.caller.actor;
+    let actions = actions_for(&definition, item, actor, call.app.clock.now());
+    // Where a vote is asked for, only those who have not voted are waited for.
+    let votes = definition
+        .rules()
+        .transitions
+        .iter()
+        .filter(|rule| rule.quorum.is_some() && rule.leads_from(&item.state) && rule.roles.contains(actor.role));
+    let mut votes = votes.peekable();
+    Ok(if item.held || votes.peek().is_none() {
+        actions.iter().any(|action| **action != *"hold")
+    } else {
+        votes.any(|rule| actions.contains(&rule.action))
+    })
+}
+
+fn list(call: &Call, page: &[Item], next: Option<&ItemId>) -> Answer {
+    #[derive(Serialize)]
+    struct ListView<'i> {
+        items: Vec<ItemView<'i>>,
+        next: Option<String>,
+    }
+    let definitions = page.iter().map(|item| ledger::definition(&call.app, item)).collect::<Result<Vec<_>, _>>()?;
+    let now = call.app.clock.now();
+    let view = |(item, definition)| ItemView::new(definition, item, &call.caller.actor, now);
+    let items = page.iter().zip(definitions.iter().map(AsRef::as_ref)).map(view).collect();
+    let next = next.map(write_cursor);
+    let mut response = super::json(&ListView { items, next: next.clone() })?;
+    if let Some(link) = next.and_then(|next| link(call.head.uri.query().unwrap_or(""), &next)) {
+        response.headers_mut().insert(LINK, link);
+    }
+    Ok(response)
+}
+
+fn link(query: &str, next: &str) -> Option<HeaderValue> {
+    let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("cursor="));
+    let query: Vec<_> = kept.map(str::to_owned).chain([format!("cursor={next}")]).collect();
+    HeaderValue::try_from(format!("</v1/items?{}>; rel=\"next\"", query.join("&"))).ok()
+}
+
+fn write_cursor(id: &ItemId) -> String {
+    BASE64URL_NOPAD.encode(id.as_str().as_bytes())
+}
+
+fn read_cursor(text: &str) -> Result<ItemId, Problem> {
+    let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let id = decoded.and_then(|id| id.parse().ok());
+    id.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor this service gave out")]))
+}
+
+/// The answer of a write, new or repeated.
+pub fn respond(answer: StoredAnswer) -> Response<Body> {
+    let mut response = super::page("application/json", answer.body);
+    *response.status_mut() = if answer.status == 201 { StatusCode::CREATED } else { StatusCode::OK };
+    if let Some(location) = answer.location.and_then(|location| HeaderValue::try_from(location).ok()) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    if let Some(version) = answer.version {
+        response.headers_mut().insert(ETAG, etag(version));
+    }
+    response
+}

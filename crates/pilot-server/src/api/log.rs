@@ -1,0 +1,124 @@
+//! The transparency log as others read it: checkpoint, tiles, entries and proofs.
+
+use std::convert::Infallible;
+
+use pilot_evidence::merkle::Hash;
+use pilot_evidence::proof::{self, Rows};
+use pilot_evidence::tile::{TILE_WIDTH, Wanted};
+use pilot_store::Store;
+use serde::Serialize;
+
+use crate::api::request::{item_id, no_such_item};
+use crate::body::Body;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call};
+
+#[expect(clippy::unused_async, reason = "every guarded handler has this shape")]
+pub async fn get_checkpoint(call: Call) -> Answer {
+    let signed = call.app.signer.checkpoint();
+    Ok(super::page("text/plain; charset=utf-8", signed.note.clone()))
+}
+
+pub async fn get_tile(call: Call) -> Answer {
+    let Some(Wanted::Hashes { level, index, width }) = wanted(&call, "") else { return Err(no_such_tile()) };
+    let hashes = call.app.store.row(level, index * TILE_WIDTH as u64, width as u64).await?;
+    let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.0).collect();
+    Ok(super::page("application/octet-stream", Body::from(bytes)))
+}
+
+/// Entries as they were hashed, each with its length before it.
+pub async fn get_entry_bundle(call: Call) -> Answer {
+    let Some(Wanted::Entries { index, width }) = wanted(&call, "entries/") else { return Err(no_such_tile()) };
+    let entries = call.app.store.entries(index * TILE_WIDTH as u64, width).await?;
+    let mut bytes = Vec::new();
+    for entry in entries {
+        let length = u16::try_from(entry.bytes.len()).map_err(|error| Problem::internal(&error))?;
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(&entry.bytes);
+    }
+    Ok(super::page("application/octet-stream", Body::from(bytes)))
+}
+
+/// What the path asks for, when the log reaches that far.
+fn wanted(call: &Call, prefix: &str) -> Option<Wanted> {
+    let path = format!("{prefix}{}", call.parameter.as_deref()?);
+    let wanted = Wanted::parse(&path)?;
+    let width = match wanted {
+        Wanted::Hashes { width, .. } | Wanted::Entries { width, .. } => width,
+    };
+    let size = call.app.signer.checkpoint().checkpoint.size;
+    (wanted.available(size) >= width).then_some(wanted)
+}
+
+fn no_such_tile() -> Problem {
+    Problem::new(Code::NotFound, "The log has no such tile, or does not reach that far.")
+}
+
+#[derive(Serialize)]
+struct ProofsView {
+    /// The signed tree head the proofs lead to.
+    checkpoint: String,
+    proofs: Vec<ProofView>,
+}
+
+#[derive(Serialize)]
+struct ProofView {
+    index: u64,
+    leaf_hash: String,
+    hashes: Vec<String>,
+}
+
+pub async fn get_item_proof(call: Call) -> Answer {
+    let history = call.app.store.history(item_id(&call)?).await?;
+    if history.is_empty() {
+        return Err(no_such_item());
+    }
+    let signed = call.app.signer.checkpoint();
+    let mut proofs = Vec::with_capacity(history.len());
+    for entry in history {
+        let path = inclusion(&*call.app.store, entry.index, signed.checkpoint.size).await?;
+        proofs.push(ProofView {
+            index: entry.index,
+            leaf_hash: Hash::of_leaf(&entry.bytes).to_base64(),
+            hashes: path.into_iter().map(Hash::to_base64).collect(),
+        });
+    }
+    super::json(&ProofsView { checkpoint: signed.note.clone(), proofs })
+}
+
+/// Asks the rules which rows of hashes a proof needs, fetches them, and lets the rules build it.
+async fn inclusion(store: &dyn Store, index: u64, size: u64) -> Result<Vec<Hash>, Problem> {
+    let wanted = Asked::default();
+    let Ok(_) = proof::inclusion(&wanted, index, size);
+    let mut fetched = Vec::new();
+    for (level, start, count) in wanted.0.into_inner() {
+        fetched.push(((level, start, count), store.row(level, start, count).await?));
+    }
+    let fetched = Fetched(fetched);
+    let Ok(path) = proof::inclusion(&fetched, index, size);
+    Ok(path)
+}
+
+/// Writes down what is asked for.
+#[derive(Default)]
+struct Asked(std::cell::RefCell<Vec<(u8, u64, u64)>>);
+
+impl Rows for Asked {
+    type Error = Infallible;
+
+    fn row(&self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>, Infallible> {
+        self.0.borrow_mut().push((level, start, count));
+        Ok(vec![Hash([0; 32]); usize::try_from(count).unwrap_or(0)])
+    }
+}
+
+struct Fetched(Vec<((u8, u64, u64), Vec<Hash>)>);
+
+impl Rows for Fetched {
+    type Error = Infallible;
+
+    fn row(&self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>, Infallible> {
+        let found = self.0.iter().find(|(place, _)| *place == (level, start, count));
+        Ok(found.map(|(_, hashes)| hashes.clone()).unwrap_or_default())
+    }
+}

@@ -1,0 +1,211 @@
+//! Reading what a caller sent: bodies, query parameters and the headers that matter.
+
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, IF_MATCH};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use pilot_core::fault::Fault;
+use pilot_core::item::ItemId;
+use pilot_core::json;
+use pilot_core::leak::LeakGuard;
+use pilot_core::limits::{BODY_BYTES_MAX, BODY_DEADLINE, IDEMPOTENCY_KEY_CHARS_MAX, PAYLOAD_DEPTH_MAX};
+use pilot_store::Key;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::access::Caller;
+use crate::problem::{Code, Problem};
+use crate::routes::Call;
+
+/// A body may be nested a little deeper than the payload inside of it.
+const BODY_DEPTH_MAX: usize = PAYLOAD_DEPTH_MAX + 4;
+
+/// A JSON object from the body, and the digest of its bytes.
+pub struct JsonBody {
+    pub members: Map<String, Value>,
+    digest: [u8; 32],
+}
+
+/// Reads a body strictly: media type, size and time, JSON without ambiguities, known members alone, and no token in it.
+pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) -> Result<JsonBody, Problem> {
+    let Some(body) = call.body.take() else { return Err(Problem::framing("The body was read already.")) };
+    check_media_type(&call.head.headers, media_types)?;
+    let bytes = collect(body).await?;
+    let digest = Sha256::digest(&bytes).into();
+    let value = json::parse(&bytes, BODY_DEPTH_MAX).map_err(Problem::invalid)?;
+    refuse_tokens(&call.app.guard, &value)?;
+    let Value::Object(members) = value else {
+        return Err(Problem::invalid(vec![Fault::new("", "must be a JSON object")]));
+    };
+    let unknown = members.keys().filter(|name| !known.contains(&name.as_str()));
+    let detail = || format!("is unknown here; known are {}", known.join(", "));
+    let faults: Vec<_> = unknown.map(|name| Fault::new(json::join("", name), detail())).collect();
+    if faults.is_empty() { Ok(JsonBody { members, digest }) } else { Err(Problem::invalid(faults)) }
+}
+
+fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Problem> {
+    let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = sent.split(';').next().unwrap_or("").trim();
+    if media_types.iter().any(|known| known.eq_ignore_ascii_case(essence)) {
+        return Ok(());
+    }
+    Err(Problem::new(Code::UnsupportedMediaType, format!("Send Content-Type: {}.", media_types.join(" or "))))
+}
+
+async fn collect(body: Incoming) -> Result<bytes::Bytes, Problem> {
+    let collected = tokio::time::timeout(BODY_DEADLINE, Limited::new(body, BODY_BYTES_MAX).collect()).await;
+    match collected {
+        Err(_) => Err(Problem::body_too_slow()),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Problem::new(Code::BodyTooLarge, "A request body has at most 1 MiB."))
+        }
+        Ok(Err(_)) => Err(Problem::framing("The body ended before it was complete.")),
+    }
+}
+
+fn refuse_tokens(guard: &LeakGuard, value: &Value) -> Result<(), Problem> {
+    let places = guard.find_in_json(value);
+    if places.is_empty() {
+        return Ok(());
+    }
+    let detail = "contains a clear token; remove it, and have it rotated if it is in use";
+    Err(Problem::token_in_content(places.into_iter().map(|place| Fault::new(place, detail)).collect()))
+}
+
+impl JsonBody {
+    /// A member that must be text when it is there.
+    pub fn text(&mut self, name: &str, faults: &mut Vec<Fault>) -> Option<String> {
+        match self.members.remove(name) {
+            None => None,
+            Some(Value::String(text)) => Some(text),
+            Some(_) => {
+                faults.push(Fault::new(json::join("", name), "must be text"));
+                None
+            }
+        }
+    }
+
+    pub fn required_text(&mut self, name: &str, faults: &mut Vec<Fault>) -> Option<String> {
+        if !self.members.contains_key(name) {
+            faults.push(Fault::new(json::join("", name), "is missing"));
+        }
+        self.text(name, faults)
+    }
+
+    /// The caller's idempotency key in its scope, when one was sent.
+    pub fn key(&self, call: &Call) -> Result<Option<Key>, Problem> {
+        let mut sent = call.head.headers.get_all("idempotency-key").iter();
+        let Some(value) = sent.next() else { return Ok(None) };
+        let faulty = || {
+            let detail = format!("must be 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters, sent once");
+            Problem::invalid(vec![Fault::new("/headers/Idempotency-Key", detail)])
+        };
+        let bytes = value.as_bytes();
+        let bare = bytes.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(bytes);
+        let legal = (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&bare.len()) && bare.iter().all(u8::is_ascii_graphic);
+        if !legal || sent.next().is_some() {
+            return Err(faulty());
+        }
+        if std::str::from_utf8(bare).is_ok_and(|key| call.app.guard.is_in(key)) {
+            let detail = "contains a clear token; remove it, and have it rotated if it is in use";
+            return Err(Problem::token_in_content(vec![Fault::new("/headers/Idempotency-Key", detail)]));
+        }
+        Ok(Some(Key { scope: scope(call, bare), body: self.digest }))
+    }
+}
+
+/// Never another actor's answer, and never that of another operation.
+fn scope(call: &Call, key: &[u8]) -> [u8; 32] {
+    let Caller { actor, .. } = &call.caller;
+    let mut hash = Sha256::new();
+    for part in
+        [actor.actor_id.as_str().as_bytes(), call.head.method.as_str().as_bytes(), call.head.uri.path().as_bytes(), key]
+    {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+/// `If-Match: "7"`. A wildcard matches whatever is there.
+pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let mut sent = headers.get_all(IF_MATCH).iter();
+    let Some(value) = sent.next() else { return Ok(None) };
+    let version = value.to_str().ok().and_then(|text| text.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok());
+    match (version, value.as_bytes(), sent.next()) {
+        (Some(version), _, None) => Ok(Some(version)),
+        (None, b"*", None) => Ok(None),
+        // An entity tag that is none of ours cannot match any version.
+        (None, _, None) => Ok(Some(u64::MAX)),
+        _ => Err(Problem::invalid(vec![Fault::new("/headers/If-Match", "must be sent once, as \"VERSION\"")])),
+    }
+}
+
+/// The item a path names. An id that is none is simply not found.
+pub fn item_id(call: &Call) -> Result<ItemId, Problem> {
+    call.parameter.as_deref().and_then(|id| id.parse().ok()).ok_or_else(no_such_item)
+}
+
+pub fn no_such_item() -> Problem {
+    Problem::new(Code::NotFound, "There is no item with this id.")
+}
+
+/// Query parameters, each at most once and none unknown.
+pub struct Query {
+    parameters: Vec<(String, String)>,
+}
+
+impl Query {
+    pub fn read(call: &Call, known: &[&str]) -> Result<Query, Problem> {
+        let mut parameters: Vec<(String, String)> = Vec::new();
+        let mut faults = Vec::new();
+        for pair in call.head.uri.query().unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (Some(name), Some(value)) = (decode(name), decode(value)) else {
+                faults.push(Fault::new("/query", "is not valid percent-encoded UTF-8"));
+                continue;
+            };
+            if !known.contains(&name.as_str()) {
+                faults.push(Fault::new("/query", format!("has an unknown parameter; known are {}", known.join(", "))));
+            } else if parameters.iter().any(|(earlier, _)| *earlier == name) {
+                faults.push(Fault::new(json::join("/query", &name), "is given more than once"));
+            } else {
+                parameters.push((name, value));
+            }
+        }
+        if faults.is_empty() { Ok(Query { parameters }) } else { Err(Problem::invalid(faults)) }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let plain = text.bytes().all(|digit| digit.is_ascii_digit());
+        match text.parse::<u64>().ok().filter(|number| plain && (least..=most).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let detail = format!("must be a whole number from {least} to {most}");
+                Err(Problem::invalid(vec![Fault::new(json::join("/query", name), detail)]))
+            }
+        }
+    }
+}
+
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok().filter(|hex| !hex.starts_with('+'))?, 16).ok()?
+            }
+            b'+' => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}

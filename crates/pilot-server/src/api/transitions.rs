@@ -1,0 +1,127 @@
+//! Moving an item, and what has happened to it.
+
+use std::sync::Arc;
+
+use pilot_core::decide::{self, ActionRequest, Caller as Deciding, Request};
+use pilot_core::document::Document;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::fault::Fault;
+use pilot_core::limits::COMMENT_CHARS_MAX;
+use pilot_store::{Situation, Subject};
+use serde::Serialize;
+
+use crate::api::items::nonce;
+use crate::api::request::{if_match, item_id, no_such_item, read_body};
+use crate::ledger::{self, StoredAnswer, record};
+use crate::problem::Problem;
+use crate::routes::{Answer, Call};
+use crate::views::TransitionView;
+
+pub async fn take_action(mut call: Call) -> Answer {
+    let id = item_id(&call)?;
+    let known = ["action", "content_digest", "comment", "inputs"];
+    let mut body = read_body(&mut call, &["application/json"], &known).await?;
+    let key = body.key(&call)?;
+    let mut faults = Vec::new();
+    let request = ActionRequest {
+        action: body.required_text("action", &mut faults).unwrap_or_default(),
+        content_digest: body.text("content_digest", &mut faults),
+        comment: body.text("comment", &mut faults),
+        inputs: body.members.remove("inputs"),
+        if_match: if_match(&call.head.headers)?,
+    };
+    if !faults.is_empty() {
+        return Err(Problem::invalid(faults));
+    }
+    let action = request.action.clone();
+    let (comment, inputs) = documents(&request)?;
+    let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
+    let request = Request::Act(request);
+    let decide = move |situation: &Situation<'_>| {
+        let (item, definition) = ledger::subject(&app, situation)?;
+        let transition = decide::decide(&definition, item, &request, &Deciding::Actor(actor.clone()), situation.now)?;
+        let item = item.after(&transition);
+        let entry = Entry {
+            comment: comment.as_ref().map(|document| document.digest.clone()),
+            inputs: inputs.as_ref().map(|document| document.digest.clone()),
+            ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
+        };
+        let view = TransitionView::of_entry(&entry, transition.comment(), transition.inputs());
+        let body = serde_json::to_string(&view).unwrap_or_default();
+        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body };
+        let documents = comment.iter().chain(&inputs).cloned().collect();
+        Ok(record(&definition, entry, documents, item, &answer))
+    };
+    let app = Arc::clone(&call.app);
+    ledger::settle(&app, &call.caller, &action, Subject::Item(id), key, decide).await
+}
+
+fn documents(request: &ActionRequest) -> Result<(Option<Document>, Option<Document>), Problem> {
+    let comment = match &request.comment {
+        Some(text) => Some(Document::comment(text, &nonce()?)),
+        None => None,
+    };
+    let inputs = match &request.inputs {
+        Some(inputs) => Some(Document::inputs(inputs, &nonce()?)),
+        None => None,
+    };
+    Ok((comment, inputs))
+}
+
+pub async fn add_comment(mut call: Call) -> Answer {
+    let id = item_id(&call)?;
+    let mut body = read_body(&mut call, &["application/json"], &["text"]).await?;
+    let key = body.key(&call)?;
+    let mut faults = Vec::new();
+    let text = body.required_text("text", &mut faults).unwrap_or_default();
+    if faults.is_empty() && (text.trim().is_empty() || text.chars().count() > COMMENT_CHARS_MAX) {
+        faults.push(Fault::new("/text", format!("must have 1 to {COMMENT_CHARS_MAX} characters")));
+    }
+    if !faults.is_empty() {
+        return Err(Problem::invalid(faults));
+    }
+    let document = Document::comment(&text, &nonce()?);
+    let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
+    let decide = move |situation: &Situation<'_>| {
+        let (item, definition) = ledger::subject(&app, situation)?;
+        let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
+        let view = TransitionView::of_entry(&entry, Some(&text), None);
+        let body = serde_json::to_string(&view).unwrap_or_default();
+        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body };
+        Ok(record(&definition, entry, vec![document.clone()], item.clone(), &answer))
+    };
+    let app = Arc::clone(&call.app);
+    ledger::settle(&app, &call.caller, "comment", Subject::Item(id), key, decide).await
+}
+
+#[derive(Serialize)]
+struct TransitionsView {
+    transitions: Vec<TransitionView>,
+}
+
+/// The moves of an item, oldest first: accepted actions, and what time did.
+pub async fn list_transitions(call: Call) -> Answer {
+    let history = history(&call).await?;
+    let moves = history.into_iter().filter(|(kind, _)| *kind == EntryType::ItemTransition);
+    super::json(&TransitionsView { transitions: moves.map(|(_, view)| view).collect() })
+}
+
+#[derive(Serialize)]
+struct HistoryView {
+    history: Vec<TransitionView>,
+}
+
+/// Everything that happened to an item, oldest first: creation, edits and comments too.
+pub async fn list_history(call: Call) -> Answer {
+    let history = history(&call).await?;
+    super::json(&HistoryView { history: history.into_iter().map(|(_, view)| view).collect() })
+}
+
+async fn history(call: &Call) -> Result<Vec<(EntryType, TransitionView)>, Problem> {
+    let stored = call.app.store.history(item_id(call)?).await?;
+    if stored.is_empty() {
+        return Err(no_such_item());
+    }
+    let views = stored.iter().map(TransitionView::of_stored).collect::<Result<Vec<_>, _>>()?;
+    Ok(views.into_iter().flatten().collect())
+}

@@ -1,0 +1,128 @@
+//! Items and transitions as the API shows them.
+
+use pilot_core::actor::{Actor, ActorId};
+use pilot_core::decide::{actions_for, due_at};
+use pilot_core::document::{ContentDigest, DocumentKind};
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::item::{Item, ItemId, Lease, VotesView, Window, WorkflowRef};
+use pilot_core::role::Role;
+use pilot_core::time::Time;
+use pilot_core::workflow::{Definition, Name};
+use pilot_store::StoredEntry;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::problem::Problem;
+
+#[derive(Serialize)]
+pub struct ItemView<'i> {
+    id: &'i ItemId,
+    workflow: &'i WorkflowRef,
+    title: &'i str,
+    payload: &'i Value,
+    state: &'i str,
+    version: u64,
+    content_digest: &'i ContentDigest,
+    created_at: Time,
+    created_by: &'i Actor,
+    updated_at: Time,
+    held: bool,
+    window: &'i Option<Window>,
+    lease: &'i Option<Lease>,
+    votes: Option<VotesView<'i>>,
+    attempts: u32,
+    /// When the item leaves its state by itself, if it does.
+    due_at: Option<Time>,
+    waits_for: Vec<Role>,
+    /// What the caller may do now.
+    actions: Vec<Name>,
+}
+
+impl<'i> ItemView<'i> {
+    pub fn new(definition: &'i Definition, item: &'i Item, caller: &Actor, now: Time) -> ItemView<'i> {
+        ItemView {
+            id: &item.id,
+            workflow: &item.workflow,
+            title: &item.title,
+            payload: &item.payload,
+            state: &item.state,
+            version: item.version,
+            content_digest: &item.content_digest,
+            created_at: item.created_at,
+            created_by: &item.created_by,
+            updated_at: item.updated_at,
+            held: item.held,
+            window: &item.window,
+            lease: &item.lease,
+            votes: item.votes_view(definition),
+            attempts: item.attempts,
+            due_at: due_at(definition, item).map(|deadline| deadline.at),
+            waits_for: item.waits_for(definition),
+            actions: actions_for(definition, item, caller, now),
+        }
+    }
+}
+
+/// One line of an item's history: a transition, or for the whole history also its creation, edits and comments.
+#[derive(Serialize)]
+pub struct TransitionView {
+    pub item_id: ItemId,
+    pub version: u64,
+    pub action: Name,
+    pub from: Option<Name>,
+    pub to: Option<Name>,
+    /// Absent when time itself moved the item.
+    pub actor_id: Option<ActorId>,
+    pub role: Option<Role>,
+    pub at: Time,
+    pub comment: Option<String>,
+    pub inputs: Option<Value>,
+    pub entry: u64,
+}
+
+impl TransitionView {
+    pub fn of_entry(entry: &Entry, comment: Option<&str>, inputs: Option<&Value>) -> Option<TransitionView> {
+        let action = match entry.r#type {
+            EntryType::ItemComment => "comment".into(),
+            _ => entry.action.clone()?,
+        };
+        Some(TransitionView {
+            item_id: entry.item.clone()?,
+            version: entry.version?,
+            action,
+            from: entry.from.clone(),
+            to: entry.to.clone(),
+            actor_id: entry.actor_id.clone(),
+            role: entry.role,
+            at: entry.at,
+            comment: comment.map(str::to_owned),
+            inputs: inputs.cloned(),
+            entry: entry.index,
+        })
+    }
+
+    /// From the ledger, with the documents that were not erased.
+    pub fn of_stored(stored: &StoredEntry) -> Result<Option<(EntryType, TransitionView)>, Problem> {
+        #[derive(Deserialize)]
+        struct Comment {
+            comment: String,
+        }
+        #[derive(Deserialize)]
+        struct Inputs {
+            inputs: Value,
+        }
+        let entry: Entry = parse(&stored.bytes)?;
+        let document =
+            |wanted| stored.documents.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes.as_slice());
+        let comment =
+            document(DocumentKind::Comment).map(parse::<Comment>).transpose()?.map(|document| document.comment);
+        let inputs = document(DocumentKind::Inputs).map(parse::<Inputs>).transpose()?.map(|document| document.inputs);
+        let view = TransitionView::of_entry(&entry, comment.as_deref(), inputs.as_ref());
+        Ok(view.map(|view| (entry.r#type, view)))
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Problem::internal(&format!("a stored record cannot be read: {error}")))
+}
