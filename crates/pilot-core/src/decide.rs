@@ -6,6 +6,8 @@
 
 mod creation;
 mod edit;
+#[cfg(test)]
+mod invariants;
 mod needs;
 mod outlook;
 mod timer;
@@ -17,6 +19,7 @@ use crate::actor::Actor;
 use crate::document::ContentDigest;
 use crate::item::{Item, ItemId};
 use crate::refusal::Refusal;
+use crate::role_set::RoleSet;
 use crate::time::Time;
 use crate::workflow::{Action, Definition, Kind, Own, Rule};
 
@@ -133,7 +136,7 @@ impl<'c> Case<'c> {
             Some(rule) => rule,
             // In this state the action is for others, though in another state it would be for this role.
             None if here().next().is_some() => {
-                return Err(forbidden(here().fold(Default::default(), |all, rule| rule.roles.union(all))));
+                return Err(forbidden(here().fold(RoleSet::EMPTY, |all, rule| all.union(rule.roles))));
             }
             None => rules().find(for_role).ok_or_else(|| forbidden(action.roles))?,
         };

@@ -215,14 +215,30 @@ impl Item {
     pub fn waits_for(&self, definition: &Definition) -> Vec<Role> {
         let rules = definition.rules();
         let hold = rules.hold.as_ref().filter(|_| self.held && !rules.is_terminal(&self.state));
-        let roles = match hold {
+        let turn = match hold {
             Some(hold) => hold.release_roles,
             None => rules.state(&self.state).map_or(RoleSet::EMPTY, |state| state.waits_for),
         };
-        roles.iter().collect()
+        turn.iter().collect()
     }
 
     pub fn is_terminal(&self, definition: &Definition) -> bool {
         definition.rules().is_terminal(&self.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_id_is_a_uuid_in_lowercase() {
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+        assert_eq!(id.parse::<ItemId>().unwrap().as_str(), id);
+        for wrong in
+            ["", "x", "01890A5D-AC96-774B-BCCE-B302099A8057", "01890a5dac96774bbcceb302099a8057", &format!("{id}0")]
+        {
+            assert_eq!(wrong.parse::<ItemId>(), Err(MalformedItemId), "{wrong}");
+        }
     }
 }

@@ -74,7 +74,7 @@ impl Serialize for RoleSet {
     }
 }
 
-/// "approver or security_admin": how a person would say it.
+/// `approver or security_admin`: how a person would say it.
 impl fmt::Display for RoleSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.iter().map(Role::as_str).collect();

@@ -53,8 +53,10 @@ impl<'c> Case<'c> {
         faults: &mut Vec<Fault>,
     ) -> &'c Rule {
         let Some(when) = &rule.when else { return rule };
-        let beside =
-            self.definition.rules_of(action).filter(|other| other.from.iter().any(|from| rule.from.contains(from)));
+        let here = |rule: &Rule| rule.leads_from(&self.item.state);
+        let overlaps =
+            |other: &&Rule| other.from.iter().any(|from| rule.from.contains(from)) && here(other) == here(rule);
+        let beside = self.definition.rules_of(action).filter(overlaps);
         let mut values = Vec::new();
         for other in beside {
             let Some(condition) = other.when.as_ref().filter(|other| other.input == when.input) else { continue };
@@ -156,22 +158,35 @@ fn artifact_faults(artifact: &Value, at: &str, faults: &mut Vec<Fault>) {
         faults.push(Fault::new(at, "must be an object with name, sha256, bytes and uri"));
         return;
     };
-    let short_text = |value: &Value| value.as_str().is_some_and(|text| (1..=1_000).contains(&text.chars().count()));
-    let lowercase_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let hex = |value: &Value| value.as_str().is_some_and(|text| text.len() == 64 && text.bytes().all(lowercase_hex));
-    let size = |value: &Value| value.as_u64().is_some_and(|bytes| bytes <= INTEGER_MAX);
-    let checks: [(&str, &dyn Fn(&Value) -> bool, &str); 4] = [
-        ("name", &short_text, "must be a text of 1 to 1,000 characters"),
-        ("sha256", &hex, "must be 64 lowercase hexadecimal characters"),
-        ("bytes", &size, "must be a number of bytes"),
-        ("uri", &short_text, "must be a text of 1 to 1,000 characters"),
-    ];
-    for (name, fits, detail) in checks {
-        if !members.get(name).is_some_and(fits) {
-            faults.push(Fault::new(join(at, name), detail));
+    for (name, fits, detail) in ARTIFACT {
+        if !members.get(*name).is_some_and(fits) {
+            faults.push(Fault::new(join(at, name), *detail));
         }
     }
-    for name in members.keys().filter(|name| !checks.iter().any(|(known, ..)| *name == known)) {
+    for name in members.keys().filter(|name| !ARTIFACT.iter().any(|(known, ..)| *name == known)) {
         faults.push(Fault::new(join(at, name), "is not a member of an artifact"));
     }
+}
+
+/// A member, whether a value fits it, and what to say when not.
+type Member = (&'static str, fn(&Value) -> bool, &'static str);
+
+const ARTIFACT: &[Member] = &[
+    ("name", short_text, "must be a text of 1 to 1,000 characters"),
+    ("sha256", hex_digest, "must be 64 lowercase hexadecimal characters"),
+    ("bytes", size, "must be a number of bytes"),
+    ("uri", short_text, "must be a text of 1 to 1,000 characters"),
+];
+
+fn short_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| (1..=1_000).contains(&text.chars().count()))
+}
+
+fn hex_digest(value: &Value) -> bool {
+    let lowercase_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    value.as_str().is_some_and(|text| text.len() == 64 && text.bytes().all(lowercase_hex))
+}
+
+fn size(value: &Value) -> bool {
+    value.as_u64().is_some_and(|bytes| bytes <= INTEGER_MAX)
 }

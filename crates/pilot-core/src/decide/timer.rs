@@ -16,7 +16,7 @@ pub struct Deadline {
 /// The earliest deadline of the item's state. It runs on while the item is held.
 pub fn due_at(definition: &Definition, item: &Item) -> Option<Deadline> {
     let timers = definition.rules().timers.iter();
-    let here = timers.filter(|timer| timer.from.iter().any(|from| *from == item.state));
+    let here = timers.filter(|timer| timer.from.contains(&item.state));
     let mut earliest: Option<(Time, &Timer)> = None;
     for timer in here {
         let at = match &timer.due {

@@ -108,8 +108,9 @@ impl Case<'_> {
         let moves = vote.as_ref().is_none_or(|vote| self.carries(rule, vote));
         let to = rule.to.as_ref().filter(|_| moves).unwrap_or(&self.item.state);
         let mut changes: Vec<Change> = vote.into_iter().map(Change::VoteCast).collect();
-        self.votes_and_window(rule, actor, window, &mut changes);
+        // A vote that does not carry yet is a vote and nothing else.
         if moves {
+            self.votes_and_window(rule, actor, window, &mut changes);
             self.lease_and_attempts(rule, actor, to, &mut changes);
         }
         changes.extend(rule.holds.map(Change::Held));
@@ -165,7 +166,8 @@ impl Case<'_> {
         if rule.attempts.is_some() {
             changes.push(Change::AttemptCounted);
         }
-        if self.is_effect(to) {
+        // Who brings the item into an effect, not who merely acts on it while it is there.
+        if self.is_effect(to) && *to != self.item.state {
             changes.push(Change::ExecutedBy(actor.actor_id.clone()));
         }
     }

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use crate::fault::Fault;
+use crate::json::join;
 use crate::workflow::source::Finding;
 
 /// At most so many faults are reported for one payload: a list of a thousand helps nobody.
 const FAULTS_MAX: usize = 50;
 
 /// What remains of a schema in a draft: the shape, so that an unfinished text is fine and a number in its place is not.
-const KEPT_IN_DRAFT: [&str; 8] =
-    ["type", "properties", "items", "additionalProperties", "anyOf", "allOf", "$ref", "$defs"];
+const KEPT_IN_DRAFT: [&str; 9] =
+    ["type", "properties", "items", "additionalProperties", "anyOf", "allOf", "$ref", "$defs", "definitions"];
 
 #[derive(Debug, Clone)]
 pub(crate) struct PayloadSchema {
@@ -45,9 +47,8 @@ fn build(schema: &Value) -> Result<Validator, Finding> {
         .with_pattern_options(PatternOptions::regex())
         .build(schema)
         .map_err(|error| {
-            let place = error.schema_path().to_string();
             Finding::new("payload_schema", format!("/payload_schema{}", error.instance_path()))
-                .says(format!("payload_schema is not a usable JSON Schema: {} ({place})", error.masked()))
+                .says(format!("payload_schema is not a usable JSON Schema: {}", error.masked()))
                 .mend("correct the schema; a $ref may only point inside this schema")
         })
 }
@@ -56,9 +57,22 @@ fn faults(validator: &Validator, payload: &Value) -> Vec<Fault> {
     if validator.is_valid(payload) {
         return Vec::new();
     }
-    let errors = validator.iter_errors(payload).take(FAULTS_MAX);
-    // Masked: a fault never repeats what it found, which may be a clear token.
-    errors.map(|error| Fault::new(format!("/payload{}", error.instance_path()), error.masked().to_string())).collect()
+    validator.iter_errors(payload).take(FAULTS_MAX).map(|error| fault(&error)).collect()
+}
+
+/// Never repeats what was found, neither a value nor a member's name: either may be a clear token.
+fn fault(error: &ValidationError<'_>) -> Fault {
+    let place = format!("/payload{}", error.instance_path());
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            Fault::new(join(&place, property.as_str().unwrap_or_default()), "is required")
+        }
+        ValidationErrorKind::AdditionalProperties { .. } | ValidationErrorKind::UnevaluatedProperties { .. } => {
+            Fault::new(place, "has a member that is not allowed here")
+        }
+        ValidationErrorKind::Pattern { pattern } if pattern == "\\S" => Fault::new(place, "must not be empty"),
+        _ => Fault::new(place, error.masked_with("this").to_string()),
+    }
 }
 
 fn types_alone(schema: &Value) -> Value {
@@ -71,7 +85,7 @@ fn types_alone(schema: &Value) -> Value {
             continue;
         }
         let reduced = match (name, value) {
-            ("properties" | "$defs", Value::Object(members)) => {
+            ("properties" | "$defs" | "definitions", Value::Object(members)) => {
                 Value::Object(members.iter().map(|(member, schema)| (member.clone(), types_alone(schema))).collect())
             }
             ("anyOf" | "allOf", Value::Array(branches)) => Value::Array(branches.iter().map(types_alone).collect()),

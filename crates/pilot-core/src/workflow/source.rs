@@ -1,7 +1,7 @@
 //! A definition's text: from TOML to JSON with the place of every value, and flaws shown where they stand.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -24,11 +24,21 @@ pub struct Finding {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
     pub mend: String,
+    /// The key is what is wrong, not its value.
+    #[serde(skip)]
+    at_key: bool,
 }
 
 impl Finding {
     pub(crate) fn new(code: &'static str, pointer: impl Into<String>) -> Finding {
-        Finding { code, pointer: pointer.into(), message: String::new(), path: Vec::new(), mend: String::new() }
+        Finding {
+            code,
+            pointer: pointer.into(),
+            message: String::new(),
+            path: Vec::new(),
+            mend: String::new(),
+            at_key: false,
+        }
     }
 
     pub(crate) fn says(self, message: impl Into<String>) -> Finding {
@@ -37,6 +47,10 @@ impl Finding {
 
     pub(crate) fn mend(self, mend: impl Into<String>) -> Finding {
         Finding { mend: mend.into(), ..self }
+    }
+
+    pub(crate) fn at_key(self) -> Finding {
+        Finding { at_key: true, ..self }
     }
 
     pub(crate) fn path(self, path: Vec<String>) -> Finding {
@@ -61,6 +75,12 @@ impl Flaws {
         self.findings.extend(findings);
     }
 
+    /// In the order of the file: how a person mends it.
+    pub(crate) fn sort(&mut self) {
+        let places = &self.places;
+        self.findings.sort_by_key(|finding| places.of(finding).start);
+    }
+
     pub fn is_empty(&self) -> bool {
         self.findings.is_empty()
     }
@@ -71,7 +91,7 @@ impl Flaws {
 
     /// Line and column, both from 1, of a finding.
     pub fn place(&self, finding: &Finding) -> (usize, usize) {
-        let start = self.places.find(&finding.pointer).start.min(self.text.len());
+        let start = self.places.of(finding).start.min(self.text.len());
         let before = self.text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let column = before.get(line_start..).map_or(0, |line| line.chars().count()) + 1;
@@ -83,7 +103,7 @@ impl Flaws {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut shown = String::new();
         for finding in &self.findings {
-            let span = self.places.find(&finding.pointer);
+            let span = self.places.of(finding);
             let snippet = Snippet::source(&self.text).path(file).annotation(AnnotationKind::Primary.span(span));
             let title = Level::ERROR.primary_title(&finding.message).id(finding.code);
             let mut group = title.element(snippet);
@@ -97,6 +117,14 @@ impl Flaws {
     }
 }
 
+impl fmt::Display for Flaws {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render("definition", false))
+    }
+}
+
+impl std::error::Error for Flaws {}
+
 fn steps(path: &[String]) -> String {
     let numbered = path.iter().enumerate().map(|(index, step)| format!("{}. {step}", index + 1));
     format!("the shortest path:\n{}", numbered.collect::<Vec<_>>().join("\n"))
@@ -104,18 +132,26 @@ fn steps(path: &[String]) -> String {
 
 /// Where each value stands in the text, by JSON pointer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places(BTreeMap<String, Range<usize>>);
+pub(crate) struct Places {
+    values: BTreeMap<String, Range<usize>>,
+    keys: BTreeMap<String, Range<usize>>,
+}
 
 impl Places {
     pub(crate) fn mark(&mut self, pointer: String, span: Range<usize>) {
-        self.0.insert(pointer, span);
+        self.values.insert(pointer, span);
+    }
+
+    fn of(&self, finding: &Finding) -> Range<usize> {
+        let key = self.keys.get(&finding.pointer).filter(|_| finding.at_key);
+        key.cloned().unwrap_or_else(|| self.find(&finding.pointer))
     }
 
     /// The span of the value, or of the nearest thing around it that is written in the file.
     fn find(&self, pointer: &str) -> Range<usize> {
         let mut pointer = pointer;
         loop {
-            if let Some(span) = self.0.get(pointer) {
+            if let Some(span) = self.values.get(pointer) {
                 return span.clone();
             }
             match pointer.rsplit_once('/') {
@@ -153,6 +189,7 @@ impl Reading {
         for (key, value) in table {
             let pointer = join(at, key.get_ref());
             let member = self.value(value, &pointer);
+            self.places.keys.insert(pointer.clone(), key.span());
             // A table's own span is all of its lines; its key is the better place to point at.
             if value.get_ref().is_table() {
                 self.places.mark(pointer, key.span());
