@@ -79,7 +79,9 @@ async fn handle(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) 
 
 fn refuse_token_in_url(app: &App, head: &Parts) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
-    if app.guard.is_live_in_url(target) {
+    // Of a URL sent whole, the authority counts too: `http://token@host/`.
+    let authority = head.uri.authority().map_or("", |authority| authority.as_str());
+    if app.guard.is_live_in_url(target) || app.guard.is_live_in_url(authority) {
         app.metrics.token_in_url();
         tracing::warn!("a live token was sent in a URL and refused; have it rotated");
         return Err(Problem::new(
