@@ -103,10 +103,38 @@ fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure
     let token = Token::generate(&random::bytes()?);
     let credential = Credential::new(actor, &token);
     entries.push(credential.clone());
-    // The file first: a token nobody received can be removed, a token handed out without its digest is a riddle.
+    let token_out = TokenFile::write(arguments.token_out.as_deref(), &token)?;
+    // Shown last: a token nobody received can be removed, a token handed out without its digest is a riddle.
     write_credentials(&files.credentials, entries)?;
+    token_out.keep();
     hand_over(token, &credential, arguments.token_out.as_deref(), arguments.output.output)?;
     note("It takes effect when the service is restarted.")
+}
+
+/// The file a new token is written to, before its digest takes effect: a credential whose token cannot be handed over
+/// is not made. Dropped without [`TokenFile::keep`], the file is gone again.
+pub struct TokenFile<'a>(Option<&'a Path>);
+
+impl<'a> TokenFile<'a> {
+    pub fn write(path: Option<&'a Path>, token: &Token) -> Result<TokenFile<'a>, Failure> {
+        if let Some(path) = path {
+            let written = private_file::write_new(path, &token.line());
+            written.map_err(|error| Failure::environment(path.display(), error))?;
+        }
+        Ok(TokenFile(path))
+    }
+
+    pub fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for TokenFile<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// A credential the role map does not cover would stop the next start, so it is not made.
@@ -127,7 +155,7 @@ fn check_role_map(role_map: Option<&Path>, actor: &Actor) -> Result<(), Failure>
     }
 }
 
-/// Shows a new token, the only time anyone sees it, or puts it into a private file.
+/// Shows a new token, the only time anyone sees it, or says in which private file it is.
 pub fn hand_over(
     token: Token,
     credential: &Credential,
@@ -143,10 +171,6 @@ pub fn hand_over(
         token: Option<&'a str>,
     }
     let token = token.hand_over();
-    if let Some(path) = token_out {
-        let written = private_file::write_new(path, format!("{}\n", *token).as_bytes());
-        written.map_err(|error| Failure::environment(path.display(), error))?;
-    }
     let view = CredentialView::from(credential);
     let shown = token_out.is_none().then_some(token.as_str());
     if output == Output::Json {

@@ -13,7 +13,7 @@ use pilot_server::clock::Clock;
 use pilot_server::random;
 
 use crate::client::{Client, ClientArguments};
-use crate::cmd::credential::{hand_over, note};
+use crate::cmd::credential::{TokenFile, hand_over, note};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::{FileArguments, Files, lock, read_credentials, write_credentials};
@@ -120,12 +120,16 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let _lock = lock(&files.credentials)?;
     let record = Record::open(&files.rotation_record);
     let actor_id = &arguments.who.actor;
-    if record.read()?.iter().any(|rotation| rotation.actor.actor_id == *actor_id && !rotation.is_finished()) {
+    let mut entries = read_credentials(&files.credentials)?.entries().to_vec();
+    // Once its new credential is removed, a rotation is given up and another may begin.
+    let is_under_way = |rotation: &Rotation| {
+        rotation.actor.actor_id == *actor_id && !rotation.is_finished() && rotation.has_new_among(&entries)
+    };
+    if record.read()?.iter().any(is_under_way) {
         return Err(Failure::Refused(format!(
             "a rotation of {actor_id} is under way; go on with `verify` and `finish`"
         )));
     }
-    let mut entries = read_credentials(&files.credentials)?.entries().to_vec();
     let of_actor = |credential: &&Credential| credential.actor.actor_id == *actor_id;
     let Some(actor) = entries.iter().find(of_actor).map(|credential| credential.actor.clone()) else {
         return Err(Failure::Refused(format!("{actor_id} has no credential to replace; use `pilot credential new`")));
@@ -134,7 +138,9 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let token = Token::generate(&random::bytes()?);
     let credential = Credential::new(actor.clone(), &token);
     entries.push(credential.clone());
+    let token_out = TokenFile::write(arguments.token_out.as_deref(), &token)?;
     write_credentials(&files.credentials, entries)?;
+    token_out.keep();
     let rotation = Rotation::begin(actor, old, credential.digest.fingerprint(), u64::from_ne_bytes(random::bytes()?));
     record.append(&rotation, Step::Begin, &operator, Verdict::Done, Clock::System.now())?;
     hand_over(token, &credential, arguments.token_out.as_deref(), arguments.output.output)?;
@@ -179,12 +185,19 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
             "the new token was not verified yet: restart the service and run `pilot rotation verify` with it".into(),
         ));
     }
+    let entries = read_credentials(&files.credentials)?.entries().to_vec();
+    if !rotation.has_new_among(&entries) {
+        return Err(Failure::Refused(format!(
+            "the new credential is no longer in {}: without it, {} could not sign in; begin again",
+            files.credentials.display(),
+            rotation.actor.actor_id
+        )));
+    }
     let is_old = |credential: &Credential| {
         let fingerprint: Fingerprint = credential.digest.fingerprint();
         credential.actor.actor_id == rotation.actor.actor_id && rotation.old.contains(&fingerprint)
     };
-    let kept = read_credentials(&files.credentials)?.entries().iter().filter(|entry| !is_old(entry)).cloned().collect();
-    write_credentials(&files.credentials, kept)?;
+    write_credentials(&files.credentials, entries.into_iter().filter(|entry| !is_old(entry)).collect())?;
     Record::open(&files.rotation_record).append(
         &rotation,
         Step::Finish,

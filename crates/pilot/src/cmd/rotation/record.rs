@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use pilot_core::actor::Actor;
+use pilot_core::credentials::Credential;
 use pilot_core::digest::Fingerprint;
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
@@ -107,6 +108,11 @@ impl Rotation {
 
     pub fn new_was_verified(&self) -> bool {
         self.steps.contains(&(Step::VerifyNew, Verdict::Matches))
+    }
+
+    pub fn has_new_among(&self, entries: &[Credential]) -> bool {
+        let is_new = |entry: &Credential| entry.actor == self.actor && entry.digest.fingerprint() == self.new;
+        entries.iter().any(is_new)
     }
 
     /// What presenting this token would prove.
