@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use pilot_core::fault::Fault;
 use serde::Serialize;
@@ -120,16 +120,22 @@ impl Problem {
 
     /// 400: the message itself is broken, so nothing in it can be relied upon.
     pub fn framing(detail: &'static str) -> Problem {
-        Problem { status: StatusCode::BAD_REQUEST, ..Problem::new(Code::InvalidRequest, detail) }
+        Problem::new(Code::InvalidRequest, detail).last_on_connection(StatusCode::BAD_REQUEST)
     }
 
     pub fn url_too_long() -> Problem {
-        Problem { status: StatusCode::URI_TOO_LONG, ..Problem::new(Code::InvalidRequest, "A URL has at most 8 KiB.") }
+        Problem::new(Code::InvalidRequest, "A URL has at most 8 KiB.").last_on_connection(StatusCode::URI_TOO_LONG)
     }
 
     pub fn headers_too_large() -> Problem {
-        let detail = "The headers have at most 16 KiB and 64 fields.";
-        Problem { status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ..Problem::new(Code::InvalidRequest, detail) }
+        Problem::new(Code::InvalidRequest, "The headers have at most 16 KiB and 64 fields.")
+            .last_on_connection(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+    }
+
+    /// Where one message was misunderstood, another reader may see the next begin elsewhere. HTTP/2 has frames of its
+    /// own, and the library drops the field there.
+    fn last_on_connection(self, status: StatusCode) -> Problem {
+        Problem { status, ..self }.with(CONNECTION, HeaderValue::from_static("close"))
     }
 
     pub fn body_too_slow() -> Problem {
