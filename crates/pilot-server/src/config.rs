@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use pilot_core::limits::TOKEN_BYTES_MIN;
 use serde::Deserialize;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
@@ -103,7 +104,7 @@ impl Config {
         // The file must be sound by itself: only then do its faults have a line.
         let config: Config = toml::from_str(text).map_err(|error| {
             let (line, column) = place(text, error.span().map_or(0, |span| span.start));
-            ConfigError::Parse { path: path.to_owned(), line, column, message: error.message().to_owned() }
+            ConfigError::Parse { path: path.to_owned(), line, column, message: without_long_words(error.message()) }
         })?;
         let overrides: Vec<_> =
             environment.iter().filter_map(|(name, value)| Some((keys(name)?, name, value))).collect();
@@ -116,7 +117,7 @@ impl Config {
         }
         table.try_into().map_err(|error: toml::de::Error| ConfigError::Environment {
             variables: overrides.iter().map(|(_, name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
-            message: error.message().to_owned(),
+            message: without_long_words(error.message()),
         })
     }
 
@@ -156,6 +157,12 @@ fn set(table: &mut toml::Table, keys: &[String], value: &str) {
             }
         }
     }
+}
+
+/// A word of 32 or more characters could be a token in the wrong place; no name or value of ours is that long.
+fn without_long_words(message: &str) -> String {
+    let short = |word| if str::len(word) < TOKEN_BYTES_MIN { word } else { "(long value)" };
+    message.split(' ').map(short).collect::<Vec<_>>().join(" ")
 }
 
 fn place(text: &str, offset: usize) -> (usize, usize) {
