@@ -4,6 +4,7 @@
 //! the peer has to do something, and a single task looks at all connections a few times a second. A request costs no
 //! timer that way.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,10 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::Version;
+use bytes::Bytes;
+use http::{Response, Version};
+use http_body::{Frame, SizeHint};
 use pilot_core::limits;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
+
+use crate::body::Body;
 
 /// How often the connections are looked at; a deadline is met to this precision.
 pub const TICK: Duration = Duration::from_millis(250);
@@ -117,27 +122,71 @@ impl Connection {
         }
     }
 
+    /// Only an answer that gets through gives more time: settings and pings of HTTP/2 are written without end, and
+    /// would keep a connection on which nobody ever asks for anything.
     fn on_write(&self) {
-        if self.requests.load(Ordering::Relaxed) == 0 {
+        if self.requests.load(Ordering::Relaxed) > 0 && self.until.load(Ordering::Relaxed) != u64::MAX {
             self.allow(self.deadlines.idle);
         }
     }
 
-    /// The headers of a request are complete. The body has its own deadline where it is read.
-    pub fn request_began(&self, version: Version) {
+    /// The headers of a request are complete. The body has its own deadline where it is read. The request is under way
+    /// until what is returned is dropped.
+    pub fn request_began(self: &Arc<Self>, version: Version) -> UnderWay {
         if version == Version::HTTP_2 {
             self.multiplexed.store(true, Ordering::Relaxed);
         }
         self.waiting.store(false, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.until.store(u64::MAX, Ordering::Relaxed);
+        UnderWay(Arc::clone(self))
     }
 
-    pub fn request_ended(&self) {
+    fn request_ended(&self) {
         if self.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.allow(self.deadlines.idle);
             self.waiting.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+/// A request that has begun, and whose answer has not been handed over to its last byte; or that was given up.
+pub struct UnderWay(Arc<Connection>);
+
+impl UnderWay {
+    /// The answer with its body, which from now on has to be taken by the peer. The request ends with the body.
+    pub fn answer(self, response: Response<Body>) -> Response<Answering> {
+        self.0.allow(self.0.deadlines.idle);
+        response.map(|body| Answering { body, _under_way: self })
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.request_ended();
+    }
+}
+
+/// The body of an answer under way.
+pub struct Answering {
+    body: Body,
+    _under_way: UnderWay,
+}
+
+impl http_body::Body for Answering {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
