@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::TOKEN_BYTES_MIN;
 use pilot_server::start::StartError;
 
 #[derive(Debug)]
@@ -32,6 +33,25 @@ impl Failure {
         let _ = writeln!(std::io::stderr(), "pilot: {text}");
         ExitCode::from(code)
     }
+}
+
+/// Help and version as they are; of a mistake, no argument is repeated that is long enough to be a token.
+pub fn report_usage(error: &clap::Error) -> ExitCode {
+    let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    if !error.use_stderr() {
+        let _ = error.print();
+        return code;
+    }
+    let mut text = error.render().to_string();
+    for argument in std::env::args_os().skip(1) {
+        let argument = argument.to_string_lossy();
+        let value = argument.split_once('=').map_or("", |(_, value)| value);
+        for long in [argument.as_ref(), value].into_iter().filter(|word| word.len() >= TOKEN_BYTES_MIN) {
+            text = text.replace(long, "(long value)");
+        }
+    }
+    let _ = write!(std::io::stderr(), "{text}");
+    code
 }
 
 impl From<StartError> for Failure {

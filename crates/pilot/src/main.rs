@@ -47,7 +47,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::report_usage(&error),
+    };
     let environment = Environment::read();
     match run(arguments.command, &environment) {
         Ok(()) => ExitCode::SUCCESS,
