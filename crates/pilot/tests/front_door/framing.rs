@@ -381,6 +381,20 @@ fn http_2_without_one_clear_authority_is_refused() {
 }
 
 #[test]
+fn no_request_changes_the_protocol() {
+    let server = Installation::with_ana().serve();
+    for headers in [
+        &["Host: a", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"][..],
+        &["Host: a", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"],
+        &["Host: a", "Expect: 100-continue"],
+        &["Host: a", "Expect: nonsense"],
+    ] {
+        let answer = server.send(authorized(LINE, headers));
+        assert_eq!((answer.status, answer.header("upgrade")), (200, None), "{headers:?}");
+    }
+}
+
+#[test]
 fn the_service_listens_on_ipv6_too() {
     let installation = Installation::with_ana();
     installation.write("pilot.toml", "listen = \"[::1]:0\"\n");

@@ -139,7 +139,12 @@ impl Installation {
     /// The program, in this directory, with an environment that holds nothing of ours but what the test adds.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pilot"));
-        command.args(arguments).current_dir(&self.directory.0).env_clear();
+        command.args(arguments);
+        self.prepare(command)
+    }
+
+    pub fn prepare(&self, mut command: Command) -> Command {
+        command.current_dir(&self.directory.0).env_clear();
         command.env("TMPDIR", &self.directory.0).env("PILOT_OPERATOR", "olga");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -238,3 +238,29 @@ fn a_change_to_the_file_takes_effect_at_the_next_start_and_at_no_signal() {
     let server = restart(server, &installation);
     assert_eq!((server.session(TOKEN).status, server.session(other).status), (401, 200));
 }
+
+#[test]
+fn a_damaged_record_or_credential_file_stops_every_step_and_is_left_as_it_is() {
+    let installation = two_actors();
+    begin(&installation).expect(0);
+    let record = installation.read("data/rotation-record.jsonl");
+    let credentials = installation.read("credentials.json");
+    fs::remove_file(installation.path(NEW)).unwrap();
+    for damaged in [&record[..record.len() - 9], "{}\n", &format!("{record}half a li"), "\n"] {
+        installation.write("data/rotation-record.jsonl", damaged);
+        for finished in [begin(&installation), finish(&installation)] {
+            finished.expect(2).says(&["rotation-record.jsonl, line", "is damaged"]);
+        }
+        assert_eq!(installation.read("data/rotation-record.jsonl"), damaged);
+        assert_eq!(installation.read("credentials.json"), credentials);
+    }
+    fs::remove_file(installation.path("data/rotation-record.jsonl")).unwrap();
+    for damaged in ["", "{}", &credentials[1..]] {
+        installation.write("credentials.json", damaged);
+        begin(&installation).expect(2).says(&["credentials.json"]);
+        let new = ["credential", "new", "--config", "pilot.toml", "--actor", "ana", "--role", "initiator"];
+        installation.pilot(&[&new[..], &["--token-out", NEW]].concat()).expect(2).says(&["credentials.json"]);
+        assert_eq!(installation.read("credentials.json"), damaged);
+        assert!(!installation.path(NEW).exists());
+    }
+}

@@ -6,7 +6,7 @@ use std::thread;
 
 use rustix::process::Signal;
 
-use crate::harness::{Installation, TOKEN, bearer, now};
+use crate::harness::{Installation, PATIENCE, TOKEN, bearer, now};
 use crate::wire::{Broken, Wire};
 
 const CLIENTS: usize = 16;
@@ -89,7 +89,10 @@ fn a_request_begun_before_the_signal_is_answered_and_readiness_says_no() {
     server.signal(Signal::TERM);
     server.wait_for_log("stopping");
     assert!(idle.rest().is_empty(), "an idle connection is closed at once");
-    while TcpStream::connect(server.address).is_ok() {}
+    let began = now();
+    while TcpStream::connect(server.address).is_ok() {
+        assert!(began.elapsed() < PATIENCE, "the port stays open");
+    }
     for mut probe in probes {
         probe.send(b"Host: a\r\n\r\n");
         let answer = probe.response().unwrap();

@@ -1,6 +1,7 @@
 //! Clients that keep the service waiting: they are let go, and nobody else notices.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -160,4 +161,37 @@ fn the_second_request_of_a_connection_has_the_same_deadline_as_the_first() {
     wire.send(b"GET /v1/session HTT");
     assert!(wire.rest().is_empty());
     assert!(began.elapsed() <= GONE_WITHIN, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_service_that_may_open_few_files_outlives_more_clients_than_it_has_room_for() {
+    let installation = Installation::with_ana();
+    let mut command = Command::new("sh");
+    // 64 files are kept for the store and the log, so 16 connections have room.
+    command.args(["-c", "ulimit -n 80; exec \"$0\" serve", env!("CARGO_BIN_EXE_pilot")]);
+    let server = installation.start(installation.prepare(command));
+    let crowd: Vec<_> = (0..32).map(|_| server.wire()).collect();
+    // Waits its turn behind clients that never say a word, and is served when they are let go.
+    let began = now();
+    assert_eq!(server.session(TOKEN).status, 200);
+    println!("served {:.1?} after 32 silent clients came to 16 places", began.elapsed());
+    drop(crowd);
+    let log = server.stop().expect(0);
+    assert!(!log.stderr.contains("could not be accepted"), "{}", log.stderr);
+}
+
+#[test]
+fn a_client_that_reads_no_answers_is_not_read_from_without_end() {
+    let server = Installation::with_ana().serve();
+    let stream = std::net::TcpStream::connect(server.address).unwrap();
+    // Until the service takes no more for two seconds: its memory for one client is bounded.
+    stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+    let request = format!("GET /v1/session HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", bearer(TOKEN)).repeat(100);
+    let mut sent = 0;
+    while let Ok(bytes) = std::io::Write::write(&mut &stream, request.as_bytes()) {
+        sent += bytes;
+        assert!(sent < 256 * 1024 * 1024, "{sent} bytes were taken, and no end");
+    }
+    println!("a client that reads nothing was read from for {} KiB", sent / 1024);
+    assert_eq!(server.session(TOKEN).status, 200);
 }
