@@ -14,7 +14,7 @@ use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credential, Credentials};
 use crate::digest::Digest;
 use crate::json;
 use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
@@ -86,28 +86,29 @@ impl LeakGuard {
         false
     }
 
-    /// True when a request target carries a token that would be accepted as a credential, percent-encoded or not.
-    pub fn is_live_in_url(&self, target: &str) -> bool {
+    /// The credential whose token a request target carries, percent-encoded or not.
+    pub fn find_live_in_url(&self, target: &str) -> Option<&Credential> {
         if target.len() < TOKEN_BYTES_MIN {
-            return false;
+            return None;
         }
         // Encoded delimiters belong to a value, so the values are taken apart before they are decoded.
         let values = target
             .split(['/', '?', '&', '#'])
             .flat_map(|part| [part, part.split_once('=').map_or("", |(_, value)| value)]);
         let decoded = values.chain([target]).map(|value| percent_decoded(value.as_bytes()));
-        self.has_live(target.as_bytes()) || decoded.into_iter().any(|text| self.has_live(&text))
+        self.live_in(target.as_bytes()).or_else(|| decoded.into_iter().find_map(|text| self.live_in(&text)))
     }
 
-    fn has_live(&self, text: &[u8]) -> bool {
+    fn live_in(&self, text: &[u8]) -> Option<&Credential> {
         let mut rest = text;
         while let Some(found) = self.find(rest) {
-            if rest.get(found.clone()).is_some_and(|token| self.live.find(&Digest::of(token)).is_some()) {
-                return true;
+            let token = rest.get(found.clone()).unwrap_or_default();
+            if let Some((_, credential)) = self.live.find(&Digest::of(token)) {
+                return Some(credential);
             }
             rest = rest.get(found.start + 1..).unwrap_or_default();
         }
-        false
+        None
     }
 
     /// The places in a JSON document where a token stands.
@@ -286,7 +287,6 @@ fn filter_bit(fingerprint: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credentials::Credential;
     use crate::{actor::Actor, role::Role, token::Token};
 
     const HANDMADE: &str = "correct/horse\"battery\\staple=2026!";
@@ -349,14 +349,14 @@ mod tests {
         let guard = guard(&[token, HANDMADE], &[]);
         let encoded: String = HANDMADE.bytes().map(|byte| format!("%{byte:02x}")).collect();
         for target in [format!("/v1/session?access_token={token}"), format!("/{token}"), format!("/x?y={encoded}")] {
-            assert!(guard.is_live_in_url(&target), "{target}");
+            assert!(guard.find_live_in_url(&target).is_some(), "{target}");
         }
         let dead = Token::generate(&[1; 32]).hand_over();
         for target in [format!("/v1/session?t={}", *dead), "/v1/session?q=an+ordinary+search+of+some+length".to_owned()]
         {
-            assert!(!guard.is_live_in_url(&target), "{target}");
+            assert!(guard.find_live_in_url(&target).is_none(), "{target}");
         }
-        assert!(guard.is_live_in_url(&format!("/?a={}&b={token}", *dead)));
+        assert!(guard.find_live_in_url(&format!("/?a={}&b={token}", *dead)).is_some());
     }
 
     #[test]

@@ -25,6 +25,14 @@ pub const BODY_DEADLINE: Duration = Duration::from_secs(15);
 pub const IDLE_DEADLINE: Duration = Duration::from_mins(1);
 pub const CONNECTIONS_MAX: usize = 10_000;
 
+pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
+pub const DEFINITION_STATES_MAX: usize = 50;
+pub const DEFINITION_TRANSITIONS_MAX: usize = 200;
+/// More people than this cannot be gathered for one decision, and the search for the smallest group stays small.
+pub const QUORUM_MAX: u32 = 9;
+pub const RESULT_CHARS_MAX: usize = 4_000;
+pub const ARTIFACTS_MAX: usize = 100;
+
 /// The credential file and the role map are read whole, so their size is bounded before they are read.
 pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -40,11 +48,13 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Title", "200 characters", "422 `invalid_request`"),
     ("Comment", "4,000 characters", "422 `invalid_request`"),
     ("Payload", "64 KiB, 32 levels deep", "422 `invalid_request`"),
+    ("Result of an execution", "4,000 characters, 100 artifacts", "422 `invalid_request`"),
+    ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
     ("Page of a list", "200", "422 `invalid_request`"),
     ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),
     ("First byte of a connection", "5 s", "the connection is closed"),
     ("Request headers", "5 s", "the connection is closed"),
-    ("Request body, time to arrive", "15 s", "the connection is closed"),
+    ("Request body, time to arrive", "15 s", "408 `invalid_request`, and the connection is closed"),
     ("Idle connection", "60 s", "the connection is closed"),
     ("Open connections", "10,000", "new connections wait to be accepted"),
 ];

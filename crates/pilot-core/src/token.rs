@@ -51,14 +51,6 @@ impl Token {
         Zeroizing::new(format!("Bearer {}", self.0.as_str()))
     }
 
-    /// The content of a token file.
-    pub fn line(&self) -> Zeroizing<Vec<u8>> {
-        let mut line = Zeroizing::new(Vec::with_capacity(self.0.len() + 1));
-        line.extend_from_slice(self.0.as_bytes());
-        line.push(b'\n');
-        line
-    }
-
     /// Gives a new token to the person who asked for it. This is the only time anyone sees it.
     pub fn hand_over(self) -> Zeroizing<String> {
         self.0

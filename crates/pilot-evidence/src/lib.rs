@@ -1,3 +1,7 @@
 //! The transparency log and the evidence drawn from it, in public formats. No I/O, no clock, no randomness.
 
+pub mod checkpoint;
+pub mod merkle;
 pub mod note;
+pub mod proof;
+pub mod tile;

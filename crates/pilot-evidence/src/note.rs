@@ -1,16 +1,18 @@
-//! Keys of C2SP signed notes: who signs the log, and the line by which others can check it.
+//! C2SP signed notes: a text, an empty line, and signatures, each naming the key that made it.
 //!
 //! A key has a name, and an id made of the name and the public key, so that a signature says which key it wants.
 
 use std::fmt;
 
 use data_encoding::{BASE64, HEXLOWER};
-use ed25519_dalek::SigningKey;
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 /// The signature type of Ed25519 in signed notes.
 const ED25519: u8 = 0x01;
+/// An em dash and a space begin each signature line.
+const SIGNATURE_MARK: &str = "\u{2014} ";
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum KeyError {
@@ -18,6 +20,8 @@ pub enum KeyError {
     Name,
     #[error("this is not a log signing key: it should be one line that begins with PRIVATE+KEY+")]
     Format,
+    #[error("this is not a verifier key: it should be one line, name+id+base64")]
+    VerifierFormat,
     #[error("the key does not match the id written beside it; the line was changed or cut")]
     Id,
 }
@@ -30,10 +34,13 @@ pub struct NoteKey {
 
 impl NoteKey {
     pub fn generate(name: &str, seed: &[u8; 32]) -> Result<NoteKey, KeyError> {
-        if name.is_empty() || name.contains(|character: char| character.is_whitespace() || character == '+') {
-            return Err(KeyError::Name);
-        }
+        NoteKey::check_name(name)?;
         Ok(NoteKey { name: name.to_owned(), key: SigningKey::from_bytes(seed) })
+    }
+
+    pub fn check_name(name: &str) -> Result<(), KeyError> {
+        let forbidden = |character: char| character.is_whitespace() || character.is_control() || character == '+';
+        if name.is_empty() || name.contains(forbidden) { Err(KeyError::Name) } else { Ok(()) }
     }
 
     /// Reads `PRIVATE+KEY+name+id+base64`.
@@ -58,6 +65,13 @@ impl NoteKey {
         Zeroizing::new(format!("PRIVATE+KEY+{}+{}+{}\n", self.name, HEXLOWER.encode(&self.verifier().id), *encoded))
     }
 
+    /// One signature line, without its end: `— name base64(id, signature)`.
+    pub fn sign(&self, text: &str) -> String {
+        let mut bytes = self.verifier().id.to_vec();
+        bytes.extend_from_slice(&self.key.sign(text.as_bytes()).to_bytes());
+        format!("{SIGNATURE_MARK}{} {}", self.name, BASE64.encode(&bytes))
+    }
+
     pub fn verifier(&self) -> VerifierKey {
         VerifierKey::new(&self.name, self.key.verifying_key().to_bytes())
     }
@@ -79,6 +93,61 @@ impl VerifierKey {
         hash.update(public_key);
         let whole: [u8; 32] = hash.finalize().into();
         VerifierKey { name: name.to_owned(), id: whole.first_chunk().copied().unwrap_or_default(), public_key }
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum NoteError {
+    #[error("this is no signed note: a text, an empty line and signature lines are expected")]
+    Format,
+    #[error("the note has no signature of this key")]
+    Unsigned,
+    #[error("the signature does not match the text")]
+    Signature,
+}
+
+/// The text of a note that `key` has signed. Signatures of other keys are passed over.
+pub fn open<'a>(note: &'a str, key: &VerifierKey) -> Result<&'a str, NoteError> {
+    let at = note.rfind("\n\n").ok_or(NoteError::Format)?;
+    let (text, signatures) = (note.get(..=at).unwrap_or(""), note.get(at + 2..).unwrap_or(""));
+    if !signatures.ends_with('\n') || text.contains(|c: char| c.is_control() && c != '\n') {
+        return Err(NoteError::Format);
+    }
+    let mut ours = Err(NoteError::Unsigned);
+    for line in signatures.split_terminator('\n') {
+        let (name, encoded) =
+            line.strip_prefix(SIGNATURE_MARK).and_then(|rest| rest.split_once(' ')).ok_or(NoteError::Format)?;
+        let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| NoteError::Format)?;
+        let (id, signature) = bytes.split_at_checked(4).ok_or(NoteError::Format)?;
+        if name == key.name && id == key.id {
+            key.check(text, signature)?;
+            ours = Ok(text);
+        }
+    }
+    ours
+}
+
+impl VerifierKey {
+    /// Reads `name+id+base64`.
+    pub fn parse(line: &str) -> Result<VerifierKey, KeyError> {
+        let mut parts = line.trim_end().splitn(3, '+');
+        let (Some(name), Some(id), Some(encoded)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(KeyError::VerifierFormat);
+        };
+        let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| KeyError::VerifierFormat)?;
+        let [ED25519, public_key @ ..] = bytes.as_slice() else { return Err(KeyError::VerifierFormat) };
+        let public_key = <[u8; 32]>::try_from(public_key).map_err(|_| KeyError::VerifierFormat)?;
+        let key = VerifierKey::new(name, public_key);
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err(KeyError::Name);
+        }
+        if HEXLOWER.encode(&key.id) == id { Ok(key) } else { Err(KeyError::Id) }
+    }
+
+    fn check(&self, text: &str, signature: &[u8]) -> Result<(), NoteError> {
+        let signature = Signature::from_slice(signature).map_err(|_| NoteError::Signature)?;
+        let key = VerifyingKey::from_bytes(&self.public_key).map_err(|_| NoteError::Signature)?;
+        key.verify_strict(text.as_bytes(), &signature).map_err(|_| NoteError::Signature)
     }
 }
 

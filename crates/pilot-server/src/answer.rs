@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
@@ -31,13 +31,18 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     let watch = Stopwatch::start();
     let request_id = app.next_request_id();
     let (head, body) = request.into_parts();
-    let (method, guarded) = (head.method.clone(), is_under_v1(head.uri.path()));
+    let (method, version, guarded) = (head.method.clone(), head.version, is_under_v1(head.uri.path()));
     let mut trace = Trace::default();
     let mut response = match handle(&app, head, body, &mut trace).await {
         Ok(response) => response,
         Err(problem) => {
             trace.cause.clone_from(&problem.cause);
-            problem.into_response(&request_id)
+            let ends_connection = problem.ends_connection && version < Version::HTTP_2;
+            let mut response = problem.into_response(&request_id);
+            if ends_connection {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            response
         }
     };
     if method == Method::HEAD {
@@ -81,9 +86,10 @@ fn refuse_token_in_url(app: &App, head: &Parts) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     // Of a URL sent whole, the authority counts too: `http://token@host/`.
     let authority = head.uri.authority().map_or("", |authority| authority.as_str());
-    if app.guard.is_live_in_url(target) || app.guard.is_live_in_url(authority) {
+    if let Some(credential) = [target, authority].into_iter().find_map(|part| app.guard.find_live_in_url(part)) {
         app.metrics.token_in_url();
-        tracing::warn!("a live token was sent in a URL and refused; have it rotated");
+        let (actor_id, fingerprint) = (credential.actor.actor_id.as_str(), credential.digest.fingerprint().to_string());
+        tracing::warn!(actor_id, fingerprint, "a live token of `{actor_id}` was sent in a URL and refused; rotate it");
         return Err(Problem::new(
             Code::TokenInUrl,
             "Send the token in the Authorization header, and have this one rotated.",

@@ -2,21 +2,46 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+
+use crate::deadline::Connection;
 
 pub type Stream = Pin<Box<dyn http_body::Body<Data = Bytes, Error = Infallible> + Send>>;
 
 pub enum Body {
     Whole(Option<Bytes>),
     Stream(Stream),
+    /// A stream that its connection knows of, so that the deadlines fit.
+    Watched(Stream, StreamGuard),
+}
+
+/// Tells the connection when its stream has ended, however it ends.
+pub struct StreamGuard(Arc<Connection>);
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        self.0.stream_ended();
+    }
 }
 
 impl Body {
     pub fn empty() -> Body {
         Body::Whole(None)
+    }
+
+    #[must_use]
+    pub fn watched_by(self, connection: &Arc<Connection>) -> Body {
+        match self {
+            Body::Stream(stream) => {
+                connection.stream_began();
+                Body::Watched(stream, StreamGuard(Arc::clone(connection)))
+            }
+            other => other,
+        }
     }
 }
 
@@ -33,21 +58,21 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Body::Stream(stream) => stream.as_mut().poll_frame(context),
+            Body::Stream(stream) | Body::Watched(stream, _) => stream.as_mut().poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Body::Whole(bytes) => bytes.is_none(),
-            Body::Stream(stream) => stream.is_end_stream(),
+            Body::Stream(stream) | Body::Watched(stream, _) => stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Body::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Body::Stream(stream) => stream.size_hint(),
+            Body::Stream(stream) | Body::Watched(stream, _) => stream.size_hint(),
         }
     }
 }

@@ -104,8 +104,12 @@ impl Config {
         // The file must be sound by itself: only then do its faults have a line.
         let config: Config = toml::from_str(text).map_err(|error| {
             let (line, column) = place(text, error.span().map_or(0, |span| span.start));
-            ConfigError::Parse { path: path.to_owned(), line, column, message: without_long_words(error.message()) }
+            ConfigError::Parse { path: path.to_owned(), line, column, message: without_value(error.message()) }
         })?;
+        if let Some((name, _)) = environment.iter().find(|(name, value)| keys(name).is_some() && value.is_empty()) {
+            let message = "it is empty; unset it or give it a value".to_owned();
+            return Err(ConfigError::Environment { variables: name.clone(), message });
+        }
         let overrides: Vec<_> =
             environment.iter().filter_map(|(name, value)| Some((keys(name)?, name, value))).collect();
         if overrides.is_empty() {
@@ -117,7 +121,7 @@ impl Config {
         }
         table.try_into().map_err(|error: toml::de::Error| ConfigError::Environment {
             variables: overrides.iter().map(|(_, name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
-            message: without_long_words(error.message()),
+            message: without_value(error.message()),
         })
     }
 
@@ -159,10 +163,15 @@ fn set(table: &mut toml::Table, keys: &[String], value: &str) {
     }
 }
 
-/// A word of 32 or more characters could be a token in the wrong place; no name or value of ours is that long.
-fn without_long_words(message: &str) -> String {
-    let short = |word| if str::len(word) < TOKEN_BYTES_MIN { word } else { "(long value)" };
-    message.split(' ').map(short).collect::<Vec<_>>().join(" ")
+/// The library quotes the value it stumbled over, and a value may be a secret that was set by mistake.
+fn without_value(message: &str) -> String {
+    // An unknown key is named, but not when it is as long as a token; no key of ours is.
+    let short = |word| if str::len(word) < TOKEN_BYTES_MIN { word } else { "(long name)" };
+    match message.split_once(", expected ") {
+        Some((what, expected)) if what.starts_with("invalid ") => format!("is of the wrong kind, expected {expected}"),
+        Some((what, expected)) if what.starts_with("unknown variant ") => format!("is not known, expected {expected}"),
+        _ => message.split(' ').map(short).collect::<Vec<_>>().join(" "),
+    }
 }
 
 fn place(text: &str, offset: usize) -> (usize, usize) {
@@ -243,7 +252,26 @@ mod tests {
         check(
             "profile = 'prod'",
             &[],
-            expect!["pilot.toml, line 1, column 11: unknown variant `prod`, expected `pilot` or `production`"],
+            expect!["pilot.toml, line 1, column 11: is not known, expected `pilot` or `production`"],
+        );
+        check(
+            "listen = 7450",
+            &[],
+            expect!["pilot.toml, line 1, column 10: is of the wrong kind, expected socket address"],
+        );
+        check(
+            "",
+            &[("PILOT_STORE", "hunter2")],
+            expect![
+                "the environment overrides the configuration with a faulty value: is of the wrong kind, expected struct Store (set by PILOT_STORE)"
+            ],
+        );
+        check(
+            "",
+            &[("PILOT_STORE__URL", "")],
+            expect![
+                "the environment overrides the configuration with a faulty value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"
+            ],
         );
         check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
         check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);

@@ -4,7 +4,6 @@
 //! the peer has to do something, and a single task looks at all connections a few times a second. A request costs no
 //! timer that way.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,14 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Response, Version};
-use http_body::{Frame, SizeHint};
+use http::Version;
 use pilot_core::limits;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
-
-use crate::body::Body;
 
 /// How often the connections are looked at; a deadline is met to this precision.
 pub const TICK: Duration = Duration::from_millis(250);
@@ -60,6 +55,8 @@ impl Watchdog {
             tick: Arc::clone(&self.tick),
             waiting: AtomicBool::new(true),
             requests: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
+            served: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             until: AtomicU64::new(0),
             expired: Notify::new(),
@@ -98,6 +95,10 @@ pub struct Connection {
     /// No request is under way and none of its bytes has been seen.
     waiting: AtomicBool,
     requests: AtomicUsize,
+    /// Answers that are still being streamed.
+    streams: AtomicUsize,
+    /// At least one request was answered.
+    served: AtomicBool,
     /// HTTP/2: bytes between requests are not the beginning of one (settings, pings, flow control).
     multiplexed: AtomicBool,
     until: AtomicU64,
@@ -122,71 +123,42 @@ impl Connection {
         }
     }
 
-    /// Only an answer that gets through gives more time: settings and pings of HTTP/2 are written without end, and
-    /// would keep a connection on which nobody ever asks for anything.
+    /// An answer that the peer takes in keeps the connection. Settings and pings of HTTP/2 are written too, and must not.
     fn on_write(&self) {
-        if self.requests.load(Ordering::Relaxed) > 0 && self.until.load(Ordering::Relaxed) != u64::MAX {
+        let is_answer = !self.multiplexed.load(Ordering::Relaxed)
+            && self.served.load(Ordering::Relaxed)
+            && self.requests.load(Ordering::Relaxed) == 0;
+        if is_answer || self.streams.load(Ordering::Relaxed) > 0 {
             self.allow(self.deadlines.idle);
         }
     }
 
-    /// The headers of a request are complete. The body has its own deadline where it is read. The request is under way
-    /// until what is returned is dropped.
-    pub fn request_began(self: &Arc<Self>, version: Version) -> UnderWay {
+    /// The headers of a request are complete. The body has its own deadline where it is read.
+    pub fn request_began(&self, version: Version) {
         if version == Version::HTTP_2 {
             self.multiplexed.store(true, Ordering::Relaxed);
         }
         self.waiting.store(false, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.until.store(u64::MAX, Ordering::Relaxed);
-        UnderWay(Arc::clone(self))
     }
 
-    fn request_ended(&self) {
+    /// From now until [`Connection::stream_ended`], only a peer that stops reading can miss a deadline.
+    pub fn stream_began(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn stream_ended(&self) {
+        self.streams.fetch_sub(1, Ordering::Relaxed);
+        self.allow(self.deadlines.idle);
+    }
+
+    pub fn request_ended(&self) {
+        self.served.store(true, Ordering::Relaxed);
         if self.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.allow(self.deadlines.idle);
             self.waiting.store(true, Ordering::Relaxed);
         }
-    }
-}
-
-/// A request that has begun, and whose answer has not been handed over to its last byte; or that was given up.
-pub struct UnderWay(Arc<Connection>);
-
-impl UnderWay {
-    /// The answer with its body, which from now on has to be taken by the peer. The request ends with the body.
-    pub fn answer(self, response: Response<Body>) -> Response<Answering> {
-        self.0.allow(self.0.deadlines.idle);
-        response.map(|body| Answering { body, _under_way: self })
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.request_ended();
-    }
-}
-
-/// The body of an answer under way.
-pub struct Answering {
-    body: Body,
-    _under_way: UnderWay,
-}
-
-impl http_body::Body for Answering {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

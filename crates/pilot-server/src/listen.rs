@@ -121,9 +121,14 @@ async fn serve_connection<H, F>(
 {
     let io = TokioIo::new(Watched { socket, connection: Arc::clone(&connection) });
     let service = service_fn(|request: Request<Incoming>| {
-        let under_way = connection.request_began(request.version());
+        let connection = Arc::clone(&connection);
+        connection.request_began(request.version());
         let answer = handler(Arc::clone(app), request);
-        async move { Ok::<_, Infallible>(under_way.answer(answer.await)) }
+        async move {
+            let response = answer.await.map(|body| body.watched_by(&connection));
+            connection.request_ended();
+            Ok::<_, Infallible>(response)
+        }
     });
     let builder = builder();
     let mut serving = pin!(builder.serve_connection(io, service));

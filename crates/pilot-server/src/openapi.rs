@@ -12,6 +12,8 @@ use crate::console;
 use crate::problem::Code;
 use crate::routes::{Answer, Handler, Route};
 
+/// The version of the interface, not of the program: an outsider learns nothing from it.
+const API_VERSION: &str = "1.0.0";
 const SCHEMAS: &str = include_str!("openapi/schemas.json");
 
 pub fn get_openapi(app: &App) -> Answer {
@@ -20,6 +22,10 @@ pub fn get_openapi(app: &App) -> Answer {
 
 pub fn get_docs(app: &App) -> Answer {
     Ok(console::document(app.docs.clone()))
+}
+
+pub fn get_docs_style(_: &App) -> Answer {
+    Ok(plain_page("text/css; charset=utf-8", include_str!("openapi/page.css")))
 }
 
 pub fn document(routes: &[Route]) -> Value {
@@ -34,7 +40,7 @@ pub fn document(routes: &[Route]) -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Pilot",
-            "version": env!("CARGO_PKG_VERSION"),
+            "version": API_VERSION,
             "description": "The workflow service for operations that no one should be able to carry out alone.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
@@ -51,7 +57,7 @@ pub fn document(routes: &[Route]) -> Value {
 
 /// The problems any call can meet, whatever its operation.
 pub fn problems(route: &Route) -> Vec<Code> {
-    let mut codes = vec![Code::InvalidRequest, Code::TokenInUrl];
+    let mut codes = vec![Code::TokenInUrl];
     if let Handler::Guarded(access, _) = route.handler {
         codes.push(Code::CredentialRequired);
         if access != Access::AnyRole {
@@ -72,9 +78,11 @@ fn operation(route: &Route) -> Value {
     );
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in problems(route) {
-        // Framing faults carry the code of invalid requests with status 400.
-        let status = if code == Code::InvalidRequest && route.docs.problems.is_empty() { 400 } else { code.status() };
-        by_status.entry(status).or_default().push(code);
+        by_status.entry(code.status()).or_default().push(code);
+    }
+    // Faults of the message itself come before the operation, and share one code.
+    for status in [400, 414, 431] {
+        by_status.entry(status).or_default().push(Code::InvalidRequest);
     }
     for (status, codes) in by_status {
         let description =
@@ -102,6 +110,12 @@ pub fn who(access: Access) -> String {
     }
 }
 
+/// Turns `x` into marked-up code; the texts are ours and their backticks come in pairs.
+fn with_code_marks(text: &str) -> String {
+    let marked = |(at, part): (usize, &str)| if at % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() };
+    text.split('`').enumerate().map(marked).collect()
+}
+
 /// A page without a script: tables of operations and problems.
 pub fn page(routes: &[Route]) -> String {
     let mut rows = String::new();
@@ -119,7 +133,7 @@ pub fn page(routes: &[Route]) -> String {
     let mut problems = String::new();
     for code in Code::ALL {
         let (name, status, help) = (code.as_str(), code.status(), code.help());
-        let help = help.replace('<', "&lt;");
+        let help = with_code_marks(&help.replace('<', "&lt;"));
         let _ =
             writeln!(problems, "<tr id=\"{name}\"><td><code>{name}</code></td><td>{status}</td><td>{help}</td></tr>");
     }

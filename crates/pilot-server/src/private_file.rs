@@ -18,7 +18,7 @@ pub enum FileError {
     NotAFile { path: PathBuf },
     #[error("{0}: has more than {1} MiB", path.display(), PRIVATE_FILE_BYTES_MAX / 1024 / 1024)]
     TooLarge { path: PathBuf },
-    #[error("{0}: its owner is neither root nor the user this service runs as; use `chown`", path.display())]
+    #[error("{0}: its owner is neither root nor the user who runs this; give it to that user with `chown`", path.display())]
     Owner { path: PathBuf },
     #[error("{0}: others may write to it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
     Writable { path: PathBuf, mode: u32 },

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use pilot_core::fault::Fault;
 use serde::Serialize;
@@ -93,6 +93,8 @@ pub struct Problem {
     detail: Cow<'static, str>,
     errors: Vec<Fault>,
     header: Option<(HeaderName, HeaderValue)>,
+    /// Where one request ends and the next begins is no longer certain.
+    pub ends_connection: bool,
     /// For the request's log line alone; it never reaches the client.
     pub cause: Option<String>,
 }
@@ -100,7 +102,15 @@ pub struct Problem {
 impl Problem {
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Problem {
         let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Problem { code, status, detail: detail.into(), errors: Vec::new(), header: None, cause: None }
+        Problem {
+            code,
+            status,
+            detail: detail.into(),
+            errors: Vec::new(),
+            header: None,
+            ends_connection: false,
+            cause: None,
+        }
     }
 
     pub fn credential_required(credential_was_sent: bool) -> Problem {
@@ -120,27 +130,25 @@ impl Problem {
 
     /// 400: the message itself is broken, so nothing in it can be relied upon.
     pub fn framing(detail: &'static str) -> Problem {
-        Problem::new(Code::InvalidRequest, detail).last_on_connection(StatusCode::BAD_REQUEST)
+        let problem = Problem::new(Code::InvalidRequest, detail);
+        Problem { status: StatusCode::BAD_REQUEST, ends_connection: true, ..problem }
     }
 
     pub fn url_too_long() -> Problem {
-        Problem::new(Code::InvalidRequest, "A URL has at most 8 KiB.").last_on_connection(StatusCode::URI_TOO_LONG)
+        let problem = Problem::new(Code::InvalidRequest, "A URL has at most 8 KiB.");
+        Problem { status: StatusCode::URI_TOO_LONG, ends_connection: true, ..problem }
     }
 
     pub fn headers_too_large() -> Problem {
-        Problem::new(Code::InvalidRequest, "The headers have at most 16 KiB and 64 fields.")
-            .last_on_connection(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
-    }
-
-    /// Where one message was misunderstood, another reader may see the next begin elsewhere. HTTP/2 has frames of its
-    /// own, and the library drops the field there.
-    fn last_on_connection(self, status: StatusCode) -> Problem {
-        Problem { status, ..self }.with(CONNECTION, HeaderValue::from_static("close"))
+        let detail = "The headers have at most 16 KiB and 64 fields.";
+        let problem = Problem::new(Code::InvalidRequest, detail);
+        Problem { status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ends_connection: true, ..problem }
     }
 
     pub fn body_too_slow() -> Problem {
         let detail = "The body did not arrive within 15 seconds.";
-        Problem { status: StatusCode::REQUEST_TIMEOUT, ..Problem::new(Code::InvalidRequest, detail) }
+        let problem = Problem::new(Code::InvalidRequest, detail);
+        Problem { status: StatusCode::REQUEST_TIMEOUT, ends_connection: true, ..problem }
     }
 
     pub fn invalid(errors: Vec<Fault>) -> Problem {

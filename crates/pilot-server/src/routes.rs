@@ -82,6 +82,16 @@ pub fn table() -> Vec<Route> {
             },
         ),
         open(
+            "/docs.css",
+            "get_docs_style",
+            openapi::get_docs_style,
+            Docs {
+                summary: "The style of the documentation",
+                success: (200, "A style sheet", "text/css", None),
+                problems: &[],
+            },
+        ),
+        open(
             "/healthz",
             "get_health",
             health::get_health,

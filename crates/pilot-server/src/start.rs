@@ -20,7 +20,7 @@ use crate::config::{Config, Profile};
 use crate::identity::{Identity, credential_file::CredentialFile};
 use crate::listen::Listener;
 use crate::log::Log;
-use crate::private_file::{self, FileError, Others};
+use crate::private_file::{self, Others};
 use crate::random;
 
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,7 @@ impl Service {
         let credentials = load_credentials(config)?;
         let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
         log.guard_with(Arc::clone(&guard));
+        check_workflows_dir(config)?;
         make_data_dir(&config.data_dir)?;
         let store = open_store(config)?;
         load_or_make_log_key(&config.log_key_path())?;
@@ -106,6 +107,10 @@ impl Service {
 pub fn load_credentials(config: &Config) -> Result<Credentials, StartError> {
     let mut faults = Vec::new();
     let path = &config.credentials.file;
+    if matches!(path.try_exists(), Ok(false)) {
+        let remedy = "does not exist yet; make the first credential with `pilot credential new`";
+        return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
+    }
     let others = match config.profile {
         Profile::Pilot => Others::MayRead,
         Profile::Production => Others::MayNothing,
@@ -148,10 +153,21 @@ fn line(path: &Path, fault: &Fault) -> String {
     format!("{}{}{fault}", path.display(), if fault.pointer.is_empty() { " " } else { " at " })
 }
 
-fn with_cause(error: &FileError) -> String {
-    match std::error::Error::source(error) {
+fn with_cause(error: &impl std::error::Error) -> String {
+    match error.source() {
         Some(cause) => format!("{error} ({cause})"),
         None => error.to_string(),
+    }
+}
+
+/// Definitions are read from here; a misspelt directory must not silently mean "none".
+fn check_workflows_dir(config: &Config) -> Result<(), StartError> {
+    match &config.workflows.dir {
+        Some(path) if !path.is_dir() => Err(StartError::Refused(format!(
+            "{}: workflows.dir is not a directory; make it, or leave it out",
+            path.display()
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -170,7 +186,7 @@ fn open_store(config: &Config) -> Result<Sqlite, StartError> {
     };
     Sqlite::open(&path).map_err(|error| match error {
         StoreError::NewerSchema { .. } | StoreError::InUse { .. } => StartError::Refused(error.to_string()),
-        error => StartError::environment(error.to_string(), error),
+        error => StartError::Environment { what: with_cause(&error), source: None },
     })
 }
 

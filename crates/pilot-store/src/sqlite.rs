@@ -20,8 +20,16 @@ pub enum StoreError {
     InUse { path: PathBuf },
     #[error("{}: cannot be used as the store", path.display())]
     Open { path: PathBuf, source: rusqlite::Error },
+    #[error("{}: cannot be made", path.display())]
+    Make { path: PathBuf, source: std::io::Error },
     #[error("the store does not answer")]
     Unavailable(#[source] rusqlite::Error),
+}
+
+/// Made before SQLite does, which would let others read it; its companion files take over the mode.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
 }
 
 pub struct Sqlite {
@@ -39,6 +47,7 @@ impl Sqlite {
             }
             _ => StoreError::Open { path: path.to_owned(), source },
         };
+        make_private(path).map_err(|source| StoreError::Make { path: path.to_owned(), source })?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         // Exclusive: a second process finds out at its start, not in the middle of a write.

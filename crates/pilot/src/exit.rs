@@ -4,7 +4,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
-use pilot_core::limits::TOKEN_BYTES_MIN;
 use pilot_server::start::StartError;
 
 #[derive(Debug)]
@@ -35,23 +34,21 @@ impl Failure {
     }
 }
 
-/// Help and version as they are; of a mistake, no argument is repeated that is long enough to be a token.
-pub fn report_usage(error: &clap::Error) -> ExitCode {
-    let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+/// Help, or what is wrong with the arguments. Someone will type a token as one, and it must not be repeated.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
     if !error.use_stderr() {
         let _ = error.print();
-        return code;
+        return ExitCode::from(code);
     }
+    let could_be_token = |argument: &String| pilot_core::token::is_well_formed(argument.as_bytes());
     let mut text = error.render().to_string();
-    for argument in std::env::args_os().skip(1) {
-        let argument = argument.to_string_lossy();
-        let value = argument.split_once('=').map_or("", |(_, value)| value);
-        for long in [argument.as_ref(), value].into_iter().filter(|word| word.len() >= TOKEN_BYTES_MIN) {
-            text = text.replace(long, "(long value)");
-        }
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    for argument in arguments.filter(could_be_token) {
+        text = text.replace(&argument, pilot_core::leak::WITHHELD);
     }
-    let _ = write!(std::io::stderr(), "{text}");
-    code
+    let _ = write!(std::io::stderr(), "{}", LeakGuard::for_generated_tokens().redact(&text));
+    ExitCode::from(code)
 }
 
 impl From<StartError> for Failure {

@@ -49,7 +49,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return exit::report_usage(&error),
+        Err(error) => return exit::usage(&error),
     };
     let environment = Environment::read();
     match run(arguments.command, &environment) {

@@ -11,6 +11,7 @@ use pilot_core::token::Token;
 use pilot_server::private_file::{self, Others};
 use pilot_server::random;
 use serde::Serialize;
+use zeroize::Zeroizing;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -56,6 +57,8 @@ pub struct RemoveArguments {
     actor: Option<ActorId>,
     #[command(flatten)]
     files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(clap::Args)]
@@ -103,38 +106,10 @@ fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure
     let token = Token::generate(&random::bytes()?);
     let credential = Credential::new(actor, &token);
     entries.push(credential.clone());
-    let token_out = TokenFile::write(arguments.token_out.as_deref(), &token)?;
-    // Shown last: a token nobody received can be removed, a token handed out without its digest is a riddle.
+    let new = NewToken::keep(token, credential, arguments.token_out)?;
     write_credentials(&files.credentials, entries)?;
-    token_out.keep();
-    hand_over(token, &credential, arguments.token_out.as_deref(), arguments.output.output)?;
-    note("It takes effect when the service is restarted.")
-}
-
-/// The file a new token is written to, before its digest takes effect: a credential whose token cannot be handed over
-/// is not made. Dropped without [`TokenFile::keep`], the file is gone again.
-pub struct TokenFile<'a>(Option<&'a Path>);
-
-impl<'a> TokenFile<'a> {
-    pub fn write(path: Option<&'a Path>, token: &Token) -> Result<TokenFile<'a>, Failure> {
-        if let Some(path) = path {
-            let written = private_file::write_new(path, &token.line());
-            written.map_err(|error| Failure::environment(path.display(), error))?;
-        }
-        Ok(TokenFile(path))
-    }
-
-    pub fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for TokenFile<'_> {
-    fn drop(&mut self) {
-        if let Some(path) = self.0 {
-            let _ = std::fs::remove_file(path);
-        }
-    }
+    new.hand_over(arguments.output.output)?;
+    note("It takes effect when the service is started or restarted.")
 }
 
 /// A credential the role map does not cover would stop the next start, so it is not made.
@@ -143,7 +118,9 @@ fn check_role_map(role_map: Option<&Path>, actor: &Actor) -> Result<(), Failure>
     match read_role_map(path)?.role_of(&actor.actor_id) {
         Some(role) if role == actor.role => Ok(()),
         Some(role) => {
-            Err(Failure::Refused(format!("{} approves the role {role} for {}", path.display(), actor.actor_id)))
+            let (path, Actor { actor_id, role: asked }) = (path.display(), actor);
+            let refused = format!("{path} approves the role {role} for {actor_id}, not {asked}; nothing was changed");
+            Err(Failure::Refused(refused))
         }
         None => Err(Failure::Refused(format!(
             "{} does not list {}; have the actor approved there first: {{\"actor_id\":\"{}\",\"role\":\"{}\"}}",
@@ -155,41 +132,72 @@ fn check_role_map(role_map: Option<&Path>, actor: &Actor) -> Result<(), Failure>
     }
 }
 
-/// Shows a new token, the only time anyone sees it, or says in which private file it is.
-pub fn hand_over(
-    token: Token,
-    credential: &Credential,
-    token_out: Option<&Path>,
-    output: Output,
-) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct NewView<'a> {
-        #[serde(flatten)]
-        credential: CredentialView,
-        token_sha3_256: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        token: Option<&'a str>,
+/// A token on its way to its actor. Until it is handed over, nothing else has happened that could not be taken back.
+pub struct NewToken {
+    token: Zeroizing<String>,
+    credential: Credential,
+    file: Option<PathBuf>,
+    is_handed_over: bool,
+}
+
+impl NewToken {
+    /// Puts the token into its own new file first, when one was asked for: a digest in the credential file whose token
+    /// nobody has would only be a riddle.
+    pub fn keep(token: Token, credential: Credential, file: Option<PathBuf>) -> Result<NewToken, Failure> {
+        let token = token.hand_over();
+        if let Some(path) = &file {
+            let written = private_file::write_new(path, format!("{}\n", *token).as_bytes());
+            written.map_err(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => {
+                    Failure::Usage(format!("{}: exists already; name a new file. Nothing was changed", path.display()))
+                }
+                _ => Failure::environment(path.display(), error),
+            })?;
+        }
+        Ok(NewToken { token, credential, file, is_handed_over: false })
     }
-    let token = token.hand_over();
-    let view = CredentialView::from(credential);
-    let shown = token_out.is_none().then_some(token.as_str());
-    if output == Output::Json {
-        return print_json(&NewView { credential: view, token_sha3_256: credential.digest.to_hex(), token: shown });
+
+    /// Shows the token, the only time anyone sees it, or says where it is.
+    pub fn hand_over(mut self, output: Output) -> Result<(), Failure> {
+        self.is_handed_over = true;
+        let view = CredentialView::from(&self.credential);
+        let digest = self.credential.digest.to_hex();
+        let shown = self.file.is_none().then_some(self.token.as_str());
+        if output == Output::Json {
+            return print_json(&NewView { credential: view, token_sha3_256: digest, token: shown });
+        }
+        let place = self.file.as_ref().map_or_else(|| self.token.as_str().into(), |path| path.to_string_lossy());
+        let rows = [
+            ("actor", view.actor_id.as_str()),
+            ("role", view.role.as_str()),
+            ("fingerprint", &view.fingerprint),
+            ("digest", &digest),
+            (if shown.is_some() { "token" } else { "token in" }, &place),
+        ]
+        .map(|(name, value)| format!("{name:<13}{value}\n"));
+        print(&rows.concat())?;
+        if shown.is_some() && std::io::stdout().is_terminal() {
+            note("The token is shown this once. Give it to the actor through an approved secret channel.")?;
+        }
+        Ok(())
     }
-    let place = token_out.map_or_else(|| token.as_str().into(), Path::to_string_lossy);
-    let rows = [
-        ("actor", view.actor_id.as_str()),
-        ("role", view.role.as_str()),
-        ("fingerprint", &view.fingerprint),
-        ("digest", &credential.digest.to_hex()),
-        (if token_out.is_some() { "token in" } else { "token" }, &place),
-    ]
-    .map(|(name, value)| format!("{name:<13}{value}\n"));
-    print(&rows.concat())?;
-    if token_out.is_none() && std::io::stdout().is_terminal() {
-        note("The token is shown this once. Give it to the actor through an approved secret channel.")?;
+}
+
+impl Drop for NewToken {
+    fn drop(&mut self) {
+        if let Some(path) = self.file.as_ref().filter(|_| !self.is_handed_over) {
+            let _ = std::fs::remove_file(path);
+        }
     }
-    Ok(())
+}
+
+#[derive(Serialize)]
+struct NewView<'a> {
+    #[serde(flatten)]
+    credential: CredentialView,
+    token_sha3_256: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
 }
 
 /// A remark for the person, kept out of what programs read.
@@ -216,9 +224,14 @@ fn remove(arguments: &RemoveArguments, environment: &Environment) -> Result<(), 
         return Err(Failure::Refused("this would leave no credential at all, and the service would not start".into()));
     }
     write_credentials(&files.credentials, kept)?;
-    for credential in &removed {
-        let view = CredentialView::from(credential);
-        print(&format!("removed {} of {} ({})\n", view.fingerprint, view.actor_id, view.role))?;
+    let removed: Vec<_> = removed.iter().map(CredentialView::from).collect();
+    match arguments.output.output {
+        Output::Json => print_json(&serde_json::json!({ "removed": removed }))?,
+        Output::Table => {
+            for view in removed {
+                print(&format!("removed {} of {} ({})\n", view.fingerprint, view.actor_id, view.role))?;
+            }
+        }
     }
     note("It takes effect when the service is restarted.")
 }

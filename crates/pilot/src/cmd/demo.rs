@@ -69,7 +69,12 @@ impl Place {
             None => std::env::temp_dir().join(format!("pilot-demo-{:08x}", u32::from_ne_bytes(random::bytes()?))),
         };
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| Failure::environment(path.display(), error))?;
+        made.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                Failure::Usage(format!("{}: exists already; name a new directory", path.display()))
+            }
+            _ => Failure::environment(path.display(), error),
+        })?;
         Ok(Place { path, is_kept })
     }
 }

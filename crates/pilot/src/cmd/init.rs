@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use pilot_core::role_map::RoleMap;
+use pilot_evidence::note::NoteKey;
 use pilot_server::{private_file, random, start};
 
 use crate::exit::Failure;
@@ -29,25 +30,30 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             config.display()
         )));
     }
-    let data = directory.join("data");
-    make_directory(directory)?;
-    make_directory(&data)?;
     let name = match &arguments.log_name {
         Some(name) => name.clone(),
         None => format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?)),
     };
+    NoteKey::check_name(&name).map_err(|error| Failure::Usage(format!("--log-name: {error}")))?;
+    let data = directory.join("data");
+    make_directory(directory)?;
+    make_directory(&data)?;
+    // What is there already, from an earlier run that was cut off or by hand, is kept.
     let key = data.join("log.key");
     if !key.exists() {
         start::make_log_key(&key, &name)?;
     }
-    write_new(&directory.join("role-map.json"), &RoleMap::empty().to_json())?;
+    let role_map = directory.join("role-map.json");
+    if !role_map.exists() {
+        write_new(&role_map, &RoleMap::empty().to_json())?;
+    }
     // Last: its presence means that the installation is complete.
     write_new(&config, CONFIG)?;
     let directory = directory.display();
     print(&format!(
         "Laid out in {directory}:\n  \
          pilot.toml      the configuration\n  \
-         role-map.json   who has which role; empty\n  \
+         role-map.json   who has which role; fill it in\n  \
          data/log.key    signs the log; keep it private and keep a copy\n\n\
          Next:\n  \
          1. Agree on the role map: list each actor in {directory}/role-map.json, and those who approved it.\n  \

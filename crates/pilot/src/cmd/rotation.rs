@@ -13,7 +13,7 @@ use pilot_server::clock::Clock;
 use pilot_server::random;
 
 use crate::client::{Client, ClientArguments};
-use crate::cmd::credential::{TokenFile, hand_over, note};
+use crate::cmd::credential::{NewToken, note};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::{FileArguments, Files, lock, read_credentials, write_credentials};
@@ -31,6 +31,8 @@ pub enum Command {
     Verify(VerifyArguments),
     /// Step 4: remove the old digest, once the new token was verified
     Finish(FinishArguments),
+    /// Give up a rotation that was not finished: remove the new digest again
+    Abandon(FinishArguments),
     /// Step 5: the record of every step
     Report(ReportArguments),
 }
@@ -66,6 +68,8 @@ pub struct VerifyArguments {
     client: ClientArguments,
     #[command(flatten)]
     files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(clap::Args)]
@@ -74,6 +78,8 @@ pub struct FinishArguments {
     who: Who,
     #[command(flatten)]
     files: FileArguments,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(clap::Args)]
@@ -92,6 +98,7 @@ pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Begin(arguments) => begin(&arguments, environment),
         Command::Verify(arguments) => verify(&arguments, environment),
         Command::Finish(arguments) => finish(&arguments, environment),
+        Command::Abandon(arguments) => abandon(&arguments, environment),
         Command::Report(arguments) => report(&arguments, environment),
     }
 }
@@ -120,16 +127,12 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let _lock = lock(&files.credentials)?;
     let record = Record::open(&files.rotation_record);
     let actor_id = &arguments.who.actor;
-    let mut entries = read_credentials(&files.credentials)?.entries().to_vec();
-    // Once its new credential is removed, a rotation is given up and another may begin.
-    let is_under_way = |rotation: &Rotation| {
-        rotation.actor.actor_id == *actor_id && !rotation.is_finished() && rotation.has_new_among(&entries)
-    };
-    if record.read()?.iter().any(is_under_way) {
+    if record.read()?.iter().any(|rotation| rotation.actor.actor_id == *actor_id && !rotation.is_over()) {
         return Err(Failure::Refused(format!(
-            "a rotation of {actor_id} is under way; go on with `verify` and `finish`"
+            "a rotation of {actor_id} is under way; go on with `verify` and `finish`, or give it up with `abandon`"
         )));
     }
+    let mut entries = read_credentials(&files.credentials)?.entries().to_vec();
     let of_actor = |credential: &&Credential| credential.actor.actor_id == *actor_id;
     let Some(actor) = entries.iter().find(of_actor).map(|credential| credential.actor.clone()) else {
         return Err(Failure::Refused(format!("{actor_id} has no credential to replace; use `pilot credential new`")));
@@ -138,12 +141,11 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let token = Token::generate(&random::bytes()?);
     let credential = Credential::new(actor.clone(), &token);
     entries.push(credential.clone());
-    let token_out = TokenFile::write(arguments.token_out.as_deref(), &token)?;
+    let new = NewToken::keep(token, credential.clone(), arguments.token_out.clone())?;
     write_credentials(&files.credentials, entries)?;
-    token_out.keep();
     let rotation = Rotation::begin(actor, old, credential.digest.fingerprint(), u64::from_ne_bytes(random::bytes()?));
     record.append(&rotation, Step::Begin, &operator, Verdict::Done, Clock::System.now())?;
-    hand_over(token, &credential, arguments.token_out.as_deref(), arguments.output.output)?;
+    new.hand_over(arguments.output.output)?;
     note("Now restart the service, then run `pilot rotation verify` with the new token. The old one still works.")
 }
 
@@ -166,7 +168,7 @@ fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<(), 
     };
     Record::open(&files.rotation_record).append(&rotation, step, &operator, verdict, Clock::System.now())?;
     if verdict.is_good() {
-        print(&format!("{}: {}\n", step.as_str(), verdict.as_str()))
+        say(&rotation, step, verdict, arguments.output.output)
     } else {
         Err(Failure::Refused(format!("{}: {}; {}", step.as_str(), verdict.as_str(), verdict.remedy())))
     }
@@ -177,26 +179,26 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
     let files = arguments.files.find(environment)?;
     let _lock = lock(&files.credentials)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
-    if rotation.is_finished() {
-        return Err(Failure::Refused("this rotation is finished already".into()));
+    if rotation.is_over() {
+        return Err(Failure::Refused("this rotation is over already".into()));
     }
     if !rotation.new_was_verified() {
         return Err(Failure::Refused(
             "the new token was not verified yet: restart the service and run `pilot rotation verify` with it".into(),
         ));
     }
-    let entries = read_credentials(&files.credentials)?.entries().to_vec();
-    if !rotation.has_new_among(&entries) {
-        return Err(Failure::Refused(format!(
-            "the new credential is no longer in {}: without it, {} could not sign in; begin again",
-            files.credentials.display(),
-            rotation.actor.actor_id
-        )));
-    }
     let is_old = |credential: &Credential| {
         let fingerprint: Fingerprint = credential.digest.fingerprint();
         credential.actor.actor_id == rotation.actor.actor_id && rotation.old.contains(&fingerprint)
     };
+    let entries = read_credentials(&files.credentials)?.entries().to_vec();
+    if !entries.iter().any(|entry| entry.digest.fingerprint() == rotation.new) {
+        return Err(Failure::Refused(format!(
+            "the new credential is no longer in {}: without it, {} could not sign in; restore it, or use `abandon`",
+            files.credentials.display(),
+            rotation.actor.actor_id
+        )));
+    }
     write_credentials(&files.credentials, entries.into_iter().filter(|entry| !is_old(entry)).collect())?;
     Record::open(&files.rotation_record).append(
         &rotation,
@@ -205,8 +207,40 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
         Verdict::Done,
         Clock::System.now(),
     )?;
-    print("the old digest is removed\n")?;
+    say(&rotation, Step::Finish, Verdict::Done, arguments.output.output)?;
     note("Now restart the service, then run `pilot rotation verify` with the old token: it must be refused.")
+}
+
+/// The new token was lost, or never reached its actor: take its digest out again.
+fn abandon(arguments: &FinishArguments, environment: &Environment) -> Result<(), Failure> {
+    let operator = arguments.who.operator(environment)?;
+    let files = arguments.files.find(environment)?;
+    let _lock = lock(&files.credentials)?;
+    let rotation = open_rotation(&files, &arguments.who.actor)?;
+    if rotation.is_over() {
+        return Err(Failure::Refused("this rotation is over already".into()));
+    }
+    let entries = read_credentials(&files.credentials)?.entries().to_vec();
+    let kept = entries.into_iter().filter(|entry| entry.digest.fingerprint() != rotation.new).collect();
+    write_credentials(&files.credentials, kept)?;
+    Record::open(&files.rotation_record).append(
+        &rotation,
+        Step::Abandon,
+        &operator,
+        Verdict::Done,
+        Clock::System.now(),
+    )?;
+    say(&rotation, Step::Abandon, Verdict::Done, arguments.output.output)?;
+    note("The new token is refused after the next restart. The old one goes on working.")
+}
+
+fn say(rotation: &Rotation, step: Step, result: Verdict, output: Output) -> Result<(), Failure> {
+    match output {
+        Output::Json => {
+            print_json(&serde_json::json!({ "actor_id": rotation.actor.actor_id, "step": step, "result": result }))
+        }
+        Output::Table => print(&format!("{}: {}\n", step.as_str(), result.as_str())),
+    }
 }
 
 fn report(arguments: &ReportArguments, environment: &Environment) -> Result<(), Failure> {

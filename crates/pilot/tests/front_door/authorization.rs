@@ -241,7 +241,7 @@ fn a_live_token_in_the_url_is_refused_as_such_with_or_without_a_credential() {
     }
     let log = server.stop().expect(0);
     log.never_says(TOKEN);
-    assert!(log.stderr.contains("a live token was sent in a URL"), "{log:?}");
+    assert!(log.stderr.contains("was sent in a URL and refused"), "{log:?}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn every_command_explains_itself() {
         &["rotation", "begin"],
         &["rotation", "verify"],
         &["rotation", "finish"],
+        &["rotation", "abandon"],
         &["rotation", "report"],
         &["log"],
         &["log", "key"],

@@ -125,9 +125,9 @@ fn a_credential_outside_of_the_role_map_is_not_made() {
 fn a_token_file_that_exists_is_not_overwritten_and_no_credential_is_made_for_it() {
     let installation = onboarded();
     let (before, token) = (installation.read("credentials.json"), token_of(&installation, "initiator"));
-    for out in ["initiator.token", "no/such/directory.token"] {
+    for (out, code) in [("initiator.token", 2), ("no/such/directory.token", 3)] {
         let new = ["credential", "new", "--actor", "ana", "--role", "initiator", "--token-out", out];
-        installation.pilot(&new).expect(3).says(&[out]);
+        installation.pilot(&new).expect(code).says(&[out]);
         assert_eq!(installation.read("credentials.json"), before, "{out}");
     }
     assert_eq!(token_of(&installation, "initiator"), token);

@@ -25,6 +25,10 @@ fn finish(installation: &Installation) -> Finished {
     installation.pilot(&["rotation", "finish", "--config", "pilot.toml", "--actor", "ana"])
 }
 
+fn abandon(installation: &Installation) -> Finished {
+    installation.pilot(&["rotation", "abandon", "--config", "pilot.toml", "--actor", "ana"])
+}
+
 fn new_token(installation: &Installation) -> String {
     installation.read(NEW).trim_end().to_owned()
 }
@@ -60,7 +64,7 @@ fn the_whole_procedure_replaces_a_token_and_records_every_step() {
     finish(&installation).expect(1).says(&["not verified"]);
     verify(&installation, &server, &new).expect(0);
     finish(&installation).expect(0);
-    finish(&installation).expect(1).says(&["finished already"]);
+    finish(&installation).expect(1).says(&["over already"]);
     assert_eq!(server.session(TOKEN).status, 200, "before the second restart");
     verify(&installation, &server, TOKEN).expect(1).says(&["still accepted"]);
 
@@ -124,7 +128,7 @@ fn a_rotation_whose_token_cannot_be_handed_over_does_not_begin() {
     let installation = two_actors();
     let before = installation.read("credentials.json");
     installation.write(NEW, "something of somebody");
-    begin(&installation).expect(3).says(&[NEW]);
+    begin(&installation).expect(2).says(&[NEW, "exists already"]);
     assert_eq!(installation.read("credentials.json"), before);
     assert_eq!(installation.read(NEW), "something of somebody");
     fs::remove_file(installation.path(NEW)).unwrap();
@@ -132,7 +136,7 @@ fn a_rotation_whose_token_cannot_be_handed_over_does_not_begin() {
 }
 
 #[test]
-fn a_rotation_whose_new_credential_was_removed_can_begin_again_but_not_finish() {
+fn a_rotation_whose_new_credential_was_removed_can_be_given_up_but_not_finished() {
     let installation = two_actors();
     let server = installation.serve();
     let before = installation.read("credentials.json");
@@ -143,7 +147,21 @@ fn a_rotation_whose_new_credential_was_removed_can_begin_again_but_not_finish() 
     finish(&installation).expect(1).says(&["no longer in"]);
     assert_eq!(installation.read("credentials.json"), before);
     fs::remove_file(installation.path(NEW)).unwrap();
+    begin(&installation).expect(1).says(&["abandon"]);
+    abandon(&installation).expect(0);
+    abandon(&installation).expect(1).says(&["over already"]);
     begin(&installation).expect(0);
+}
+
+#[test]
+fn a_rotation_given_up_leaves_the_old_token_alone() {
+    let installation = two_actors();
+    begin(&installation).expect(0);
+    let new = new_token(&installation);
+    abandon(&installation).expect(0);
+    finish(&installation).expect(1);
+    let server = installation.serve();
+    assert_eq!((server.session(TOKEN).status, server.session(&new).status), (200, 401));
 }
 
 #[test]

@@ -150,9 +150,9 @@ fn a_credential_file_that_is_no_regular_file_is_refused_and_never_waited_for() {
     let installation = Installation::with_ana();
     let path = installation.path("credentials.json");
     fs::remove_file(&path).unwrap();
-    refused(&installation, &["credentials.json: cannot be opened", "check that it exists"]);
+    refused(&installation, &["credentials.json: does not exist yet", "pilot credential new"]);
     symlink("nowhere", &path).unwrap();
-    refused(&installation, &["credentials.json: cannot be opened"]);
+    refused(&installation, &["credentials.json: does not exist yet"]);
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     refused(&installation, &["credentials.json: is not a regular file"]);

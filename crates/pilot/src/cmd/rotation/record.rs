@@ -6,7 +6,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use pilot_core::actor::Actor;
-use pilot_core::credentials::Credential;
 use pilot_core::digest::Fingerprint;
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
@@ -22,6 +21,7 @@ pub enum Step {
     VerifyOldStillWorks,
     Finish,
     VerifyOld,
+    Abandon,
 }
 
 impl Step {
@@ -32,6 +32,7 @@ impl Step {
             Step::VerifyOldStillWorks => "old token presented before its removal",
             Step::Finish => "old digest removed",
             Step::VerifyOld => "old token presented after its removal",
+            Step::Abandon => "given up, new digest removed",
         }
     }
 }
@@ -93,7 +94,7 @@ pub struct Rotation {
     id: String,
     pub actor: Actor,
     pub old: Vec<Fingerprint>,
-    new: Fingerprint,
+    pub new: Fingerprint,
     steps: Vec<(Step, Verdict)>,
 }
 
@@ -106,13 +107,13 @@ impl Rotation {
         self.steps.iter().any(|(step, _)| *step == Step::Finish)
     }
 
-    pub fn new_was_verified(&self) -> bool {
-        self.steps.contains(&(Step::VerifyNew, Verdict::Matches))
+    /// Finished or given up: nothing more can be done but to look.
+    pub fn is_over(&self) -> bool {
+        self.is_finished() || self.steps.iter().any(|(step, _)| *step == Step::Abandon)
     }
 
-    pub fn has_new_among(&self, entries: &[Credential]) -> bool {
-        let is_new = |entry: &Credential| entry.actor == self.actor && entry.digest.fingerprint() == self.new;
-        entries.iter().any(is_new)
+    pub fn new_was_verified(&self) -> bool {
+        self.steps.contains(&(Step::VerifyNew, Verdict::Matches))
     }
 
     /// What presenting this token would prove.

@@ -1,0 +1,24 @@
+//! What a caller could do at this moment.
+
+use crate::actor::Actor;
+use crate::decide::Case;
+use crate::item::Item;
+use crate::time::Time;
+use crate::workflow::{Definition, Name, Rule};
+
+/// Exactly the actions `decide` would accept now, given a proper comment, digest and inputs; `edit` among them.
+pub fn actions_for(definition: &Definition, item: &Item, actor: &Actor, now: Time) -> Vec<Name> {
+    if item.workflow.digest != *definition.digest() {
+        return Vec::new();
+    }
+    let case = Case { definition, item, at: now.max(item.updated_at) };
+    let editable = case.may_edit(actor).and_then(|()| case.can_be_edited()).is_ok();
+    let edit = editable.then(|| Name::from("edit"));
+    let possible = definition.actions().iter().filter(|action| {
+        let allowed =
+            |rule: &&Rule| case.situation(action, rule, actor).and_then(|()| case.payload_complete(rule)).is_ok();
+        case.permit(action, actor).is_ok()
+            && definition.rules_of(action).filter(|rule| rule.roles.contains(actor.role)).any(|rule| allowed(&rule))
+    });
+    edit.into_iter().chain(possible.map(|action| action.name.clone())).collect()
+}

@@ -1,0 +1,172 @@
+//! A transition: one accepted move with all its facts. Its fields are private and only `decide` fills them.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::actor::{Actor, ActorId};
+use crate::decide::{ActionRequest, Case};
+use crate::document::ContentDigest;
+use crate::item::{Lease, Vote, Window};
+use crate::time::Time;
+use crate::workflow::{Name, Rule};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transition {
+    pub(super) action: Name,
+    pub(super) from: Option<Name>,
+    pub(super) to: Name,
+    pub(super) actor: Option<Actor>,
+    pub(super) at: Time,
+    pub(super) comment: Option<String>,
+    pub(super) inputs: Option<Value>,
+    pub(super) version: u64,
+    pub(super) changes: Vec<Change>,
+}
+
+/// What a transition does to an item besides moving it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Replaces an earlier vote of the same person.
+    VoteCast(Vote),
+    VoteTakenBack(ActorId),
+    VotesVoided,
+    WindowSet(Window),
+    WindowVoided,
+    LeaseTaken(Lease),
+    LeaseEnded,
+    AttemptCounted,
+    ExecutedBy(ActorId),
+    Held(bool),
+    Content {
+        title: String,
+        payload: Value,
+        content_digest: ContentDigest,
+    },
+}
+
+impl Transition {
+    pub fn action(&self) -> &Name {
+        &self.action
+    }
+
+    /// Absent for a creation.
+    pub fn from(&self) -> Option<&Name> {
+        self.from.as_ref()
+    }
+
+    pub fn to(&self) -> &Name {
+        &self.to
+    }
+
+    /// Absent when time itself moved the item.
+    pub fn actor(&self) -> Option<&Actor> {
+        self.actor.as_ref()
+    }
+
+    pub fn at(&self) -> Time {
+        self.at
+    }
+
+    pub fn comment(&self) -> Option<&str> {
+        self.comment.as_deref()
+    }
+
+    /// As sent, and found valid.
+    pub fn inputs(&self) -> Option<&Value> {
+        self.inputs.as_ref()
+    }
+
+    /// The item's version once this is applied.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// The content this transition gives the item, if it gives one.
+    pub fn content_digest(&self) -> Option<&ContentDigest> {
+        self.changes.iter().find_map(|change| match change {
+            Change::Content { content_digest, .. } => Some(content_digest),
+            _ => None,
+        })
+    }
+}
+
+impl Case<'_> {
+    /// The transition of a rule that may be taken.
+    pub(super) fn taken(
+        self,
+        rule: &Rule,
+        actor: &Actor,
+        request: &ActionRequest,
+        window: Option<Window>,
+    ) -> Transition {
+        let vote = rule.quorum.map(|_| self.vote(rule, actor));
+        let moves = vote.as_ref().is_none_or(|vote| self.carries(rule, vote));
+        let to = rule.to.as_ref().filter(|_| moves).unwrap_or(&self.item.state);
+        let mut changes: Vec<Change> = vote.into_iter().map(Change::VoteCast).collect();
+        self.votes_and_window(rule, actor, window, &mut changes);
+        if moves {
+            self.lease_and_attempts(rule, actor, to, &mut changes);
+        }
+        changes.extend(rule.holds.map(Change::Held));
+        Transition {
+            action: rule.action.clone(),
+            from: Some(self.item.state.clone()),
+            to: to.clone(),
+            actor: Some(actor.clone()),
+            at: self.at,
+            comment: request.comment.clone(),
+            inputs: request.inputs.clone(),
+            version: self.item.version.saturating_add(1),
+            changes,
+        }
+    }
+
+    fn vote(self, rule: &Rule, actor: &Actor) -> Vote {
+        Vote {
+            actor_id: actor.actor_id.clone(),
+            action: rule.action.clone(),
+            content_digest: self.item.content_digest.clone(),
+            at: self.at,
+        }
+    }
+
+    /// Whether the quorum is reached with this vote. Different people by construction: a person has one vote.
+    fn carries(self, rule: &Rule, vote: &Vote) -> bool {
+        let others = self.item.votes_for(&rule.action).filter(|other| other.actor_id != vote.actor_id).count();
+        let needed = rule.votes_needed(&self.item.payload).unwrap_or(1);
+        u32::try_from(others.saturating_add(1)).is_ok_and(|have| have >= needed)
+    }
+
+    fn votes_and_window(self, rule: &Rule, actor: &Actor, window: Option<Window>, changes: &mut Vec<Change>) {
+        if rule.takes_back_vote {
+            changes.push(Change::VoteTakenBack(actor.actor_id.clone()));
+        }
+        if rule.voids_votes && !self.item.votes.is_empty() {
+            changes.push(Change::VotesVoided);
+        }
+        if rule.voids_window && self.item.window.is_some() {
+            changes.push(Change::WindowVoided);
+        }
+        changes.extend(window.map(Change::WindowSet));
+    }
+
+    fn lease_and_attempts(self, rule: &Rule, actor: &Actor, to: &Name, changes: &mut Vec<Change>) {
+        if let Some(length) = rule.takes_lease.as_ref().or(rule.renews_lease.as_ref()) {
+            let lease = Lease { holder: actor.actor_id.clone(), expires_at: self.at.plus(length.length) };
+            changes.push(Change::LeaseTaken(lease));
+        } else if self.item.lease.is_some() && !self.is_effect(to) {
+            changes.push(Change::LeaseEnded);
+        }
+        if rule.attempts.is_some() {
+            changes.push(Change::AttemptCounted);
+        }
+        if self.is_effect(to) {
+            changes.push(Change::ExecutedBy(actor.actor_id.clone()));
+        }
+    }
+}

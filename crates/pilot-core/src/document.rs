@@ -1,0 +1,170 @@
+//! What people decide on: an item's title and payload, known to everyone by one digest.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// `sha256:` and 64 lowercase hexadecimal characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "Arc<str>")]
+pub struct ContentDigest(Arc<str>);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a digest is written as sha256: followed by 64 lowercase hexadecimal characters")]
+pub struct MalformedDigest;
+
+impl ContentDigest {
+    /// The digest of a title and payload. The nonce keeps a guesser from testing contents against a public ledger, and
+    /// is kept with the document, so that erasing the document takes it along.
+    pub fn of(title: &str, payload: &Value, nonce: &str) -> ContentDigest {
+        let document = json!({"nonce": nonce, "payload": payload, "title": title});
+        ContentDigest(sha256_of_canonical(&document).into())
+    }
+
+    /// The digest of a document's stored bytes.
+    pub fn of_bytes(bytes: &[u8]) -> ContentDigest {
+        ContentDigest(format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes))).into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What people wrote, kept beside the ledger: the entry holds its digest alone, so a document can be erased and the
+/// proof stays whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    pub kind: DocumentKind,
+    pub digest: ContentDigest,
+    /// Canonical JSON with the nonce in it; what is hashed is what is stored.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocumentKind {
+    Content,
+    Comment,
+    Inputs,
+}
+
+impl Document {
+    pub fn content(title: &str, payload: &Value, nonce: &str) -> Document {
+        Document::new(DocumentKind::Content, &json!({"nonce": nonce, "payload": payload, "title": title}))
+    }
+
+    pub fn comment(text: &str, nonce: &str) -> Document {
+        Document::new(DocumentKind::Comment, &json!({"comment": text, "nonce": nonce}))
+    }
+
+    pub fn inputs(inputs: &Value, nonce: &str) -> Document {
+        Document::new(DocumentKind::Inputs, &json!({"inputs": inputs, "nonce": nonce}))
+    }
+
+    fn new(kind: DocumentKind, value: &Value) -> Document {
+        // Text keys and finite numbers alone: canonical JSON cannot fail here.
+        let bytes = serde_json_canonicalizer::to_vec(value).unwrap_or_default();
+        Document { kind, digest: ContentDigest::of_bytes(&bytes), bytes }
+    }
+}
+
+/// `sha256:…` over the RFC 8785 form of `value`.
+pub fn sha256_of_canonical(value: &impl Serialize) -> String {
+    // Values of this crate have text keys and finite numbers, so canonical JSON cannot fail; an empty text would still
+    // give a digest that matches nothing.
+    let canonical = serde_json_canonicalizer::to_vec(value).unwrap_or_default();
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(canonical)))
+}
+
+/// RFC 7396: members of `patch` replace, `null` removes, objects merge.
+pub fn merge_patch(target: &Value, patch: &Value) -> Value {
+    let Value::Object(changes) = patch else { return patch.clone() };
+    let mut merged = target.as_object().cloned().unwrap_or_default();
+    for (name, change) in changes {
+        if change.is_null() {
+            merged.remove(name);
+        } else {
+            let before = merged.get(name).cloned().unwrap_or(Value::Null);
+            merged.insert(name.clone(), merge_patch(&before, change));
+        }
+    }
+    Value::Object(merged)
+}
+
+impl FromStr for ContentDigest {
+    type Err = MalformedDigest;
+
+    fn from_str(text: &str) -> Result<Self, MalformedDigest> {
+        let hex = text.strip_prefix("sha256:").ok_or(MalformedDigest)?;
+        let lowercase_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if hex.len() == 64 && hex.bytes().all(lowercase_hex) {
+            Ok(ContentDigest(text.into()))
+        } else {
+            Err(MalformedDigest)
+        }
+    }
+}
+
+impl TryFrom<String> for ContentDigest {
+    type Error = MalformedDigest;
+
+    fn try_from(text: String) -> Result<Self, MalformedDigest> {
+        text.parse()
+    }
+}
+
+impl From<ContentDigest> for Arc<str> {
+    fn from(digest: ContentDigest) -> Self {
+        digest.0
+    }
+}
+
+impl fmt::Display for ContentDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_covers_title_payload_and_nonce_but_not_the_order_of_members() {
+        let one = ContentDigest::of("t", &json!({"a": 1, "b": 2}), "n");
+        assert_eq!(one, ContentDigest::of("t", &json!({"b": 2, "a": 1}), "n"));
+        for other in [
+            ContentDigest::of("u", &json!({"a": 1, "b": 2}), "n"),
+            ContentDigest::of("t", &json!({"a": 1, "b": 3}), "n"),
+            ContentDigest::of("t", &json!({"a": 1, "b": 2}), "m"),
+        ] {
+            assert_ne!(one, other);
+        }
+        assert_eq!(one.as_str().parse(), Ok(one.clone()));
+        let hex = "0".repeat(64);
+        for wrong in [hex.clone(), format!("sha256:{}", &hex[1..]), format!("SHA256:{hex}"), format!("sha256:{hex}0")] {
+            assert_eq!(wrong.parse::<ContentDigest>(), Err(MalformedDigest), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_merge_patch_works_as_in_the_examples_of_rfc_7396() {
+        for (target, patch, merged) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (json!({"a": "foo"}), json!("bar"), json!("bar")),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ] {
+            assert_eq!(merge_patch(&target, &patch), merged, "{target} {patch}");
+        }
+    }
+}

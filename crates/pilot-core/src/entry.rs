@@ -1,0 +1,178 @@
+//! An entry: one line of the ledger, small and canonical, with digests in the place of whatever people wrote.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::actor::{Actor, ActorId};
+use crate::decide::Transition;
+use crate::document::ContentDigest;
+use crate::item::{Item, ItemId};
+use crate::role::Role;
+use crate::time::Time;
+use crate::workflow::Name;
+
+/// The format of entries this program writes.
+pub const ENTRY_VERSION: u32 = 1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryType {
+    #[serde(rename = "item.created")]
+    ItemCreated,
+    #[serde(rename = "item.edited")]
+    ItemEdited,
+    #[serde(rename = "item.transition")]
+    ItemTransition,
+    #[serde(rename = "item.comment")]
+    ItemComment,
+    /// Attempts that were refused for role, ownership or separation, counted for a minute.
+    #[serde(rename = "access.refused")]
+    AccessRefused,
+    /// A live token was seen where it must never be.
+    #[serde(rename = "access.token_exposed")]
+    AccessTokenExposed,
+    #[serde(rename = "service.started")]
+    ServiceStarted,
+}
+
+impl EntryType {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EntryType::ItemCreated => "item.created",
+            EntryType::ItemEdited => "item.edited",
+            EntryType::ItemTransition => "item.transition",
+            EntryType::ItemComment => "item.comment",
+            EntryType::AccessRefused => "access.refused",
+            EntryType::AccessTokenExposed => "access.token_exposed",
+            EntryType::ServiceStarted => "service.started",
+        }
+    }
+
+    /// About access and credentials: for security_admin and auditor alone.
+    pub const fn is_restricted(self) -> bool {
+        matches!(self, EntryType::AccessRefused | EntryType::AccessTokenExposed | EntryType::ServiceStarted)
+    }
+}
+
+impl fmt::Display for EntryType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The members stand in the order of their names, so that plain serialisation is already the canonical form (RFC 8785).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor_id: Option<ActorId>,
+    pub at: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<ContentDigest>,
+    /// The item's content as it is after this entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentDigest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Name>,
+    /// Facts of entries that are not about an item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Name>,
+    pub index: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<ContentDigest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<ItemId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Name>,
+    pub r#type: EntryType,
+    pub v: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
+impl Entry {
+    /// An entry that is not about an item.
+    pub fn new(r#type: EntryType, index: u64, at: Time, actor: Option<&Actor>, details: Value) -> Entry {
+        Entry { details: Some(details), ..Entry::bare(r#type, index, at, actor) }
+    }
+
+    fn bare(r#type: EntryType, index: u64, at: Time, actor: Option<&Actor>) -> Entry {
+        Entry {
+            action: None,
+            actor_id: actor.map(|actor| actor.actor_id.clone()),
+            at,
+            comment: None,
+            content: None,
+            definition: None,
+            details: None,
+            from: None,
+            index,
+            inputs: None,
+            item: None,
+            role: actor.map(|actor| actor.role),
+            to: None,
+            r#type,
+            v: ENTRY_VERSION,
+            version: None,
+        }
+    }
+
+    /// What `decide` allowed, about the item as it is afterwards.
+    pub fn of_transition(r#type: EntryType, index: u64, transition: &Transition, after: &Item) -> Entry {
+        Entry {
+            action: Some(transition.action().clone()),
+            content: Some(after.content_digest.clone()),
+            definition: Some(after.workflow.digest.clone()),
+            from: transition.from().cloned(),
+            item: Some(after.id.clone()),
+            to: Some(transition.to().clone()),
+            version: Some(transition.version()),
+            ..Entry::bare(r#type, index, transition.at(), transition.actor())
+        }
+    }
+
+    /// A remark: it leaves the item and its version as they are.
+    pub fn of_comment(index: u64, at: Time, actor: &Actor, item: &Item, comment: ContentDigest) -> Entry {
+        Entry {
+            comment: Some(comment),
+            definition: Some(item.workflow.digest.clone()),
+            item: Some(item.id.clone()),
+            version: Some(item.version),
+            ..Entry::bare(EntryType::ItemComment, index, at, Some(actor))
+        }
+    }
+
+    /// The bytes that are hashed, stored and proved.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_entry_is_written_in_canonical_form() {
+        let actor = Actor { actor_id: "ana".parse().unwrap(), role: Role::Auditor };
+        let details = json!({"b": ["é", "\u{7f}", "\n\"\\"], "a": 9_007_199_254_740_991_u64});
+        let mut entry = Entry::new(EntryType::AccessRefused, 7, Time::EPOCH, Some(&actor), details);
+        entry.action = Some("approve".into());
+        entry.from = Some("a".into());
+        entry.to = Some("b".into());
+        entry.version = Some(3);
+        entry.item = Some("01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap());
+        entry.definition = Some("sha256:x".into());
+        let bytes = entry.to_bytes().unwrap();
+        assert_eq!(bytes, serde_json_canonicalizer::to_vec(&entry).unwrap());
+        assert_eq!(serde_json::from_slice::<Entry>(&bytes).unwrap(), entry);
+    }
+}

@@ -1,0 +1,228 @@
+//! An item: the thing that moves. Plain data, and everything `decide` reads about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::actor::{Actor, ActorId};
+use crate::decide::{Change, Transition};
+use crate::document::ContentDigest;
+use crate::role::Role;
+use crate::role_set::RoleSet;
+use crate::time::Time;
+use crate::workflow::{Definition, Name, Rule};
+
+/// A UUID in its canonical form: 8-4-4-4-12 lowercase hexadecimal characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "Name")]
+pub struct ItemId(Name);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("an item id is a UUID in lowercase, such as 01890a5d-ac96-774b-bcce-b302099a8057")]
+pub struct MalformedItemId;
+
+impl ItemId {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ItemId {
+    type Err = MalformedItemId;
+
+    fn from_str(text: &str) -> Result<Self, MalformedItemId> {
+        let fits = |(index, byte): (usize, u8)| match index {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+        };
+        if text.len() == 36 && text.bytes().enumerate().all(fits) {
+            Ok(ItemId(text.into()))
+        } else {
+            Err(MalformedItemId)
+        }
+    }
+}
+
+impl TryFrom<String> for ItemId {
+    type Error = MalformedItemId;
+
+    fn try_from(text: String) -> Result<Self, MalformedItemId> {
+        text.parse()
+    }
+}
+
+impl From<ItemId> for Name {
+    fn from(id: ItemId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for ItemId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// The definition an item was created under, and keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowRef {
+    pub name: Name,
+    pub version: u32,
+    pub digest: Name,
+}
+
+impl From<&Definition> for WorkflowRef {
+    fn from(definition: &Definition) -> Self {
+        WorkflowRef {
+            name: definition.name().clone(),
+            version: definition.version(),
+            digest: definition.digest().clone(),
+        }
+    }
+}
+
+/// When an item may be executed: from `not_before` on, and before `not_after`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    pub not_before: Time,
+    pub not_after: Time,
+}
+
+impl Window {
+    pub fn contains(&self, time: Time) -> bool {
+        self.not_before <= time && time < self.not_after
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    pub holder: ActorId,
+    pub expires_at: Time,
+}
+
+/// One person's word on one content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vote {
+    pub actor_id: ActorId,
+    pub action: Name,
+    pub content_digest: ContentDigest,
+    pub at: Time,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    pub id: ItemId,
+    pub workflow: WorkflowRef,
+    pub title: String,
+    pub payload: Value,
+    pub state: Name,
+    /// 1 when created, one more with every transition and edit.
+    pub version: u64,
+    pub content_digest: ContentDigest,
+    pub created_at: Time,
+    pub created_by: Actor,
+    pub updated_at: Time,
+    /// When the present state was entered; moves that stay in it leave this alone.
+    pub entered_at: Time,
+    pub held: bool,
+    pub window: Option<Window>,
+    pub lease: Option<Lease>,
+    pub votes: Vec<Vote>,
+    pub attempts: u32,
+    /// The role each person took part in. It stays theirs on this item whatever the role map says later.
+    pub participants: BTreeMap<ActorId, Role>,
+    pub executors: BTreeSet<ActorId>,
+}
+
+/// How far a vote has come, as the API shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VotesView<'i> {
+    pub action: &'i str,
+    pub have: usize,
+    pub need: u32,
+    pub by: Vec<&'i ActorId>,
+}
+
+impl Item {
+    /// The item as it is after `transition`. Pure: the server, a replay and an auditor arrive at the same item.
+    #[must_use]
+    pub fn after(&self, transition: &Transition) -> Item {
+        let mut item = self.clone();
+        item.version = transition.version();
+        item.updated_at = transition.at();
+        if item.state != *transition.to() {
+            item.state = transition.to().clone();
+            item.entered_at = transition.at();
+        }
+        if let Some(actor) = transition.actor() {
+            item.participants.entry(actor.actor_id.clone()).or_insert(actor.role);
+        }
+        for change in transition.changes() {
+            item.apply(change);
+        }
+        item
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::VoteCast(vote) => {
+                self.votes.retain(|earlier| earlier.actor_id != vote.actor_id);
+                self.votes.push(vote.clone());
+            }
+            Change::VoteTakenBack(actor_id) => self.votes.retain(|vote| vote.actor_id != *actor_id),
+            Change::VotesVoided => self.votes.clear(),
+            Change::WindowSet(window) => self.window = Some(window.clone()),
+            Change::WindowVoided => self.window = None,
+            Change::LeaseTaken(lease) => self.lease = Some(lease.clone()),
+            Change::LeaseEnded => self.lease = None,
+            Change::AttemptCounted => self.attempts = self.attempts.saturating_add(1),
+            Change::ExecutedBy(actor_id) => {
+                self.executors.insert(actor_id.clone());
+            }
+            Change::Held(held) => self.held = *held,
+            Change::Content { title, payload, content_digest } => {
+                self.title.clone_from(title);
+                self.payload.clone_from(payload);
+                self.content_digest = content_digest.clone();
+            }
+        }
+    }
+
+    /// Votes that count: given for `action`, on the content as it is now.
+    pub fn votes_for<'i>(&'i self, action: &'i str) -> impl Iterator<Item = &'i Vote> {
+        self.votes.iter().filter(move |vote| *vote.action == *action && vote.content_digest == self.content_digest)
+    }
+
+    /// The vote under way in this state, or the one that led here; of several, the one with most votes.
+    pub fn votes_view<'i>(&'i self, definition: &'i Definition) -> Option<VotesView<'i>> {
+        let rules = || definition.rules().transitions.iter().filter(|rule| rule.quorum.is_some());
+        let counted = |rule: &'i Rule| (rule, self.votes_for(&rule.action).count());
+        let mut best: Option<(&Rule, usize)> = None;
+        for (rule, have) in rules().map(counted).filter(|(rule, have)| *have > 0 || rule.leads_from(&self.state)) {
+            if best.is_none_or(|(_, most)| have > most) {
+                best = Some((rule, have));
+            }
+        }
+        let (rule, have) = best?;
+        let by = self.votes_for(&rule.action).map(|vote| &vote.actor_id).collect();
+        Some(VotesView { action: &rule.action, have, need: rule.votes_needed(&self.payload)?, by })
+    }
+
+    /// The roles whose turn it is: whoever may release a held item, else those the definition names for the state.
+    pub fn waits_for(&self, definition: &Definition) -> Vec<Role> {
+        let rules = definition.rules();
+        let hold = rules.hold.as_ref().filter(|_| self.held && !rules.is_terminal(&self.state));
+        let roles = match hold {
+            Some(hold) => hold.release_roles,
+            None => rules.state(&self.state).map_or(RoleSet::EMPTY, |state| state.waits_for),
+        };
+        roles.iter().collect()
+    }
+
+    pub fn is_terminal(&self, definition: &Definition) -> bool {
+        definition.rules().is_terminal(&self.state)
+    }
+}

@@ -1,0 +1,122 @@
+//! Every expected "no", with its facts, a stable code and a sentence for people.
+
+use crate::actor::ActorId;
+use crate::document::ContentDigest;
+use crate::fault::Fault;
+use crate::item::Window;
+use crate::role::Role;
+use crate::role_set::RoleSet;
+use crate::time::Time;
+use crate::workflow::{Name, Own};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    // What was asked for is not repeated: it may be anything, a clear token included.
+    #[error("this workflow has no such action; it has {}", known.join(", "))]
+    UnknownAction { known: Vec<Name> },
+    #[error("{action} is for {allowed}, and {actor_id} acts as {role}")]
+    RoleForbidden { actor_id: ActorId, role: Role, action: Name, allowed: RoleSet },
+    #[error("{actor_id} took part in this item as {as_role}, so {actor_id} cannot act on it as {role}")]
+    SameActor { actor_id: ActorId, as_role: Role, role: Role },
+    #[error("{actor_id} executed this item, so {action} is for someone else")]
+    Executed { actor_id: ActorId, action: Name },
+    #[error("{action} is for {}, and that is not {actor_id}", owner_words(*own))]
+    NotOwner { actor_id: ActorId, action: Name, own: Own },
+    #[error("the request cannot be taken as it is: {}", fault_words(.0))]
+    Invalid(Vec<Fault>),
+    #[error("{action} is possible in {}, and this item is {state}", state_words(from))]
+    WrongState { action: Name, state: Name, from: Vec<Name> },
+    #[error("the item can be edited in {}, and is {state}", state_words(editable))]
+    NotEditable { state: Name, editable: Vec<Name> },
+    #[error("the deadline of {state} passed at {due_at}")]
+    DeadlinePassed { state: Name, due_at: Time },
+    #[error("no deadline has passed")]
+    NothingDue,
+    #[error("all {attempts_max} attempts are used")]
+    AttemptsUsed { attempts_max: u32 },
+    #[error("the item is held already")]
+    AlreadyHeld,
+    #[error("the item is not held")]
+    NotHeld,
+    #[error("{actor_id} has another {workflow} that is still open; it must end first")]
+    AnotherOpen { actor_id: ActorId, workflow: Name },
+    #[error("the item was created under another definition than this one")]
+    OtherDefinition,
+    #[error("{actor_id} already decided: {action} at {at}")]
+    AlreadyDecided { actor_id: ActorId, action: Name, at: Time },
+    #[error("the item is held, and a hold blocks {action}")]
+    ItemHeld { action: Name },
+    #[error("{action} is possible only inside the window{}", window_words(window.as_ref()))]
+    OutsideWindow { action: Name, window: Option<Window> },
+    #[error("the item is at version {actual}, and the request was made for version {wanted}")]
+    VersionMismatch { wanted: u64, actual: u64 },
+    #[error("the content is not the one the request was made for; it is {actual} now")]
+    ContentChanged { actual: ContentDigest },
+}
+
+impl Refusal {
+    /// Never renamed: clients decide by it.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Refusal::UnknownAction { .. } => "unknown_action",
+            Refusal::RoleForbidden { .. } => "role_forbidden",
+            Refusal::SameActor { .. } | Refusal::Executed { .. } => "separation_of_duties",
+            Refusal::NotOwner { .. } => "not_owner",
+            Refusal::Invalid(_) => "invalid_request",
+            Refusal::WrongState { .. }
+            | Refusal::NotEditable { .. }
+            | Refusal::DeadlinePassed { .. }
+            | Refusal::NothingDue
+            | Refusal::AttemptsUsed { .. }
+            | Refusal::AlreadyHeld
+            | Refusal::NotHeld
+            | Refusal::AnotherOpen { .. }
+            | Refusal::OtherDefinition => "state_conflict",
+            Refusal::AlreadyDecided { .. } => "already_decided",
+            Refusal::ItemHeld { .. } => "item_held",
+            Refusal::OutsideWindow { .. } => "outside_window",
+            Refusal::VersionMismatch { .. } => "version_mismatch",
+            Refusal::ContentChanged { .. } => "content_changed",
+        }
+    }
+
+    /// Each fault of an invalid request with its place; empty for every other refusal.
+    pub fn errors(&self) -> &[Fault] {
+        match self {
+            Refusal::Invalid(faults) => faults,
+            _ => &[],
+        }
+    }
+
+    /// Refused for role, ownership or separation: such attempts are entries of the ledger.
+    pub fn is_about_access(&self) -> bool {
+        matches!(self.code(), "role_forbidden" | "separation_of_duties" | "not_owner")
+    }
+}
+
+const fn owner_words(own: Own) -> &'static str {
+    match own {
+        Own::Creator => "whoever created the item",
+        Own::Voter => "someone whose vote stands",
+        Own::Holder => "the holder of the lease",
+    }
+}
+
+fn fault_words(faults: &[Fault]) -> String {
+    faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn state_words(states: &[Name]) -> String {
+    match states.split_last() {
+        None => "no state".to_owned(),
+        Some((last, [])) => last.to_string(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+fn window_words(window: Option<&Window>) -> String {
+    match window {
+        Some(window) => format!(" from {} to {}", window.not_before, window.not_after),
+        None => ", and none is set".to_owned(),
+    }
+}

@@ -1,0 +1,411 @@
+//! Definitions: the rules an item moves by, as data.
+//!
+//! A [`Definition`] exists only for rules that were read without a fault and proved by [`check`], so whoever holds one
+//! need not ask whether it is sound.
+
+pub mod builtin;
+pub mod check;
+pub mod explain;
+pub mod graph;
+mod parse;
+pub mod people;
+mod schema;
+mod search;
+pub mod source;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::document::sha256_of_canonical;
+use crate::fault::Fault;
+use crate::role_set::RoleSet;
+use crate::workflow::schema::PayloadSchema;
+use crate::workflow::source::Flaws;
+
+/// Names are short, few and shared: cloning one costs a counter.
+pub type Name = Arc<str>;
+
+/// Action words with a fixed meaning, which no definition may use for its own.
+pub const RESERVED_ACTIONS: [&str; 6] = ["create", "edit", "timer", "comment", "hold", "release"];
+
+/// The rules as written, complete and typed, but not yet proved. What is left at its default is left out of the JSON
+/// form, so that a key added to the format in a later version leaves the digest of older definitions alone.
+#[derive(Debug, Clone, Serialize)]
+pub struct Rules {
+    pub schema_version: u32,
+    pub name: Name,
+    pub version: u32,
+    pub title: String,
+    pub description: String,
+    pub initial: Name,
+    pub required_roles: RoleSet,
+    #[serde(skip_serializing_if = "is_default")]
+    pub one_open_per_creator: bool,
+    pub states: Vec<State>,
+    pub transitions: Vec<Rule>,
+    pub timers: Vec<Timer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    pub payload_schema: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Open,
+    /// Something happens in the world while an item is here.
+    Effect,
+    Terminal,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct State {
+    pub name: Name,
+    pub kind: Kind,
+    #[serde(skip_serializing_if = "is_default")]
+    pub editable: bool,
+    /// Whose turn it is, for lists and inboxes; rights come from the transitions alone.
+    #[serde(skip_serializing_if = "is_default")]
+    pub waits_for: RoleSet,
+    #[serde(skip_serializing_if = "is_default")]
+    pub description: String,
+}
+
+/// One row of the table of rules: who may move an item from where to where, and what that takes.
+#[derive(Debug, Clone, Serialize)]
+pub struct Rule {
+    pub action: Name,
+    pub from: Vec<Name>,
+    /// Absent: the item stays where it is.
+    #[serde(skip_serializing_if = "is_default")]
+    pub to: Option<Name>,
+    pub roles: RoleSet,
+    #[serde(skip_serializing_if = "is_default")]
+    pub own: Option<Own>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub not_by_executor: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub quorum: Option<u32>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub quorum_if: Option<QuorumIf>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub comment_required: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub content_digest_required: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub sets_window: Option<Span>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub inside_window: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub takes_lease: Option<Span>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub renews_lease: Option<Span>,
+    /// The move counts as an attempt, and is refused once there have been so many.
+    #[serde(skip_serializing_if = "is_default")]
+    pub attempts: Option<u32>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub voids_votes: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub voids_window: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub takes_back_vote: bool,
+    /// Votes for these actions may be turned into a vote for this one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub replaces: Vec<Name>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub when: Option<When>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub inputs: Vec<Input>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub description: String,
+    /// Hold (true) or release (false): made from [`Hold`], never written as a transition.
+    #[serde(skip)]
+    pub(crate) holds: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Own {
+    /// Only whoever created the item.
+    Creator,
+    /// Only someone whose vote stands.
+    Voter,
+    /// Only the holder of the lease.
+    Holder,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    Result,
+    Artifacts,
+}
+
+impl Input {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Input::Result => "result",
+            Input::Artifacts => "artifacts",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QuorumIf {
+    pub pointer: String,
+    pub equals: Value,
+    pub quorum: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct When {
+    pub input: Name,
+    pub equals: Name,
+}
+
+/// A length of time, kept as it was written: "72h".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    pub text: Name,
+    pub length: Duration,
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Timer {
+    pub from: Vec<Name>,
+    #[serde(flatten)]
+    pub due: Due,
+    pub to: Name,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Due {
+    /// So long after the state was entered.
+    After(Span),
+    At(Mark),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    WindowEnd,
+    LeaseEnd,
+}
+
+impl fmt::Display for Due {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Due::After(span) => write!(f, "after {span}"),
+            Due::At(Mark::WindowEnd) => f.write_str("at the end of the window"),
+            Due::At(Mark::LeaseEnd) => f.write_str("when the lease is lost"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Hold {
+    pub roles: RoleSet,
+    pub release_roles: RoleSet,
+    pub blocks: Vec<Name>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Rules {
+    pub fn state(&self, name: &str) -> Option<&State> {
+        self.states.iter().find(|state| *state.name == *name)
+    }
+
+    pub fn is_terminal(&self, name: &str) -> bool {
+        self.state(name).is_none_or(|state| state.kind == Kind::Terminal)
+    }
+
+    /// Every rule, with hold and release written out as rules of every state that is not terminal.
+    fn all_rules(&self) -> Vec<Rule> {
+        let mut rules = self.transitions.clone();
+        if let Some(hold) = &self.hold {
+            rules.push(self.overlay("hold", hold.roles, true));
+            rules.push(self.overlay("release", hold.release_roles, false));
+        }
+        rules
+    }
+
+    fn overlay(&self, action: &str, roles: RoleSet, holds: bool) -> Rule {
+        let lasting = self.states.iter().filter(|state| state.kind != Kind::Terminal);
+        let from = lasting.map(|state| state.name.clone()).collect();
+        Rule { comment_required: true, holds: Some(holds), ..Rule::plain(action.into(), from, None, roles) }
+    }
+}
+
+impl Rule {
+    pub(crate) fn plain(action: Name, from: Vec<Name>, to: Option<Name>, roles: RoleSet) -> Rule {
+        Rule {
+            action,
+            from,
+            to,
+            roles,
+            own: None,
+            not_by_executor: false,
+            quorum: None,
+            quorum_if: None,
+            comment_required: false,
+            content_digest_required: false,
+            sets_window: None,
+            inside_window: false,
+            takes_lease: None,
+            renews_lease: None,
+            attempts: None,
+            voids_votes: false,
+            voids_window: false,
+            takes_back_vote: false,
+            replaces: Vec::new(),
+            when: None,
+            inputs: Vec::new(),
+            description: String::new(),
+            holds: None,
+        }
+    }
+
+    pub fn leads_from(&self, state: &str) -> bool {
+        self.from.iter().any(|from| **from == *state)
+    }
+
+    /// How many different people must vote for this move, given the payload; none when it takes no vote.
+    pub fn votes_needed(&self, payload: &Value) -> Option<u32> {
+        let quorum = self.quorum?;
+        let raised = self.quorum_if.as_ref().filter(|cond| payload.pointer(&cond.pointer) == Some(&cond.equals));
+        Some(raised.map_or(quorum, |cond| cond.quorum.max(quorum)))
+    }
+}
+
+/// All rules for one action word.
+#[derive(Debug, Clone)]
+pub struct Action {
+    pub name: Name,
+    /// Everyone who may use the word in some state.
+    pub roles: RoleSet,
+    rules: Vec<usize>,
+}
+
+/// Rules that were proved, with everything `decide` needs at hand.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    rules: Rules,
+    digest: Name,
+    all: Vec<Rule>,
+    actions: Vec<Action>,
+    schema: PayloadSchema,
+}
+
+impl Definition {
+    /// Reads and proves a definition. Every fault of it is reported at once, with its place in the text.
+    pub fn parse(text: &str) -> Result<Definition, Flaws> {
+        let (rules, mut flaws) = parse::read(text);
+        let Some(rules) = rules else { return Err(flaws) };
+        flaws.add(check::check(&rules));
+        let schema = PayloadSchema::compile(&rules.payload_schema);
+        match schema {
+            Ok(schema) if flaws.is_empty() => Ok(Definition::compile(rules, schema)),
+            Ok(_) => Err(flaws),
+            Err(finding) => {
+                flaws.add([finding]);
+                Err(flaws)
+            }
+        }
+    }
+
+    fn compile(rules: Rules, schema: PayloadSchema) -> Definition {
+        let digest = sha256_of_canonical(&rules).into();
+        let all = rules.all_rules();
+        let mut actions: Vec<Action> = Vec::new();
+        for (index, rule) in all.iter().enumerate() {
+            if let Some(action) = actions.iter_mut().find(|action| action.name == rule.action) {
+                action.roles = action.roles.union(rule.roles);
+                action.rules.push(index);
+            } else {
+                actions.push(Action { name: rule.action.clone(), roles: rule.roles, rules: vec![index] });
+            }
+        }
+        Definition { rules, digest, all, actions, schema }
+    }
+
+    pub fn name(&self) -> &Name {
+        &self.rules.name
+    }
+
+    pub fn version(&self) -> u32 {
+        self.rules.version
+    }
+
+    /// `sha256:…` over the canonical JSON of the rules: comments and layout of the file do not count.
+    pub fn digest(&self) -> &Name {
+        &self.digest
+    }
+
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
+    }
+
+    pub fn action(&self, name: &str) -> Option<&Action> {
+        self.actions.iter().find(|action| *action.name == *name)
+    }
+
+    pub(crate) fn rules_of<'d>(&'d self, action: &'d Action) -> impl Iterator<Item = &'d Rule> {
+        action.rules.iter().filter_map(|index| self.all.get(*index))
+    }
+
+    /// Every rule, hold and release included.
+    pub(crate) fn all_rules(&self) -> &[Rule] {
+        &self.all
+    }
+
+    pub(crate) fn hold_blocks(&self, action: &str) -> bool {
+        self.rules.hold.as_ref().is_some_and(|hold| hold.blocks.iter().any(|blocked| **blocked == *action))
+    }
+
+    /// What is wrong with a payload as a whole; pointers begin with `/payload`.
+    pub fn payload_faults(&self, payload: &Value) -> Vec<Fault> {
+        self.schema.faults(payload)
+    }
+
+    /// What is wrong with the types in an unfinished payload.
+    pub fn draft_faults(&self, payload: &Value) -> Vec<Fault> {
+        self.schema.type_faults(payload)
+    }
+}
+
+/// The definition as the API shows it: the rules and their digest.
+impl Serialize for Definition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct View<'d> {
+            digest: &'d str,
+            #[serde(flatten)]
+            rules: &'d Rules,
+        }
+        View { digest: &self.digest, rules: &self.rules }.serialize(serializer)
+    }
+}

@@ -1,0 +1,527 @@
+//! Reads a definition: every key is known, every value has its type and bounds, every name exists.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::limits;
+use crate::role::Role;
+use crate::role_set::RoleSet;
+use crate::workflow::source::{Finding, Flaws, read_toml};
+use crate::workflow::{
+    Due, Hold, Input, Kind, Mark, Name, Own, QuorumIf, RESERVED_ACTIONS, Rule, Rules, Span, State, Timer, When,
+};
+
+/// Reads as much as possible. Rules come back only when nothing was wrong with their form.
+pub(crate) fn read(text: &str) -> (Option<Rules>, Flaws) {
+    if text.len() > limits::DEFINITION_BYTES_MAX {
+        let mut flaws = Flaws::new("", super::source::Places::default());
+        let message = format!("a definition has at most {} bytes", limits::DEFINITION_BYTES_MAX);
+        flaws.add([Finding::new("format", "").says(message).mend("shorten it")]);
+        return (None, flaws);
+    }
+    let (document, places, findings) = read_toml(text);
+    let mut flaws = Flaws::new(text, places);
+    let mut reader = Reader { findings };
+    let rules = reader.rules(&document);
+    let sound = reader.findings.is_empty();
+    flaws.add(reader.findings);
+    (rules.filter(|_| sound), flaws)
+}
+
+/// An object of the document and where it stands.
+#[derive(Clone, Copy)]
+struct Table<'v> {
+    members: &'v Map<String, Value>,
+    at: &'v str,
+}
+
+impl<'v> Table<'v> {
+    fn get(self, key: &str) -> Option<&'v Value> {
+        self.members.get(key)
+    }
+
+    fn pointer(self, key: &str) -> String {
+        crate::json::join(self.at, key)
+    }
+}
+
+struct Reader {
+    findings: Vec<Finding>,
+}
+
+impl Reader {
+    fn fault(&mut self, pointer: impl Into<String>, says: impl Into<String>, mend: impl Into<String>) {
+        self.findings.push(Finding::new("format", pointer).says(says).mend(mend));
+    }
+
+    fn rules(&mut self, document: &Value) -> Option<Rules> {
+        let table = Table { members: document.as_object()?, at: "" };
+        self.known(table, TOP_KEYS);
+        if self.integer(table, "schema_version", 1..=1).is_none() {
+            self.required(table, "schema_version", "write schema_version = 1");
+        }
+        let states = self.list(table, "state", limits::DEFINITION_STATES_MAX, Reader::state);
+        let transitions = self.list(table, "transition", limits::DEFINITION_TRANSITIONS_MAX, Reader::rule);
+        let timers = self.list(table, "timer", limits::DEFINITION_TRANSITIONS_MAX, Reader::timer);
+        let hold = table.get("hold").and_then(|hold| self.hold(hold, "/hold"));
+        let rules = Rules {
+            schema_version: 1,
+            name: self.need_name(table, "name"),
+            version: self.need_integer(table, "version", 1..=1_000_000),
+            title: self.need_text(table, "title"),
+            description: self.text(table, "description").unwrap_or_default(),
+            initial: self.need_name(table, "initial"),
+            required_roles: self.need_roles(table, "required_roles"),
+            one_open_per_creator: self.flag(table, "one_open_per_creator"),
+            states,
+            transitions,
+            timers,
+            hold,
+            payload_schema: table.get("payload_schema").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+        };
+        self.names_exist(&rules);
+        Some(rules)
+    }
+
+    fn state(&mut self, value: &Value, at: &str) -> Option<State> {
+        let table = self.table(value, at)?;
+        self.known(table, STATE_KEYS);
+        let kind = self.word(table, "kind", &KINDS);
+        if kind.is_none() {
+            self.required(table, "kind", "write kind = \"open\", \"effect\" or \"terminal\"");
+        }
+        Some(State {
+            name: self.need_name(table, "name"),
+            kind: kind.unwrap_or(Kind::Open),
+            editable: self.flag(table, "editable"),
+            waits_for: self.roles(table, "waits_for").unwrap_or_default(),
+            description: self.text(table, "description").unwrap_or_default(),
+        })
+    }
+
+    fn rule(&mut self, value: &Value, at: &str) -> Option<Rule> {
+        let table = self.table(value, at)?;
+        self.known(table, RULE_KEYS);
+        let to = self.need_name(table, "to");
+        let voids = self.words(table, "voids", &VOIDS);
+        Some(Rule {
+            action: self.action_name(table),
+            from: self.need_names(table, "from"),
+            to: Some(to).filter(|to| **to != *"same"),
+            roles: self.need_roles(table, "roles"),
+            own: self.word(table, "own", &OWNS),
+            not_by_executor: self.word(table, "not_by", &[("executor", true)]).unwrap_or_default(),
+            quorum: self.integer(table, "quorum", 0..=1_000),
+            quorum_if: table.get("quorum_if").and_then(|value| self.quorum_if(value, &table.pointer("quorum_if"))),
+            comment_required: self.word(table, "comment", &NEEDS).unwrap_or_default(),
+            content_digest_required: self.word(table, "content_digest", &NEEDS).unwrap_or_default(),
+            sets_window: table.get("sets_window").and_then(|value| self.window(value, &table.pointer("sets_window"))),
+            inside_window: self.flag(table, "inside_window"),
+            takes_lease: self.span(table, "takes_lease"),
+            renews_lease: self.span(table, "renews_lease"),
+            attempts: self.integer(table, "attempts", 1..=1_000),
+            voids_votes: voids.contains(&Voids::Votes),
+            voids_window: voids.contains(&Voids::Window),
+            takes_back_vote: self.flag(table, "takes_back_vote"),
+            replaces: self.names(table, "replaces_vote_for").unwrap_or_default(),
+            when: table.get("when").and_then(|value| self.when(value, &table.pointer("when"))),
+            inputs: self.words(table, "inputs", &INPUTS),
+            description: self.text(table, "description").unwrap_or_default(),
+            holds: None,
+        })
+    }
+
+    fn action_name(&mut self, table: Table<'_>) -> Name {
+        let action = self.need_name(table, "action");
+        if RESERVED_ACTIONS.contains(&&*action) {
+            let says = format!("`{action}` has a fixed meaning and cannot be an action of a definition");
+            let mend =
+                if matches!(&*action, "hold" | "release") { "use a [hold] table" } else { "choose another word" };
+            self.fault(table.pointer("action"), says, mend);
+        }
+        action
+    }
+
+    fn quorum_if(&mut self, value: &Value, at: &str) -> Option<QuorumIf> {
+        let table = self.table(value, at)?;
+        self.known(table, &["pointer", "equals", "quorum"]);
+        let pointer = self.need_text(table, "pointer");
+        if !pointer.starts_with('/') || pointer.contains('~') {
+            self.fault(table.pointer("pointer"), "a pointer names a payload member", "write it as \"/risk\"");
+        }
+        if table.get("equals").is_none() {
+            self.required(table, "equals", "say which value raises the quorum");
+        }
+        let equals = table.get("equals").cloned().unwrap_or(Value::Null);
+        Some(QuorumIf { pointer, equals, quorum: self.need_integer(table, "quorum", 0..=1_000) })
+    }
+
+    fn window(&mut self, value: &Value, at: &str) -> Option<Span> {
+        let table = self.table(value, at)?;
+        self.known(table, &["max"]);
+        self.need_span(table, "max")
+    }
+
+    fn when(&mut self, value: &Value, at: &str) -> Option<When> {
+        let table = self.table(value, at)?;
+        self.known(table, &["input", "equals"]);
+        let when = When { input: self.need_name(table, "input"), equals: self.need_text(table, "equals").into() };
+        if matches!(&*when.input, "result" | "artifacts" | "not_before" | "not_after") {
+            let says = format!("the input `{}` has a fixed meaning", when.input);
+            self.fault(table.pointer("input"), says, "choose another name, such as \"outcome\"");
+        }
+        Some(when)
+    }
+
+    fn timer(&mut self, value: &Value, at: &str) -> Option<Timer> {
+        let table = self.table(value, at)?;
+        self.known(table, &["from", "after", "at", "to"]);
+        let due = match (table.get("after"), table.get("at")) {
+            (Some(_), None) => self.span(table, "after").map(Due::After),
+            (None, Some(_)) => self.word(table, "at", &MARKS).map(Due::At),
+            _ => {
+                self.fault(at, "a timer has either `after` or `at`", "write after = \"72h\" or at = \"window_end\"");
+                None
+            }
+        };
+        Some(Timer { from: self.need_names(table, "from"), to: self.need_name(table, "to"), due: due? })
+    }
+
+    fn hold(&mut self, value: &Value, at: &str) -> Option<Hold> {
+        let table = self.table(value, at)?;
+        self.known(table, &["roles", "release_roles", "blocks"]);
+        Some(Hold {
+            roles: self.need_roles(table, "roles"),
+            release_roles: self.need_roles(table, "release_roles"),
+            blocks: self.need_names(table, "blocks"),
+        })
+    }
+
+    // Values of one type each. `need_…` reports an absent key, the others let it be.
+
+    fn table<'v>(&mut self, value: &'v Value, at: &'v str) -> Option<Table<'v>> {
+        let members = value.as_object();
+        if members.is_none() {
+            self.fault(at, "this must be a table", "write it as { key = value } or under a [header]");
+        }
+        Some(Table { members: members?, at })
+    }
+
+    fn list<T>(
+        &mut self,
+        table: Table<'_>,
+        key: &str,
+        max: usize,
+        read: fn(&mut Reader, &Value, &str) -> Option<T>,
+    ) -> Vec<T> {
+        let Some(value) = table.get(key) else { return Vec::new() };
+        let Some(list) = value.as_array().filter(|list| list.len() <= max) else {
+            self.fault(
+                table.pointer(key),
+                format!("this must be a list of at most {max} tables"),
+                format!("begin each with [[{key}]]"),
+            );
+            return Vec::new();
+        };
+        list.iter().enumerate().filter_map(|(index, one)| read(self, one, &format!("/{key}/{index}"))).collect()
+    }
+
+    fn known(&mut self, table: Table<'_>, keys: &[&str]) {
+        for key in table.members.keys().filter(|key| !keys.contains(&key.as_str())) {
+            let nearest =
+                keys.iter().min_by_key(|known| distance(known, key)).filter(|known| distance(known, key) <= 3);
+            let mend = match nearest {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => format!("the keys here are {}", keys.join(", ")),
+            };
+            self.fault(table.pointer(key), format!("`{key}` is not a key of a definition at this place"), mend);
+        }
+    }
+
+    fn required(&mut self, table: Table<'_>, key: &str, mend: &str) {
+        if table.get(key).is_none() {
+            self.fault(table.at, format!("`{key}` is missing"), mend);
+        }
+    }
+
+    fn text(&mut self, table: Table<'_>, key: &str) -> Option<String> {
+        let value = table.get(key)?;
+        let text = value.as_str().filter(|text| text.chars().count() <= limits::COMMENT_CHARS_MAX);
+        if text.is_none() {
+            self.fault(
+                table.pointer(key),
+                format!("`{key}` must be a text of at most 4,000 characters"),
+                "put it in quotes",
+            );
+        }
+        text.map(|text| text.trim().to_owned())
+    }
+
+    fn need_text(&mut self, table: Table<'_>, key: &str) -> String {
+        self.required(table, key, &format!("add {key} = \"…\""));
+        self.text(table, key).unwrap_or_default()
+    }
+
+    fn need_name(&mut self, table: Table<'_>, key: &str) -> Name {
+        let text = self.need_text(table, key);
+        if table.get(key).is_some_and(Value::is_string) && !is_name(&text) {
+            self.fault(table.pointer(key), NAME_RULE, "choose a name such as \"submitted\"");
+        }
+        text.into()
+    }
+
+    fn names(&mut self, table: Table<'_>, key: &str) -> Option<Vec<Name>> {
+        let value = table.get(key)?;
+        let list: Option<Vec<Name>> =
+            value.as_array().and_then(|list| list.iter().map(|one| one.as_str().map(Name::from)).collect());
+        if list.as_ref().is_none_or(Vec::is_empty) {
+            self.fault(
+                table.pointer(key),
+                format!("`{key}` must be a list of names"),
+                format!("write {key} = [\"…\"]"),
+            );
+        }
+        list
+    }
+
+    fn need_names(&mut self, table: Table<'_>, key: &str) -> Vec<Name> {
+        self.required(table, key, &format!("add {key} = [\"…\"]"));
+        self.names(table, key).unwrap_or_default()
+    }
+
+    fn flag(&mut self, table: Table<'_>, key: &str) -> bool {
+        let Some(value) = table.get(key) else { return false };
+        if !value.is_boolean() {
+            self.fault(table.pointer(key), format!("`{key}` is true or false"), format!("write {key} = true"));
+        }
+        value == &Value::Bool(true)
+    }
+
+    fn integer(&mut self, table: Table<'_>, key: &str, bounds: std::ops::RangeInclusive<u32>) -> Option<u32> {
+        let value = table.get(key)?;
+        let number =
+            value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| bounds.contains(number));
+        if number.is_none() {
+            let says = format!("`{key}` must be an integer from {} to {}", bounds.start(), bounds.end());
+            self.fault(table.pointer(key), says, format!("write {key} = {}", bounds.start().max(&1)));
+        }
+        number
+    }
+
+    fn need_integer(&mut self, table: Table<'_>, key: &str, bounds: std::ops::RangeInclusive<u32>) -> u32 {
+        self.required(table, key, &format!("add {key} = {}", bounds.start().max(&1)));
+        self.integer(table, key, bounds).unwrap_or_default()
+    }
+
+    fn span(&mut self, table: Table<'_>, key: &str) -> Option<Span> {
+        let value = table.get(key)?;
+        let span = value.as_str().and_then(parse_span);
+        if span.is_none() {
+            let says = format!("`{key}` must be a length of time of at most ten years");
+            self.fault(table.pointer(key), says, "write it as \"90s\", \"15m\", \"72h\" or \"30d\"");
+        }
+        span
+    }
+
+    fn need_span(&mut self, table: Table<'_>, key: &str) -> Option<Span> {
+        self.required(table, key, &format!("add {key} = \"4h\""));
+        self.span(table, key)
+    }
+
+    fn roles(&mut self, table: Table<'_>, key: &str) -> Option<RoleSet> {
+        let value = table.get(key)?;
+        let Some(list) = value.as_array() else {
+            self.fault(
+                table.pointer(key),
+                format!("`{key}` must be a list of roles"),
+                format!("write {key} = [\"approver\"]"),
+            );
+            return None;
+        };
+        let mut roles = RoleSet::EMPTY;
+        for (index, one) in list.iter().enumerate() {
+            match one.as_str().and_then(|text| text.parse::<Role>().ok()) {
+                Some(role) => roles = roles.with(role),
+                None => {
+                    let known = Role::ALL.map(Role::as_str).join(", ");
+                    self.fault(
+                        format!("{}/{index}", table.pointer(key)),
+                        "this is not a role",
+                        format!("the roles are {known}"),
+                    );
+                }
+            }
+        }
+        Some(roles)
+    }
+
+    fn need_roles(&mut self, table: Table<'_>, key: &str) -> RoleSet {
+        self.required(table, key, &format!("add {key} = [\"…\"]"));
+        self.roles(table, key).unwrap_or_default()
+    }
+
+    fn word<T: Copy>(&mut self, table: Table<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
+        let value = table.get(key)?;
+        let found = words.iter().find(|(word, _)| value == word).map(|(_, meaning)| *meaning);
+        if found.is_none() {
+            self.one_of(table.pointer(key), words);
+        }
+        found
+    }
+
+    fn words<T: Copy>(&mut self, table: Table<'_>, key: &str, words: &[(&str, T)]) -> Vec<T> {
+        let Some(value) = table.get(key) else { return Vec::new() };
+        let elements = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        let found: Vec<T> = elements
+            .iter()
+            .filter_map(|one| words.iter().find(|(word, _)| one == word).map(|(_, meaning)| *meaning))
+            .collect();
+        if !value.is_array() || found.len() != elements.len() {
+            self.one_of(table.pointer(key), words);
+        }
+        found
+    }
+
+    fn one_of<T>(&mut self, pointer: String, words: &[(&str, T)]) {
+        let known: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        self.fault(pointer, "this word is not known here", format!("use {}", known.join(" or ")));
+    }
+
+    /// Every state and action that is spoken of is declared, and declared once.
+    fn names_exist(&mut self, rules: &Rules) {
+        let declared = |name: &str| rules.states.iter().any(|state| *state.name == *name);
+        let known = rules.states.iter().map(|state| &*state.name).collect::<Vec<_>>().join(", ");
+        let mut spoken = vec![("/initial".to_owned(), rules.initial.clone())];
+        for (index, rule) in rules.transitions.iter().enumerate() {
+            spoken.extend(
+                rule.from.iter().enumerate().map(|(at, from)| (format!("/transition/{index}/from/{at}"), from.clone())),
+            );
+            spoken.extend(rule.to.iter().map(|to| (format!("/transition/{index}/to"), to.clone())));
+        }
+        for (index, timer) in rules.timers.iter().enumerate() {
+            spoken.extend(
+                timer.from.iter().enumerate().map(|(at, from)| (format!("/timer/{index}/from/{at}"), from.clone())),
+            );
+            spoken.push((format!("/timer/{index}/to"), timer.to.clone()));
+        }
+        for (pointer, name) in spoken.into_iter().filter(|(_, name)| !name.is_empty() && !declared(name)) {
+            self.fault(pointer, format!("there is no state `{name}`"), format!("the states are {known}"));
+        }
+        for (index, state) in rules.states.iter().enumerate() {
+            if rules.states.iter().take(index).any(|earlier| earlier.name == state.name) || *state.name == *"same" {
+                let says = format!("`{}` cannot be declared here", state.name);
+                self.fault(
+                    format!("/state/{index}/name"),
+                    says,
+                    "each state has one name of its own, other than \"same\"",
+                );
+            }
+        }
+        self.actions_exist(rules);
+    }
+
+    fn actions_exist(&mut self, rules: &Rules) {
+        let declared = |name: &str| name == "edit" || rules.transitions.iter().any(|rule| *rule.action == *name);
+        let blocks = rules.hold.iter().flat_map(|hold| hold.blocks.iter().enumerate());
+        let mut spoken: Vec<_> = blocks.map(|(at, name)| (format!("/hold/blocks/{at}"), name)).collect();
+        for (index, rule) in rules.transitions.iter().enumerate() {
+            let replaced = rule.replaces.iter().enumerate();
+            spoken.extend(replaced.map(|(at, name)| (format!("/transition/{index}/replaces_vote_for/{at}"), name)));
+        }
+        for (pointer, name) in spoken.into_iter().filter(|(_, name)| !declared(name)) {
+            self.fault(pointer, format!("there is no action `{name}`"), "name the action of a transition, or \"edit\"");
+        }
+    }
+}
+
+const TOP_KEYS: &[&str] = &[
+    "schema_version",
+    "name",
+    "version",
+    "title",
+    "description",
+    "initial",
+    "required_roles",
+    "one_open_per_creator",
+    "state",
+    "transition",
+    "timer",
+    "hold",
+    "payload_schema",
+];
+const STATE_KEYS: &[&str] = &["name", "kind", "editable", "waits_for", "description"];
+const RULE_KEYS: &[&str] = &[
+    "action",
+    "from",
+    "to",
+    "roles",
+    "own",
+    "not_by",
+    "quorum",
+    "quorum_if",
+    "comment",
+    "content_digest",
+    "sets_window",
+    "inside_window",
+    "takes_lease",
+    "renews_lease",
+    "attempts",
+    "voids",
+    "takes_back_vote",
+    "replaces_vote_for",
+    "when",
+    "inputs",
+    "description",
+];
+const KINDS: [(&str, Kind); 3] = [("open", Kind::Open), ("effect", Kind::Effect), ("terminal", Kind::Terminal)];
+const OWNS: [(&str, Own); 3] = [("creator", Own::Creator), ("voter", Own::Voter), ("holder", Own::Holder)];
+const NEEDS: [(&str, bool); 2] = [("required", true), ("optional", false)];
+const INPUTS: [(&str, Input); 2] = [("result", Input::Result), ("artifacts", Input::Artifacts)];
+const MARKS: [(&str, Mark); 2] = [("window_end", Mark::WindowEnd), ("lease_end", Mark::LeaseEnd)];
+const VOIDS: [(&str, Voids); 2] = [("votes", Voids::Votes), ("window", Voids::Window)];
+const NAME_RULE: &str = "a name has 1 to 64 characters: small letters, digits, - and _, beginning with a letter";
+
+#[derive(Clone, Copy, PartialEq)]
+enum Voids {
+    Votes,
+    Window,
+}
+
+fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    text.len() <= 64 && text.bytes().all(plain) && text.bytes().next().is_some_and(|first| first.is_ascii_lowercase())
+}
+
+fn parse_span(text: &str) -> Option<Span> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    let number = number.parse::<u64>().ok().filter(|number| (1..=99_999_999).contains(number))?;
+    let length = Duration::from_secs(number * seconds);
+    (length <= Duration::from_hours(24 * 3_660)).then(|| Span { text: text.into(), length })
+}
+
+/// How many letters differ: enough to guess which key was meant.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut before = i;
+        let mut left = i + 1;
+        for (b, cell) in other.bytes().zip(row.iter_mut().skip(1)) {
+            let here = (before + usize::from(a != b)).min(left + 1).min(*cell + 1);
+            before = *cell;
+            *cell = here;
+            left = here;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}

@@ -1,0 +1,98 @@
+//! The payload's JSON Schema: the whole of it for a finished item, its types alone for a draft.
+
+use std::sync::Arc;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::{Map, Value};
+
+use crate::fault::Fault;
+use crate::workflow::source::Finding;
+
+/// At most so many faults are reported for one payload: a list of a thousand helps nobody.
+const FAULTS_MAX: usize = 50;
+
+/// What remains of a schema in a draft: the shape, so that an unfinished text is fine and a number in its place is not.
+const KEPT_IN_DRAFT: [&str; 8] =
+    ["type", "properties", "items", "additionalProperties", "anyOf", "allOf", "$ref", "$defs"];
+
+#[derive(Debug, Clone)]
+pub(crate) struct PayloadSchema {
+    whole: Arc<Validator>,
+    types: Arc<Validator>,
+}
+
+impl PayloadSchema {
+    pub(crate) fn compile(schema: &Value) -> Result<PayloadSchema, Finding> {
+        let whole = build(schema)?;
+        let types = build(&types_alone(schema))?;
+        Ok(PayloadSchema { whole: Arc::new(whole), types: Arc::new(types) })
+    }
+
+    pub(crate) fn faults(&self, payload: &Value) -> Vec<Fault> {
+        faults(&self.whole, payload)
+    }
+
+    pub(crate) fn type_faults(&self, payload: &Value) -> Vec<Fault> {
+        faults(&self.types, payload)
+    }
+}
+
+fn build(schema: &Value) -> Result<Validator, Finding> {
+    jsonschema::options()
+        .offline()
+        .should_validate_formats(true)
+        // Matching takes linear time whatever a definition's author writes.
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
+        .map_err(|error| {
+            let place = error.schema_path().to_string();
+            Finding::new("payload_schema", format!("/payload_schema{}", error.instance_path()))
+                .says(format!("payload_schema is not a usable JSON Schema: {} ({place})", error.masked()))
+                .mend("correct the schema; a $ref may only point inside this schema")
+        })
+}
+
+fn faults(validator: &Validator, payload: &Value) -> Vec<Fault> {
+    if validator.is_valid(payload) {
+        return Vec::new();
+    }
+    let errors = validator.iter_errors(payload).take(FAULTS_MAX);
+    // Masked: a fault never repeats what it found, which may be a clear token.
+    errors.map(|error| Fault::new(format!("/payload{}", error.instance_path()), error.masked().to_string())).collect()
+}
+
+fn types_alone(schema: &Value) -> Value {
+    let Value::Object(keywords) = schema else { return schema.clone() };
+    let mut kept = Map::new();
+    for (keyword, value) in keywords {
+        // Without their conditions several branches of oneOf may fit, and that is no fault of a draft.
+        let name = if keyword == "oneOf" { "anyOf" } else { keyword.as_str() };
+        if !KEPT_IN_DRAFT.contains(&name) {
+            continue;
+        }
+        let reduced = match (name, value) {
+            ("properties" | "$defs", Value::Object(members)) => {
+                Value::Object(members.iter().map(|(member, schema)| (member.clone(), types_alone(schema))).collect())
+            }
+            ("anyOf" | "allOf", Value::Array(branches)) => Value::Array(branches.iter().map(types_alone).collect()),
+            ("items" | "additionalProperties", value) => types_alone(value),
+            (_, value) => value.clone(),
+        };
+        kept.insert(name.to_owned(), reduced);
+    }
+    Value::Object(kept)
+}
+
+/// Whether a payload that passes `schema` must have something at `pointer`.
+pub(crate) fn requires(schema: &Value, pointer: &str) -> bool {
+    let mut place = schema;
+    for name in pointer.split('/').skip(1) {
+        let required = place.get("required").and_then(Value::as_array);
+        if !required.is_some_and(|names| names.iter().any(|required| required == name)) {
+            return false;
+        }
+        let Some(next) = place.get("properties").and_then(|members| members.get(name)) else { return false };
+        place = next;
+    }
+    true
+}

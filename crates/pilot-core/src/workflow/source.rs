@@ -1,0 +1,187 @@
+//! A definition's text: from TOML to JSON with the place of every value, and flaws shown where they stand.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::json::join;
+
+/// One thing that is wrong with a definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Stable, for scripts.
+    pub code: &'static str,
+    /// JSON pointer into the TOML document, by its own key names: `/transition/3/roles`.
+    pub pointer: String,
+    pub message: String,
+    /// The shortest way to break the rule, one step a line; empty when the flaw needs no path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    pub mend: String,
+}
+
+impl Finding {
+    pub(crate) fn new(code: &'static str, pointer: impl Into<String>) -> Finding {
+        Finding { code, pointer: pointer.into(), message: String::new(), path: Vec::new(), mend: String::new() }
+    }
+
+    pub(crate) fn says(self, message: impl Into<String>) -> Finding {
+        Finding { message: message.into(), ..self }
+    }
+
+    pub(crate) fn mend(self, mend: impl Into<String>) -> Finding {
+        Finding { mend: mend.into(), ..self }
+    }
+
+    pub(crate) fn path(self, path: Vec<String>) -> Finding {
+        Finding { path, ..self }
+    }
+}
+
+/// Everything that is wrong with a definition, and where.
+#[derive(Debug, Clone)]
+pub struct Flaws {
+    text: String,
+    places: Places,
+    findings: Vec<Finding>,
+}
+
+impl Flaws {
+    pub(crate) fn new(text: &str, places: Places) -> Flaws {
+        Flaws { text: text.to_owned(), places, findings: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        self.findings.extend(findings);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Line and column, both from 1, of a finding.
+    pub fn place(&self, finding: &Finding) -> (usize, usize) {
+        let start = self.places.find(&finding.pointer).start.min(self.text.len());
+        let before = self.text.get(..start).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let column = before.get(line_start..).map_or(0, |line| line.chars().count()) + 1;
+        (before.matches('\n').count() + 1, column)
+    }
+
+    /// Every finding with its line, a caret and how to mend it.
+    pub fn render(&self, file: &str, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let mut shown = String::new();
+        for finding in &self.findings {
+            let span = self.places.find(&finding.pointer);
+            let snippet = Snippet::source(&self.text).path(file).annotation(AnnotationKind::Primary.span(span));
+            let title = Level::ERROR.primary_title(&finding.message).id(finding.code);
+            let mut group = title.element(snippet);
+            if !finding.path.is_empty() {
+                group = group.element(Level::NOTE.message(steps(&finding.path)));
+            }
+            let report = [group.element(Level::HELP.message(&finding.mend))];
+            let _ = writeln!(shown, "{}\n", renderer.render(&report));
+        }
+        shown
+    }
+}
+
+fn steps(path: &[String]) -> String {
+    let numbered = path.iter().enumerate().map(|(index, step)| format!("{}. {step}", index + 1));
+    format!("the shortest path:\n{}", numbered.collect::<Vec<_>>().join("\n"))
+}
+
+/// Where each value stands in the text, by JSON pointer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places(BTreeMap<String, Range<usize>>);
+
+impl Places {
+    pub(crate) fn mark(&mut self, pointer: String, span: Range<usize>) {
+        self.0.insert(pointer, span);
+    }
+
+    /// The span of the value, or of the nearest thing around it that is written in the file.
+    fn find(&self, pointer: &str) -> Range<usize> {
+        let mut pointer = pointer;
+        loop {
+            if let Some(span) = self.0.get(pointer) {
+                return span.clone();
+            }
+            match pointer.rsplit_once('/') {
+                Some((parent, _)) => pointer = parent,
+                None => return 0..0,
+            }
+        }
+    }
+}
+
+/// TOML as JSON, with the places. Syntax errors are findings too, and reading goes on behind them.
+pub(crate) fn read_toml(text: &str) -> (Value, Places, Vec<Finding>) {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut reading = Reading { places: Places::default(), findings: Vec::new() };
+    for (index, error) in errors.iter().enumerate() {
+        let pointer = format!("#{index}");
+        reading.places.mark(pointer.clone(), error.span().unwrap_or(0..0));
+        let finding = Finding::new("syntax", pointer).says(format!("this is not TOML: {}", error.message()));
+        reading.findings.push(finding.mend("see https://toml.io for how values are written"));
+    }
+    // Flaws of the document as a whole are shown at its first line.
+    reading.places.mark(String::new(), 0..text.find('\n').unwrap_or(text.len()));
+    let value = reading.table(document.get_ref(), "");
+    (value, reading.places, reading.findings)
+}
+
+struct Reading {
+    places: Places,
+    findings: Vec<Finding>,
+}
+
+impl Reading {
+    fn table(&mut self, table: &DeTable<'_>, at: &str) -> Value {
+        let mut members = Map::new();
+        for (key, value) in table {
+            let pointer = join(at, key.get_ref());
+            let member = self.value(value, &pointer);
+            // A table's own span is all of its lines; its key is the better place to point at.
+            if value.get_ref().is_table() {
+                self.places.mark(pointer, key.span());
+            }
+            members.insert(key.get_ref().to_string(), member);
+        }
+        Value::Object(members)
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, at: &str) -> Value {
+        self.places.mark(at.to_owned(), value.span());
+        match value.get_ref() {
+            DeValue::String(text) => Value::String(text.to_string()),
+            DeValue::Boolean(yes) => Value::Bool(*yes),
+            DeValue::Integer(number) => {
+                let digits = number.as_str().replace('_', "");
+                i64::from_str_radix(&digits, number.radix()).map_or(Value::Null, Value::from)
+            }
+            DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().map_or(Value::Null, Value::from),
+            DeValue::Datetime(_) => {
+                let finding = Finding::new("format", at).says("a definition holds no dates");
+                self.findings.push(finding.mend("write it as text in quotes, or leave it out"));
+                Value::Null
+            }
+            DeValue::Array(list) => {
+                let elements = list.iter().enumerate();
+                Value::Array(elements.map(|(index, one)| self.value(one, &format!("{at}/{index}"))).collect())
+            }
+            DeValue::Table(table) => self.table(table, at),
+        }
+    }
+}
