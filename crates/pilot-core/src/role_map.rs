@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
-use crate::credentials::{check_schema_version, members, members_with_optional, read_actor_id, read_role};
+use crate::credentials::{
+    check_schema_version, members, members_with_optional, read_actor_id, read_role, without_long_names,
+};
 use crate::fault::Fault;
 use crate::json;
 use crate::role::Role;
@@ -41,10 +43,10 @@ impl RoleMap {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<RoleMap, Vec<Fault>> {
-        let value = json::parse(bytes, DEPTH_MAX)?;
+        let value = json::parse(bytes, DEPTH_MAX).map_err(without_long_names)?;
         let mut faults = Vec::new();
         let map = read_map(&value, &mut faults);
-        if faults.is_empty() { Ok(map) } else { Err(faults) }
+        if faults.is_empty() { Ok(map) } else { Err(without_long_names(faults)) }
     }
 
     pub fn role_of(&self, actor_id: &ActorId) -> Option<Role> {

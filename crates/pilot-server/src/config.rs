@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use pilot_core::limits::TOKEN_BYTES_MIN;
 use serde::Deserialize;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
@@ -164,10 +165,12 @@ fn set(table: &mut toml::Table, keys: &[String], value: &str) {
 
 /// The library quotes the value it stumbled over, and a value may be a secret that was set by mistake.
 fn without_value(message: &str) -> String {
+    // An unknown key is named, but not when it is as long as a token; no key of ours is.
+    let short = |word| if str::len(word) < TOKEN_BYTES_MIN { word } else { "(long name)" };
     match message.split_once(", expected ") {
         Some((what, expected)) if what.starts_with("invalid ") => format!("is of the wrong kind, expected {expected}"),
         Some((what, expected)) if what.starts_with("unknown variant ") => format!("is not known, expected {expected}"),
-        _ => message.to_owned(),
+        _ => message.split(' ').map(short).collect::<Vec<_>>().join(" "),
     }
 }
 
@@ -251,9 +254,25 @@ mod tests {
             &[],
             expect!["pilot.toml, line 1, column 11: is not known, expected `pilot` or `production`"],
         );
-        check("listen = 7450", &[], expect!["pilot.toml, line 1, column 10: is of the wrong kind, expected socket address"]);
-        check("", &[("PILOT_STORE", "hunter2")], expect!["the environment overrides the configuration with a faulty value: is of the wrong kind, expected struct Store (set by PILOT_STORE)"]);
-        check("", &[("PILOT_STORE__URL", "")], expect!["the environment overrides the configuration with a faulty value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"]);
+        check(
+            "listen = 7450",
+            &[],
+            expect!["pilot.toml, line 1, column 10: is of the wrong kind, expected socket address"],
+        );
+        check(
+            "",
+            &[("PILOT_STORE", "hunter2")],
+            expect![
+                "the environment overrides the configuration with a faulty value: is of the wrong kind, expected struct Store (set by PILOT_STORE)"
+            ],
+        );
+        check(
+            "",
+            &[("PILOT_STORE__URL", "")],
+            expect![
+                "the environment overrides the configuration with a faulty value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"
+            ],
+        );
         check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
         check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);
     }

@@ -14,7 +14,7 @@ use pilot_core::leak::LeakGuard;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use crate::clock::Clock;
@@ -69,7 +69,9 @@ impl Log {
         let writer = log.clone();
         // If no thread can be had, lines wait and are written by flush.
         let _ = std::thread::Builder::new().name("log".into()).spawn(move || writer.write_for_ever());
-        let subscriber = tracing_subscriber::registry().with(log.clone().with_filter(level));
+        // Our own words alone: the HTTP library quotes what clients send (paths, hosts, debug data) at its finer levels.
+        let ours = Targets::new().with_target("pilot", level);
+        let subscriber = tracing_subscriber::registry().with(log.clone().with_filter(ours));
         // Only fails when a log has been set already, which then goes on.
         let _ = tracing::subscriber::set_global_default(subscriber);
         log

@@ -53,7 +53,7 @@ pub struct Service {
 }
 
 impl Service {
-    pub async fn start(config: &Config, log: &Log) -> Result<Service, StartError> {
+    pub fn start(config: &Config, log: &Log) -> Result<Service, StartError> {
         if config.profile == Profile::Production {
             let missing = "profile: \"production\" needs TLS, rate limits and an identity mechanism, which this version does not have; use \"pilot\"";
             return Err(StartError::Refused(missing.into()));
@@ -69,10 +69,10 @@ impl Service {
         let identity = Identity::CredentialFile(CredentialFile::new(credentials, Arc::clone(&guard)));
         let app = App::new(identity, guard, store, Clock::System, run)
             .map_err(|error| StartError::environment("this build is faulty", error))?;
-        let mut main = bind(config.listen).await?;
+        let mut main = bind(config.listen)?;
         main.limit_connections(connections_possible());
         let ops = match &config.ops {
-            Some(ops) => Some(bind(ops.listen).await?),
+            Some(ops) => Some(bind(ops.listen)?),
             None => None,
         };
         Ok(Service { app: Arc::new(app), main, ops })
@@ -209,8 +209,8 @@ pub fn make_log_key(path: &Path, name: &str) -> Result<NoteKey, StartError> {
     Ok(key)
 }
 
-async fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
-    let bound = Listener::bind(address).await;
+fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
+    let bound = Listener::bind(address);
     bound.map_err(|error| {
         StartError::environment(format!("{address}: cannot listen there; is another service using the port?"), error)
     })

@@ -76,7 +76,7 @@ pub fn serve(config: &Config, log: &Log, started: impl FnOnce(&Service) -> Resul
     runtime.block_on(async {
         // Before anything is announced: a signal that follows the announcement must find its handler.
         let stop = stop_on_signal()?;
-        let service = Service::start(config, log).await?;
+        let service = Service::start(config, log)?;
         started(&service)?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "service started");
         service.run(stop).await;
