@@ -19,7 +19,7 @@ pub fn run() -> Result<(), Failure> {
 
 /// Built without optimisation: it runs for a second, and building it well takes minutes.
 fn install(directory: &Path) -> Result<(), Failure> {
-    let mut install = cargo(&["install", "cargo-deny", "--version", VERSION, "--locked", "--quiet", "--root"]);
+    let mut install = cargo(&["install", "cargo-deny", "--version", VERSION, "--locked", "--root"]);
     install.arg(directory).arg("--target-dir").arg(directory.join("build"));
     install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_LTO", "off");
     install.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
