@@ -117,3 +117,18 @@ fn read_actor(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Mapped
     };
     Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_pasted_as_a_name_is_not_repeated() {
+        let token = "0123456789abcdef0123456789abcdef";
+        let text = format!("{{\"schema_version\":1,\"approved_by\":[],\"actors\":[],\"{token}\":1}}");
+        let faults = RoleMap::parse(text.as_bytes()).unwrap_err();
+        assert_eq!(faults.first().map(|fault| fault.pointer.as_str()), Some("/(long name)"));
+        let twice = format!("{{\"{token}\":1,\"{token}\":1}}");
+        assert!(!format!("{:?}", RoleMap::parse(twice.as_bytes())).contains(token));
+    }
+}

@@ -1,5 +1,6 @@
 //! What every request shares: built once at start, never changed.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -24,7 +25,7 @@ pub struct App {
     pub docs: Bytes,
     draining: AtomicBool,
     /// The first half of every request id, so that ids of two runs do not meet.
-    run: u32,
+    run: String,
     requests: AtomicU64,
 }
 
@@ -50,13 +51,16 @@ impl App {
             clock,
             store,
             draining: AtomicBool::new(false),
-            run,
+            run: format!("{run:08x}-"),
             requests: AtomicU64::new(0),
         })
     }
 
     pub fn next_request_id(&self) -> String {
-        format!("{:08x}-{:x}", self.run, self.requests.fetch_add(1, Ordering::Relaxed))
+        let mut id = String::with_capacity(32);
+        id.push_str(&self.run);
+        let _ = write!(id, "{:x}", self.requests.fetch_add(1, Ordering::Relaxed));
+        id
     }
 
     /// From now on `/readyz` says no, so that load balancers look elsewhere while the last requests are answered.
