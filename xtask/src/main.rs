@@ -1,1 +1,57 @@
-fn main() {}
+//! The project's own commands. `cargo xtask` alone lists them.
+//!
+//! Only the standard library is used here: whoever has cargo can run everything, and nothing is built twice for it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "these commands talk to the person who runs them")]
+
+use std::process::ExitCode;
+
+use crate::step::Failure;
+
+mod bench;
+mod check;
+mod demo;
+mod deny;
+mod fuzz;
+mod step;
+mod tools;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  demo [ARGUMENTS]        build everything and start a demonstration; arguments go to `pilot demo`
+  check                   everything a change must pass: format, lints, tidy, tests, dependencies, fuzzing
+  fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
+  deny                    licences, sources and bans of the dependencies
+  bench session           /v1/session with 1,000 credentials beside a bare axum handler
+  bench rules             decisions per second of the rule engine
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nxtask: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
+    match arguments {
+        [] | ["help" | "--help" | "-h", ..] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["demo", rest @ ..] => demo::run(rest),
+        ["check"] => check::run(),
+        ["fuzz", rest @ ..] => fuzz::command(rest),
+        ["deny"] => deny::run(),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["check" | "deny", surplus, ..] => {
+            Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
+        }
+        [unknown, ..] => Err(Failure::usage(format!("there is no command `{unknown}`\n\n{HELP}"))),
+    }
+}

@@ -114,7 +114,7 @@ fn leading(key: &[u8; 32]) -> u64 {
 }
 
 /// A name of 32 or more characters could be a token in the wrong place.
-fn without_long_names(faults: Vec<Fault>) -> Vec<Fault> {
+pub(crate) fn without_long_names(faults: Vec<Fault>) -> Vec<Fault> {
     let short = |name: &str| if name.len() < 32 { name.to_owned() } else { "(long name)".to_owned() };
     let mend =
         |fault: Fault| Fault { pointer: fault.pointer.split('/').map(short).collect::<Vec<_>>().join("/"), ..fault };

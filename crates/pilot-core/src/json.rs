@@ -196,6 +196,7 @@ mod tests {
     fn plain_json_is_read_as_it_stands() {
         check(r#" {"a":[1,-2,2.5,"x",null,true]} "#, expect![[r#"{"a":[1,-2,2.5,"x",null,true]}"#]]);
         check("9007199254740991", expect!["9007199254740991"]);
+        check("19192.010001285885910", expect!["19192.010001285886"]);
     }
 
     #[test]

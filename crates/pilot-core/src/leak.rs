@@ -142,18 +142,22 @@ impl LeakGuard {
     }
 }
 
-/// Stretches of token bytes that are long enough to hold a token.
+/// Stretches of token bytes that are long enough to hold a token. Looks at the end of each place where one could stand
+/// first: most text has a space there, and is passed over in large steps.
 fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let rest = text.get(at..).filter(|rest| rest.len() >= TOKEN_BYTES_MIN)?;
-            let length = rest.iter().take_while(|byte| byte.is_ascii_graphic()).count();
+            let place = text.get(at..at + TOKEN_BYTES_MIN)?;
+            if let Some(gap) = place.iter().rposition(|byte| !byte.is_ascii_graphic()) {
+                at += gap + 1;
+                continue;
+            }
+            let rest = text.get(at..)?;
+            let length = rest.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(rest.len());
             let run = at..at + length;
             at += length + 1;
-            if length >= TOKEN_BYTES_MIN {
-                return Some(run);
-            }
+            return Some(run);
         }
     })
 }

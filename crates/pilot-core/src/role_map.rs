@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
-use crate::credentials::{check_schema_version, members, members_with_optional, read_actor_id, read_role};
+use crate::credentials::{
+    check_schema_version, members, members_with_optional, read_actor_id, read_role, without_long_names,
+};
 use crate::fault::Fault;
 use crate::json;
 use crate::role::Role;
@@ -41,10 +43,10 @@ impl RoleMap {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<RoleMap, Vec<Fault>> {
-        let value = json::parse(bytes, DEPTH_MAX)?;
+        let value = json::parse(bytes, DEPTH_MAX).map_err(without_long_names)?;
         let mut faults = Vec::new();
         let map = read_map(&value, &mut faults);
-        if faults.is_empty() { Ok(map) } else { Err(faults) }
+        if faults.is_empty() { Ok(map) } else { Err(without_long_names(faults)) }
     }
 
     pub fn role_of(&self, actor_id: &ActorId) -> Option<Role> {
@@ -118,4 +120,19 @@ fn read_actor(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Mapped
         }
     };
     Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_pasted_as_a_name_is_not_repeated() {
+        let token = "0123456789abcdef0123456789abcdef";
+        let text = format!("{{\"schema_version\":1,\"approved_by\":[],\"actors\":[],\"{token}\":1}}");
+        let faults = RoleMap::parse(text.as_bytes()).unwrap_err();
+        assert_eq!(faults.first().map(|fault| fault.pointer.as_str()), Some("/(long name)"));
+        let twice = format!("{{\"{token}\":1,\"{token}\":1}}");
+        assert!(!format!("{:?}", RoleMap::parse(twice.as_bytes())).contains(token));
+    }
 }

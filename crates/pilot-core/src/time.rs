@@ -47,10 +47,43 @@ impl Time {
 }
 
 impl fmt::Display for Time {
+    /// By hand: every log line and every entry has a time, and a fixed shape needs no general formatter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stamp = Timestamp::from_microsecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH);
-        f.pad(&format!("{stamp:.6}"))
+        const SECOND: i64 = 1_000_000;
+        const DAY: i64 = 86_400 * SECOND;
+        let (days, of_day) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
+        let (year, month, day) = civil(days);
+        let (seconds, micros) = (of_day / SECOND, of_day % SECOND);
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        for (at, width, mut number) in [
+            (0, 4, year),
+            (5, 2, month),
+            (8, 2, day),
+            (11, 2, seconds / 3600),
+            (14, 2, seconds / 60 % 60),
+            (17, 2, seconds % 60),
+            (20, 6, micros),
+        ] {
+            for digit in text.iter_mut().skip(at).take(width).rev() {
+                *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
+                number /= 10;
+            }
+        }
+        f.pad(std::str::from_utf8(&text).unwrap_or_default())
     }
+}
+
+/// Year, month and day of a number of days since 1970-01-01, counted in eras of 400 years that begin on 1 March 0000,
+/// so that the leap day is the last of a year.
+const fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + (month <= 2) as i64, month, day)
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -104,6 +137,15 @@ mod tests {
         }
         for wrong in ["", "2026-11-15", "2026-11-15T09:30:00", "now", "2026-11-15T09:30:00+01:00[Europe/Rome]"] {
             assert_eq!(wrong.parse::<Time>(), Err(MalformedTime), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_of_ten_thousand_years_are_written_as_the_calendar_library_writes_them() {
+        const STEP: usize = 13 * 86_400_000_000 + 1_234_567;
+        for micros in (EARLIEST..=LATEST).step_by(STEP) {
+            let stamp = Timestamp::from_microsecond(micros).unwrap();
+            assert_eq!(Time(micros).to_string(), format!("{stamp:.6}"));
         }
     }
 

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod graph;
 mod parse;
 pub mod people;
+pub mod registry;
 pub mod report;
 mod rules;
 mod schema;

@@ -249,6 +249,17 @@ fn every_text_in_a_picture_is_escaped() {
 }
 
 #[test]
+fn a_picture_holds_one_style_sheet_and_nothing_else_a_policy_must_allow() {
+    let [controlled, _] = builtin();
+    let svg = graph::svg(&controlled, None);
+    assert_eq!(svg.matches("<style>").count(), 1);
+    for foreign in [" style=", "<script", "href", "url(", "@import", "onload"] {
+        assert!(!svg.contains(foreign), "{foreign}");
+    }
+    assert!(graph::style_source().starts_with("'sha256-") && graph::style_source().len() == 53);
+}
+
+#[test]
 fn mermaid_and_dot_say_the_same_as_the_picture() {
     let [controlled, _] = builtin();
     let mermaid = graph::mermaid(&controlled);

@@ -87,7 +87,9 @@ async fn handle(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) 
 
 async fn refuse_token_in_url(app: &App, head: &Parts) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
-    if let Some(credential) = app.guard.find_live_in_url(target) {
+    // Of a URL sent whole, the authority counts too: `http://token@host/`.
+    let authority = head.uri.authority().map_or("", |authority| authority.as_str());
+    if let Some(credential) = [target, authority].into_iter().find_map(|part| app.guard.find_live_in_url(part)) {
         app.metrics.token_in_url();
         let (actor_id, fingerprint) = (credential.actor.actor_id.as_str(), credential.digest.fingerprint().to_string());
         if app.refusals.note_exposure(&credential.actor, app.clock.now()) {

@@ -1,5 +1,6 @@
 //! What every request shares: built once at start, never changed.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +34,7 @@ pub struct App {
     pub openapi: Bytes,
     pub docs: Bytes,
     /// The first half of every request id, so that ids of two runs do not meet.
-    run: u32,
+    run: String,
     requests: AtomicU64,
 }
 
@@ -69,13 +70,16 @@ impl App {
             store,
             workflows,
             stop,
-            run,
+            run: format!("{run:08x}-"),
             requests: AtomicU64::new(0),
         })
     }
 
     pub fn next_request_id(&self) -> String {
-        format!("{:08x}-{:x}", self.run, self.requests.fetch_add(1, Ordering::Relaxed))
+        let mut id = String::with_capacity(32);
+        id.push_str(&self.run);
+        let _ = write!(id, "{:x}", self.requests.fetch_add(1, Ordering::Relaxed));
+        id
     }
 
     /// From then on `/readyz` says no, so that load balancers look elsewhere while the last requests are answered.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use pilot_core::limits::TOKEN_BYTES_MIN;
 use serde::Deserialize;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
@@ -164,10 +165,12 @@ fn set(table: &mut toml::Table, keys: &[String], value: &str) {
 
 /// The library quotes the value it stumbled over, and a value may be a secret that was set by mistake.
 fn without_value(message: &str) -> String {
+    // An unknown key is named, but not when it is as long as a token; no key of ours is.
+    let short = |word| if str::len(word) < TOKEN_BYTES_MIN { word } else { "(long name)" };
     match message.split_once(", expected ") {
         Some((what, expected)) if what.starts_with("invalid ") => format!("is of the wrong kind, expected {expected}"),
         Some((what, expected)) if what.starts_with("unknown variant ") => format!("is not known, expected {expected}"),
-        _ => message.to_owned(),
+        _ => message.split(' ').map(short).collect::<Vec<_>>().join(" "),
     }
 }
 

@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use pilot_core::limits::{CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, URL_BYTES_MAX};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
@@ -24,6 +24,9 @@ use crate::deadline::{Connection, Deadlines, Watchdog, Watched};
 /// How long the last requests may take once the service was told to stop.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 const HTTP2_STREAMS_MAX: u32 = 128;
+/// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients runs into the
+/// kernel's defence against floods, and some wait a second for their next attempt.
+const WAITING_CONNECTIONS_MAX: u32 = 4096;
 
 pub struct Listener {
     socket: TcpListener,
@@ -32,8 +35,12 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub async fn bind(address: SocketAddr) -> io::Result<Listener> {
-        let socket = TcpListener::bind(address).await?;
+    pub fn bind(address: SocketAddr) -> io::Result<Listener> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // Connections of the last run that still linger must not stop this one.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let socket = socket.listen(WAITING_CONNECTIONS_MAX)?;
         Ok(Listener { socket, deadlines: Deadlines::default(), connections_max: CONNECTIONS_MAX })
     }
 

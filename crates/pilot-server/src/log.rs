@@ -4,25 +4,27 @@
 //! terminal or a full pipe. Between the members of a JSON line stands a space: a token has none, so a line in which no
 //! word is as long as a token passes the guard at the cost of one look.
 
-use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pilot_core::leak::LeakGuard;
+use pilot_core::time::Time;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use crate::clock::Clock;
 
 /// How long the writing thread lets lines gather.
 const GATHERING: Duration = Duration::from_millis(10);
-/// Beyond this many waiting lines, new ones are dropped and counted: a blocked log must not stop the service.
-const WAITING_LINES_MAX: usize = 100_000;
+/// Beyond this much waiting text, new lines are dropped and counted: a blocked log must not stop the service.
+const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What is kept for the next lines; a burst gives back the rest.
+const KEPT_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -47,7 +49,8 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    lines: VecDeque<String>,
+    /// Whole lines. One growing text and not a list: a line costs no allocation that another thread frees.
+    text: String,
     dropped: u64,
     /// Lines taken by the writing thread and not yet written.
     under_way: bool,
@@ -55,8 +58,7 @@ struct Queue {
 }
 
 impl Log {
-    /// Starts the writing thread and makes this the log of the whole process.
-    pub fn start(format: Format, level: LevelFilter, clock: Clock) -> Log {
+    fn new(format: Format, clock: Clock) -> Log {
         let shared = Shared {
             format,
             clock,
@@ -65,11 +67,18 @@ impl Log {
             arrived: Condvar::new(),
             written: Condvar::new(),
         };
-        let log = Log(Arc::new(shared));
+        Log(Arc::new(shared))
+    }
+
+    /// Starts the writing thread and makes this the log of the whole process.
+    pub fn start(format: Format, level: LevelFilter, clock: Clock) -> Log {
+        let log = Log::new(format, clock);
         let writer = log.clone();
         // If no thread can be had, lines wait and are written by flush.
         let _ = std::thread::Builder::new().name("log".into()).spawn(move || writer.write_for_ever());
-        let subscriber = tracing_subscriber::registry().with(log.clone().with_filter(level));
+        // Our own words alone: the HTTP library quotes what clients send (paths, hosts, debug data) at its finer levels.
+        let ours = Targets::new().with_target("pilot", level);
+        let subscriber = tracing_subscriber::registry().with(log.clone().with_filter(ours));
         // Only fails when a log has been set already, which then goes on.
         let _ = tracing::subscriber::set_global_default(subscriber);
         log
@@ -84,7 +93,7 @@ impl Log {
         let mut queue = self.queue();
         queue.in_a_hurry = true;
         self.0.arrived.notify_one();
-        let done = |queue: &mut Queue| !queue.lines.is_empty() || queue.under_way;
+        let done = |queue: &mut Queue| !queue.text.is_empty() || queue.under_way;
         let _ = self.0.written.wait_timeout_while(queue, Duration::from_secs(2), done);
     }
 
@@ -92,14 +101,14 @@ impl Log {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, line: String, in_a_hurry: bool) {
+    fn push(&self, line: &str, in_a_hurry: bool) {
         let mut queue = self.queue();
-        if queue.lines.len() >= WAITING_LINES_MAX {
+        if queue.text.len() >= WAITING_BYTES_MAX {
             queue.dropped += 1;
             return;
         }
-        let was_empty = queue.lines.is_empty();
-        queue.lines.push_back(line);
+        let was_empty = queue.text.is_empty();
+        queue.text.push_str(line);
         queue.in_a_hurry |= in_a_hurry;
         drop(queue);
         if was_empty || in_a_hurry {
@@ -108,119 +117,190 @@ impl Log {
     }
 
     fn write_for_ever(&self) {
+        let mut text = String::new();
         loop {
             let mut queue = self.queue();
-            while queue.lines.is_empty() {
+            while queue.text.is_empty() {
                 queue = self.0.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
             if !queue.in_a_hurry {
                 let gather = self.0.arrived.wait_timeout_while(queue, GATHERING, |queue| !queue.in_a_hurry);
                 queue = gather.unwrap_or_else(PoisonError::into_inner).0;
             }
-            let lines = std::mem::take(&mut queue.lines);
+            std::mem::swap(&mut queue.text, &mut text);
             let dropped = std::mem::take(&mut queue.dropped);
             queue.in_a_hurry = false;
             queue.under_way = true;
             drop(queue);
-            self.write(&lines, dropped);
+            self.write(&text, dropped);
+            text.clear();
+            text.shrink_to(KEPT_BYTES);
             self.queue().under_way = false;
             self.0.written.notify_all();
         }
     }
 
-    fn write(&self, lines: &VecDeque<String>, dropped: u64) {
+    fn write(&self, text: &str, dropped: u64) {
         let fallback = OnceLock::new();
         let guard =
             self.0.guard.get().unwrap_or_else(|| fallback.get_or_init(|| Arc::new(LeakGuard::for_generated_tokens())));
-        let mut text = String::with_capacity(lines.iter().map(String::len).sum());
-        for line in lines {
-            text.push_str(&guard.redact(line));
-            text.push('\n');
+        let mut stderr = std::io::stderr();
+        if guard.is_in(text) {
+            // Line by line, so that a token takes no more than its own line with it.
+            let clean: String = text.lines().flat_map(|line| [guard.redact(line), "\n".into()]).collect();
+            let _ = stderr.write_all(clean.as_bytes());
+        } else {
+            let _ = stderr.write_all(text.as_bytes());
         }
         if dropped > 0 {
-            let _ = writeln!(text, "{{\"level\": \"WARN\", \"message\": \"{dropped} log lines were dropped\"}}");
+            let _ = writeln!(stderr, "{{\"level\": \"WARN\", \"message\": \"{dropped} log lines were dropped\"}}");
         }
-        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 
 impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let level = *event.metadata().level();
-        let now = self.0.clock.now();
-        let mut line = match self.0.format {
-            Format::Json => JsonLine::begin(now, level, event.metadata().target()),
-            Format::Text => JsonLine { text: format!("{now} {level:>5} "), format: Format::Text },
-        };
+        let metadata = event.metadata();
+        let mut line = Line::begin(self.0.format, self.0.clock.now(), *metadata.level(), metadata.target());
         event.record(&mut line);
-        self.push(line.end(), level <= Level::WARN);
+        self.push(&line.end(), *metadata.level() <= Level::WARN);
     }
 }
 
-struct JsonLine {
+/// A line in the making. Each request makes one, so what is fixed is copied and only what varies is formatted.
+struct Line {
     text: String,
     format: Format,
 }
 
-impl JsonLine {
-    fn begin(now: impl fmt::Display, level: Level, target: &str) -> JsonLine {
-        let mut text = String::with_capacity(320);
-        let _ = write!(text, "{{\"time\": \"{now}\", \"level\": \"{level}\", \"target\": \"{target}\"");
-        JsonLine { text, format: Format::Json }
+impl Line {
+    fn begin(format: Format, now: Time, level: Level, target: &str) -> Line {
+        let mut text = String::with_capacity(512);
+        match format {
+            Format::Json => {
+                text.push_str("{\"time\": \"");
+                let _ = write!(text, "{now}");
+                for part in ["\", \"level\": \"", level.as_str(), "\", \"target\": \"", target, "\""] {
+                    text.push_str(part);
+                }
+            }
+            Format::Text => {
+                let _ = write!(text, "{now} {level:>5} ");
+            }
+        }
+        Line { text, format }
     }
 
     fn end(mut self) -> String {
-        if self.format == Format::Json {
-            self.text.push('}');
-        }
+        self.text.push_str(match self.format {
+            Format::Json => "}\n",
+            Format::Text => "\n",
+        });
         self.text
     }
 
     fn name(&mut self, field: &Field) {
-        match (self.format, field.name()) {
-            (Format::Json, name) => {
-                let _ = write!(self.text, ", \"{name}\": ");
-            }
-            (Format::Text, "message") => {}
-            (Format::Text, name) => {
-                let _ = write!(self.text, " {name}=");
-            }
-        }
+        let (before, after) = match (self.format, field.name()) {
+            (Format::Json, _) => (", \"", "\": "),
+            (Format::Text, "message") => return,
+            (Format::Text, _) => (" ", "="),
+        };
+        self.text.push_str(before);
+        self.text.push_str(field.name());
+        self.text.push_str(after);
     }
 
-    fn value(&mut self, value: impl fmt::Display) {
+    fn plain(&mut self, field: &Field, value: impl fmt::Display) {
+        self.name(field);
         let _ = write!(self.text, "{value}");
+    }
+
+    fn quote(&mut self) {
+        if self.format == Format::Json {
+            self.text.push('"');
+        }
     }
 }
 
-impl Visit for JsonLine {
+/// Takes text that must not be able to end its field or its line.
+impl fmt::Write for Line {
+    fn write_str(&mut self, value: &str) -> fmt::Result {
+        // Printable, without the quote and the backslash.
+        let is_harmless = |byte: u8| matches!(byte, b' '..=b'!' | b'#'..=b'[' | b']'..=b'~');
+        // No early end: without one the compiler looks at many bytes at a time.
+        if value.bytes().fold(true, |harmless, byte| harmless & is_harmless(byte)) {
+            self.text.push_str(value);
+            return Ok(());
+        }
+        match self.format {
+            Format::Json => {
+                let quoted = serde_json::to_string(value).map_err(|_| fmt::Error)?;
+                self.text.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
+                Ok(())
+            }
+            Format::Text => write!(self.text, "{}", value.escape_debug()),
+        }
+    }
+}
+
+impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
         if value.is_empty() {
             return;
         }
         self.name(field);
-        match self.format {
-            Format::Json => self.value(serde_json::Value::from(value)),
-            Format::Text => self.value(value.escape_debug()),
-        }
+        self.quote();
+        let _ = self.write_str(value);
+        self.quote();
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.name(field);
-        self.value(value);
+        self.plain(field, value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.name(field);
-        self.value(value);
+        self.plain(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.name(field);
-        self.value(value);
+        self.plain(field, value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.record_str(field, &format!("{value:?}"));
+        self.name(field);
+        self.quote();
+        let _ = write!(self, "{value:?}");
+        self.quote();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(format: Format, expected: &Expect) {
+        let log = Log::new(format, Clock::manual(Time::EPOCH));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log.clone()), || {
+            let (text, nothing, cause) = ("a\"b\\c\nd é", "", "disk \"full\"\n");
+            tracing::info!(target: "t", text, nothing, count = 3_u16, delta = -1, yes = true, error = %cause, "it {}", "is");
+        });
+        expected.assert_eq(&log.queue().text);
+    }
+
+    #[test]
+    fn a_value_can_end_neither_its_field_nor_its_line() {
+        check(
+            Format::Json,
+            &expect![[r#"
+                {"time": "1970-01-01T00:00:00.000000Z", "level": "INFO", "target": "t", "message": "it is", "text": "a\"b\\c\nd é", "count": 3, "delta": -1, "yes": true, "error": "disk \"full\"\n"}
+            "#]],
+        );
+        check(
+            Format::Text,
+            &expect![[r#"
+                1970-01-01T00:00:00.000000Z  INFO it is text=a\"b\\c\nd é count=3 delta=-1 yes=true error=disk \"full\"\n
+            "#]],
+        );
     }
 }

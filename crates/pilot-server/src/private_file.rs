@@ -91,6 +91,11 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Replaces a file in one step: a reader sees the old one or the new one, and so does a crash.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Behind a link, the file it leads to is meant: replacing the link would leave that file as it was.
+    let path = &match std::fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        found => found?,
+    };
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);

@@ -136,12 +136,14 @@ impl Problem {
     }
 
     pub fn url_too_long() -> Problem {
-        Problem { status: StatusCode::URI_TOO_LONG, ..Problem::new(Code::InvalidRequest, "A URL has at most 8 KiB.") }
+        let problem = Problem::new(Code::InvalidRequest, "A URL has at most 8 KiB.");
+        Problem { status: StatusCode::URI_TOO_LONG, ends_connection: true, ..problem }
     }
 
     pub fn headers_too_large() -> Problem {
         let detail = "The headers have at most 16 KiB and 64 fields.";
-        Problem { status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ..Problem::new(Code::InvalidRequest, detail) }
+        let problem = Problem::new(Code::InvalidRequest, detail);
+        Problem { status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ends_connection: true, ..problem }
     }
 
     pub fn body_too_slow() -> Problem {

@@ -18,6 +18,8 @@ use crate::console;
 use crate::openapi;
 use crate::problem::{Code, Problem};
 
+mod docs;
+
 pub type Answer = Result<Response<Body>, Problem>;
 pub type Pending = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
@@ -73,119 +75,30 @@ pub struct Parameter(pub &'static str, pub &'static str, pub &'static str);
 const JSON: &str = "application/json";
 const ANY: Access = Access::AnyRole;
 
+// One line a route: a table is read by its columns.
+#[rustfmt::skip]
 pub fn table() -> Vec<Route> {
     let get = Method::GET;
     let post = Method::POST;
     vec![
         guarded(&get, "/v1/session", "get_session", ANY, |call| Box::pin(session::get_session(call)), docs::SESSION),
-        guarded(
-            &get,
-            "/v1/workflows",
-            "list_workflows",
-            ANY,
-            |call| Box::pin(workflows::list_workflows(call)),
-            docs::WORKFLOWS,
-        ),
-        guarded(
-            &get,
-            "/v1/workflows/{name}",
-            "get_workflow",
-            ANY,
-            |call| Box::pin(workflows::get_workflow(call)),
-            docs::WORKFLOW,
-        ),
-        guarded(
-            &get,
-            "/v1/workflows/{name}/diagram",
-            "get_workflow_diagram",
-            ANY,
-            |call| Box::pin(workflows::get_workflow_diagram(call)),
-            docs::DIAGRAM,
-        ),
-        guarded(
-            &post,
-            "/v1/items",
-            "create_item",
-            Access::Roles(&[Role::Initiator]),
-            |call| Box::pin(items::create_item(call)),
-            docs::CREATE,
-        ),
+        guarded(&get, "/v1/workflows", "list_workflows", ANY, |call| Box::pin(workflows::list_workflows(call)), docs::WORKFLOWS),
+        guarded(&get, "/v1/workflows/{name}", "get_workflow", ANY, |call| Box::pin(workflows::get_workflow(call)), docs::WORKFLOW),
+        guarded(&get, "/v1/workflows/{name}/diagram", "get_workflow_diagram", ANY, |call| Box::pin(workflows::get_workflow_diagram(call)), docs::DIAGRAM),
+        guarded(&post, "/v1/items", "create_item", Access::Roles(&[Role::Initiator]), |call| Box::pin(items::create_item(call)), docs::CREATE),
         guarded(&get, "/v1/items", "list_items", ANY, |call| Box::pin(items::list_items(call)), docs::ITEMS),
         guarded(&get, "/v1/items/{id}", "get_item", ANY, |call| Box::pin(items::get_item(call)), docs::ITEM),
-        guarded(
-            &Method::PATCH,
-            "/v1/items/{id}",
-            "edit_item",
-            Access::Roles(&[Role::Initiator]),
-            |call| Box::pin(items::edit_item(call)),
-            docs::EDIT,
-        ),
-        guarded(
-            &post,
-            "/v1/items/{id}/transitions",
-            "take_action",
-            ANY,
-            |call| Box::pin(transitions::take_action(call)),
-            docs::ACT,
-        ),
-        guarded(
-            &get,
-            "/v1/items/{id}/transitions",
-            "list_transitions",
-            ANY,
-            |call| Box::pin(transitions::list_transitions(call)),
-            docs::TRANSITIONS,
-        ),
-        guarded(
-            &get,
-            "/v1/items/{id}/history",
-            "list_history",
-            ANY,
-            |call| Box::pin(transitions::list_history(call)),
-            docs::HISTORY,
-        ),
-        guarded(
-            &post,
-            "/v1/items/{id}/comments",
-            "add_comment",
-            ANY,
-            |call| Box::pin(transitions::add_comment(call)),
-            docs::COMMENT,
-        ),
-        guarded(
-            &get,
-            "/v1/items/{id}/proof",
-            "get_item_proof",
-            ANY,
-            |call| Box::pin(log::get_item_proof(call)),
-            docs::PROOF,
-        ),
+        guarded(&Method::PATCH, "/v1/items/{id}", "edit_item", Access::Roles(&[Role::Initiator]), |call| Box::pin(items::edit_item(call)), docs::EDIT),
+        guarded(&post, "/v1/items/{id}/transitions", "take_action", ANY, |call| Box::pin(transitions::take_action(call)), docs::ACT),
+        guarded(&get, "/v1/items/{id}/transitions", "list_transitions", ANY, |call| Box::pin(transitions::list_transitions(call)), docs::TRANSITIONS),
+        guarded(&get, "/v1/items/{id}/history", "list_history", ANY, |call| Box::pin(transitions::list_history(call)), docs::HISTORY),
+        guarded(&post, "/v1/items/{id}/comments", "add_comment", ANY, |call| Box::pin(transitions::add_comment(call)), docs::COMMENT),
+        guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, |call| Box::pin(log::get_item_proof(call)), docs::PROOF),
         guarded(&get, "/v1/events", "list_events", ANY, |call| Box::pin(events::list_events(call)), docs::EVENTS),
-        guarded(
-            &get,
-            "/v1/actors",
-            "list_actors",
-            Access::Roles(&[Role::SecurityAdmin, Role::Auditor]),
-            |call| Box::pin(actors::list_actors(call)),
-            docs::ACTORS,
-        ),
-        guarded(
-            &get,
-            "/v1/log/checkpoint",
-            "get_checkpoint",
-            ANY,
-            |call| Box::pin(log::get_checkpoint(call)),
-            docs::CHECKPOINT,
-        ),
+        guarded(&get, "/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), |call| Box::pin(actors::list_actors(call)), docs::ACTORS),
+        guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, |call| Box::pin(log::get_checkpoint(call)), docs::CHECKPOINT),
         guarded(&get, "/v1/log/tile/{*tile}", "get_tile", ANY, |call| Box::pin(log::get_tile(call)), docs::TILE),
-        guarded(
-            &get,
-            "/v1/log/tile/entries/{*tile}",
-            "get_entry_bundle",
-            Access::Roles(&[Role::Auditor]),
-            |call| Box::pin(log::get_entry_bundle(call)),
-            docs::ENTRIES,
-        ),
+        guarded(&get, "/v1/log/tile/entries/{*tile}", "get_entry_bundle", Access::Roles(&[Role::Auditor]), |call| Box::pin(log::get_entry_bundle(call)), docs::ENTRIES),
         open("/openapi.json", "get_openapi", openapi::get_openapi, docs::OPENAPI),
         open("/docs", "get_docs", openapi::get_docs, docs::PAGE),
         open("/docs.css", "get_docs_style", openapi::get_docs_style, docs::STYLE),
@@ -193,164 +106,6 @@ pub fn table() -> Vec<Route> {
         open("/readyz", "get_readiness", health::get_readiness, docs::READINESS),
         open("/", "get_console", console::get_console, docs::CONSOLE),
     ]
-}
-
-mod docs {
-    use super::{Code, Docs, JSON, Parameter, RequestBody, Success};
-
-    const NOT_FOUND: &[Code] = &[Code::NotFound, Code::Unavailable];
-    const WRITES: &[&str] = &["Idempotency-Key"];
-
-    const fn answer(summary: &'static str, success: Success) -> Docs {
-        Docs { summary, success, request: None, query: &[], headers: &[], problems: &[] }
-    }
-
-    const fn find(summary: &'static str, success: Success) -> Docs {
-        Docs { problems: NOT_FOUND, ..answer(summary, success) }
-    }
-
-    pub(super) const SESSION: Docs = answer(
-        "Who am I: the actor and the role bound to the presented credential",
-        Success(200, "The actor and its role", JSON, Some("Session")),
-    );
-    pub(super) const WORKFLOWS: Docs =
-        answer("The workflows in force", Success(200, "The workflows", JSON, Some("Workflows")));
-    pub(super) const WORKFLOW: Docs = Docs {
-        problems: &[Code::NotFound],
-        ..answer("One workflow: its definition", Success(200, "The definition", JSON, Some("Workflow")))
-    };
-    pub(super) const DIAGRAM: Docs = Docs {
-        problems: &[Code::NotFound],
-        ..answer("One workflow as a picture", Success(200, "The picture", "image/svg+xml", None))
-    };
-    pub(super) const CREATE: Docs = Docs {
-        request: Some(RequestBody(&[JSON], "NewItem")),
-        headers: WRITES,
-        problems: &[
-            Code::StateConflict,
-            Code::BodyTooLarge,
-            Code::UnsupportedMediaType,
-            Code::InvalidRequest,
-            Code::TokenInContent,
-            Code::IdempotencyKeyReused,
-            Code::Unavailable,
-        ],
-        ..answer("Create an item as a draft", Success(201, "The item", JSON, Some("Item")))
-    };
-    pub(super) const ITEMS: Docs = Docs {
-        query: &[
-            Parameter("state", "ShortText", "Only items in this state"),
-            Parameter("workflow", "ShortText", "Only items of this workflow"),
-            Parameter("created_by", "ShortText", "Only items of this actor"),
-            Parameter("waiting_for", "Me", "Only items that wait for the caller now"),
-            Parameter("q", "ShortText", "A part of the title, or an id"),
-            Parameter("limit", "Limit", "How many at the most"),
-            Parameter("cursor", "ShortText", "Where the page before ended, as its `next` said"),
-        ],
-        problems: &[Code::InvalidRequest, Code::Unavailable],
-        ..answer("Items, newest first", Success(200, "A page of items", JSON, Some("Items")))
-    };
-    pub(super) const ITEM: Docs = find("One item", Success(200, "The item", JSON, Some("Item")));
-    pub(super) const EDIT: Docs = Docs {
-        request: Some(RequestBody(&["application/merge-patch+json", JSON], "ItemPatch")),
-        headers: &["If-Match"],
-        problems: &[
-            Code::SeparationOfDuties,
-            Code::NotOwner,
-            Code::NotFound,
-            Code::StateConflict,
-            Code::ItemHeld,
-            Code::VersionMismatch,
-            Code::BodyTooLarge,
-            Code::UnsupportedMediaType,
-            Code::InvalidRequest,
-            Code::TokenInContent,
-            Code::Unavailable,
-        ],
-        ..answer("Change one's own item while it is draft or returned", Success(200, "The item", JSON, Some("Item")))
-    };
-    pub(super) const ACT: Docs = Docs {
-        request: Some(RequestBody(&[JSON], "Action")),
-        headers: &["Idempotency-Key", "If-Match"],
-        problems: &[
-            Code::RoleForbidden,
-            Code::SeparationOfDuties,
-            Code::NotOwner,
-            Code::NotFound,
-            Code::StateConflict,
-            Code::AlreadyDecided,
-            Code::ContentChanged,
-            Code::ItemHeld,
-            Code::OutsideWindow,
-            Code::VersionMismatch,
-            Code::BodyTooLarge,
-            Code::UnsupportedMediaType,
-            Code::InvalidRequest,
-            Code::UnknownAction,
-            Code::TokenInContent,
-            Code::IdempotencyKeyReused,
-            Code::Unavailable,
-        ],
-        ..answer("Take an action on an item", Success(201, "The transition", JSON, Some("Transition")))
-    };
-    pub(super) const TRANSITIONS: Docs =
-        find("The moves of an item, oldest first", Success(200, "The moves", JSON, Some("Transitions")));
-    pub(super) const HISTORY: Docs = find(
-        "Everything that happened to an item, with edits and comments",
-        Success(200, "The history", JSON, Some("History")),
-    );
-    pub(super) const COMMENT: Docs = Docs {
-        request: Some(RequestBody(&[JSON], "NewComment")),
-        headers: WRITES,
-        problems: &[
-            Code::NotFound,
-            Code::BodyTooLarge,
-            Code::UnsupportedMediaType,
-            Code::InvalidRequest,
-            Code::TokenInContent,
-            Code::IdempotencyKeyReused,
-            Code::Unavailable,
-        ],
-        ..answer("Say something about an item", Success(201, "The comment", JSON, Some("Transition")))
-    };
-    pub(super) const PROOF: Docs =
-        find("Proofs that the item's entries are in the log", Success(200, "The proofs", JSON, Some("Proofs")));
-    pub(super) const EVENTS: Docs = Docs {
-        query: &[
-            Parameter("after", "Index", "Only entries with a higher index"),
-            Parameter("limit", "Limit", "How many at the most"),
-        ],
-        headers: &["Last-Event-ID"],
-        problems: &[Code::InvalidRequest, Code::Unavailable],
-        ..answer(
-            "The ledger's entries in order; with `Accept: text/event-stream` a live feed",
-            Success(200, "A page of entries", JSON, Some("Events")),
-        )
-    };
-    pub(super) const ACTORS: Docs = answer("Who there is", Success(200, "The actors", JSON, Some("Actors")));
-    pub(super) const CHECKPOINT: Docs =
-        answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None));
-    pub(super) const TILE: Docs = find(
-        "Hashes of the log's tree (C2SP tlog-tiles)",
-        Success(200, "Up to 256 hashes", "application/octet-stream", None),
-    );
-    pub(super) const ENTRIES: Docs = find(
-        "Entries of the log (C2SP entry bundle)",
-        Success(200, "Up to 256 entries", "application/octet-stream", None),
-    );
-    pub(super) const OPENAPI: Docs = answer("This document", Success(200, "OpenAPI 3.1", JSON, None));
-    pub(super) const PAGE: Docs = answer(
-        "The API and its problems, for people; readable without internet",
-        Success(200, "A page", "text/html", None),
-    );
-    pub(super) const STYLE: Docs =
-        answer("The style of the documentation", Success(200, "A style sheet", "text/css", None));
-    pub(super) const HEALTH: Docs = answer("Is the process alive", Success(200, "It is", JSON, Some("Health")));
-    pub(super) const READINESS: Docs = Docs {
-        problems: &[Code::Unavailable],
-        ..answer("Can the service take requests", Success(200, "It can", JSON, Some("Health")))
-    };
-    pub(super) const CONSOLE: Docs = answer("The operator console", Success(200, "A page", "text/html", None));
 }
 
 fn guarded(

@@ -86,10 +86,10 @@ impl Service {
         let store = open_store(config, &clock)?;
         let key = load_or_make_log_key(&config.log_key_path(), store.head().borrow().size())?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
-        let mut main = bind(config.listen).await?;
+        let mut main = bind(config.listen)?;
         main.limit_connections(connections_possible());
         let ops = match &config.ops {
-            Some(ops) => Some(bind(ops.listen).await?),
+            Some(ops) => Some(bind(ops.listen)?),
             None => None,
         };
         let present = known_credentials(&credentials);
@@ -292,8 +292,8 @@ pub fn make_log_key(path: &Path, name: &str) -> Result<NoteKey, StartError> {
     Ok(key)
 }
 
-async fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
-    let bound = Listener::bind(address).await;
+fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
+    let bound = Listener::bind(address);
     bound.map_err(|error| {
         StartError::environment(format!("{address}: cannot listen there; is another service using the port?"), error)
     })

@@ -55,9 +55,8 @@ async fn expire(app: &Arc<App>, id: ItemId) -> Result<(), String> {
     };
     let write = Write { subject: Subject::Item(id), key: None, decide: Box::new(decide) };
     match app.store.settle(write).await {
-        Ok(Outcome::Recorded { .. }) => Ok(()),
-        // Somebody moved it in the meantime, so nothing is due any more.
-        Ok(Outcome::Refused(_)) => Ok(()),
+        // Refused: somebody moved it in the meantime, so nothing is due any more.
+        Ok(Outcome::Recorded { .. } | Outcome::Refused(_)) => Ok(()),
         Ok(other) => Err(format!("{other:?}")),
         Err(error) => Err(error.to_string()),
     }

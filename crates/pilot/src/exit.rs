@@ -43,7 +43,8 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     }
     let could_be_token = |argument: &String| pilot_core::token::is_well_formed(argument.as_bytes());
     let mut text = error.render().to_string();
-    for argument in std::env::args().skip(1).filter(could_be_token) {
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    for argument in arguments.filter(could_be_token) {
         text = text.replace(&argument, pilot_core::leak::WITHHELD);
     }
     let _ = write!(std::io::stderr(), "{}", LeakGuard::for_generated_tokens().redact(&text));

@@ -6,7 +6,7 @@ mod text;
 use crate::role_set::RoleSet;
 use crate::workflow::{Definition, Kind, Name, Rules};
 
-pub use svg::svg;
+pub use svg::{style_source, svg};
 pub use text::{dot, mermaid};
 
 /// The way one item took, to be shown on the picture.

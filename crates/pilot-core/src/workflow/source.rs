@@ -1,7 +1,7 @@
 //! A definition's text: from TOML to JSON with the place of every value, and flaws shown where they stand.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -116,6 +116,14 @@ impl Flaws {
         shown
     }
 }
+
+impl fmt::Display for Flaws {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render("definition", false))
+    }
+}
+
+impl std::error::Error for Flaws {}
 
 fn steps(path: &[String]) -> String {
     let numbered = path.iter().enumerate().map(|(index, step)| format!("{}. {step}", index + 1));

@@ -184,13 +184,11 @@ impl Query {
     pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let plain = text.bytes().all(|digit| digit.is_ascii_digit());
-        match text.parse::<u64>().ok().filter(|number| plain && (least..=most).contains(number)) {
-            Some(number) => Ok(Some(number)),
-            None => {
-                let detail = format!("must be a whole number from {least} to {most}");
-                Err(Problem::invalid(vec![Fault::new(json::join("/query", name), detail)]))
-            }
-        }
+        let number = text.parse::<u64>().ok().filter(|number| plain && (least..=most).contains(number));
+        number.map(Some).ok_or_else(|| {
+            let detail = format!("must be a whole number from {least} to {most}");
+            Problem::invalid(vec![Fault::new(json::join("/query", name), detail)])
+        })
     }
 }
 

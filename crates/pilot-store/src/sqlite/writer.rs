@@ -134,7 +134,8 @@ impl Writer {
         match settled {
             Ok(()) => self.acknowledge(group, replies),
             Err(error) => {
-                self.give_up(&error, replies.into_iter().map(|(reply, _)| reply).chain(rest.map(|(_, reply)| reply)))
+                let waiting = replies.into_iter().map(|(reply, _)| reply);
+                self.give_up(&error, waiting.chain(rest.map(|(_, reply)| reply)));
             }
         }
     }
@@ -196,8 +197,7 @@ impl Writer {
             return Ok(outcome);
         }
         let (placed, open_items) = match &subject {
-            Subject::Ledger => (None, 0),
-            Subject::NewItem { count_open: None } => (None, 0),
+            Subject::Ledger | Subject::NewItem { count_open: None } => (None, 0),
             Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
                 (None, read::open_items(&self.connection, actor_id.as_str(), workflow)?)
             }

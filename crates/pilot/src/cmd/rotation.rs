@@ -191,8 +191,15 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
         let fingerprint: Fingerprint = credential.digest.fingerprint();
         credential.actor.actor_id == rotation.actor.actor_id && rotation.old.contains(&fingerprint)
     };
-    let kept = read_credentials(&files.credentials)?.entries().iter().filter(|entry| !is_old(entry)).cloned().collect();
-    write_credentials(&files.credentials, kept)?;
+    let entries = read_credentials(&files.credentials)?.entries().to_vec();
+    if !entries.iter().any(|entry| entry.digest.fingerprint() == rotation.new) {
+        return Err(Failure::Refused(format!(
+            "the new credential is no longer in {}: without it, {} could not sign in; restore it, or use `abandon`",
+            files.credentials.display(),
+            rotation.actor.actor_id
+        )));
+    }
+    write_credentials(&files.credentials, entries.into_iter().filter(|entry| !is_old(entry)).collect())?;
     Record::open(&files.rotation_record).append(
         &rotation,
         Step::Finish,

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use dagre::graph::{Graph, GraphOptions};
 use dagre::layout::types::LabelPos;
 use dagre::{EdgeLabel, LayoutOptions, NodeLabel, Point, layout};
+use data_encoding::BASE64;
+use sha2::{Digest as _, Sha256};
 
 use crate::role::Role;
 use crate::role_set::RoleSet;
@@ -50,6 +52,12 @@ pub fn svg(definition: &Definition, trail: Option<&Trail>) -> String {
     draw_legend(&mut svg, height + 8.0);
     svg.push_str("</svg>\n");
     svg
+}
+
+/// What a content security policy must name as a style source for the picture to keep its colours when it is opened by
+/// itself: `'sha256-…'`.
+pub fn style_source() -> String {
+    format!("'sha256-{}'", BASE64.encode(&Sha256::digest(STYLE)))
 }
 
 fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Layout {

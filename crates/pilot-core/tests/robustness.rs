@@ -1,0 +1,139 @@
+//! Whatever is written into a definition or sent in a request: an answer, never a panic.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests stop at the first surprise")]
+
+use pilot_core::actor::Actor;
+use pilot_core::decide::{ActionRequest, Caller, EditRequest, NewItem, Request, decide, decide_creation};
+use pilot_core::document::ContentDigest;
+use pilot_core::role::Role;
+use pilot_core::time::Time;
+use pilot_core::workflow::builtin::{CONTROLLED_OPERATION, builtin};
+use pilot_core::workflow::report::report;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// One slip of the pen: cut out a piece, or put something in.
+#[derive(Debug, Clone)]
+struct Slip {
+    at: usize,
+    cut: usize,
+    put: &'static str,
+}
+
+fn slip() -> impl Strategy<Value = Slip> {
+    let pieces = [
+        "",
+        "\"",
+        "[",
+        "]]",
+        "=",
+        "\n",
+        "ä",
+        "0",
+        "-1",
+        "'''",
+        "roles = 7\n",
+        "[[state]]\n",
+        "{ a = 1979-05-27 }",
+        "\\",
+        "\u{0}",
+        "same",
+    ];
+    let put = proptest::sample::select(pieces.to_vec());
+    (0..CONTROLLED_OPERATION.len(), 0..40_usize, put).prop_map(|(at, cut, put)| Slip { at, cut, put })
+}
+
+fn slipped(slips: &[Slip]) -> String {
+    let mut text = CONTROLLED_OPERATION.to_owned();
+    for Slip { at, cut, put } in slips {
+        let at = text.floor_char_boundary((*at).min(text.len()));
+        let end = text.ceil_char_boundary((at + cut).min(text.len()));
+        text.replace_range(at..end, put);
+    }
+    text
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        Just(json!("2026-11-15T10:00:00Z")),
+        Just(json!("succeeded")),
+    ];
+    let name = proptest::sample::select(vec![
+        "not_after",
+        "not_before",
+        "outcome",
+        "result",
+        "artifacts",
+        "name",
+        "sha256",
+        "bytes",
+        "uri",
+        "risk",
+        "x/~",
+    ]);
+    leaf.prop_recursive(4, 32, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            proptest::collection::btree_map(name.clone(), inner, 0..5)
+                .prop_map(|members| members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_definition_with_slips_of_the_pen_gets_an_answer(slips in proptest::collection::vec(slip(), 1..4)) {
+        let text = slipped(&slips);
+        let report = report(&text, None);
+        prop_assert_eq!(report.findings.is_empty(), report.workflow.is_some());
+        let shown = report.to_text("slips.toml", true);
+        prop_assert!(!shown.is_empty());
+        for placed in &report.findings {
+            prop_assert!(placed.line >= 1 && placed.line <= text.lines().count() + 1);
+            prop_assert!(!placed.finding.message.is_empty() && !placed.finding.mend.is_empty());
+        }
+    }
+
+    #[test]
+    fn any_payload_patch_and_inputs_get_an_answer(payload in any_json(), patch in any_json(), inputs in any_json(), nth in 0..21_usize) {
+        let [controlled, _] = builtin();
+        let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let content_digest = ContentDigest::of("t", &payload, "n");
+        let request = NewItem { id, title: "t".to_owned(), payload, content_digest: content_digest.clone() };
+        let Ok((_, item)) = decide_creation(&controlled, &request, &ana, Time::EPOCH, 0) else { return Ok(()) };
+        let edit = EditRequest { title: None, payload: Some(patch), content_digest, if_match: None };
+        let caller = Caller::Actor(ana);
+        let _ = decide(&controlled, &item, &Request::Edit(edit), &caller, Time::EPOCH);
+        let action = controlled.actions().get(nth).map_or("x", |action| &action.name).to_owned();
+        for role in Role::ALL {
+            let caller = Caller::Actor(Actor { actor_id: "new".parse().unwrap(), role });
+            let request = ActionRequest { action: action.clone(), inputs: Some(inputs.clone()), ..ActionRequest::default() };
+            let refused = decide(&controlled, &item, &Request::Act(request), &caller, Time::EPOCH);
+            prop_assert!(refused.is_err() || ["hold", "release"].contains(&action.as_str()));
+        }
+    }
+}
+
+#[test]
+fn nesting_without_end_is_refused_and_does_not_exhaust_the_stack() {
+    for text in
+        ["[".repeat(200_000), format!("a = {}", "[".repeat(200_000)), format!("a = {}", "{ b = ".repeat(40_000))]
+    {
+        assert!(!report(&text, None).findings.is_empty());
+    }
+    let deep = (0..40).fold(json!({}), |inner, _| json!({ "a": inner }));
+    let [controlled, _] = builtin();
+    let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+    let content_digest = ContentDigest::of("t", &deep, "n");
+    let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+    let request = NewItem { id, title: "t".to_owned(), payload: deep, content_digest };
+    let refused = decide_creation(&controlled, &request, &ana, Time::EPOCH, 0).unwrap_err();
+    assert_eq!(refused.errors().first().unwrap().to_string(), "/payload: is nested deeper than 32 levels");
+}

@@ -1,0 +1,43 @@
+//! The leak guard: no text makes it panic, and none brings a token past it.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use pilot_core::actor::Actor;
+use pilot_core::credentials::{Credential, Credentials};
+use pilot_core::digest::Digest;
+use pilot_core::leak::LeakGuard;
+use pilot_core::role::Role;
+use pilot_core::token::{self, Token};
+
+/// Made by a person: live and used, found by its fingerprint.
+const USED: &str = "correct-horse_battery.staple~0042";
+
+static GUARD: LazyLock<LeakGuard> = LazyLock::new(|| {
+    let actor = Actor { actor_id: "ana".parse().expect("an actor_id"), role: Role::Auditor };
+    let entry = Credential { actor, digest: Digest::of(USED.as_bytes()) };
+    let guard = LeakGuard::new(Credentials::new(vec![entry]), 0x9E37_79B9_7F4A_7C15);
+    guard.remember(USED.as_bytes(), Digest::of(USED.as_bytes()));
+    guard
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    check(&text);
+    let generated = Token::generate(&[bytes.len() as u8; 32]).hand_over();
+    // A token at any place of any text, whatever stands around it.
+    let middle = text.char_indices().map(|(at, _)| at).nth(text.chars().count() / 2).unwrap_or(0);
+    for token in [generated.as_str(), USED] {
+        let carrier = format!("{}{token}{}", &text[..middle], &text[middle..]);
+        assert!(GUARD.is_in(&carrier), "a token goes unseen");
+        check(&carrier);
+    }
+    GUARD.is_live_in_url(&text);
+});
+
+fn check(text: &str) {
+    let clean = GUARD.redact(text);
+    assert_eq!(token::find_generated(clean.as_bytes(), 0), None, "a generated token is left");
+    assert!(!clean.contains(USED), "a used token is left");
+}

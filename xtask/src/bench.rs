@@ -1,0 +1,24 @@
+//! `cargo xtask bench NAME`: measurements anyone can repeat. They report and judge nothing: exit code 0, or 3 when
+//! nothing could be measured.
+
+use crate::step::Failure;
+
+mod load;
+mod rules;
+mod session;
+
+type Bench = (&'static str, fn() -> Result<(), Failure>);
+
+const BENCHES: &[Bench] = &[("session", session::run), ("rules", rules::run)];
+
+pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+    let names = || BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let [wanted] = arguments else {
+        return Err(Failure::usage(format!("usage: cargo xtask bench NAME, with one of {}", names())));
+    };
+    let Some((_, bench)) = BENCHES.iter().find(|(name, _)| name == wanted) else {
+        return Err(Failure::usage(format!("there is no benchmark `{wanted}`; there are {}", names())));
+    };
+    // A benchmark does not refute anything: when it fails, it could not measure.
+    bench().map_err(|failure| Failure::environment(failure.to_string()))
+}

@@ -1,0 +1,139 @@
+//! A server on one core, wrk on another, and what both of them say about it.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::step::{Failure, cannot_start, output_of, program, shown};
+
+const SERVER_CORE: &str = "0";
+const LOAD_CORE: &str = "1";
+/// The kernel counts processor time in hundredths of a second wherever it tells programs about it.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A server pinned to its core; stopped when dropped.
+pub struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    /// Starts `executable`, which says `listening on URL` on standard output; its log goes to a file, as it would
+    /// under a service manager.
+    pub fn start(executable: &Path, arguments: &[&str], log: &Path) -> Result<Server, Failure> {
+        let mut command = program("taskset", &["--cpu-list", SERVER_CORE]);
+        command.arg(executable).args(arguments);
+        let line = shown(&command);
+        let log = File::create(log).map_err(|error| cannot_start(&line, &error))?;
+        let spawned = command.stdout(Stdio::piped()).stderr(log).spawn();
+        let mut child = spawned.map_err(|error| cannot_start(&line, &error))?;
+        let mut announcement = String::new();
+        if let Some(output) = child.stdout.take() {
+            // An end without a line leaves the text empty, which is told apart below.
+            let _ = BufReader::new(output).read_line(&mut announcement);
+        }
+        let url = announcement.trim().strip_prefix("listening on ").map(str::to_owned);
+        let mut server = Server { child, url: String::new() };
+        server.url = url.ok_or_else(|| Failure::environment(format!("`{line}` did not start listening")))?;
+        Ok(server)
+    }
+
+    /// Processor time used so far, user and system together, by all threads.
+    fn cpu_seconds(&self) -> Result<f64, Failure> {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
+        // The program's name may hold anything, so fields are counted from its closing parenthesis.
+        let fields = text.rsplit(") ").next().unwrap_or("").split(' ');
+        let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+        Ok(ticks / TICKS_PER_SECOND)
+    }
+
+    pub fn measure(&self, path: &str, header: &str, seconds: u32) -> Result<Figures, Failure> {
+        let before = self.cpu_seconds()?;
+        let report = output_of(&mut self.wrk(path, header, seconds))?;
+        let cpu_seconds = self.cpu_seconds()? - before;
+        Figures::read(&report, cpu_seconds)
+            .ok_or_else(|| Failure::environment(format!("the load did not go through; wrk said:\n{report}")))
+    }
+
+    fn wrk(&self, path: &str, header: &str, seconds: u32) -> Command {
+        let mut command = program("taskset", &["--cpu-list", LOAD_CORE, "wrk", "-t1", "-c32", "--latency"]);
+        command.args(["-d", &format!("{seconds}s"), "-H", header, &format!("{}{path}", self.url)]);
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures {
+    pub requests: f64,
+    pub per_second: f64,
+    pub cpu_seconds: f64,
+    pub per_cpu_second: f64,
+    pub p50_micros: f64,
+    pub p99_micros: f64,
+}
+
+impl Figures {
+    /// Nothing when a figure is missing, or an answer was none of success.
+    fn read(report: &str, cpu_seconds: f64) -> Option<Figures> {
+        if report.contains("Non-2xx") || report.contains("Socket errors") {
+            return None;
+        }
+        let after = |key: &str| report.lines().find_map(|line| line.trim().strip_prefix(key)).map(str::trim);
+        let requests = report.lines().find(|line| line.contains(" requests in "))?.split_whitespace().next()?;
+        let requests: f64 = requests.parse().ok()?;
+        let figures = Figures {
+            requests,
+            per_second: after("Requests/sec:")?.parse().ok()?,
+            cpu_seconds,
+            per_cpu_second: requests / cpu_seconds,
+            p50_micros: micros(after("50%")?)?,
+            p99_micros: micros(after("99%")?)?,
+        };
+        (figures.requests > 0.0 && cpu_seconds > 0.0).then_some(figures)
+    }
+}
+
+/// `87.00us`, `1.20ms` or `2.00s`.
+fn micros(text: &str) -> Option<f64> {
+    let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
+    units.iter().find_map(|(unit, factor)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * factor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = "\
+Running 5s test @ http://127.0.0.1:7450/v1/session
+  1 threads and 32 connections
+  Latency Distribution
+     50%  512.00us
+     75%    0.90ms
+     99%    1.25ms
+  250000 requests in 5.00s, 41.00MB read
+Requests/sec:  50000.12
+";
+
+    #[test]
+    fn the_figures_of_a_report_are_read() {
+        let figures = Figures::read(REPORT, 4.0).unwrap();
+        let Figures { requests, per_second, per_cpu_second, p50_micros, p99_micros, .. } = figures;
+        let read = format!("{requests} {per_second} {per_cpu_second} {p50_micros} {p99_micros}");
+        assert_eq!(read, "250000 50000.12 62500 512 1250");
+    }
+
+    #[test]
+    fn a_report_with_failed_answers_gives_no_figures() {
+        assert_eq!(Figures::read(&format!("{REPORT}  Non-2xx or 3xx responses: 1\n"), 4.0), None);
+        assert_eq!(Figures::read("unable to connect", 4.0), None);
+    }
+}

@@ -1,0 +1,13 @@
+//! How many decisions the rule engine makes in a second.
+
+use crate::step::{self, Failure, cargo};
+use crate::tools::exists;
+
+const EXAMPLE: &str = "crates/pilot-core/examples/bench_decide.rs";
+
+pub fn run() -> Result<(), Failure> {
+    if !exists(EXAMPLE) {
+        return Err(Failure::environment(format!("{EXAMPLE} is not there, so there is nothing to measure")));
+    }
+    step::run(&mut cargo(&["run", "--quiet", "--release", "--package", "pilot-core", "--example", "bench_decide"]))
+}

@@ -1,0 +1,105 @@
+//! `cargo xtask check`: everything a change must pass, in the order in which it fails fastest.
+
+use std::time::Duration;
+
+use crate::step::{self, Failure, Stopwatch, cargo, run_watching};
+use crate::tools::{self, CC, CXX};
+use crate::{deny, fuzz};
+
+const FUZZ_SECONDS: u32 = 10;
+
+type Step = (&'static str, fn(&mut Tests) -> Result<(), Failure>);
+
+const STEPS: &[Step] = &[
+    ("tools", |_| install_tools()),
+    ("format", |_| format()),
+    ("tidy", |_| step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy"]))),
+    ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("tests", Tests::run),
+    ("dependencies", |_| deny::run()),
+    ("fuzzing", |_| fuzz::run(fuzz::TARGETS, FUZZ_SECONDS)),
+];
+
+pub fn run() -> Result<(), Failure> {
+    let whole = Stopwatch::start();
+    let mut tests = Tests::default();
+    let mut times = Vec::new();
+    for (number, (name, step)) in (1..).zip(STEPS) {
+        println!("\n=== {number}/{} {name}", STEPS.len());
+        let watch = Stopwatch::start();
+        let outcome = step(&mut tests);
+        times.push((*name, watch.elapsed()));
+        if let Err(failure) = outcome {
+            print_summary(&times, whole.elapsed());
+            return Err(Failure::refuted(format!("check stopped at step {number}, {name}: {failure}")));
+        }
+        println!("=== {number}/{} {name}: {:.1} s", STEPS.len(), watch.elapsed().as_secs_f64());
+    }
+    print_summary(&times, whole.elapsed());
+    println!("tests: {} passed, {} failed", tests.passed, tests.failed);
+    Ok(())
+}
+
+fn install_tools() -> Result<(), Failure> {
+    tools::install_missing(&[CC, CXX])?;
+    tools::install_missing_components()
+}
+
+fn format() -> Result<(), Failure> {
+    step::run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    // A workspace of its own, which the first command does not see.
+    step::run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+}
+
+/// The closing lines of every test program, added up.
+#[derive(Default)]
+struct Tests {
+    passed: u64,
+    failed: u64,
+}
+
+impl Tests {
+    fn run(&mut self) -> Result<(), Failure> {
+        let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+        run_watching(&mut command, |line| self.count(line))?;
+        if self.passed == 0 { Err(Failure::refuted("no test was run")) } else { Ok(()) }
+    }
+
+    /// `test result: ok. 12 passed; 0 failed; 0 ignored; …`
+    fn count(&mut self, line: &str) {
+        let Some(counts) = line.strip_prefix("test result: ") else { return };
+        let words: Vec<_> = counts.split([' ', '.', ';']).filter(|word| !word.is_empty()).collect();
+        for pair in words.windows(2) {
+            match pair {
+                [number, "passed"] => self.passed += number.parse().unwrap_or(0),
+                [number, "failed"] => self.failed += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn print_summary(times: &[(&str, Duration)], whole: Duration) {
+    println!("\n{:<16}{:>10}", "step", "seconds");
+    for (name, time) in times.iter().chain(&[("all", whole)]) {
+        println!("{name:<16}{:>10.1}", time.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_of_test_programs_are_added_up() {
+        let mut tests = Tests::default();
+        for line in [
+            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s",
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test a::passed ... ok",
+        ] {
+            tests.count(line);
+        }
+        assert_eq!((tests.passed, tests.failed), (13, 2));
+    }
+}

@@ -1,0 +1,59 @@
+//! Programs the commands need beside cargo: looked for, and installed when they are missing.
+
+use std::path::Path;
+
+use crate::step::{Failure, output_of, program, root, run, run_timed};
+
+/// A program and the Debian package that has it.
+pub struct Tool {
+    pub program: &'static str,
+    pub package: &'static str,
+}
+
+/// libFuzzer's runtime is C++.
+pub const CXX: Tool = Tool { program: "g++", package: "g++" };
+/// The embedded database is C.
+pub const CC: Tool = Tool { program: "cc", package: "gcc" };
+pub const WRK: Tool = Tool { program: "wrk", package: "wrk" };
+pub const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
+
+/// Installs the Debian packages of those tools that are not on this machine.
+pub fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
+    let missing: Vec<_> = tools.iter().filter(|tool| !is_installed(tool.program)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<_> = missing.iter().map(|tool| tool.package).collect();
+    let by_hand = || format!("{} missing; install by hand: {}", names(&missing), packages.join(" "));
+    if !is_installed("apt-get") {
+        return Err(Failure::environment(by_hand()));
+    }
+    eprintln!("missing here: {}", names(&missing));
+    let mut update = program("apt-get", &["update", "--quiet=2"]);
+    let mut install = program("apt-get", &["install", "--yes", "--quiet=2", "--no-install-recommends"]);
+    install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
+    run(&mut update).and_then(|()| run_timed("install", &mut install)).map_err(|_| Failure::environment(by_hand()))
+}
+
+/// Adds parts of the Rust toolchain that a minimal installation lacks.
+pub fn install_missing_components() -> Result<(), Failure> {
+    for (probe, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if output_of(&mut program("cargo", &[probe, "--version"])).is_err() {
+            run_timed("install", &mut program("rustup", &["component", "add", component]))?;
+        }
+    }
+    Ok(())
+}
+
+fn names(tools: &[&Tool]) -> String {
+    tools.iter().map(|tool| tool.program).collect::<Vec<_>>().join(", ")
+}
+
+fn is_installed(name: &str) -> bool {
+    let mut search = program("sh", &["-c", "command -v \"$0\" >/dev/null", name]);
+    search.status().is_ok_and(|status| status.success())
+}
+
+pub fn exists(path: &str) -> bool {
+    Path::exists(&root().join(path))
+}
