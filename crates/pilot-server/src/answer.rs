@@ -14,9 +14,10 @@ use crate::app::App;
 use crate::body::Body;
 use crate::clock::Stopwatch;
 use crate::framing;
+use crate::log::RequestLine;
 use crate::problem::{Code, Problem};
 use crate::refusals;
-use crate::routes::{Answer, Call, Found, Handler, is_under_v1};
+use crate::routes::{Answer, Call, Found, Guarded, Handler, is_under_v1};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -57,7 +58,7 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     let status = response.status().as_u16();
     let micros = watch.micros();
     app.metrics.answered(trace.operation.map(|(index, _)| index), status, micros);
-    write_log_line(&request_id, &method, &trace, status, micros);
+    write_log_line(&app, &request_id, &method, &trace, status, micros);
     if let Ok(request_id) = HeaderValue::try_from(request_id) {
         response.headers_mut().insert(X_REQUEST_ID, request_id);
     }
@@ -78,7 +79,13 @@ async fn handle(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) 
             access::permit(*access, caller).inspect_err(|problem| {
                 app.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.clock.now());
             })?;
-            handler(Call { app: Arc::clone(app), caller: caller.clone(), head, body: Some(body), parameter }).await
+            match handler {
+                Guarded::AtOnce(handler) => handler(app, caller, parameter.as_deref()),
+                Guarded::InTime(handler) => {
+                    let (app, caller, body) = (Arc::clone(app), caller.clone(), Some(body));
+                    handler(Call { app, caller, head, body, parameter }).await
+                }
+            }
         }
         // The router accepts guarded routes under /v1 alone, where the caller is known by now.
         (Handler::Guarded(..), None) => Err(Problem::credential_required(false)),
@@ -112,18 +119,18 @@ fn remove_body(response: &mut Response<Body>) {
     *response.body_mut() = Body::empty();
 }
 
-/// One line a request, made of our own words alone: no header, no body, no path and no query can get into it.
-fn write_log_line(request_id: &str, method: &Method, trace: &Trace, status: u16, micros: u64) {
-    let operation = trace.operation.map_or("none", |(_, operation)| operation);
-    let actor_id = trace.caller.as_ref().map_or("", |caller| caller.actor.actor_id.as_str());
-    let role = trace.caller.as_ref().map_or("", |caller| caller.actor.role.as_str());
-    let method = known(method);
-    if status >= 500 {
-        let cause = trace.cause.as_deref().unwrap_or("");
-        tracing::error!(request_id, method, operation, actor_id, role, status, micros, cause, "request failed");
-    } else {
-        tracing::info!(request_id, method, operation, actor_id, role, status, micros, "request answered");
-    }
+fn write_log_line(app: &App, request_id: &str, method: &Method, trace: &Trace, status: u16, micros: u64) {
+    let caller = trace.caller.as_ref();
+    app.log.request(&RequestLine {
+        request_id,
+        method: known(method),
+        operation: trace.operation.map_or("none", |(_, operation)| operation),
+        actor_id: caller.map_or("", |caller| caller.actor.actor_id.as_str()),
+        role: caller.map_or("", |caller| caller.actor.role.as_str()),
+        cause: trace.cause.as_deref().unwrap_or(""),
+        status,
+        micros,
+    });
 }
 
 /// A method is free text of the client's, so only the known ones are repeated.

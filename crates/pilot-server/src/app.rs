@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::identity::Identity;
+use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::openapi;
 use crate::refusals::Refusals;
@@ -25,6 +26,7 @@ pub struct App {
     pub guard: Arc<LeakGuard>,
     pub metrics: Metrics,
     pub clock: Clock,
+    pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
     pub signer: Signer,
@@ -43,6 +45,7 @@ pub struct Parts {
     pub identity: Identity,
     pub guard: Arc<LeakGuard>,
     pub clock: Clock,
+    pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
     pub key: NoteKey,
@@ -52,7 +55,7 @@ pub struct Parts {
 
 impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
-        let Parts { identity, guard, clock, store, workflows, key, stop, run } = parts;
+        let Parts { identity, guard, clock, log, store, workflows, key, stop, run } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -67,6 +70,7 @@ impl App {
             guard,
             metrics,
             clock,
+            log,
             store,
             workflows,
             stop,

@@ -40,6 +40,7 @@ pub struct Log(Arc<Shared>);
 
 struct Shared {
     format: Format,
+    level: LevelFilter,
     clock: Clock,
     guard: OnceLock<Arc<LeakGuard>>,
     queue: Mutex<Queue>,
@@ -58,9 +59,10 @@ struct Queue {
 }
 
 impl Log {
-    fn new(format: Format, clock: Clock) -> Log {
+    fn new(format: Format, level: LevelFilter, clock: Clock) -> Log {
         let shared = Shared {
             format,
+            level,
             clock,
             guard: OnceLock::new(),
             queue: Mutex::new(Queue::default()),
@@ -72,7 +74,7 @@ impl Log {
 
     /// Starts the writing thread and makes this the log of the whole process.
     pub fn start(format: Format, level: LevelFilter, clock: Clock) -> Log {
-        let log = Log::new(format, clock);
+        let log = Log::new(format, level, clock);
         let writer = log.clone();
         // If no thread can be had, lines wait and are written by flush.
         let _ = std::thread::Builder::new().name("log".into()).spawn(move || writer.write_for_ever());
@@ -86,6 +88,31 @@ impl Log {
 
     pub fn guard_with(&self, guard: Arc<LeakGuard>) {
         let _ = self.0.guard.set(guard);
+    }
+
+    /// The line of a request, made without the detour over an event: there is one for each, and it always has the same
+    /// members. Empty texts are left out.
+    pub fn request(&self, request: &RequestLine<'_>) {
+        let level = if request.status >= 500 { Level::ERROR } else { Level::INFO };
+        if self.0.level < level {
+            return;
+        }
+        let mut line = Line::begin(self.0.format, self.0.clock.now(), level, "pilot_server::answer");
+        let message = if request.status >= 500 { "request failed" } else { "request answered" };
+        for (name, value) in [
+            ("message", message),
+            ("request_id", request.request_id),
+            ("method", request.method),
+            ("operation", request.operation),
+            ("actor_id", request.actor_id),
+            ("role", request.role),
+            ("cause", request.cause),
+        ] {
+            line.text(name, value);
+        }
+        line.number("status", u64::from(request.status));
+        line.number("micros", request.micros);
+        self.push(&line.end(), level <= Level::WARN);
     }
 
     /// Returns when every line that was logged before the call has been written.
@@ -167,6 +194,18 @@ impl<S: Subscriber> Layer<S> for Log {
     }
 }
 
+/// What is said of a request: our own words alone. No header, no body, no path and no query can get into it.
+pub struct RequestLine<'a> {
+    pub request_id: &'a str,
+    pub method: &'a str,
+    pub operation: &'a str,
+    pub actor_id: &'a str,
+    pub role: &'a str,
+    pub cause: &'a str,
+    pub status: u16,
+    pub micros: u64,
+}
+
 /// A line in the making. Each request makes one, so what is fixed is copied and only what varies is formatted.
 struct Line {
     text: String,
@@ -199,19 +238,34 @@ impl Line {
         self.text
     }
 
-    fn name(&mut self, field: &Field) {
-        let (before, after) = match (self.format, field.name()) {
+    fn name(&mut self, name: &str) {
+        let (before, after) = match (self.format, name) {
             (Format::Json, _) => (", \"", "\": "),
             (Format::Text, "message") => return,
             (Format::Text, _) => (" ", "="),
         };
         self.text.push_str(before);
-        self.text.push_str(field.name());
+        self.text.push_str(name);
         self.text.push_str(after);
     }
 
     fn plain(&mut self, field: &Field, value: impl fmt::Display) {
-        self.name(field);
+        self.name(field.name());
+        let _ = write!(self.text, "{value}");
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        self.name(name);
+        self.quote();
+        let _ = self.write_str(value);
+        self.quote();
+    }
+
+    fn number(&mut self, name: &str, value: u64) {
+        self.name(name);
         let _ = write!(self.text, "{value}");
     }
 
@@ -245,13 +299,7 @@ impl fmt::Write for Line {
 
 impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if value.is_empty() {
-            return;
-        }
-        self.name(field);
-        self.quote();
-        let _ = self.write_str(value);
-        self.quote();
+        self.text(field.name(), value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
@@ -267,7 +315,7 @@ impl Visit for Line {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.name(field);
+        self.name(field.name());
         self.quote();
         let _ = write!(self, "{value:?}");
         self.quote();
@@ -280,7 +328,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     fn check(format: Format, expected: &Expect) {
-        let log = Log::new(format, Clock::manual(Time::EPOCH));
+        let log = Log::new(format, LevelFilter::INFO, Clock::manual(Time::EPOCH));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(log.clone()), || {
             let (text, nothing, cause) = ("a\"b\\c\nd é", "", "disk \"full\"\n");
             tracing::info!(target: "t", text, nothing, count = 3_u16, delta = -1, yes = true, error = %cause, "it {}", "is");

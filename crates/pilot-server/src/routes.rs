@@ -37,7 +37,15 @@ pub struct Call {
 /// A guarded handler receives a caller, and only a guarded route can give it one.
 pub enum Handler {
     Open(fn(&App) -> Answer),
-    Guarded(Access, fn(Call) -> Pending),
+    Guarded(Access, Guarded),
+}
+
+#[derive(Clone, Copy)]
+pub enum Guarded {
+    /// Answers at once: everything it needs is in memory.
+    AtOnce(fn(&App, &Caller, Option<&str>) -> Answer),
+    /// Reads a body or asks the store.
+    InTime(fn(Call) -> Pending),
 }
 
 pub struct Route {
@@ -81,10 +89,10 @@ pub fn table() -> Vec<Route> {
     let get = Method::GET;
     let post = Method::POST;
     vec![
-        guarded(&get, "/v1/session", "get_session", ANY, |call| Box::pin(session::get_session(call)), docs::SESSION),
-        guarded(&get, "/v1/workflows", "list_workflows", ANY, |call| Box::pin(workflows::list_workflows(call)), docs::WORKFLOWS),
-        guarded(&get, "/v1/workflows/{name}", "get_workflow", ANY, |call| Box::pin(workflows::get_workflow(call)), docs::WORKFLOW),
-        guarded(&get, "/v1/workflows/{name}/diagram", "get_workflow_diagram", ANY, |call| Box::pin(workflows::get_workflow_diagram(call)), docs::DIAGRAM),
+        at_once("/v1/session", "get_session", ANY, session::get_session, docs::SESSION),
+        at_once("/v1/workflows", "list_workflows", ANY, workflows::list_workflows, docs::WORKFLOWS),
+        at_once("/v1/workflows/{name}", "get_workflow", ANY, workflows::get_workflow, docs::WORKFLOW),
+        at_once("/v1/workflows/{name}/diagram", "get_workflow_diagram", ANY, workflows::get_workflow_diagram, docs::DIAGRAM),
         guarded(&post, "/v1/items", "create_item", Access::Roles(&[Role::Initiator]), |call| Box::pin(items::create_item(call)), docs::CREATE),
         guarded(&get, "/v1/items", "list_items", ANY, |call| Box::pin(items::list_items(call)), docs::ITEMS),
         guarded(&get, "/v1/items/{id}", "get_item", ANY, |call| Box::pin(items::get_item(call)), docs::ITEM),
@@ -95,8 +103,8 @@ pub fn table() -> Vec<Route> {
         guarded(&post, "/v1/items/{id}/comments", "add_comment", ANY, |call| Box::pin(transitions::add_comment(call)), docs::COMMENT),
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, |call| Box::pin(log::get_item_proof(call)), docs::PROOF),
         guarded(&get, "/v1/events", "list_events", ANY, |call| Box::pin(events::list_events(call)), docs::EVENTS),
-        guarded(&get, "/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), |call| Box::pin(actors::list_actors(call)), docs::ACTORS),
-        guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, |call| Box::pin(log::get_checkpoint(call)), docs::CHECKPOINT),
+        at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
+        at_once("/v1/log/checkpoint", "get_checkpoint", ANY, log::get_checkpoint, docs::CHECKPOINT),
         guarded(&get, "/v1/log/tile/{*tile}", "get_tile", ANY, |call| Box::pin(log::get_tile(call)), docs::TILE),
         guarded(&get, "/v1/log/tile/entries/{*tile}", "get_entry_bundle", Access::Roles(&[Role::Auditor]), |call| Box::pin(log::get_entry_bundle(call)), docs::ENTRIES),
         open("/openapi.json", "get_openapi", openapi::get_openapi, docs::OPENAPI),
@@ -116,7 +124,19 @@ fn guarded(
     handler: fn(Call) -> Pending,
     docs: Docs,
 ) -> Route {
-    Route { method: method.clone(), path, operation, handler: Handler::Guarded(access, handler), docs }
+    let handler = Handler::Guarded(access, Guarded::InTime(handler));
+    Route { method: method.clone(), path, operation, handler, docs }
+}
+
+fn at_once(
+    path: &'static str,
+    operation: &'static str,
+    access: Access,
+    handler: fn(&App, &Caller, Option<&str>) -> Answer,
+    docs: Docs,
+) -> Route {
+    let handler = Handler::Guarded(access, Guarded::AtOnce(handler));
+    Route { method: Method::GET, path, operation, handler, docs }
 }
 
 fn open(path: &'static str, operation: &'static str, handler: fn(&App) -> Answer, docs: Docs) -> Route {

@@ -95,8 +95,17 @@ impl Service {
         let present = known_credentials(&credentials);
         let run = u32::from_ne_bytes(random::bytes()?);
         let identity = CredentialFile::new(credentials, role_map, Arc::clone(&guard), clock.clone());
-        let parts =
-            Parts { identity: Identity::CredentialFile(identity), guard, clock, store, workflows, key, stop, run };
+        let parts = Parts {
+            identity: Identity::CredentialFile(identity),
+            guard,
+            clock,
+            log: log.clone(),
+            store,
+            workflows,
+            key,
+            stop,
+            run,
+        };
         let app = App::new(parts).map_err(|error| StartError::environment("this build is faulty", error))?;
         let app = Arc::new(app);
         write_start(&app, present).await?;

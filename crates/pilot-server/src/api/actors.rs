@@ -6,7 +6,9 @@ use pilot_core::role_map::Kind;
 use pilot_core::time::Time;
 use serde::Serialize;
 
-use crate::routes::{Answer, Call};
+use crate::access::Caller;
+use crate::app::App;
+use crate::routes::Answer;
 
 /// Never a digest, never a token.
 #[derive(Debug, Clone, Serialize)]
@@ -24,7 +26,6 @@ struct ActorsView {
     actors: Vec<ActorView>,
 }
 
-#[expect(clippy::unused_async, reason = "every guarded handler has this shape")]
-pub async fn list_actors(call: Call) -> Answer {
-    super::json(&ActorsView { actors: call.app.identity.actors() })
+pub fn list_actors(app: &App, _: &Caller, _: Option<&str>) -> Answer {
+    super::json(&ActorsView { actors: app.identity.actors() })
 }

@@ -8,14 +8,15 @@ use pilot_evidence::tile::{TILE_WIDTH, Wanted};
 use pilot_store::Store;
 use serde::Serialize;
 
+use crate::access::Caller;
 use crate::api::request::{item_id, no_such_item};
+use crate::app::App;
 use crate::body::Body;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
 
-#[expect(clippy::unused_async, reason = "every guarded handler has this shape")]
-pub async fn get_checkpoint(call: Call) -> Answer {
-    let signed = call.app.signer.checkpoint();
+pub fn get_checkpoint(app: &App, _: &Caller, _: Option<&str>) -> Answer {
+    let signed = app.signer.checkpoint();
     Ok(super::page("text/plain; charset=utf-8", signed.note.clone()))
 }
 

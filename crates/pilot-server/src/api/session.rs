@@ -1,10 +1,11 @@
 //! The session check.
 
+use crate::access::Caller;
 use crate::api::json;
-use crate::routes::{Answer, Call};
+use crate::app::App;
+use crate::routes::Answer;
 
 /// The actor and the role come from the credential; the request has no say in either.
-#[expect(clippy::unused_async, reason = "every guarded handler has this shape")]
-pub async fn get_session(call: Call) -> Answer {
-    json(&call.caller.actor)
+pub fn get_session(_: &App, caller: &Caller, _: Option<&str>) -> Answer {
+    json(&caller.actor)
 }

@@ -6,8 +6,10 @@ use http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use pilot_core::workflow::{Definition, graph};
 use serde::Serialize;
 
+use crate::access::Caller;
+use crate::app::App;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call};
+use crate::routes::Answer;
 
 #[derive(Serialize)]
 struct WorkflowsView<'d> {
@@ -23,9 +25,8 @@ struct SummaryView<'d> {
     description: &'d str,
 }
 
-#[expect(clippy::unused_async, reason = "every guarded handler has this shape")]
-pub async fn list_workflows(call: Call) -> Answer {
-    let workflows = call.app.workflows.in_force().iter().map(|definition| SummaryView {
+pub fn list_workflows(app: &App, _: &Caller, _: Option<&str>) -> Answer {
+    let workflows = app.workflows.in_force().iter().map(|definition| SummaryView {
         name: definition.name(),
         version: definition.version(),
         digest: definition.digest(),
@@ -35,20 +36,18 @@ pub async fn list_workflows(call: Call) -> Answer {
     super::json(&WorkflowsView { workflows: workflows.collect() })
 }
 
-#[expect(clippy::unused_async, reason = "every guarded handler has this shape")]
-pub async fn get_workflow(call: Call) -> Answer {
-    super::json(named(&call)?.as_ref())
+pub fn get_workflow(app: &App, _: &Caller, name: Option<&str>) -> Answer {
+    super::json(named(app, name)?.as_ref())
 }
 
-#[expect(clippy::unused_async, reason = "every guarded handler has this shape")]
-pub async fn get_workflow_diagram(call: Call) -> Answer {
-    let mut response = super::page("image/svg+xml", graph::svg(named(&call)?, None));
+pub fn get_workflow_diagram(app: &App, _: &Caller, name: Option<&str>) -> Answer {
+    let mut response = super::page("image/svg+xml", graph::svg(named(app, name)?, None));
     let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     Ok(response)
 }
 
-fn named(call: &Call) -> Result<&Arc<Definition>, Problem> {
-    let found = call.parameter.as_deref().and_then(|name| call.app.workflows.named(name));
+fn named<'a>(app: &'a App, name: Option<&str>) -> Result<&'a Arc<Definition>, Problem> {
+    let found = name.and_then(|name| app.workflows.named(name));
     found.ok_or_else(|| Problem::new(Code::NotFound, "There is no workflow of this name in force."))
 }
