@@ -4,13 +4,14 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, HOST, HeaderValue, USER_AGENT};
-use http::{Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Empty, Limited};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use pilot_core::token::Token;
 use serde::Deserialize;
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::environment::Environment;
@@ -49,18 +50,37 @@ impl Client {
         &self.token
     }
 
+    /// A client for a token the program holds itself.
+    pub fn with_token(url: &str, token: Token) -> Result<Client, Failure> {
+        Ok(Client { base: parse_url(url)?, token })
+    }
+
     pub fn get(&self, path: &str) -> Result<Reply, Failure> {
+        self.send(Method::GET, path, None)
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Result<Reply, Failure> {
+        self.send(Method::POST, path, Some(body))
+    }
+
+    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::environment("runtime", error))?;
         let unreachable =
             |cause: String| Failure::environment(format!("{}: the service cannot be reached", self.base), cause);
-        let answered = runtime.block_on(async { tokio::time::timeout(PATIENCE, self.request(path)).await });
+        let answered =
+            runtime.block_on(async { tokio::time::timeout(PATIENCE, self.request(method, path, body)).await });
         answered
             .map_err(|_| unreachable(format!("no answer within {} s", PATIENCE.as_secs())))?
             .map_err(|error| unreachable(error.to_string()))
     }
 
-    async fn request(&self, path: &str) -> Result<Reply, Box<dyn std::error::Error + Send + Sync>> {
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Reply, Box<dyn std::error::Error + Send + Sync>> {
         let authority = self.base.authority().map_or("", |authority| authority.as_str());
         let host = self.base.host().unwrap_or_default().trim_matches(['[', ']']);
         let stream = tokio::net::TcpStream::connect((host, self.base.port_u16().unwrap_or(80))).await?;
@@ -68,12 +88,16 @@ impl Client {
         let driver = tokio::spawn(connection);
         let mut bearer = HeaderValue::from_str(&self.token.bearer())?;
         bearer.set_sensitive(true);
-        let request = Request::get(path)
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
             .header(HOST, authority)
             .header(AUTHORIZATION, bearer)
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, concat!("pilot/", env!("CARGO_PKG_VERSION")))
-            .body(Empty::<Bytes>::new())?;
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body)))?;
         let response = sender.send_request(request).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();

@@ -21,6 +21,8 @@ use crate::exit::Failure;
 use crate::files::write_credentials;
 use crate::output::{print, table};
 
+mod samples;
+
 const ACTORS: [(&str, Role); 5] = [
     ("ana", Role::Initiator),
     ("ben", Role::Approver),
@@ -49,7 +51,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     config.listen = arguments.listen.unwrap_or_else(|| free_address(config.listen));
     let log = Log::start(Format::Text, LevelFilter::WARN, Clock::System);
-    let served = serve(&config, &log, |service| introduce(service, &tokens));
+    let served = serve(&config, &log, |service| {
+        let url = url(service)?;
+        introduce(&url, &tokens)?;
+        // The service answers as soon as this returns; the samples come in by the same door as everyone.
+        std::thread::spawn(move || samples::make(&url, tokens));
+        Ok(())
+    });
     log.flush();
     served
 }
@@ -113,16 +121,19 @@ fn free_address(wanted: SocketAddr) -> SocketAddr {
     }
 }
 
-fn introduce(service: &Service, tokens: &[(Actor, Zeroizing<String>)]) -> Result<(), Failure> {
+fn url(service: &Service) -> Result<String, Failure> {
     let announcement = service.announcement().map_err(|error| Failure::environment("the address", error))?;
-    let url = announcement.trim_start_matches("listening on ").to_owned();
+    Ok(announcement.trim_start_matches("listening on ").to_owned())
+}
+
+fn introduce(url: &str, tokens: &[(Actor, Zeroizing<String>)]) -> Result<(), Failure> {
     let rows =
         tokens.iter().map(|(actor, token)| vec![actor.actor_id.to_string(), actor.role.to_string(), token.to_string()]);
     let first = tokens.first().map_or("", |(_, token)| token.as_str());
     print(&format!(
         "Pilot demo\n\n{}\nConsole and API   {url}/\nDocumentation     {url}/docs\n\n\
          Try:\n  curl -H 'Authorization: Bearer {first}' {url}/v1/session\n\n\
-         The tokens are shown this once. Press Ctrl-C to stop.\n{announcement}\n",
+         The tokens are shown this once. Press Ctrl-C to stop.\nlistening on {url}\n",
         table(&["actor", "role", "token"], rows)
     ))
 }
