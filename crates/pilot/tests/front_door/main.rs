@@ -21,3 +21,4 @@ mod shutdown;
 mod slow_clients;
 mod start_refusals;
 mod wire;
+mod workflow;
