@@ -7,3 +7,4 @@ pub mod log;
 pub mod rotation;
 pub mod serve;
 pub mod session;
+pub mod workflow;

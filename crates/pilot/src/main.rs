@@ -41,6 +41,9 @@ enum Command {
     Rotation(cmd::rotation::Command),
     /// Ask the service who you are, and compare it with the approved role map
     Session(cmd::session::Arguments),
+    /// Prove, draw and explain workflow definitions
+    #[command(subcommand)]
+    Workflow(cmd::workflow::Command),
     /// The transparency log
     #[command(subcommand)]
     Log(cmd::log::Command),
@@ -66,6 +69,7 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Credential(command) => cmd::credential::run(command, environment),
         Command::Rotation(command) => cmd::rotation::run(command, environment),
         Command::Session(arguments) => cmd::session::run(&arguments, environment),
+        Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Log(command) => cmd::log::run(&command, environment),
     }
 }

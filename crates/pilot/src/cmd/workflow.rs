@@ -1,0 +1,121 @@
+//! `pilot workflow`: proves, draws and explains a definition.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
+use pilot_core::workflow::explain::explain;
+use pilot_core::workflow::graph::{dot, mermaid, svg};
+use pilot_core::workflow::report::report;
+use pilot_core::workflow::{Definition, builtin};
+
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::files::read_role_map;
+use crate::output::{Output, OutputArguments, print, print_json};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Prove that a definition keeps duties apart, or show the shortest path that breaks it
+    Check(CheckArguments),
+    /// Draw a definition
+    Graph(GraphArguments),
+    /// Say in words who may do what
+    Explain(WhichArguments),
+}
+
+#[derive(clap::Args)]
+pub struct WhichArguments {
+    /// A definition's file, or the name of a built-in: controlled-operation, emergency-operation
+    #[arg(value_name = "FILE or NAME")]
+    which: PathBuf,
+}
+
+#[derive(clap::Args)]
+pub struct CheckArguments {
+    #[command(flatten)]
+    which: WhichArguments,
+    /// Also ask of these people: are they enough, how few could collude, who is indispensable
+    #[arg(long, value_name = "FILE")]
+    role_map: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(clap::Args)]
+pub struct GraphArguments {
+    #[command(flatten)]
+    which: WhichArguments,
+    /// What to draw it as
+    #[arg(long, value_enum, default_value_t)]
+    format: GraphFormat,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum, Default)]
+enum GraphFormat {
+    #[default]
+    Svg,
+    Mermaid,
+    Dot,
+}
+
+pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Check(arguments) => check(arguments, environment),
+        Command::Graph(arguments) => {
+            let definition = arguments.which.definition()?;
+            print(&match arguments.format {
+                GraphFormat::Svg => svg(&definition, None),
+                GraphFormat::Mermaid => mermaid(&definition),
+                GraphFormat::Dot => dot(&definition),
+            })
+        }
+        Command::Explain(arguments) => print(&explain(&*arguments.definition()?)),
+    }
+}
+
+impl WhichArguments {
+    fn name(&self) -> String {
+        self.which.display().to_string()
+    }
+
+    /// A file of that name wins over a built-in.
+    fn text(&self) -> Result<String, Failure> {
+        if !self.which.exists() {
+            match self.which.to_str() {
+                Some("controlled-operation") => return Ok(builtin::CONTROLLED_OPERATION.to_owned()),
+                Some("emergency-operation") => return Ok(builtin::EMERGENCY_OPERATION.to_owned()),
+                _ => {}
+            }
+        }
+        let failed = |error| Failure::environment(self.name(), error);
+        let size = std::fs::metadata(&self.which).map_err(failed)?.len();
+        if size > PRIVATE_FILE_BYTES_MAX {
+            return Err(Failure::Usage(format!("{}: is too large to be a definition", self.name())));
+        }
+        std::fs::read_to_string(&self.which).map_err(failed)
+    }
+
+    fn definition(&self) -> Result<Arc<Definition>, Failure> {
+        let parsed = Definition::parse(&self.text()?);
+        parsed.map(Arc::new).map_err(|flaws| Failure::Refused(flaws.render(&self.name(), false)))
+    }
+}
+
+fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Failure> {
+    let role_map = arguments.role_map.as_deref().map(read_role_map).transpose()?;
+    let report = report(&arguments.which.text()?, role_map.as_ref());
+    match arguments.output.output {
+        Output::Json => print_json(&report)?,
+        Output::Table => {
+            let colour = std::io::stdout().is_terminal() && environment.get("NO_COLOR").is_none();
+            print(&report.to_text(&arguments.which.name(), colour))?;
+        }
+    }
+    if report.is_sound() {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!("{} is not proved; the service would not load it", arguments.which.name())))
+}
