@@ -106,7 +106,8 @@ impl WhichArguments {
 
 fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Failure> {
     let role_map = arguments.role_map.as_deref().map(read_role_map).transpose()?;
-    let report = report(&arguments.which.text()?, role_map.as_ref());
+    let text = arguments.which.text()?;
+    let report = report(&text, role_map.as_ref());
     match arguments.output.output {
         Output::Json => print_json(&report)?,
         Output::Table => {
@@ -117,5 +118,9 @@ fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Fa
     if report.is_sound() {
         return Ok(());
     }
-    Err(Failure::Refused(format!("{} is not proved; the service would not load it", arguments.which.name())))
+    let why = match Definition::parse(&text) {
+        Ok(_) => "is sound, but these people are too few for it",
+        Err(_) => "is not proved; the service would not load it",
+    };
+    Err(Failure::Refused(format!("{} {why}", arguments.which.name())))
 }
