@@ -48,12 +48,12 @@ pub fn record(
 /// The item a write is about, and the definition it keeps.
 pub fn subject<'s>(app: &App, situation: &Situation<'s>) -> Result<(&'s Item, Arc<Definition>), Refusal> {
     let item = situation.item.ok_or(Refusal::OtherDefinition)?;
-    let definition = app.workflows.with_digest(&item.workflow.digest).ok_or(Refusal::OtherDefinition)?;
+    let definition = app.workflows.of(&item.workflow).ok_or(Refusal::OtherDefinition)?;
     Ok((item, Arc::clone(definition)))
 }
 
 pub fn definition(app: &App, item: &Item) -> Result<Arc<Definition>, Problem> {
-    let definition = app.workflows.with_digest(&item.workflow.digest).cloned();
+    let definition = app.workflows.of(&item.workflow).cloned();
     definition.ok_or_else(|| Problem::internal(&format!("the definition of item {} is not in the store", item.id)))
 }
 

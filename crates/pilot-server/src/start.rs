@@ -162,7 +162,7 @@ async fn write_start(app: &App, present: BTreeSet<KnownCredential>) -> Result<()
         None => BTreeSet::new(),
     };
     let definitions: Vec<_> =
-        app.workflows.in_force().iter().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
+        app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
     let details = json!({
         "credentials": {
             "added": present.difference(&before).collect::<Vec<_>>(),

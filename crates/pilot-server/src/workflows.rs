@@ -1,86 +1,85 @@
-//! The definitions of this installation: those in force, by name, and every one that items were created under.
+//! The definitions of this installation: those in force, and every one that items were created under.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use pilot_core::item::WorkflowRef;
+use pilot_core::workflow::registry::Definitions;
 use pilot_core::workflow::{Definition, builtin};
 use pilot_store::{Store, StoredDefinition};
 
 use crate::start::StartError;
 
 pub struct Workflows {
-    /// What new items are created under.
-    in_force: Vec<Arc<Definition>>,
-    by_digest: HashMap<String, Arc<Definition>>,
+    /// Built in or in `workflows.dir`: what new items are created under.
+    offered: Definitions,
+    /// Those and all that were ever offered: items keep their rules though the file is gone.
+    kept: Definitions,
 }
-
-/// Definitions with the text they were read from.
-type Texts = Vec<(Arc<Definition>, String)>;
 
 impl Workflows {
     /// Reads and proves the definitions, and keeps their texts with the ledger for as long as it lasts.
     pub async fn load(dir: Option<&Path>, store: &dyn Store) -> Result<Workflows, StartError> {
-        let texts = read(dir)?;
-        let stored = texts
-            .iter()
-            .map(|(definition, text)| StoredDefinition { digest: definition.digest().to_string(), text: text.clone() });
-        let kept = store.keep_definitions(stored.collect()).await?;
-        let mut by_digest = HashMap::new();
-        for StoredDefinition { digest, text } in kept {
-            let definition = match texts.iter().find(|(definition, _)| **definition.digest() == *digest) {
-                Some((definition, _)) => Arc::clone(definition),
-                None => Arc::new(Definition::parse(&text).map_err(|flaws| {
-                    StartError::Refused(format!(
-                        "a definition kept in the store is flawed:\n{}",
-                        flaws.render(&digest, false)
-                    ))
-                })?),
-            };
-            by_digest.insert(digest, definition);
+        let (mut offered, mut texts) = (Definitions::default(), Vec::new());
+        for text in [builtin::CONTROLLED_OPERATION, builtin::EMERGENCY_OPERATION] {
+            let definition = parse("built-in", text)?;
+            texts.push(stored(&definition, text));
         }
-        Ok(Workflows { in_force: texts.into_iter().map(|(definition, _)| definition).collect(), by_digest })
+        let mut refusals = Vec::new();
+        for (name, text) in files(dir)? {
+            match parse(&name, &text) {
+                Ok(definition) => {
+                    texts.push(stored(&definition, &text));
+                    refusals.extend(offered.add(definition).err().map(|error| format!("{name}: {error}")));
+                }
+                Err(refused) => refusals.push(refused.to_string()),
+            }
+        }
+        if !refusals.is_empty() {
+            return Err(StartError::Refused(refusals.join("\n")));
+        }
+        let mut kept = offered.clone();
+        for StoredDefinition { digest, text } in store.keep_definitions(texts).await? {
+            let added = kept.add(parse(&digest, &text)?);
+            added.map_err(|error| StartError::Refused(format!("{error} (the other one is kept with the ledger)")))?;
+        }
+        Ok(Workflows { offered, kept })
     }
 
-    pub fn in_force(&self) -> &[Arc<Definition>] {
-        &self.in_force
+    pub fn in_force(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.offered.in_force()
     }
 
     pub fn named(&self, name: &str) -> Option<&Arc<Definition>> {
-        self.in_force.iter().find(|definition| **definition.name() == *name)
+        self.offered.named(name)
     }
 
     /// The definition an item was created under, whatever is in force now.
-    pub fn with_digest(&self, digest: &str) -> Option<&Arc<Definition>> {
-        self.by_digest.get(digest)
+    pub fn of(&self, workflow: &WorkflowRef) -> Option<&Arc<Definition>> {
+        self.kept.with_digest(&workflow.name, &workflow.digest)
     }
 }
 
-fn read(dir: Option<&Path>) -> Result<Texts, StartError> {
-    let builtin = [builtin::CONTROLLED_OPERATION, builtin::EMERGENCY_OPERATION].map(str::to_owned);
-    let mut texts: Texts = builtin::builtin().into_iter().zip(builtin).collect();
-    let Some(dir) = dir else { return Ok(texts) };
-    let failed = |error: std::io::Error| {
-        StartError::Refused(format!("{}: workflows.dir cannot be read ({error})", dir.display()))
+fn parse(name: &str, text: &str) -> Result<Arc<Definition>, StartError> {
+    let parsed = Definition::parse(text).map(Arc::new);
+    parsed.map_err(|flaws| StartError::Refused(flaws.render(name, false)))
+}
+
+fn stored(definition: &Definition, text: &str) -> StoredDefinition {
+    StoredDefinition { digest: definition.digest().to_string(), text: text.to_owned() }
+}
+
+/// The `.toml` files of the directory in the order of their names, as name and text.
+fn files(dir: Option<&Path>) -> Result<Vec<(String, String)>, StartError> {
+    let Some(dir) = dir else { return Ok(Vec::new()) };
+    let failed = |path: &Path, error: std::io::Error| {
+        StartError::Refused(format!("{}: cannot be read as a definition ({error})", path.display()))
     };
-    let mut paths: Vec<_> = std::fs::read_dir(dir)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(failed)?
-        .into_iter()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
-        .collect();
+    let entries = std::fs::read_dir(dir).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut paths: Vec<_> =
+        entries.map_err(|error| failed(dir, error))?.into_iter().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();
-    let mut refusals = Vec::new();
-    for path in paths {
-        let text = std::fs::read_to_string(&path).map_err(failed)?;
-        match Definition::parse(&text) {
-            Ok(definition) if texts.iter().any(|(known, _)| known.name() == definition.name()) => {
-                refusals.push(format!("{}: there is a workflow named {} already", path.display(), definition.name()));
-            }
-            Ok(definition) => texts.push((Arc::new(definition), text)),
-            Err(flaws) => refusals.push(flaws.render(&path.display().to_string(), false)),
-        }
-    }
-    if refusals.is_empty() { Ok(texts) } else { Err(StartError::Refused(refusals.join("\n"))) }
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| failed(path, error));
+    paths.iter().map(|path| Ok((path.display().to_string(), read(path)?))).collect()
 }

@@ -71,8 +71,7 @@ fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, 
     let definition = workflow.and_then(|name| {
         let found = app.workflows.named(&name).cloned();
         if found.is_none() {
-            let known: Vec<_> =
-                app.workflows.in_force().iter().map(|definition| definition.name().to_string()).collect();
+            let known: Vec<_> = app.workflows.in_force().map(|definition| definition.name().to_string()).collect();
             faults.push(Fault::new("/workflow", format!("is not a workflow in force; those are {}", known.join(", "))));
         }
         found

@@ -26,7 +26,7 @@ struct SummaryView<'d> {
 }
 
 pub fn list_workflows(app: &App, _: &Caller, _: Option<&str>) -> Answer {
-    let workflows = app.workflows.in_force().iter().map(|definition| SummaryView {
+    let workflows = app.workflows.in_force().map(|definition| SummaryView {
         name: definition.name(),
         version: definition.version(),
         digest: definition.digest(),
