@@ -90,7 +90,7 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::Damaged(_) => Problem::internal(&error),
             StoreError::Unavailable(_) | StoreError::Refused(_) => {
-                let detail = "Nothing was recorded. Retry, with the same Idempotency-Key if you sent one.";
+                let detail = "This was not acknowledged. Retry with the same Idempotency-Key; without one, look at the item first.";
                 Problem::unavailable(detail, &error)
             }
         }

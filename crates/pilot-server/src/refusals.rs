@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pilot_core::actor::Actor;
+use pilot_core::actor::{Actor, ActorId};
 use pilot_core::entry::{Entry, EntryType};
+use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_store::{Record, Situation, Subject, Write};
 use serde_json::json;
 
 use crate::app::App;
 
-const MINUTE: i64 = 60_000_000;
-/// How often finished minutes are written down.
-const LOOK: Duration = Duration::from_secs(5);
+/// Attempts are gathered for almost a minute from the first one on, so that each is in the ledger within one.
+const GATHERED: Duration = Duration::from_secs(55);
+const LOOK: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
-pub struct Refusals(Mutex<BTreeMap<Attempt, u64>>);
+pub struct Refusals(Mutex<BTreeMap<Attempt, Gathered>>);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Attempt {
-    minute: i64,
-    actor_id: String,
+    kind: Kind,
+    actor_id: ActorId,
+    role: Role,
     action: String,
     code: &'static str,
-    kind: Kind,
-    role: pilot_core::role::Role,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,40 +36,47 @@ enum Kind {
     TokenExposed,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Gathered {
+    since: Time,
+    count: u64,
+}
+
 impl Refusals {
     pub fn note(&self, actor: &Actor, action: &str, code: &'static str, now: Time) {
-        self.count(Kind::Refused, actor, action, code, now);
+        self.gather(Attempt::new(Kind::Refused, actor, action, code), now);
     }
 
-    /// A live token was seen in a URL. True the first time in a minute.
+    /// A live token was seen in a URL. True for the first time in a minute.
     pub fn note_exposure(&self, actor: &Actor, now: Time) -> bool {
-        self.count(Kind::TokenExposed, actor, "", "token_in_url", now) == 1
+        self.gather(Attempt::exposure(actor), now) == 1
     }
 
-    fn count(&self, kind: Kind, actor: &Actor, action: &str, code: &'static str, now: Time) -> u64 {
-        let attempt = Attempt {
-            minute: now.unix_micros().div_euclid(MINUTE),
-            actor_id: actor.actor_id.to_string(),
-            action: action.to_owned(),
-            code,
-            kind,
-            role: actor.role,
-        };
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(attempt).or_default();
-        *count += 1;
-        *count
+    fn gather(&self, attempt: Attempt, now: Time) -> u64 {
+        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gathered = attempts.entry(attempt).or_insert(Gathered { since: now, count: 0 });
+        gathered.count += 1;
+        gathered.count
     }
 
-    /// Takes out what belongs to minutes that are over; at the end of the service, everything.
-    fn take(&self, now: Time, everything: bool) -> Vec<(Attempt, u64)> {
-        let minute = now.unix_micros().div_euclid(MINUTE);
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (over, kept) =
-            std::mem::take(&mut *counts).into_iter().partition(|(attempt, _)| everything || attempt.minute < minute);
-        *counts = kept;
-        let over: BTreeMap<_, _> = over;
-        over.into_iter().collect()
+    /// Takes out what has been gathered for long enough; at the end of the service, everything.
+    fn take(&self, now: Time, everything: bool) -> BTreeMap<Attempt, Gathered> {
+        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |gathered: &Gathered| everything || now.since(gathered.since) >= GATHERED;
+        let (over, kept) = std::mem::take(&mut *attempts).into_iter().partition(|(_, gathered)| is_over(gathered));
+        *attempts = kept;
+        over
+    }
+}
+
+impl Attempt {
+    fn new(kind: Kind, actor: &Actor, action: &str, code: &'static str) -> Attempt {
+        let Actor { actor_id, role } = actor.clone();
+        Attempt { kind, actor_id, role, action: action.to_owned(), code }
+    }
+
+    fn exposure(actor: &Actor) -> Attempt {
+        Attempt::new(Kind::TokenExposed, actor, "", "token_in_url")
     }
 }
 
@@ -83,40 +90,31 @@ pub async fn write_down(app: Arc<App>) {
 }
 
 pub async fn flush(app: &App, everything: bool) {
-    for (attempt, count) in app.refusals.take(app.clock.now(), everything) {
-        // The first exposure of a minute was written at once.
-        let count = if attempt.kind == Kind::TokenExposed { count - 1 } else { count };
+    for (attempt, gathered) in app.refusals.take(app.clock.now(), everything) {
+        // The first exposure was written at once.
+        let count = if attempt.kind == Kind::TokenExposed { gathered.count - 1 } else { gathered.count };
         if count > 0 {
-            write(app, attempt, count).await;
+            write(app, attempt, Gathered { count, ..gathered }).await;
         }
     }
 }
 
-/// An exposed token cannot wait for the minute to end.
+/// An exposed token cannot wait.
 pub async fn write_exposure(app: &App, actor: &Actor) {
-    let attempt = Attempt {
-        minute: app.clock.now().unix_micros().div_euclid(MINUTE),
-        actor_id: actor.actor_id.to_string(),
-        action: String::new(),
-        code: "token_in_url",
-        kind: Kind::TokenExposed,
-        role: actor.role,
-    };
-    write(app, attempt, 1).await;
+    write(app, Attempt::exposure(actor), Gathered { since: app.clock.now(), count: 1 }).await;
 }
 
-async fn write(app: &App, attempt: Attempt, count: u64) {
-    let Ok(actor_id) = attempt.actor_id.parse() else { return };
-    let actor = Actor { actor_id, role: attempt.role };
-    let minute = Time::from_unix_micros(attempt.minute.saturating_mul(MINUTE));
+async fn write(app: &App, attempt: Attempt, gathered: Gathered) {
+    let Attempt { kind, actor_id, role, action, code } = attempt;
+    let actor = Actor { actor_id, role };
     let decide = move |situation: &Situation<'_>| {
-        let details = json!({ "code": attempt.code, "count": count, "minute": minute });
-        let kind = match attempt.kind {
+        let details = json!({ "code": code, "count": gathered.count, "since": gathered.since });
+        let kind = match kind {
             Kind::Refused => EntryType::AccessRefused,
             Kind::TokenExposed => EntryType::AccessTokenExposed,
         };
         let mut entry = Entry::new(kind, situation.index, situation.now, Some(&actor), details);
-        entry.action = (!attempt.action.is_empty()).then(|| attempt.action.as_str().into());
+        entry.action = (!action.is_empty()).then(|| action.as_str().into());
         Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
     };
     let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };

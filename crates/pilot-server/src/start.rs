@@ -281,7 +281,7 @@ fn load_or_make_log_key(path: &Path, entries: u64) -> Result<NoteKey, StartError
         if entries > 0 {
             let remedy = "restore it from your copy: another key would begin another log";
             return Err(StartError::Refused(format!(
-                "{}: the log signing key is missing, but the ledger has {entries} entries; {remedy}",
+                "{}: the log signing key is missing, but the ledger is not empty; {remedy}",
                 path.display()
             )));
         }

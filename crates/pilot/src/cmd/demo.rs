@@ -132,7 +132,7 @@ fn introduce(url: &str, tokens: &[(Actor, Zeroizing<String>)]) -> Result<(), Fai
     let first = tokens.first().map_or("", |(_, token)| token.as_str());
     print(&format!(
         "Pilot demo\n\n{}\nConsole and API   {url}/\nDocumentation     {url}/docs\n\n\
-         Try:\n  curl -H 'Authorization: Bearer {first}' {url}/v1/session\n\n\
+         Try:\n  printf 'Authorization: Bearer {first}' | curl -H @- {url}/v1/session\n\n\
          The tokens are shown this once. Press Ctrl-C to stop.\nlistening on {url}\n",
         table(&["actor", "role", "token"], rows)
     ))
