@@ -89,6 +89,11 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Damaged(_) => Problem::internal(&error),
+            StoreError::DiskFailed(_) => {
+                let detail = "The disk failed, so this was not acknowledged. Whether it was recorded shows when the service \
+                              has been restarted; retry then, with the same Idempotency-Key if you sent one.";
+                Problem::unavailable(detail, &error)
+            }
             StoreError::Unavailable(_) | StoreError::Refused(_) => {
                 let detail = "Nothing was recorded. Retry, with the same Idempotency-Key if you sent one.";
                 Problem::unavailable(detail, &error)
