@@ -19,6 +19,9 @@ use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use tokio::sync::watch;
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod replay;
 pub mod sqlite;
 
 #[derive(Debug, thiserror::Error)]

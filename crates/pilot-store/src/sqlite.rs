@@ -14,6 +14,7 @@ use crate::{Filter, Outcome, Pending, Result, Store, StoreError, StoredDefinitio
 
 mod cache;
 mod connection;
+pub mod fsck;
 mod read;
 mod reader;
 mod row;

@@ -14,10 +14,10 @@ use crate::{Result, StoreError};
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
 const VERSION_MIN: i32 = 3_051_003;
 /// The number of the schema this program writes. A file with a higher one belongs to a newer program.
-const SCHEMA_VERSION: i64 = 1;
-const SCHEMA: &str = include_str!("../schema/sqlite.sql");
+pub(super) const SCHEMA_VERSION: i64 = 1;
+pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
 /// Marks the file as ours ("PILT").
-const APPLICATION_ID: i64 = 0x5049_4c54;
+pub(super) const APPLICATION_ID: i64 = 0x5049_4c54;
 
 /// What the writing thread starts from.
 pub(super) struct Opened {
