@@ -14,7 +14,7 @@ use pilot_evidence::merkle::{Edge, Hash};
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::connection::{self, APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
+use super::connection::{self, APPLICATION_ID, HEAD_FACT, SCHEMA, SCHEMA_VERSION, head_bytes};
 use super::read::{self, Placed, kind_number, kind_of};
 use super::row::{from_key, role_bits};
 use crate::replay::{Stray, follow};
@@ -305,6 +305,10 @@ impl Check<'_> {
             return Ok(());
         }
         self.report.root = Some(ledger.edge.root().to_base64());
+        let head = read::fact(self.connection, HEAD_FACT)?;
+        if head != (ledger.next > 0).then(|| head_bytes(&ledger.edge)) {
+            self.report.fault("tree", "the entries do not add up to what was written beside them");
+        }
         let failed = |error: rusqlite::Error| read::failed(&error);
         let mut statement =
             self.connection.prepare("SELECT level, idx FROM tile ORDER BY level, idx").map_err(failed)?;
@@ -482,9 +486,10 @@ impl Check<'_> {
             waits_for: role_bits(&item.waits_for(definition)),
             due_at: due_at(definition, item).map(|deadline| deadline.at.unix_micros()),
             content_entry: i64::try_from(replayed.content_entry).unwrap_or(i64::MAX),
+            data: super::row::to_json(item)?,
         };
         if Columns::of(self.connection, item)? != expected {
-            self.report.fault(place, "the columns it is found by are not what its entries lead to");
+            self.report.fault(place, "a column of its row is not what its entries lead to");
         }
         Ok(())
     }
@@ -599,11 +604,12 @@ struct Columns {
     waits_for: i64,
     due_at: Option<i64>,
     content_entry: i64,
+    data: String,
 }
 
 impl Columns {
     fn of(connection: &Connection, item: &Item) -> Result<Columns> {
-        let sql = "SELECT version, state, workflow, created_by, title, open, waits_for, due_at, content_entry \
+        let sql = "SELECT version, state, workflow, created_by, title, open, waits_for, due_at, content_entry, data \
                    FROM item WHERE id = ?1";
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Columns {
@@ -616,6 +622,7 @@ impl Columns {
                 waits_for: row.get(6)?,
                 due_at: row.get(7)?,
                 content_entry: row.get(8)?,
+                data: row.get(9)?,
             })
         };
         let mut statement = connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;

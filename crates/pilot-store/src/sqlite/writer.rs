@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::Now;
 use super::cache::Cache;
-use super::connection::Opened;
+use super::connection::{HEAD_FACT, Opened, head_bytes};
 use super::read::{self, Placed, kind_number};
 use super::row::{role_bits, to_json, to_key};
 use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
@@ -158,6 +158,11 @@ impl Writer {
             // Everyone was refused: there is nothing to write, and no reason to wait for the disk.
             return self.execute("ROLLBACK");
         }
+        // What the entries add up to is written beside them: the last ones have no full tile yet that would tell a flipped
+        // bit, and a wrong root must never be signed.
+        let sql =
+            "INSERT INTO fact (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self::sql(&self.connection).run(sql, (HEAD_FACT, head_bytes(&group.edge)))?;
         self.execute("COMMIT")
     }
 
