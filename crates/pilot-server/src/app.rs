@@ -26,7 +26,7 @@ pub struct App {
     pub metrics: Metrics,
     pub clock: Clock,
     pub store: Arc<dyn Store>,
-    pub workflows: Workflows,
+    pub workflows: Arc<Workflows>,
     pub signer: Signer,
     pub refusals: Refusals,
     /// Turns true when the service is told to stop.
@@ -68,7 +68,7 @@ impl App {
             metrics,
             clock,
             store,
-            workflows,
+            workflows: Arc::new(workflows),
             stop,
             run: format!("{run:08x}-"),
             requests: AtomicU64::new(0),

@@ -17,6 +17,7 @@ use crate::api::request::no_such_item;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::routes::Answer;
+use crate::workflows::Workflows;
 
 /// An answer as it is kept with its idempotency key: the same request gets the same bytes again.
 #[derive(Serialize, Deserialize)]
@@ -46,9 +47,9 @@ pub fn record(
 }
 
 /// The item a write is about, and the definition it keeps.
-pub fn subject<'s>(app: &App, situation: &Situation<'s>) -> Result<(&'s Item, Arc<Definition>), Refusal> {
+pub fn subject<'s>(workflows: &Workflows, situation: &Situation<'s>) -> Result<(&'s Item, Arc<Definition>), Refusal> {
     let item = situation.item.ok_or(Refusal::OtherDefinition)?;
-    let definition = app.workflows.with_digest(&item.workflow.digest).ok_or(Refusal::OtherDefinition)?;
+    let definition = workflows.with_digest(&item.workflow.digest).ok_or(Refusal::OtherDefinition)?;
     Ok((item, Arc::clone(definition)))
 }
 
