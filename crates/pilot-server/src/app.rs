@@ -28,7 +28,7 @@ pub struct App {
     pub clock: Clock,
     pub log: Log,
     pub store: Arc<dyn Store>,
-    pub workflows: Workflows,
+    pub workflows: Arc<Workflows>,
     pub signer: Signer,
     pub refusals: Refusals,
     /// Turns true when the service is told to stop.
@@ -72,7 +72,7 @@ impl App {
             clock,
             log,
             store,
-            workflows,
+            workflows: Arc::new(workflows),
             stop,
             run: format!("{run:08x}-"),
             requests: AtomicU64::new(0),

@@ -17,6 +17,7 @@ use crate::api::request::no_such_item;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::routes::Answer;
+use crate::workflows::Workflows;
 
 /// An answer as it is kept with its idempotency key: the same request gets the same bytes again.
 #[derive(Serialize, Deserialize)]
@@ -46,9 +47,9 @@ pub fn record(
 }
 
 /// The item a write is about, and the definition it keeps.
-pub fn subject<'s>(app: &App, situation: &Situation<'s>) -> Result<(&'s Item, Arc<Definition>), Refusal> {
+pub fn subject<'s>(workflows: &Workflows, situation: &Situation<'s>) -> Result<(&'s Item, Arc<Definition>), Refusal> {
     let item = situation.item.ok_or(Refusal::OtherDefinition)?;
-    let definition = app.workflows.of(&item.workflow).ok_or(Refusal::OtherDefinition)?;
+    let definition = workflows.of(&item.workflow).ok_or(Refusal::OtherDefinition)?;
     Ok((item, Arc::clone(definition)))
 }
 
@@ -89,6 +90,11 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Damaged(_) => Problem::internal(&error),
+            StoreError::DiskFailed(_) => {
+                let detail = "The disk failed, so this was not acknowledged. Whether it was recorded shows when the service \
+                              has been restarted; retry then, with the same Idempotency-Key if you sent one.";
+                Problem::unavailable(detail, &error)
+            }
             StoreError::Unavailable(_) | StoreError::Refused(_) => {
                 let detail = "This was not acknowledged. Retry with the same Idempotency-Key; without one, look at the item first.";
                 Problem::unavailable(detail, &error)

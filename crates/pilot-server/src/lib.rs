@@ -15,6 +15,7 @@ pub mod ledger;
 pub mod listen;
 pub mod log;
 pub mod metrics;
+pub mod moves;
 pub mod openapi;
 pub mod private_file;
 pub mod problem;

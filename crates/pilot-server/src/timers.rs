@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pilot_core::decide::{self, Caller, Request};
-use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
-use pilot_store::{Outcome, Situation, Subject, Write};
+use pilot_core::time::Time;
+use pilot_store::{Outcome, Store, Subject, Write};
 
 use crate::app::App;
-use crate::ledger::{self, StoredAnswer, record};
+use crate::moves;
+use crate::workflows::Workflows;
 
 const LOOK: Duration = Duration::from_millis(250);
 const AT_ONCE_MAX: usize = 256;
@@ -20,13 +20,13 @@ pub async fn run(app: Arc<App>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        while expire_due(&app).await == AT_ONCE_MAX {}
+        while expire_due(&*app.store, &app.workflows, app.clock.now()).await == AT_ONCE_MAX {}
     }
 }
 
 /// Moves the items that are due, and says how many there were.
-pub async fn expire_due(app: &Arc<App>) -> usize {
-    let due = match app.store.due(app.clock.now(), AT_ONCE_MAX).await {
+pub async fn expire_due(store: &dyn Store, workflows: &Arc<Workflows>, now: Time) -> usize {
+    let due = match store.due(now, AT_ONCE_MAX).await {
         Ok(due) => due,
         Err(error) => {
             tracing::error!(cause = %error, "deadlines cannot be looked up");
@@ -35,7 +35,7 @@ pub async fn expire_due(app: &Arc<App>) -> usize {
     };
     let mut moved = 0;
     for id in due {
-        match expire(app, id).await {
+        match expire(store, workflows, id).await {
             Ok(()) => moved += 1,
             Err(cause) => tracing::error!(cause, "an item that is due could not be moved"),
         }
@@ -43,18 +43,10 @@ pub async fn expire_due(app: &Arc<App>) -> usize {
     moved
 }
 
-async fn expire(app: &Arc<App>, id: ItemId) -> Result<(), String> {
-    let deciding = Arc::clone(app);
-    let decide = move |situation: &Situation<'_>| {
-        let (item, definition) = ledger::subject(&deciding, situation)?;
-        let transition = decide::decide(&definition, item, &Request::Timer, &Caller::Timer, situation.now)?;
-        let item = item.after(&transition);
-        let entry = Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item);
-        let answer = StoredAnswer { status: 200, location: None, version: None, body: String::new() };
-        Ok(record(&definition, entry, Vec::new(), item, &answer))
-    };
+async fn expire(store: &dyn Store, workflows: &Arc<Workflows>, id: ItemId) -> Result<(), String> {
+    let decide = moves::expire(Arc::clone(workflows));
     let write = Write { subject: Subject::Item(id), key: None, decide: Box::new(decide) };
-    match app.store.settle(write).await {
+    match store.settle(write).await {
         // Refused: somebody moved it in the meantime, so nothing is due any more.
         Ok(Outcome::Recorded { .. } | Outcome::Refused(_)) => Ok(()),
         Ok(other) => Err(format!("{other:?}")),

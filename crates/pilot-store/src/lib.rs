@@ -19,6 +19,9 @@ use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use tokio::sync::watch;
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod replay;
 pub mod sqlite;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,10 @@ pub enum StoreError {
     /// Nothing was recorded; it may work again by itself, for example when the disk has room.
     #[error("the store cannot do this now: {0}")]
     Unavailable(String),
+    /// The disk itself failed. After that its word cannot be trusted: what was being written may or may not be there,
+    /// and only opening the store again tells.
+    #[error("the disk failed: {0}")]
+    DiskFailed(String),
     /// What is stored contradicts itself. Going on would make it worse.
     #[error("the store is damaged: {0}")]
     Damaged(String),

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use pilot_core::item::{Item, ItemId};
 use pilot_core::time::Time;
@@ -13,6 +14,7 @@ use crate::{Filter, Outcome, Pending, Result, Store, StoreError, StoredDefinitio
 
 mod cache;
 mod connection;
+pub mod fsck;
 mod read;
 mod reader;
 mod row;
@@ -25,12 +27,26 @@ use writer::{Health, Job};
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
 pub struct Sqlite {
-    jobs: mpsc::SyncSender<Job>,
-    readers: Readers,
+    /// Taken when the store is dropped: then the writing thread finishes what it was given, and ends.
+    jobs: Option<mpsc::SyncSender<Job>>,
+    writer: Option<JoinHandle<()>>,
+    /// Dropped first, and in every case before the writing thread closes the file.
+    readers: Option<Readers>,
     head: watch::Receiver<Arc<Edge>>,
     health: Arc<Health>,
-    /// Held for as long as the store is open.
-    _lock: File,
+}
+
+impl Drop for Sqlite {
+    /// Waits until everything that was handed in is on disk and the file is closed, so that it can be opened again.
+    fn drop(&mut self) {
+        self.readers = None;
+        self.jobs = None;
+        let Some(writer) = self.writer.take() else { return };
+        // The last one to hold the store may be a write in the queue; its thread cannot wait for itself.
+        if writer.thread().id() != std::thread::current().id() {
+            let _ = writer.join();
+        }
+    }
 }
 
 /// Writes that may wait for the writing thread; beyond it callers are told to come back.
@@ -45,11 +61,28 @@ impl Sqlite {
         let (jobs, queue) = mpsc::sync_channel(WAITING_WRITES_MAX);
         let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));
         let health = Arc::new(Health::default());
-        let writer = writer::Writer::new(connection, opened, now, head_sender, Arc::clone(&health));
+        let writer = writer::Writer::new(connection, lock, opened, now, head_sender, Arc::clone(&health));
         let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run(&queue));
-        spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
+        let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         let readers = Readers::start(path)?;
-        Ok(Sqlite { jobs, readers, head, health, _lock: lock })
+        Ok(Sqlite { jobs: Some(jobs), writer: Some(writer), readers: Some(readers), head, health })
+    }
+}
+
+impl Sqlite {
+    fn read<T, F>(&self, ask: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&rusqlite::Connection) -> Result<T> + Send + 'static,
+    {
+        match &self.readers {
+            Some(readers) => readers.run(ask),
+            None => Box::pin(async { Err(stopped()) }),
+        }
+    }
+
+    fn jobs(&self) -> Result<&mpsc::SyncSender<Job>> {
+        self.jobs.as_ref().ok_or_else(stopped)
     }
 }
 
@@ -73,7 +106,7 @@ impl Store for Sqlite {
         Box::pin(async move {
             self.health.check()?;
             let (reply, answer) = oneshot::channel();
-            match self.jobs.try_send(Job::Settle { write, reply }) {
+            match self.jobs()?.try_send(Job::Settle { write, reply }) {
                 Ok(()) => answer.await.map_err(|_| stopped())?,
                 Err(mpsc::TrySendError::Full(_)) => Err(StoreError::Unavailable("too many writes are waiting".into())),
                 Err(mpsc::TrySendError::Disconnected(_)) => Err(stopped()),
@@ -82,39 +115,39 @@ impl Store for Sqlite {
     }
 
     fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>> {
-        self.readers.run(move |connection| read::item(connection, &id).map(|item| item.map(Arc::new)))
+        self.read(move |connection| read::item(connection, &id).map(|item| item.map(Arc::new)))
     }
 
     fn items(&self, filter: Filter, limit: usize) -> Pending<'_, Vec<Item>> {
-        self.readers.run(move |connection| read::items(connection, &filter, limit))
+        self.read(move |connection| read::items(connection, &filter, limit))
     }
 
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>> {
-        self.readers.run(move |connection| read::history(connection, &id))
+        self.read(move |connection| read::history(connection, &id))
     }
 
     fn entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
-        self.readers.run(move |connection| read::entries(connection, from, limit))
+        self.read(move |connection| read::entries(connection, from, limit))
     }
 
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {
-        self.readers.run(move |connection| read::due(connection, now, limit))
+        self.read(move |connection| read::due(connection, now, limit))
     }
 
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
-        self.readers.run(move |connection| read::row(connection, level, start, count))
+        self.read(move |connection| read::row(connection, level, start, count))
     }
 
     fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>> {
         Box::pin(async move {
             let (reply, kept) = oneshot::channel();
-            self.jobs.try_send(Job::KeepDefinitions { definitions, reply }).map_err(|_| stopped())?;
+            self.jobs()?.try_send(Job::KeepDefinitions { definitions, reply }).map_err(|_| stopped())?;
             kept.await.map_err(|_| stopped())?
         })
     }
 
     fn fact(&self, name: &'static str) -> Pending<'_, Option<Vec<u8>>> {
-        self.readers.run(move |connection| read::fact(connection, name))
+        self.read(move |connection| read::fact(connection, name))
     }
 
     fn head(&self) -> watch::Receiver<Arc<Edge>> {
@@ -122,7 +155,8 @@ impl Store for Sqlite {
     }
 
     fn check(&self) -> Result<()> {
-        self.health.check()
+        let is_writing = self.writer.as_ref().is_some_and(|writer| !writer.is_finished());
+        if is_writing { self.health.check() } else { Err(stopped()) }
     }
 }
 

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use data_encoding::BASE64URL_NOPAD;
 use http::header::{ETAG, HeaderValue, LINK, LOCATION};
 use http::{Response, StatusCode};
-use pilot_core::decide::{self, Caller as Deciding, EditRequest, NewItem, Request, actions_for};
+use pilot_core::decide::{NewItem, actions_for};
 use pilot_core::document::Document;
-use pilot_core::entry::{Entry, EntryType};
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::PAGE_ITEMS_MAX;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
-use pilot_store::{Filter, Situation, Subject};
+use pilot_store::{Filter, Subject};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::api::request::{JsonBody, Query, if_match, item_id, no_such_item, read_body};
 use crate::app::App;
 use crate::body::Body;
-use crate::ledger::{self, StoredAnswer, record};
+use crate::ledger::{self, StoredAnswer};
+use crate::moves::{self, Edit};
 use crate::problem::Problem;
 use crate::random;
 use crate::routes::{Answer, Call};
@@ -43,24 +43,8 @@ pub async fn create_item(mut call: Call) -> Answer {
         .one_open_per_creator
         .then(|| (call.caller.actor.actor_id.clone(), definition.name().to_string()));
     let actor = call.caller.actor.clone();
-    let decide = move |situation: &Situation<'_>| {
-        let (transition, item) =
-            decide::decide_creation(&definition, &new, &actor, situation.now, situation.open_items)?;
-        let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
-        let view = ItemView::new(&definition, &item, &actor, situation.now);
-        let answer = StoredAnswer {
-            status: 201,
-            location: Some(format!("/v1/items/{}", item.id)),
-            version: Some(1),
-            body: json_text(&view),
-        };
-        Ok(record(&definition, entry, vec![content.clone()], item, &answer))
-    };
+    let decide = moves::create(definition, actor, new, content);
     ledger::settle(&app, &call.caller, "create", Subject::NewItem { count_open }, key, decide).await
-}
-
-fn json_text(view: &impl Serialize) -> String {
-    serde_json::to_string(view).unwrap_or_default()
 }
 
 fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, Value), Problem> {
@@ -122,25 +106,9 @@ pub async fn edit_item(mut call: Call) -> Answer {
     if !faults.is_empty() {
         return Err(Problem::invalid(faults));
     }
-    let (if_match, nonce, app) = (if_match(&call.head.headers)?, nonce()?, Arc::clone(&call.app));
+    let (if_match, nonce, workflows) = (if_match(&call.head.headers)?, nonce()?, Arc::clone(&call.app.workflows));
     let actor = call.caller.actor.clone();
-    let decide = move |situation: &Situation<'_>| {
-        let (item, definition) = ledger::subject(&app, situation)?;
-        let (new_title, new_payload) = EditRequest::edited(item, title.as_deref(), payload.as_ref());
-        let content = Document::content(&new_title, &new_payload, &nonce);
-        let request = Request::Edit(EditRequest {
-            title: title.clone(),
-            payload: payload.clone(),
-            content_digest: content.digest.clone(),
-            if_match,
-        });
-        let transition = decide::decide(&definition, item, &request, &Deciding::Actor(actor.clone()), situation.now)?;
-        let item = item.after(&transition);
-        let entry = Entry::of_transition(EntryType::ItemEdited, situation.index, &transition, &item);
-        let view = ItemView::new(&definition, &item, &actor, situation.now);
-        let answer = StoredAnswer { status: 200, location: None, version: Some(item.version), body: json_text(&view) };
-        Ok(record(&definition, entry, vec![content], item, &answer))
-    };
+    let decide = moves::edit(workflows, actor, Edit { title, payload, if_match, nonce });
     let app = Arc::clone(&call.app);
     ledger::settle(&app, &call.caller, "edit", Subject::Item(id), None, decide).await
 }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use pilot_core::decide::{self, ActionRequest, Caller as Deciding, Request};
+use pilot_core::decide::ActionRequest;
 use pilot_core::document::Document;
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::EntryType;
 use pilot_core::fault::Fault;
 use pilot_core::limits::COMMENT_CHARS_MAX;
-use pilot_store::{Situation, Subject};
+use pilot_store::Subject;
 use serde::Serialize;
 
 use crate::api::items::nonce;
 use crate::api::request::{if_match, item_id, no_such_item, read_body};
-use crate::ledger::{self, StoredAnswer, record};
 use crate::problem::Problem;
 use crate::routes::{Answer, Call};
 use crate::views::TransitionView;
+use crate::{ledger, moves};
 
 pub async fn take_action(mut call: Call) -> Answer {
     let id = item_id(&call)?;
@@ -35,23 +35,8 @@ pub async fn take_action(mut call: Call) -> Answer {
     }
     let action = request.action.clone();
     let (comment, inputs) = documents(&request)?;
-    let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
-    let request = Request::Act(request);
-    let decide = move |situation: &Situation<'_>| {
-        let (item, definition) = ledger::subject(&app, situation)?;
-        let transition = decide::decide(&definition, item, &request, &Deciding::Actor(actor.clone()), situation.now)?;
-        let item = item.after(&transition);
-        let entry = Entry {
-            comment: comment.as_ref().map(|document| document.digest.clone()),
-            inputs: inputs.as_ref().map(|document| document.digest.clone()),
-            ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
-        };
-        let view = TransitionView::of_entry(&entry, transition.comment(), transition.inputs());
-        let body = serde_json::to_string(&view).unwrap_or_default();
-        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body };
-        let documents = comment.iter().chain(&inputs).cloned().collect();
-        Ok(record(&definition, entry, documents, item, &answer))
-    };
+    let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
+    let decide = moves::act(workflows, actor, request, comment, inputs);
     let app = Arc::clone(&call.app);
     ledger::settle(&app, &call.caller, &action, Subject::Item(id), key, decide).await
 }
@@ -81,15 +66,8 @@ pub async fn add_comment(mut call: Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let document = Document::comment(&text, &nonce()?);
-    let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
-    let decide = move |situation: &Situation<'_>| {
-        let (item, definition) = ledger::subject(&app, situation)?;
-        let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
-        let view = TransitionView::of_entry(&entry, Some(&text), None);
-        let body = serde_json::to_string(&view).unwrap_or_default();
-        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body };
-        Ok(record(&definition, entry, vec![document.clone()], item.clone(), &answer))
-    };
+    let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
+    let decide = moves::comment(workflows, actor, text, document);
     let app = Arc::clone(&call.app);
     ledger::settle(&app, &call.caller, "comment", Subject::Item(id), key, decide).await
 }

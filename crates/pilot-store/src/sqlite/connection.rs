@@ -14,10 +14,17 @@ use crate::{Result, StoreError};
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
 const VERSION_MIN: i32 = 3_051_003;
 /// The number of the schema this program writes. A file with a higher one belongs to a newer program.
-const SCHEMA_VERSION: i64 = 1;
-const SCHEMA: &str = include_str!("../schema/sqlite.sql");
+pub(super) const SCHEMA_VERSION: i64 = 1;
+pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
 /// Marks the file as ours ("PILT").
-const APPLICATION_ID: i64 = 0x5049_4c54;
+pub(super) const APPLICATION_ID: i64 = 0x5049_4c54;
+
+/// Where the size and root of the tree are kept, as of the last commit.
+pub(super) const HEAD_FACT: &str = "head";
+
+pub(super) fn head_bytes(edge: &Edge) -> Vec<u8> {
+    [&edge.size().to_be_bytes()[..], &edge.root().0].concat()
+}
 
 /// What the writing thread starts from.
 pub(super) struct Opened {
@@ -106,6 +113,10 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
         .map_err(|error| read::failed(&error))?;
     let size = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
     let edge = load_edge(connection, size)?;
+    let head = read::fact(connection, HEAD_FACT)?;
+    if size > 0 && head != Some(head_bytes(&edge)) || size == 0 && head.is_some() {
+        return Err(damaged("the entries do not add up to what was written beside them"));
+    }
     let last_at = match size.checked_sub(1) {
         None => Time::EPOCH,
         Some(last) => last_entry(connection, last)?.at,

@@ -13,8 +13,17 @@ use crate::{Filter, Result, StoreError, StoredEntry};
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
+        Some(ErrorCode::SystemIoFailure) if is_of_the_disk(error) => StoreError::DiskFailed(error.to_string()),
         _ => StoreError::Unavailable(error.to_string()),
     }
+}
+
+/// An error of the file itself. The index of the write-ahead log is no part of it: it is memory shared through a file,
+/// made anew at every start, and when the disk has no room for it nothing that matters is lost.
+fn is_of_the_disk(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
+    let harmless = [SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE];
+    !error.sqlite_error().is_some_and(|error| harmless.contains(&error.extended_code))
 }
 
 /// Indices and versions count from zero or one; a negative one would be damage, and is caught where it is compared.
@@ -103,7 +112,7 @@ pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &s
 pub(super) fn history(connection: &Connection, id: &ItemId) -> Result<Vec<StoredEntry>> {
     let sql = "WITH RECURSIVE chain (idx) AS ( \
                  SELECT last_entry FROM item WHERE id = ?1 \
-                 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev IS NOT NULL) \
+                 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx) \
                SELECT e.idx, e.data, d.kind, d.data FROM chain c JOIN entry e ON e.idx = c.idx \
                LEFT JOIN document d ON d.entry = e.idx ORDER BY e.idx, d.kind";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;

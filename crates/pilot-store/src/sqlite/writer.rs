@@ -2,6 +2,7 @@
 //! the disk is asked once for many, and nobody waits longer than for the commit before.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -14,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::Now;
 use super::cache::Cache;
-use super::connection::Opened;
+use super::connection::{HEAD_FACT, Opened, head_bytes};
 use super::read::{self, Placed, kind_number};
 use super::row::{role_bits, to_json, to_key};
 use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
@@ -54,6 +55,8 @@ impl Health {
 
 pub(super) struct Writer {
     connection: Connection,
+    /// Given up after the connection is closed: fields are dropped in their order.
+    _lock: File,
     edge: Edge,
     last_at: Time,
     now: Now,
@@ -76,13 +79,14 @@ type Reply = (oneshot::Sender<Result<Outcome>>, Outcome);
 impl Writer {
     pub(super) fn new(
         connection: Connection,
+        lock: File,
         opened: Opened,
         now: Now,
         head: watch::Sender<Arc<Edge>>,
         health: Arc<Health>,
     ) -> Writer {
         let (edge, last_at, checkpointed) = (opened.edge, opened.last_at, 0);
-        Writer { connection, edge, last_at, now, cache: Cache::default(), head, health, checkpointed }
+        Writer { connection, _lock: lock, edge, last_at, now, cache: Cache::default(), head, health, checkpointed }
     }
 
     /// Runs until the store is dropped.
@@ -104,7 +108,11 @@ impl Writer {
             match job {
                 Job::Settle { write, reply } => writes.push((write, reply)),
                 Job::KeepDefinitions { definitions, reply } => {
-                    let _ = reply.send(self.keep_definitions(&definitions));
+                    let kept = self.health.check().and_then(|()| self.keep_definitions(&definitions));
+                    if let Err(error) = &kept {
+                        self.stop_if_lasting(error);
+                    }
+                    let _ = reply.send(kept);
                 }
             }
         }
@@ -150,6 +158,11 @@ impl Writer {
             // Everyone was refused: there is nothing to write, and no reason to wait for the disk.
             return self.execute("ROLLBACK");
         }
+        // What the entries add up to is written beside them: the last ones have no full tile yet that would tell a flipped
+        // bit, and a wrong root must never be signed.
+        let sql =
+            "INSERT INTO fact (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self::sql(&self.connection).run(sql, (HEAD_FACT, head_bytes(&group.edge)))?;
         self.execute("COMMIT")
     }
 
@@ -178,12 +191,8 @@ impl Writer {
     fn give_up(&mut self, error: &StoreError, waiting: impl Iterator<Item = oneshot::Sender<Result<Outcome>>>) {
         tracing::error!(cause = %error, "a group of writes could not be recorded; nothing of it was acknowledged");
         let is_rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
-        // After an error of the disk itself, what it says next cannot be trusted: only a restart reads the truth again.
-        let is_lasting = match error {
-            StoreError::Damaged(_) | StoreError::Refused(_) => true,
-            StoreError::Unavailable(reason) => reason.contains("disk I/O error"),
-        };
-        if is_lasting || !is_rolled_back {
+        self.stop_if_lasting(error);
+        if !is_rolled_back {
             self.health.fail(&error.to_string());
         }
         for reply in waiting {
@@ -191,9 +200,21 @@ impl Writer {
         }
     }
 
+    /// After an error of the disk itself, what it says next cannot be trusted: only a restart reads the truth again. A
+    /// full disk is no such error; it takes writes again when it has room.
+    fn stop_if_lasting(&self, error: &StoreError) {
+        match error {
+            StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => {
+                self.health.fail(&error.to_string());
+            }
+            StoreError::Unavailable(_) => {}
+        }
+    }
+
     fn settle(&mut self, write: Write, group: &mut Group) -> Result<Outcome> {
         let Write { subject, key, mut decide } = write;
-        if let Some(outcome) = key.map_or(Ok(None), |key| self.recall(&key))? {
+        let now = (self.now)().max(group.last_at);
+        if let Some(outcome) = key.map_or(Ok(None), |key| self.recall(&key, now))? {
             return Ok(outcome);
         }
         let (placed, open_items) = match &subject {
@@ -206,7 +227,6 @@ impl Writer {
                 None => return Ok(Outcome::NoSuchItem),
             },
         };
-        let now = (self.now)().max(group.last_at);
         let index = group.edge.size();
         let situation = Situation { item: placed.as_ref().map(|placed| &placed.item), open_items, now, index };
         let record = match decide(&situation) {
@@ -227,10 +247,11 @@ impl Writer {
         Ok(placed)
     }
 
-    fn recall(&self, key: &Key) -> Result<Option<Outcome>> {
-        let sql = "SELECT body, answer FROM idempotency WHERE scope = ?1";
+    fn recall(&self, key: &Key, now: Time) -> Result<Option<Outcome>> {
+        let sql = "SELECT body, answer FROM idempotency WHERE scope = ?1 AND at >= ?2";
         let mut statement = self.connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;
-        let found = statement.query_row([key.scope], |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?)));
+        let found =
+            statement.query_row((key.scope, oldest_key(now)), |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?)));
         let found: Option<([u8; 32], Vec<u8>)> = found.optional().map_err(|error| read::failed(&error))?;
         Ok(found.map(|(body, answer)| if body == key.body { Outcome::Repeated { answer } } else { Outcome::KeyReused }))
     }
@@ -273,7 +294,8 @@ impl Writer {
             group.items.insert(placed.item.id.clone(), Arc::new(placed));
         }
         if let Some(key) = key {
-            let sql = "INSERT INTO idempotency (scope, body, answer, at) VALUES (?1, ?2, ?3, ?4)";
+            // Only a key that is older than promised can be there already.
+            let sql = "INSERT OR REPLACE INTO idempotency (scope, body, answer, at) VALUES (?1, ?2, ?3, ?4)";
             self::sql(&self.connection).run(sql, (key.scope, key.body, &answer, now.unix_micros()))?;
         }
         if let Some((name, value)) = fact {
@@ -316,12 +338,11 @@ impl Writer {
 
     /// Now and then, keys that are older than promised make room.
     fn forget_old_keys(&self, now: Time) -> Result<()> {
-        let kept = i64::try_from(IDEMPOTENCY_KEY_KEPT.as_micros()).unwrap_or(i64::MAX);
         let mut statement = self
             .connection
             .prepare_cached("DELETE FROM idempotency WHERE at < ?1")
             .map_err(|error| read::failed(&error))?;
-        statement.execute([now.unix_micros().saturating_sub(kept)]).map(drop).map_err(|error| read::failed(&error))
+        statement.execute([oldest_key(now)]).map(drop).map_err(|error| read::failed(&error))
     }
 
     fn keep_definitions(&self, definitions: &[StoredDefinition]) -> Result<Vec<StoredDefinition>> {
@@ -337,10 +358,14 @@ impl Writer {
         rows.collect::<rusqlite::Result<_>>().map_err(failed)
     }
 
-    /// Moves the write-ahead log into the database. Failing is harmless: the log simply goes on growing.
+    /// Moves the write-ahead log into the database. When there is no room, the log simply goes on growing.
     fn checkpoint(&mut self) {
+        if self.health.check().is_err() {
+            return;
+        }
         if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
             tracing::warn!(cause = %error, "the write-ahead log could not be moved into the database");
+            self.stop_if_lasting(&read::failed(&error));
         }
         self.checkpointed = self.edge.size();
     }
@@ -367,6 +392,12 @@ impl Sql<'_> {
     }
 }
 
+/// When the oldest key was recorded that is still remembered.
+fn oldest_key(now: Time) -> i64 {
+    let kept = i64::try_from(IDEMPOTENCY_KEY_KEPT.as_micros()).unwrap_or(i64::MAX);
+    now.unix_micros().saturating_sub(kept)
+}
+
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -375,6 +406,7 @@ fn clone_of(error: &StoreError) -> StoreError {
     match error {
         StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
         StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
+        StoreError::DiskFailed(reason) => StoreError::DiskFailed(reason.clone()),
         StoreError::Damaged(reason) => StoreError::Damaged(reason.clone()),
     }
 }

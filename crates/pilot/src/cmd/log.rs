@@ -1,10 +1,12 @@
 //! `pilot log`: the transparency log.
 
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use pilot_evidence::note::NoteKey;
 use pilot_server::config::Config;
 use pilot_server::private_file::{self, Others};
+use pilot_store::sqlite::fsck::{Progress, Report, fsck};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -13,24 +15,93 @@ use crate::output::{Output, OutputArguments, print, print_json};
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Print the log's verifier key: the line by which others check its signatures
-    Key {
-        /// The configuration file
-        #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
-        config: PathBuf,
-        #[command(flatten)]
-        output: OutputArguments,
-    },
+    Key(Arguments),
+    /// Read the whole ledger and name everything that does not fit together; nothing is changed
+    Fsck(Arguments),
+}
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
+    config: PathBuf,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
-    let Command::Key { config, output } = command;
-    let path = Config::load(config, environment.variables())?.log_key_path();
-    let file = private_file::read(&path, Others::MayNothing).map_err(|error| Failure::Usage(error.to_string()))?;
+    match command {
+        Command::Key(arguments) => {
+            let config = Config::load(&arguments.config, environment.variables())?;
+            key(&config.log_key_path(), arguments.output.output)
+        }
+        Command::Fsck(arguments) => {
+            let config = Config::load(&arguments.config, environment.variables())?;
+            let path = config.sqlite_path();
+            let path = path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be read".into()))?;
+            check(&path, arguments.output.output)
+        }
+    }
+}
+
+fn key(path: &Path, output: Output) -> Result<(), Failure> {
+    let file = private_file::read(path, Others::MayNothing).map_err(|error| Failure::Usage(error.to_string()))?;
     let key = NoteKey::parse(&String::from_utf8_lossy(&file.bytes));
     let key = key.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let verifier = key.verifier().to_string();
-    match output.output {
+    match output {
         Output::Json => print_json(&serde_json::json!({ "verifier_key": verifier })),
         Output::Table => print(&format!("{verifier}\n")),
     }
+}
+
+fn check(path: &Path, output: Output) -> Result<(), Failure> {
+    let is_watched = std::io::stderr().is_terminal();
+    let mut show = |progress: Progress| {
+        if is_watched {
+            show_progress(progress);
+        }
+    };
+    let report = fsck(path, &mut show);
+    if is_watched {
+        let _ = write!(std::io::stderr(), "\r\x1b[K");
+    }
+    let report = report.map_err(|error| Failure::Environment(error.to_string()))?;
+    match output {
+        Output::Json => print_json(&report)?,
+        Output::Table => print(&in_words(&report))?,
+    }
+    match report.faults.len() {
+        0 => Ok(()),
+        1 => Err(Failure::Refused("the ledger has 1 fault; restore it from a backup".into())),
+        count => Err(Failure::Refused(format!("the ledger has {count} faults; restore it from a backup"))),
+    }
+}
+
+fn show_progress(Progress { step, done, of }: Progress) {
+    let percent = done.saturating_mul(100).checked_div(of).unwrap_or(100);
+    let _ = write!(std::io::stderr(), "\r\x1b[Kchecking {step}: {percent} %");
+}
+
+fn in_words(report: &Report) -> String {
+    let mut text = format!(
+        "{} entries, {} documents ({} more erased), {} tiles, {} items ({} not replayed for erased documents), {} definitions\n",
+        report.entries,
+        report.documents,
+        report.erased,
+        report.tiles,
+        report.items,
+        report.items_not_replayed,
+        report.definitions
+    );
+    if let Some(root) = &report.root {
+        text.push_str(&format!("root {root}\n"));
+    }
+    for fault in &report.faults {
+        text.push_str(&format!("{}: {}\n", fault.place, fault.what));
+    }
+    if report.faults.is_empty() {
+        text.push_str("everything fits together\n");
+    }
+    text
 }

@@ -317,9 +317,12 @@ impl Server {
         self.get("/v1/session", &[&bearer(token)])
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub fn signal(&self, signal: Signal) {
-        let id = self.child.as_ref().unwrap().id();
-        kill_process(Pid::from_raw(i32::try_from(id).unwrap()).unwrap(), signal).unwrap();
+        kill_process(Pid::from_raw(i32::try_from(self.id()).unwrap()).unwrap(), signal).unwrap();
     }
 
     /// Returns when the log contains `text`.

@@ -1,0 +1,128 @@
+//! What is decided and recorded for each kind of write. Handlers, timers and simulations hand these to the store.
+
+use std::sync::Arc;
+
+use pilot_core::actor::Actor;
+use pilot_core::decide::{self, Caller, EditRequest, NewItem, Request};
+use pilot_core::document::Document;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::refusal::Refusal;
+use pilot_core::workflow::Definition;
+use pilot_store::{Record, Situation};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::ledger::{StoredAnswer, record, subject};
+use crate::views::{ItemView, TransitionView};
+use crate::workflows::Workflows;
+
+type Decided = Result<Record, Refusal>;
+
+fn json_text(view: &impl Serialize) -> String {
+    serde_json::to_string(view).unwrap_or_default()
+}
+
+pub fn create(
+    definition: Arc<Definition>,
+    actor: Actor,
+    new: NewItem,
+    content: Document,
+) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    move |situation| {
+        let (transition, item) =
+            decide::decide_creation(&definition, &new, &actor, situation.now, situation.open_items)?;
+        let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
+        let view = ItemView::new(&definition, &item, &actor, situation.now);
+        let answer = StoredAnswer {
+            status: 201,
+            location: Some(format!("/v1/items/{}", item.id)),
+            version: Some(1),
+            body: json_text(&view),
+        };
+        Ok(record(&definition, entry, vec![content.clone()], item, &answer))
+    }
+}
+
+/// What an edit asks for: a new title, a merge patch for the payload, or both.
+pub struct Edit {
+    pub title: Option<String>,
+    pub payload: Option<Value>,
+    pub if_match: Option<u64>,
+    pub nonce: String,
+}
+
+pub fn edit(
+    workflows: Arc<Workflows>,
+    actor: Actor,
+    edit: Edit,
+) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        let Edit { title, payload, if_match, nonce } = &edit;
+        let (new_title, new_payload) = EditRequest::edited(item, title.as_deref(), payload.as_ref());
+        let content = Document::content(&new_title, &new_payload, nonce);
+        let request = Request::Edit(EditRequest {
+            title: title.clone(),
+            payload: payload.clone(),
+            content_digest: content.digest.clone(),
+            if_match: *if_match,
+        });
+        let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
+        let item = item.after(&transition);
+        let entry = Entry::of_transition(EntryType::ItemEdited, situation.index, &transition, &item);
+        let view = ItemView::new(&definition, &item, &actor, situation.now);
+        let answer = StoredAnswer { status: 200, location: None, version: Some(item.version), body: json_text(&view) };
+        Ok(record(&definition, entry, vec![content], item, &answer))
+    }
+}
+
+pub fn act(
+    workflows: Arc<Workflows>,
+    actor: Actor,
+    request: decide::ActionRequest,
+    comment: Option<Document>,
+    inputs: Option<Document>,
+) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    let request = Request::Act(request);
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
+        let item = item.after(&transition);
+        let entry = Entry {
+            comment: comment.as_ref().map(|document| document.digest.clone()),
+            inputs: inputs.as_ref().map(|document| document.digest.clone()),
+            ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
+        };
+        let view = TransitionView::of_entry(&entry, transition.comment(), transition.inputs());
+        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body: json_text(&view) };
+        let documents = comment.iter().chain(&inputs).cloned().collect();
+        Ok(record(&definition, entry, documents, item, &answer))
+    }
+}
+
+pub fn comment(
+    workflows: Arc<Workflows>,
+    actor: Actor,
+    text: String,
+    document: Document,
+) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
+        let view = TransitionView::of_entry(&entry, Some(&text), None);
+        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body: json_text(&view) };
+        Ok(record(&definition, entry, vec![document.clone()], item.clone(), &answer))
+    }
+}
+
+/// What the passing of time does, when something is due.
+pub fn expire(workflows: Arc<Workflows>) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        let transition = decide::decide(&definition, item, &Request::Timer, &Caller::Timer, situation.now)?;
+        let item = item.after(&transition);
+        let entry = Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item);
+        let answer = StoredAnswer { status: 200, location: None, version: None, body: String::new() };
+        Ok(record(&definition, entry, Vec::new(), item, &answer))
+    }
+}

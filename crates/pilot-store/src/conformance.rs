@@ -1,0 +1,464 @@
+//! What any engine must do: one suite, run by the tests of each. It panics at the first rule that does not hold.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "only tests call this, and they stop at the first surprise"
+)]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pilot_core::actor::Actor;
+use pilot_core::decide::{ActionRequest, Caller, NewItem, Request, decide, decide_creation, due_at};
+use pilot_core::document::{Document, DocumentKind};
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::item::{Item, ItemId};
+use pilot_core::limits::IDEMPOTENCY_KEY_KEPT;
+use pilot_core::refusal::Refusal;
+use pilot_core::role::Role;
+use pilot_core::time::Time;
+use pilot_core::workflow::Definition;
+use pilot_core::workflow::builtin::{CONTROLLED_OPERATION, builtin};
+use pilot_evidence::merkle::{Edge, Hash, root_of};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::{Filter, Key, Outcome, Record, Situation, Standing, Store, StoredDefinition, Subject, Write};
+
+/// A clock that the suite moves.
+#[derive(Clone)]
+pub struct TestClock(Arc<AtomicI64>);
+
+impl Default for TestClock {
+    fn default() -> Self {
+        TestClock(Arc::new(AtomicI64::new(1_800_000_000_000_000)))
+    }
+}
+
+impl TestClock {
+    pub fn now(&self) -> Time {
+        Time::from_unix_micros(self.0.load(Ordering::SeqCst))
+    }
+
+    pub fn step(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+    }
+}
+
+/// An engine under test. Each case begins with a store of its own, and may open it again.
+pub trait Engine {
+    /// Opens the store; a second call, after the first store was dropped, opens the same one.
+    fn open(&self) -> Arc<dyn Store>;
+    fn clock(&self) -> &TestClock;
+}
+
+pub fn actor(name: &str, role: Role) -> Actor {
+    Actor { actor_id: name.parse().unwrap(), role }
+}
+
+/// A small cast that moves items through the built-in workflow.
+pub struct Cast {
+    definition: Arc<Definition>,
+    ids: AtomicU64,
+}
+
+impl Default for Cast {
+    fn default() -> Self {
+        let [definition, _] = builtin();
+        Cast { definition, ids: AtomicU64::new(1) }
+    }
+}
+
+impl Cast {
+    pub fn id(&self) -> ItemId {
+        let number = self.ids.fetch_add(1, Ordering::SeqCst);
+        format!("01890a5d-ac96-774b-bcce-{number:012x}").parse().unwrap()
+    }
+
+    pub fn payload(risk: &str) -> Value {
+        json!({"purpose": "p", "operation": "o", "risk": risk, "rollback_plan": "r"})
+    }
+
+    pub fn record(&self, entry: Entry, documents: Vec<Document>, item: Item) -> Record {
+        let answer = entry.index.to_string().into_bytes();
+        Record { entry, documents, standing: Some(self.standing(item)), answer, fact: None }
+    }
+
+    fn standing(&self, item: Item) -> Standing {
+        Standing {
+            is_open: !item.is_terminal(&self.definition),
+            waits_for: item.waits_for(&self.definition),
+            due_at: due_at(&self.definition, &item).map(|deadline| deadline.at),
+            item,
+        }
+    }
+
+    pub fn creation(self: &Arc<Self>, id: &ItemId, title: &str, by: &str, risk: &str) -> Write {
+        let (cast, actor) = (Arc::clone(self), actor(by, Role::Initiator));
+        let content = Document::content(title, &Cast::payload(risk), id.as_str());
+        let new = NewItem {
+            id: id.clone(),
+            title: title.to_owned(),
+            payload: Cast::payload(risk),
+            content_digest: content.digest.clone(),
+        };
+        let decide = move |situation: &Situation<'_>| {
+            let (transition, item) =
+                decide_creation(&cast.definition, &new, &actor, situation.now, situation.open_items)?;
+            let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
+            Ok(cast.record(entry, vec![content.clone()], item))
+        };
+        Write { subject: Subject::NewItem { count_open: None }, key: None, decide: Box::new(decide) }
+    }
+
+    pub fn action(self: &Arc<Self>, id: &ItemId, who: &Actor, action: &str, comment: Option<&str>) -> Write {
+        let (cast, who, action) = (Arc::clone(self), who.clone(), action.to_owned());
+        let comment = comment.map(|text| (text.to_owned(), Document::comment(text, "nonce")));
+        let decide = move |situation: &Situation<'_>| {
+            let item = situation.item.unwrap();
+            let request = ActionRequest {
+                action: action.clone(),
+                content_digest: Some(item.content_digest.to_string()),
+                comment: comment.as_ref().map(|(text, _)| text.clone()),
+                ..ActionRequest::default()
+            };
+            let caller = Caller::Actor(who.clone());
+            let transition = decide(&cast.definition, item, &Request::Act(request), &caller, situation.now)?;
+            let item = item.after(&transition);
+            let entry = Entry {
+                comment: comment.as_ref().map(|(_, document)| document.digest.clone()),
+                ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
+            };
+            let documents = comment.iter().map(|(_, document)| document.clone()).collect();
+            Ok(cast.record(entry, documents, item))
+        };
+        Write { subject: Subject::Item(id.clone()), key: None, decide: Box::new(decide) }
+    }
+
+    async fn create(self: &Arc<Self>, store: &dyn Store, title: &str, by: &str, risk: &str) -> ItemId {
+        let id = self.id();
+        recorded(store, self.creation(&id, title, by, risk)).await;
+        id
+    }
+
+    async fn act(self: &Arc<Self>, store: &dyn Store, id: &ItemId, who: (&str, Role), action: &str) -> Outcome {
+        store.settle(self.action(id, &actor(who.0, who.1), action, None)).await.unwrap()
+    }
+}
+
+/// An entry about the service itself.
+pub fn remark(number: u64) -> Write {
+    let decide = move |situation: &Situation<'_>| {
+        let details = json!({ "number": number });
+        let entry = Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details);
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+    };
+    Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) }
+}
+
+async fn recorded(store: &dyn Store, write: Write) -> u64 {
+    match store.settle(write).await.unwrap() {
+        Outcome::Recorded { index, .. } => index,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn all_entries(store: &dyn Store) -> Vec<Entry> {
+    let stored = store.entries(0, usize::MAX).await.unwrap();
+    stored.iter().map(|stored| serde_json::from_slice(&stored.bytes).unwrap()).collect()
+}
+
+const ANA: (&str, Role) = ("ana", Role::Initiator);
+
+pub async fn indices_have_no_gaps_and_refusals_write_nothing(engine: &dyn Engine) {
+    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
+    let mut head = store.head();
+    let id = cast.create(&*store, "title", "ana", "low").await;
+    assert!(head.has_changed().unwrap(), "the head is told of every commit");
+    assert_eq!(head.borrow_and_update().size(), 1);
+    let before = store.item(id.clone()).await.unwrap().unwrap();
+    let refused = cast.act(&*store, &id, ("ben", Role::Approver), "approve").await;
+    assert!(matches!(refused, Outcome::Refused(Refusal::WrongState { .. })), "{refused:?}");
+    assert!(!head.has_changed().unwrap(), "a refusal is no commit");
+    assert_eq!(store.item(id.clone()).await.unwrap().unwrap(), before);
+    assert!(matches!(cast.act(&*store, &cast.id(), ANA, "submit").await, Outcome::NoSuchItem));
+    assert!(matches!(cast.act(&*store, &id, ANA, "submit").await, Outcome::Recorded { index: 1, .. }));
+    assert_eq!(store.entries(1, 10).await.unwrap().len(), 1);
+    assert_eq!(store.entries(2, 10).await.unwrap().len(), 0);
+    let indices: Vec<_> = all_entries(&*store).await.iter().map(|entry| entry.index).collect();
+    assert_eq!(indices, [0, 1]);
+    assert_eq!(store.item(id).await.unwrap().unwrap().version, 2);
+    assert!(store.check().is_ok());
+}
+
+pub async fn time_never_runs_backwards(engine: &dyn Engine) {
+    let (clock, mut store) = (engine.clock(), engine.open());
+    for (number, step) in [0, -3_600, 0, 315_360_000, -400_000_000, 1, -1, 7].into_iter().enumerate() {
+        clock.step(step);
+        recorded(&*store, remark(number as u64)).await;
+        if number == 3 {
+            drop(store);
+            store = engine.open();
+        }
+    }
+    let times: Vec<_> = all_entries(&*store).await.iter().map(|entry| entry.at).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    assert!(times[3] > times[2], "a step forward is believed: {times:?}");
+}
+
+pub async fn of_many_who_write_at_once_exactly_the_allowed_number_wins(engine: &dyn Engine) {
+    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
+    for (risk, needed) in [("low", 1), ("high", 2)] {
+        let id = cast.create(&*store, "duel", "ana", risk).await;
+        cast.act(&*store, &id, ANA, "submit").await;
+        let mut approvers = JoinSet::new();
+        for number in 0..64 {
+            let (store, who) = (Arc::clone(&store), actor(&format!("approver{number}"), Role::Approver));
+            let write = cast.action(&id, &who, "approve", None);
+            approvers.spawn(async move { store.settle(write).await.unwrap() });
+        }
+        let outcomes = approvers.join_all().await;
+        let won = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Recorded { .. })).count();
+        let refused = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Refused(_))).count();
+        assert_eq!((won, refused), (needed, 64 - needed), "{risk}");
+        let item = store.item(id.clone()).await.unwrap().unwrap();
+        assert_eq!((&*item.state, item.version), ("approved", 2 + needed as u64));
+        let versions: Vec<_> = history(&*store, &id).await.iter().filter_map(|entry| entry.version).collect();
+        assert_eq!(versions, (1..=item.version).collect::<Vec<_>>());
+    }
+}
+
+async fn history(store: &dyn Store, id: &ItemId) -> Vec<Entry> {
+    let stored = store.history(id.clone()).await.unwrap();
+    stored.iter().map(|stored| serde_json::from_slice(&stored.bytes).unwrap()).collect()
+}
+
+pub async fn a_key_gives_the_same_answer_again_until_it_is_forgotten(engine: &dyn Engine) {
+    let (clock, cast) = (engine.clock(), Arc::new(Cast::default()));
+    let mut store = engine.open();
+    let keyed = |scope: u8, body: u8| Some(Key { scope: [scope; 32], body: [body; 32] });
+    let write = |key| Write { key, ..cast.creation(&cast.id(), "keyed", "ana", "low") };
+    let Outcome::Recorded { answer, .. } = store.settle(write(keyed(1, 1))).await.unwrap() else { panic!() };
+    for _ in 0..2 {
+        let repeated = store.settle(write(keyed(1, 1))).await.unwrap();
+        assert_eq!(repeated, Outcome::Repeated { answer: answer.clone() });
+        assert_eq!(store.settle(write(keyed(1, 2))).await.unwrap(), Outcome::KeyReused);
+        drop(store);
+        store = engine.open();
+    }
+    assert!(matches!(store.settle(write(keyed(2, 1))).await.unwrap(), Outcome::Recorded { .. }), "another scope");
+    // A refusal is not remembered: the next attempt is decided anew.
+    let id = cast.create(&*store, "item", "ana", "low").await;
+    let approve = || Write { key: keyed(3, 1), ..cast.action(&id, &actor("ben", Role::Approver), "approve", None) };
+    assert!(matches!(store.settle(approve()).await.unwrap(), Outcome::Refused(_)));
+    cast.act(&*store, &id, ANA, "submit").await;
+    assert!(matches!(store.settle(approve()).await.unwrap(), Outcome::Recorded { .. }));
+    let kept = i64::try_from(IDEMPOTENCY_KEY_KEPT.as_secs()).unwrap();
+    clock.step(kept - 60);
+    assert_eq!(store.settle(write(keyed(1, 1))).await.unwrap(), Outcome::Repeated { answer });
+    clock.step(61);
+    assert!(
+        matches!(store.settle(write(keyed(1, 2))).await.unwrap(), Outcome::Recorded { .. }),
+        "after a day it is free"
+    );
+    assert!(matches!(store.settle(write(keyed(1, 2))).await.unwrap(), Outcome::Repeated { .. }));
+}
+
+/// The same request, sent five times at once: one entry, one answer.
+pub async fn duplicates_that_arrive_together_are_recorded_once(engine: &dyn Engine) {
+    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
+    for round in 0..20_u8 {
+        let size = store.head().borrow().size();
+        let mut senders = JoinSet::new();
+        for _ in 0..5 {
+            let key = Some(Key { scope: [round; 32], body: [7; 32] });
+            let write = Write { key, ..cast.creation(&cast.id(), "same", "ana", "low") };
+            let store = Arc::clone(&store);
+            senders.spawn(async move { store.settle(write).await.unwrap() });
+        }
+        let answers: BTreeSet<_> = senders.join_all().await.into_iter().map(answer_of).collect();
+        assert_eq!((answers.len(), store.head().borrow().size()), (1, size + 1));
+    }
+}
+
+fn answer_of(outcome: Outcome) -> Vec<u8> {
+    match outcome {
+        Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub async fn items_are_found_by_what_is_known_of_them(engine: &dyn Engine) {
+    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
+    let mut ids = Vec::new();
+    for (number, title) in ["100% sure", "100 sure", "a_b", "axb", "back\\slash", "ÄRGER", "plain"].iter().enumerate()
+    {
+        let by = if number % 2 == 0 { "ana" } else { "ada" };
+        ids.push(cast.create(&*store, title, by, "low").await);
+    }
+    cast.act(&*store, &ids[0], ANA, "submit").await;
+    cast.act(&*store, &ids[2], ANA, "withdraw").await;
+    let found = async |filter: Filter| -> Vec<usize> {
+        let items = store.items(filter, 100).await.unwrap();
+        items.iter().map(|item| ids.iter().position(|id| *id == item.id).unwrap()).collect()
+    };
+    let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };
+    assert_eq!(found(Filter::default()).await, [6, 5, 4, 3, 2, 1, 0]);
+    assert_eq!(found(text("100%")).await, [0]);
+    assert_eq!(found(text("a_b")).await, [2]);
+    assert_eq!(found(text("\\")).await, [4]);
+    assert_eq!(found(text("PLAIN")).await, [6]);
+    assert_eq!(found(text(ids[3].as_str())).await, [3]);
+    assert_eq!(found(text("nothing like it")).await, [0; 0]);
+    assert_eq!(found(Filter { state: Some("submitted".into()), ..Filter::default() }).await, [0]);
+    assert_eq!(found(Filter { created_by: Some("ada".into()), ..Filter::default() }).await, [5, 3, 1]);
+    assert_eq!(found(Filter { workflow: Some("emergency-operation".into()), ..Filter::default() }).await, [0; 0]);
+    assert_eq!(found(Filter { waits_for: Some(Role::Approver), ..Filter::default() }).await, [0]);
+    let initiators = Filter { waits_for: Some(Role::Initiator), created_by: Some("ana".into()), ..Filter::default() };
+    assert_eq!(found(initiators).await, [6, 4], "an item that has ended waits for nobody");
+    let (mut seen, mut filter) = (Vec::new(), Filter::default());
+    loop {
+        let page = store.items(filter.clone(), 3).await.unwrap();
+        let Some(last) = page.last() else { break };
+        filter.before = Some(last.id.clone());
+        seen.extend(page.into_iter().map(|item| item.id));
+    }
+    ids.reverse();
+    assert_eq!(seen, ids);
+}
+
+pub async fn a_history_is_whole_and_in_order_with_its_documents(engine: &dyn Engine) {
+    let (mut store, cast) = (engine.open(), Arc::new(Cast::default()));
+    let (one, other) =
+        (cast.create(&*store, "one", "ana", "low").await, cast.create(&*store, "two", "ana", "low").await);
+    cast.act(&*store, &one, ANA, "submit").await;
+    cast.act(&*store, &other, ANA, "submit").await;
+    let reject = cast.action(&one, &actor("ben", Role::Approver), "reject", Some("why not"));
+    recorded(&*store, reject).await;
+    for _ in 0..2 {
+        let stored = store.history(one.clone()).await.unwrap();
+        assert_eq!(stored.iter().map(|stored| stored.index).collect::<Vec<_>>(), [0, 2, 4]);
+        let kinds: Vec<Vec<_>> =
+            stored.iter().map(|stored| stored.documents.iter().map(|(kind, _)| *kind).collect()).collect();
+        assert_eq!(kinds, [vec![DocumentKind::Content], vec![], vec![DocumentKind::Comment]]);
+        assert_eq!(stored[2].documents[0].1, Document::comment("why not", "nonce").bytes);
+        assert_eq!(store.history(other.clone()).await.unwrap().len(), 2);
+        assert!(store.history(cast.id()).await.unwrap().is_empty());
+        drop(store);
+        store = engine.open();
+    }
+    let mut item: Option<Item> = None;
+    for stored in store.history(one.clone()).await.unwrap() {
+        let entry: Entry = serde_json::from_slice(&stored.bytes).unwrap();
+        item = Some(crate::replay::follow(&cast.definition, item.as_ref(), &entry, &stored).unwrap());
+    }
+    assert_eq!(item.as_ref(), store.item(one).await.unwrap().as_deref(), "a replay leads to the stored item");
+}
+
+pub async fn what_is_due_comes_earliest_first(engine: &dyn Engine) {
+    let (store, clock, cast) = (engine.open(), engine.clock(), Arc::new(Cast::default()));
+    let mut ids = Vec::new();
+    for title in ["first", "second", "third"] {
+        ids.push(cast.create(&*store, title, "ana", "low").await);
+        clock.step(10);
+    }
+    assert!(store.due(clock.now(), 10).await.unwrap().is_empty());
+    // Submitting moves a deadline from thirty days to three: the last becomes the first.
+    cast.act(&*store, &ids[2], ANA, "submit").await;
+    let later = clock.now().plus(std::time::Duration::from_hours(24 * 31));
+    let expected = [&ids[2], &ids[0], &ids[1]].map(Clone::clone);
+    assert_eq!(store.due(later, 10).await.unwrap(), expected);
+    assert_eq!(store.due(later, 2).await.unwrap(), expected[..2]);
+    cast.act(&*store, &ids[0], ANA, "withdraw").await;
+    assert_eq!(store.due(later, 10).await.unwrap(), [ids[2].clone(), ids[1].clone()]);
+}
+
+pub async fn definitions_and_facts_are_kept(engine: &dyn Engine) {
+    let mut store = engine.open();
+    let definition = |digest: &str, text: &str| StoredDefinition { digest: digest.into(), text: text.into() };
+    let one = definition(builtin()[0].digest(), CONTROLLED_OPERATION);
+    assert_eq!(store.keep_definitions(vec![one.clone()]).await.unwrap(), [one.clone()]);
+    assert_eq!(store.fact("name").await.unwrap(), None);
+    for value in [b"old".to_vec(), b"new".to_vec()] {
+        let with_fact = Mutex::new(Some(value.clone()));
+        let mut plain = remark(0).decide;
+        let decide = move |situation: &Situation<'_>| {
+            let fact = with_fact.lock().unwrap().clone().map(|value| ("name", value));
+            Ok(Record { fact, ..plain(situation)? })
+        };
+        recorded(&*store, Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) }).await;
+        assert_eq!(store.fact("name").await.unwrap(), Some(value));
+    }
+    drop(store);
+    store = engine.open();
+    let changed = definition(&one.digest, "changed");
+    let other = definition("sha256:0", "other");
+    let kept = store.keep_definitions(vec![changed, other.clone()]).await.unwrap();
+    assert_eq!(kept, [other, one], "known ones are left alone");
+    assert_eq!(store.fact("name").await.unwrap(), Some(b"new".to_vec()));
+}
+
+/// Adds entries until the ledger has this many, in groups as large as the engine takes.
+async fn grow_to(store: &Arc<dyn Store>, size: u64) {
+    let mut next = store.head().borrow().size();
+    while next < size {
+        let mut writers = JoinSet::new();
+        for number in next..size.min(next + 2_000) {
+            let store = Arc::clone(store);
+            writers.spawn(async move { recorded(&*store, remark(number)).await });
+        }
+        writers.join_all().await;
+        next = store.head().borrow().size();
+    }
+}
+
+pub async fn the_tree_is_that_of_its_entries_at_every_turn(engine: &dyn Engine) {
+    let mut store = engine.open();
+    for size in [1, 2, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, 65_800] {
+        grow_to(&store, size).await;
+        let leaves: Vec<_> =
+            store.entries(0, usize::MAX).await.unwrap().iter().map(|entry| Hash::of_leaf(&entry.bytes)).collect();
+        assert_eq!(leaves.len() as u64, size);
+        let root = root_of(&leaves);
+        assert_eq!(store.head().borrow().root(), root, "size {size}");
+        check_rows(&*store, &leaves).await;
+        drop(store);
+        store = engine.open();
+        let head: Arc<Edge> = Arc::clone(&store.head().borrow());
+        assert_eq!((head.size(), head.root()), (size, root), "opened again at size {size}");
+    }
+}
+
+async fn check_rows(store: &dyn Store, leaves: &[Hash]) {
+    let size = leaves.len();
+    for (start, count) in [(0, size), (size - 1, 1), (size.saturating_sub(300), size.min(300)), (size / 2, 0)] {
+        let row = store.row(0, start as u64, count as u64).await.unwrap();
+        assert_eq!(row, leaves[start..start + count], "level 0 from {start}");
+    }
+    for level in 1..=2_u8 {
+        let span = 256_usize.pow(u32::from(level));
+        let expected: Vec<_> = leaves.chunks_exact(span).map(root_of).collect();
+        let row = store.row(level, 0, expected.len() as u64).await.unwrap();
+        assert_eq!(row, expected, "level {level} of {size}");
+    }
+    assert!(store.row(0, size as u64, 1).await.is_err(), "what is not there is not made up");
+}
+
+pub async fn writes_handed_in_before_the_end_are_not_lost(engine: &dyn Engine) {
+    for round in 1..=5_u64 {
+        let store = engine.open();
+        let before = store.head().borrow().size();
+        let mut writers = JoinSet::new();
+        for number in 0..200 {
+            let store = Arc::clone(&store);
+            writers.spawn(async move { recorded(&*store, remark(number)).await });
+        }
+        drop(store);
+        writers.join_all().await;
+        let store = engine.open();
+        assert_eq!(store.head().borrow().size(), before + 200, "round {round}");
+    }
+}

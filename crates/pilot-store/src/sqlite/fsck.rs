@@ -1,0 +1,692 @@
+//! `fsck`: reads everything that is stored and says what does not fit together. It changes nothing.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use pilot_core::decide::due_at;
+use pilot_core::document::{ContentDigest, DocumentKind};
+use pilot_core::entry::{ENTRY_VERSION, Entry, EntryType};
+use pilot_core::item::{Item, ItemId};
+use pilot_core::time::Time;
+use pilot_core::workflow::Definition;
+use pilot_evidence::merkle::{Edge, Hash};
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::connection::{self, APPLICATION_ID, HEAD_FACT, SCHEMA, SCHEMA_VERSION, head_bytes};
+use super::read::{self, Placed, kind_number, kind_of};
+use super::row::{from_key, role_bits};
+use crate::replay::{Stray, follow};
+use crate::{Result, StoreError, StoredEntry};
+
+/// Something that does not fit, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StoredFault {
+    pub place: String,
+    pub what: String,
+}
+
+/// What was read, and what was wrong with it.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    pub entries: u64,
+    pub documents: u64,
+    /// Documents that were erased on purpose: their proofs stay whole.
+    pub erased: u64,
+    pub tiles: u64,
+    pub items: u64,
+    /// Items whose moves cannot be decided again, because what they rested on was erased.
+    pub items_not_replayed: u64,
+    pub definitions: u64,
+    /// The root over the entries, in base64, when there is one for all of them.
+    pub root: Option<String>,
+    pub faults: Vec<StoredFault>,
+}
+
+/// How far the work has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    pub step: &'static str,
+    pub done: u64,
+    pub of: u64,
+}
+
+/// Reads the whole store. An error means that it could not be read at all; whatever is wrong inside is in the report.
+pub fn fsck(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    std::fs::File::open(path)
+        .map_err(|error| StoreError::Unavailable(format!("{}: cannot be read: {error}", path.display())))?;
+    let mut report = Report::default();
+    let connection = match connection::open_reader(path) {
+        Ok(connection) => connection,
+        Err(StoreError::Refused(what) | StoreError::Damaged(what)) => {
+            report.fault("database", what);
+            return Ok(report);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut check = Check { connection: &connection, report, progress, definitions: HashMap::new() };
+    check.run(path)?;
+    Ok(check.report)
+}
+
+impl Report {
+    fn fault(&mut self, place: impl Into<String>, what: impl Into<String>) {
+        self.faults.push(StoredFault { place: place.into(), what: what.into() });
+    }
+}
+
+struct Check<'c> {
+    connection: &'c Connection,
+    report: Report,
+    progress: &'c mut dyn FnMut(Progress),
+    definitions: HashMap<String, Arc<Definition>>,
+}
+
+/// What the entries say about an item, for its row to agree with.
+struct Trace {
+    last: u64,
+    count: u64,
+}
+
+type Traces = HashMap<ItemId, Trace>;
+
+/// How often progress is told.
+const STRIDE: u64 = 4_096;
+
+impl Check<'_> {
+    fn run(&mut self, path: &Path) -> Result<()> {
+        if let Err(error) = self.connection.execute_batch("BEGIN") {
+            return self.unreadable("database", &read::failed(&error));
+        }
+        let known = self.schema(path);
+        self.or_fault("schema", known)?;
+        let whole = self.integrity();
+        self.or_fault("database", whole)?;
+        let definitions = self.definitions();
+        self.or_fault("definitions", definitions)?;
+        let mut traces = Traces::new();
+        let entries = self.entries(&mut traces);
+        self.or_fault("entries", entries)?;
+        let items = self.items(&traces);
+        self.or_fault("items", items)
+    }
+
+    /// Damage is a fault like others; a file that cannot be read at the moment is not.
+    fn or_fault(&mut self, place: &str, done: Result<()>) -> Result<()> {
+        match done {
+            Ok(()) => Ok(()),
+            Err(error) => self.unreadable(place, &error),
+        }
+    }
+
+    fn unreadable(&mut self, place: &str, error: &StoreError) -> Result<()> {
+        match error {
+            StoreError::Damaged(_) | StoreError::DiskFailed(_) => {
+                self.report.fault(place, format!("cannot be read to the end: {error}"));
+                Ok(())
+            }
+            StoreError::Refused(reason) => Err(StoreError::Refused(reason.clone())),
+            // A row of another type than its column is damage too, though SQLite has no complaint.
+            StoreError::Unavailable(reason) if reason.contains("locked") || reason.contains("unable to open") => {
+                Err(StoreError::Unavailable(reason.clone()))
+            }
+            StoreError::Unavailable(reason) => {
+                self.report.fault(place, format!("cannot be read to the end: {reason}"));
+                Ok(())
+            }
+        }
+    }
+
+    fn tell(&mut self, step: &'static str, done: u64, of: u64) {
+        if done.is_multiple_of(STRIDE) || done == of {
+            (self.progress)(Progress { step, done, of });
+        }
+    }
+
+    fn number(&self, sql: &str) -> Result<i64> {
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(|error| read::failed(&error))
+    }
+
+    fn count(&self, table: &str) -> Result<u64> {
+        Ok(u64::try_from(self.number(&format!("SELECT count(*) FROM {table}"))?).unwrap_or(0))
+    }
+
+    /// Tables, indices and the triggers that keep the ledger from being changed are those this program makes.
+    fn schema(&mut self, path: &Path) -> Result<()> {
+        let found = self.number("PRAGMA user_version")?;
+        if found > SCHEMA_VERSION {
+            let refused = format!(
+                "{}: was written by a newer version of pilot (schema {found}); use that version",
+                path.display()
+            );
+            return Err(StoreError::Refused(refused));
+        }
+        if found != SCHEMA_VERSION || self.number("PRAGMA application_id")? != APPLICATION_ID {
+            self.report.fault("schema", "the file is not marked as a store of this program");
+        }
+        let failed = |error: rusqlite::Error| read::failed(&error);
+        let fresh = Connection::open_in_memory().map_err(failed)?;
+        fresh.execute_batch(SCHEMA).map_err(failed)?;
+        if described(&fresh)? != described(self.connection)? {
+            self.report.fault("schema", "tables, indices or triggers are not those this program makes");
+        }
+        Ok(())
+    }
+
+    fn integrity(&mut self) -> Result<()> {
+        self.tell("database", 0, 1);
+        let mut statement = self.connection.prepare("PRAGMA integrity_check").map_err(|error| read::failed(&error))?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0)).map_err(|error| read::failed(&error))?;
+        for line in lines {
+            let line = line.map_err(|error| read::failed(&error))?;
+            if line != "ok" {
+                self.report.fault("database", line);
+            }
+        }
+        self.tell("database", 1, 1);
+        Ok(())
+    }
+
+    fn definitions(&mut self) -> Result<()> {
+        let failed = |error: rusqlite::Error| read::failed(&error);
+        let mut statement = self.connection.prepare("SELECT digest, text FROM definition").map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let (digest, text): (String, String) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+            self.report.definitions += 1;
+            match Definition::parse(&text) {
+                Ok(definition) if **definition.digest() == *digest => {
+                    self.definitions.insert(digest, Arc::new(definition));
+                }
+                Ok(_) => self.report.fault(format!("definition {digest}"), "its text has another digest"),
+                Err(_) => self.report.fault(format!("definition {digest}"), "its text is flawed"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Every entry in order, with its documents beside it and the tree growing over it.
+    fn entries(&mut self, traces: &mut Traces) -> Result<()> {
+        let total = self.count("entry")?;
+        let mut ledger = Ledger::default();
+        let mut documents = Documents::new(self.connection)?;
+        let failed = |error: rusqlite::Error| read::failed(&error);
+        let mut statement =
+            self.connection.prepare("SELECT idx, prev, data FROM entry ORDER BY idx").map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let index: i64 = row.get(0).map_err(failed)?;
+            let previous: Option<i64> = row.get(1).map_err(failed)?;
+            let bytes = row.get_ref(2).map_err(failed)?.as_blob().map_err(|error| damaged(&error))?;
+            let index = u64::try_from(index).map_err(|_| StoreError::Damaged(format!("an entry has index {index}")))?;
+            self.entry(index, previous, bytes, &mut ledger, traces, &mut documents)?;
+            self.report.entries += 1;
+            self.tell("entries", self.report.entries, total);
+        }
+        for (index, kind, _) in documents.rest()? {
+            self.report.fault(format!("document {index}/{kind}"), "belongs to no entry");
+        }
+        self.tiles(&ledger)
+    }
+
+    fn entry(
+        &mut self,
+        index: u64,
+        previous: Option<i64>,
+        bytes: &[u8],
+        ledger: &mut Ledger,
+        traces: &mut Traces,
+        documents: &mut Documents<'_>,
+    ) -> Result<()> {
+        let place = format!("entry {index}");
+        if index != ledger.next {
+            let missing = if index == ledger.next + 1 { place_of(ledger.next) } else { span(ledger.next, index - 1) };
+            self.report.fault(missing, "is missing");
+            ledger.is_broken = true;
+        }
+        ledger.next = index + 1;
+        self.grow(bytes, ledger)?;
+        let beside = documents.of(index)?;
+        let entry: Entry = match serde_json::from_slice(bytes) {
+            Ok(entry) => entry,
+            Err(error) => {
+                self.report.fault(place, format!("cannot be read: {error}"));
+                return Ok(());
+            }
+        };
+        if entry.to_bytes().ok().as_deref() != Some(bytes) {
+            self.report.fault(&place, "is not written in canonical form");
+        }
+        if entry.v != ENTRY_VERSION {
+            self.report.fault(&place, format!("has format {}, which this program does not know", entry.v));
+        }
+        if entry.index != index {
+            self.report.fault(&place, format!("says that it is entry {}", entry.index));
+        }
+        if ledger.last_at.is_some_and(|last_at| entry.at < last_at) {
+            self.report.fault(&place, "is earlier than the entry before");
+        }
+        ledger.last_at = Some(entry.at);
+        self.chain(&entry, index, previous, traces);
+        self.documents_of(&entry, index, &beside);
+        Ok(())
+    }
+
+    fn grow(&mut self, bytes: &[u8], ledger: &mut Ledger) -> Result<()> {
+        if ledger.is_broken {
+            return Ok(());
+        }
+        let mut full = Vec::new();
+        ledger.edge.push(Hash::of_leaf(bytes), &mut full);
+        for tile in full {
+            let place = format!("tile {}/{}", tile.level, tile.index);
+            let level = usize::from(tile.level);
+            if ledger.tiles.len() <= level {
+                ledger.tiles.resize(level + 1, 0);
+            }
+            if let Some(count) = ledger.tiles.get_mut(level) {
+                *count += 1;
+            }
+            match read::tile(self.connection, tile.level, tile.index) {
+                Ok(Some(stored)) if stored == tile.hashes => self.report.tiles += 1,
+                Ok(Some(_)) => self.report.fault(place, "does not follow from the entries"),
+                Ok(None) => self.report.fault(place, "is missing"),
+                Err(StoreError::Damaged(what)) => self.report.fault(place, what),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn tiles(&mut self, ledger: &Ledger) -> Result<()> {
+        if ledger.is_broken {
+            self.report.fault("tree", "cannot be built over entries that are missing");
+            return Ok(());
+        }
+        self.report.root = Some(ledger.edge.root().to_base64());
+        let head = read::fact(self.connection, HEAD_FACT)?;
+        if head != (ledger.next > 0).then(|| head_bytes(&ledger.edge)) {
+            self.report.fault("tree", "the entries do not add up to what was written beside them");
+        }
+        let failed = |error: rusqlite::Error| read::failed(&error);
+        let mut statement =
+            self.connection.prepare("SELECT level, idx FROM tile ORDER BY level, idx").map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let (level, index): (i64, i64) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+            let known = usize::try_from(level).ok().and_then(|level| ledger.tiles.get(level)).copied().unwrap_or(0);
+            if u64::try_from(index).map_or(true, |index| index >= known) {
+                self.report.fault(format!("tile {level}/{index}"), "has no entries below it");
+            }
+        }
+        Ok(())
+    }
+
+    /// `prev` leads to the entry before it about the same item.
+    fn chain(&mut self, entry: &Entry, index: u64, previous: Option<i64>, traces: &mut Traces) {
+        let previous = previous.map(|previous| u64::try_from(previous).unwrap_or(u64::MAX));
+        let expected = match &entry.item {
+            None => None,
+            Some(id) => {
+                let before = traces.get(id).map(|trace| trace.last);
+                let count = traces.get(id).map_or(0, |trace| trace.count);
+                traces.insert(id.clone(), Trace { last: index, count: count + 1 });
+                before
+            }
+        };
+        if previous != expected {
+            let words = |place: Option<u64>| place.map_or("none".to_owned(), |index| format!("entry {index}"));
+            let what = format!("leads back to {}, and should to {}", words(previous), words(expected));
+            self.report.fault(place_of(index), what);
+        }
+    }
+
+    fn documents_of(&mut self, entry: &Entry, index: u64, beside: &[(i64, Option<Vec<u8>>)]) {
+        let has_content = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
+        let digests = [
+            (DocumentKind::Content, entry.content.as_ref().filter(|_| has_content)),
+            (DocumentKind::Comment, entry.comment.as_ref()),
+            (DocumentKind::Inputs, entry.inputs.as_ref()),
+        ];
+        for (kind, digest) in digests {
+            let found = beside.iter().find(|(known, _)| *known == kind_number(kind)).map(|(_, data)| data);
+            let place = || format!("document {index}/{}", kind_number(kind));
+            match (digest, found) {
+                (None, None) => {}
+                (Some(_), None) => self.report.fault(place(), "is missing"),
+                (None, Some(_)) => self.report.fault(place(), "is not named by its entry"),
+                (Some(_), Some(None)) => self.report.erased += 1,
+                (Some(digest), Some(Some(bytes))) if ContentDigest::of_bytes(bytes) == *digest => {
+                    self.report.documents += 1;
+                }
+                (Some(_), Some(Some(_))) => self.report.fault(place(), "is not the one its entry names"),
+            }
+        }
+        for (kind, _) in beside.iter().filter(|(kind, _)| kind_of(*kind).is_none()) {
+            self.report.fault(format!("document {index}/{kind}"), "is of an unknown kind");
+        }
+    }
+
+    /// Every item row against a replay of its history.
+    fn items(&mut self, traces: &Traces) -> Result<()> {
+        let total = self.count("item")?;
+        let failed = |error: rusqlite::Error| read::failed(&error);
+        let mut statement = self.connection.prepare("SELECT id FROM item ORDER BY id").map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        let (mut known, mut spans) = (0_u64, Vec::new());
+        while let Some(row) = rows.next().map_err(failed)? {
+            let key = row.get_ref(0).map_err(failed)?.as_blob().map_err(|error| damaged(&error))?;
+            self.report.items += 1;
+            self.tell("items", self.report.items, total);
+            let Ok(id) = from_key(key) else {
+                self.report.fault("item", "an id is not a UUID");
+                continue;
+            };
+            let Some(trace) = traces.get(&id) else {
+                self.report.fault(format!("item {id}"), "no entry is about it");
+                continue;
+            };
+            known += 1;
+            match self.item(&id, trace) {
+                Ok(span) => spans.extend(span),
+                Err(StoreError::Damaged(what)) => self.report.fault(format!("item {id}"), what),
+                Err(error) => return Err(error),
+            }
+        }
+        if known < traces.len() as u64 {
+            self.missing_items(traces)?;
+        }
+        self.one_at_a_time(spans);
+        Ok(())
+    }
+
+    fn missing_items(&mut self, traces: &Traces) -> Result<()> {
+        for (id, trace) in traces {
+            if read::placed(self.connection, id)?.is_none() {
+                self.report.fault(format!("item {id}"), format!("is missing, and entry {} is about it", trace.last));
+            }
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, id: &ItemId, trace: &Trace) -> Result<Option<Span>> {
+        let placed = read::placed(self.connection, id)?.ok_or_else(|| StoreError::Damaged("is gone".into()))?;
+        let history = read::history(self.connection, id)?;
+        let place = format!("item {id}");
+        if placed.last_entry != trace.last || history.len() as u64 != trace.count {
+            let what = format!(
+                "its row leads to {} entries up to {}, and the ledger has {} up to {}",
+                history.len(),
+                placed.last_entry,
+                trace.count,
+                trace.last
+            );
+            self.report.fault(place, what);
+            return Ok(None);
+        }
+        let replayed = self.replay(&history);
+        match replayed {
+            Ok(replayed) => {
+                self.compare(&place, &placed, &replayed)?;
+                Ok(replayed.span())
+            }
+            Err((_, Stray::Erased)) => {
+                self.report.items_not_replayed += 1;
+                self.compare_ends(&place, &placed, &history);
+                Ok(None)
+            }
+            Err((index, Stray::Wrong(what))) => {
+                self.report.fault(place_of(index), format!("of item {id}: {what}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn replay(&self, history: &[StoredEntry]) -> std::result::Result<Replayed, (u64, Stray)> {
+        let mut replayed: Option<Replayed> = None;
+        for stored in history {
+            let at = |stray| (stored.index, stray);
+            let entry: Entry =
+                serde_json::from_slice(&stored.bytes).map_err(|error| at(Stray::Wrong(error.to_string())))?;
+            let digest = entry.definition.as_deref().unwrap_or_default();
+            let definition = self.definitions.get(digest);
+            let definition = definition.ok_or_else(|| at(Stray::Wrong("its definition is not kept".into())))?;
+            let before = replayed.take();
+            let item = follow(definition, before.as_ref().map(|before| &before.item), &entry, stored).map_err(at)?;
+            let has_content = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
+            let ended = before.as_ref().and_then(|before| before.ended);
+            replayed = Some(Replayed {
+                content_entry: before
+                    .as_ref()
+                    .filter(|_| !has_content)
+                    .map_or(stored.index, |before| before.content_entry),
+                created: before.as_ref().map_or(stored.index, |before| before.created),
+                ended: ended.or_else(|| item.is_terminal(definition).then_some(stored.index)),
+                definition: Arc::clone(definition),
+                item,
+            });
+        }
+        replayed.ok_or((0, Stray::Wrong("there is no entry".into())))
+    }
+
+    fn compare(&mut self, place: &str, placed: &Placed, replayed: &Replayed) -> Result<()> {
+        let (item, definition) = (&replayed.item, &replayed.definition);
+        if placed.item != *item {
+            self.report
+                .fault(place, format!("its row is not what its entries lead to ({})", difference(&placed.item, item)));
+        }
+        let expected = Columns {
+            version: i64::try_from(item.version).unwrap_or(i64::MAX),
+            state: item.state.to_string(),
+            workflow: item.workflow.name.to_string(),
+            created_by: item.created_by.actor_id.to_string(),
+            title: item.title.clone(),
+            is_open: !item.is_terminal(definition),
+            waits_for: role_bits(&item.waits_for(definition)),
+            due_at: due_at(definition, item).map(|deadline| deadline.at.unix_micros()),
+            content_entry: i64::try_from(replayed.content_entry).unwrap_or(i64::MAX),
+            data: super::row::to_json(item)?,
+        };
+        if Columns::of(self.connection, item)? != expected {
+            self.report.fault(place, "a column of its row is not what its entries lead to");
+        }
+        Ok(())
+    }
+
+    /// Without the documents the rules cannot be asked again; where the item stands is still written in its entries.
+    fn compare_ends(&mut self, place: &str, placed: &Placed, history: &[StoredEntry]) {
+        let entries: Vec<Entry> =
+            history.iter().filter_map(|stored| serde_json::from_slice(&stored.bytes).ok()).collect();
+        let version = entries.iter().rev().find_map(|entry| entry.version);
+        let state = entries.iter().rev().find_map(|entry| entry.to.clone());
+        if version != Some(placed.item.version) || state.as_ref() != Some(&placed.item.state) {
+            self.report.fault(place, "its row is not where its entries end");
+        }
+    }
+
+    /// Where a workflow allows each person one open item, no two were open at once.
+    fn one_at_a_time(&mut self, mut spans: Vec<Span>) {
+        spans.sort_by(|one, other| (&one.whose, one.created).cmp(&(&other.whose, other.created)));
+        for pair in spans.windows(2) {
+            let [earlier, later] = pair else { continue };
+            let overlap = earlier.ended.is_none_or(|ended| later.created < ended);
+            if earlier.whose == later.whose && overlap {
+                let what = format!("item {} was created while another of its creator was open", later.id);
+                self.report.fault(place_of(later.created), what);
+            }
+        }
+    }
+}
+
+fn damaged(error: &rusqlite::types::FromSqlError) -> StoreError {
+    StoreError::Damaged(error.to_string())
+}
+
+fn place_of(index: u64) -> String {
+    format!("entry {index}")
+}
+
+fn span(from: u64, to: u64) -> String {
+    format!("entries {from} to {to}")
+}
+
+/// Which member differs: the value itself may be anything.
+fn difference(stored: &Item, replayed: &Item) -> String {
+    let (Ok(stored), Ok(replayed)) = (serde_json::to_value(stored), serde_json::to_value(replayed)) else {
+        return "it cannot be compared".into();
+    };
+    let (Some(stored), Some(replayed)) = (stored.as_object(), replayed.as_object()) else { return String::new() };
+    let names: Vec<_> = replayed
+        .iter()
+        .filter(|(name, value)| stored.get(*name) != Some(value))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    format!("differs in {}", names.join(", "))
+}
+
+fn described(connection: &Connection) -> Result<Vec<(String, String, Option<String>)>> {
+    let failed = |error: rusqlite::Error| read::failed(&error);
+    // What ANALYZE leaves behind is no part of the schema.
+    let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
+    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(failed)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(failed)
+}
+
+/// The ledger as far as it was read.
+#[derive(Default)]
+struct Ledger {
+    edge: Edge,
+    next: u64,
+    last_at: Option<Time>,
+    /// Full tiles, by level.
+    tiles: Vec<u64>,
+    /// An entry is missing, so there is no tree to compare with.
+    is_broken: bool,
+}
+
+struct Replayed {
+    item: Item,
+    definition: Arc<Definition>,
+    content_entry: u64,
+    created: u64,
+    ended: Option<u64>,
+}
+
+/// From when to when an item was open that must be its creator's only one.
+struct Span {
+    whose: (String, String),
+    id: ItemId,
+    created: u64,
+    ended: Option<u64>,
+}
+
+impl Replayed {
+    fn span(&self) -> Option<Span> {
+        self.definition.rules().one_open_per_creator.then(|| Span {
+            whose: (self.item.created_by.actor_id.to_string(), self.item.workflow.name.to_string()),
+            id: self.item.id.clone(),
+            created: self.created,
+            ended: self.ended,
+        })
+    }
+}
+
+#[derive(PartialEq)]
+struct Columns {
+    version: i64,
+    state: String,
+    workflow: String,
+    created_by: String,
+    title: String,
+    is_open: bool,
+    waits_for: i64,
+    due_at: Option<i64>,
+    content_entry: i64,
+    data: String,
+}
+
+impl Columns {
+    fn of(connection: &Connection, item: &Item) -> Result<Columns> {
+        let sql = "SELECT version, state, workflow, created_by, title, open, waits_for, due_at, content_entry, data \
+                   FROM item WHERE id = ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Columns {
+                version: row.get(0)?,
+                state: row.get(1)?,
+                workflow: row.get(2)?,
+                created_by: row.get(3)?,
+                title: row.get(4)?,
+                is_open: row.get(5)?,
+                waits_for: row.get(6)?,
+                due_at: row.get(7)?,
+                content_entry: row.get(8)?,
+                data: row.get(9)?,
+            })
+        };
+        let mut statement = connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;
+        statement.query_row([super::row::to_key(&item.id)], read).map_err(|error| read::failed(&error))
+    }
+}
+
+type StoredDocument = (u64, i64, Option<Vec<u8>>);
+
+/// Documents in the order of their entries, a page at a time.
+struct Documents<'c> {
+    connection: &'c Connection,
+    page: std::collections::VecDeque<StoredDocument>,
+    /// The key of the last one that was read.
+    after: (i64, i64),
+    is_last: bool,
+}
+
+impl<'c> Documents<'c> {
+    fn new(connection: &'c Connection) -> Result<Documents<'c>> {
+        let (page, after) = (std::collections::VecDeque::new(), (i64::MIN, i64::MIN));
+        let mut documents = Documents { connection, page, after, is_last: false };
+        documents.fill()?;
+        Ok(documents)
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        const PAGE: usize = 256;
+        let sql = "SELECT entry, kind, data FROM document WHERE (entry, kind) > (?1, ?2) ORDER BY entry, kind LIMIT ?3";
+        let failed = |error: rusqlite::Error| read::failed(&error);
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+        let mut rows = statement.query((self.after.0, self.after.1, limit)).map_err(failed)?;
+        let mut count = 0;
+        while let Some(row) = rows.next().map_err(failed)? {
+            self.after = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+            let entry = u64::try_from(self.after.0).unwrap_or(u64::MAX);
+            self.page.push_back((entry, self.after.1, row.get(2).map_err(failed)?));
+            count += 1;
+        }
+        self.is_last = count < PAGE;
+        Ok(())
+    }
+
+    /// The documents of this entry; earlier ones that nobody asked for come with it, and belong to no entry.
+    fn of(&mut self, entry: u64) -> Result<Vec<(i64, Option<Vec<u8>>)>> {
+        let mut found = Vec::new();
+        loop {
+            match self.page.front() {
+                Some((of, _, _)) if *of <= entry => {
+                    if let Some((_, kind, data)) = self.page.pop_front() {
+                        found.push((kind, data));
+                    }
+                }
+                None if !self.is_last => self.fill()?,
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    fn rest(mut self) -> Result<Vec<StoredDocument>> {
+        while !self.is_last {
+            self.fill()?;
+        }
+        Ok(self.page.into())
+    }
+}

@@ -1,0 +1,247 @@
+//! Whatever is changed in the file behind the program's back is found, and named.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise, and prints its figures"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pilot_core::role::Role;
+use pilot_core::workflow::Definition;
+use pilot_core::workflow::builtin::{CONTROLLED_OPERATION, builtin};
+use pilot_store::conformance::{Cast, TestClock, actor, remark};
+use pilot_store::sqlite::Sqlite;
+use pilot_store::sqlite::fsck::{Report, fsck};
+use pilot_store::{Outcome, Store, StoreError, StoredDefinition};
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let directory = std::env::temp_dir().join(format!("pilot-damage-{}-{name}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        Scratch(directory)
+    }
+
+    fn database(&self) -> PathBuf {
+        self.0.join("pilot.db")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(path: &Path) -> Result<Sqlite, StoreError> {
+    let clock = TestClock::default();
+    Sqlite::open(path, Arc::new(move || clock.now()))
+}
+
+/// A ledger with a full tile, a few items on their way, and documents of every kind but inputs.
+async fn sample(path: &Path) {
+    let (store, cast) = (open(path).unwrap(), Arc::new(Cast::default()));
+    let [controlled, _] = builtin();
+    let kept = StoredDefinition { digest: controlled.digest().to_string(), text: CONTROLLED_OPERATION.to_owned() };
+    store.keep_definitions(vec![kept]).await.unwrap();
+    for number in 0..12_u64 {
+        let id = cast.id();
+        let (ana, ben) = (actor("ana", Role::Initiator), actor("ben", Role::Approver));
+        let mut writes = vec![cast.creation(&id, &format!("item {number}"), "ana", "low")];
+        writes.push(cast.action(&id, &ana, "submit", None));
+        writes.push(match number % 3 {
+            0 => cast.action(&id, &ben, "approve", None),
+            1 => cast.action(&id, &ben, "reject", Some("not now")),
+            _ => cast.action(&id, &ana, "withdraw", None),
+        });
+        writes.extend((0..20).map(remark));
+        for write in writes {
+            assert!(matches!(store.settle(write).await.unwrap(), Outcome::Recorded { .. }));
+        }
+    }
+}
+
+fn check(path: &Path) -> Report {
+    fsck(path, &mut |_| ()).unwrap()
+}
+
+#[tokio::test]
+async fn a_whole_ledger_has_no_faults_and_the_same_root() {
+    let scratch = Scratch::new("whole");
+    sample(&scratch.database()).await;
+    let report = check(&scratch.database());
+    assert_eq!(report.faults, []);
+    assert_eq!((report.entries, report.items, report.tiles, report.definitions), (276, 12, 1, 1));
+    assert_eq!((report.documents, report.erased), (16, 0));
+    let store = open(&scratch.database()).unwrap();
+    assert_eq!(report.root.unwrap(), store.head().borrow().root().to_base64());
+    // While the service has the file open, it can be read all the same.
+    assert_eq!(check(&scratch.database()).faults, []);
+}
+
+#[tokio::test]
+async fn an_erased_document_is_counted_and_is_no_fault() {
+    let scratch = Scratch::new("erased");
+    sample(&scratch.database()).await;
+    let connection = Connection::open(scratch.database()).unwrap();
+    connection.execute("UPDATE document SET data = NULL WHERE entry = 0", []).unwrap();
+    drop(connection);
+    let report = check(&scratch.database());
+    assert_eq!(report.faults, []);
+    assert_eq!((report.documents, report.erased, report.items_not_replayed), (15, 1, 1));
+}
+
+#[tokio::test]
+async fn every_kind_of_damage_is_found_and_named() {
+    let free = "DROP TRIGGER entry_is_never_updated; DROP TRIGGER entry_is_never_deleted;";
+    let guard = "CREATE TRIGGER entry_is_never_updated BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never updated'); END; \
+                 CREATE TRIGGER entry_is_never_deleted BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END;";
+    let flip = |table: &str, column: &str, place: &str| {
+        format!(
+            "UPDATE {table} SET {column} = CAST(substr({column}, 1, 8) || x'7e' || substr({column}, 10) AS BLOB) WHERE {place}"
+        )
+    };
+    let damages = [
+        ("a byte of an entry in a full tile", flip("entry", "data", "idx = 5"), "tile 0/0"),
+        ("a byte of a later entry", flip("entry", "data", "idx = 270"), "entry 270"),
+        ("another time in an entry", "UPDATE entry SET data = CAST(replace(data, '2027-', '2026-') AS BLOB) WHERE idx = 100".into(), "entry 100"),
+        ("another index in an entry", "UPDATE entry SET data = CAST(replace(data, '\"index\":7,', '\"index\":8,') AS BLOB) WHERE idx = 7".into(), "entry 7"),
+        ("a space in an entry", "UPDATE entry SET data = CAST(data || ' ' AS BLOB) WHERE idx = 275".into(), "entry 275"),
+        ("an unknown format", "UPDATE entry SET data = CAST(replace(data, '\"v\":1', '\"v\":9') AS BLOB) WHERE idx = 275".into(), "entry 275"),
+        ("an entry in the middle is gone", "DELETE FROM entry WHERE idx = 30".into(), "entry 30"),
+        ("the last entry of an item is gone", "DELETE FROM entry WHERE idx >= 255".into(), "item 01890a5d-ac96-774b-bcce-00000000000c"),
+        ("the very last entry is gone", "DELETE FROM entry WHERE idx = 275".into(), "tree"),
+        ("a fact in the last entry", "UPDATE entry SET data = CAST(replace(data, '\"number\":19', '\"number\":18') AS BLOB) WHERE idx = 275".into(), "tree"),
+        ("two entries change places", "UPDATE entry SET idx = 9999 WHERE idx = 10; UPDATE entry SET idx = 10 WHERE idx = 11; UPDATE entry SET idx = 11 WHERE idx = 9999".into(), "entry 10"),
+        ("a link that leads elsewhere", "UPDATE entry SET prev = 0 WHERE idx = 24".into(), "entry 24"),
+        ("an entry added at the end", "INSERT INTO entry SELECT 276, prev, CAST(replace(data, '\"index\":275', '\"index\":276') AS BLOB) FROM entry WHERE idx = 254".into(), "entry 276"),
+        ("a byte of a tile", flip("tile", "hashes", "level = 0"), "tile 0/0"),
+        ("a tile is gone", "DELETE FROM tile".into(), "tile 0/0"),
+        ("a tile too many", "INSERT INTO tile SELECT level, 1, hashes FROM tile".into(), "tile 0/1"),
+        ("a byte of a document", flip("document", "data", "entry = 0"), "document 0/0"),
+        ("a document is gone", "DELETE FROM document WHERE entry = 25".into(), "document 25/1"),
+        ("a document that no entry names", "INSERT INTO document VALUES (3, 1, x'00')".into(), "document 3/1"),
+        ("a document without an entry", "INSERT INTO document VALUES (5000, 1, x'00')".into(), "document 5000/1"),
+        ("another state in a row", "UPDATE item SET data = replace(data, '\"approved\"', '\"cleared\"') WHERE title = 'item 0'".into(), "item 01890a5d-ac96-774b-bcce-000000000001"),
+        ("another column of a row", "UPDATE item SET waits_for = 31 WHERE title = 'item 0'".into(), "item 01890a5d-ac96-774b-bcce-000000000001"),
+        ("a deadline taken away", "UPDATE item SET due_at = NULL WHERE title = 'item 0'".into(), "item 01890a5d-ac96-774b-bcce-000000000001"),
+        ("an item is gone", "DELETE FROM item WHERE title = 'item 3'".into(), "item 01890a5d-ac96-774b-bcce-000000000004"),
+        ("an item nobody created", "INSERT INTO item SELECT x'00112233445566778899aabbccddeeff', version, state, workflow, created_by, title, open, waits_for, due_at, last_entry, content_entry, data FROM item LIMIT 1".into(), "item 00112233-4455-6677-8899-aabbccddeeff"),
+        ("another definition", "UPDATE definition SET text = replace(text, '\"72h\"', '\"71h\"')".into(), "definition sha256:"),
+        ("the guard against changes is gone", "DROP TRIGGER entry_is_never_updated".into(), "schema"),
+    ];
+    let scratch = Scratch::new("table");
+    sample(&scratch.database()).await;
+    for (name, sql, place) in damages {
+        let copy = scratch.0.join("copy.db");
+        std::fs::copy(scratch.database(), &copy).unwrap();
+        let connection = Connection::open(&copy).unwrap();
+        connection.pragma_update(None, "journal_mode", "DELETE").unwrap();
+        let regard = if name.starts_with("the guard") { String::new() } else { guard.to_owned() };
+        let unguard = if regard.is_empty() { "" } else { free };
+        connection
+            .execute_batch(&format!("{unguard} {sql}; {regard}"))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        drop(connection);
+        let report = check(&copy);
+        let named = report.faults.iter().any(|fault| fault.place.starts_with(place));
+        let is_at_the_edge = ["tree", "entry 27"].iter().any(|edge| place.starts_with(edge));
+        assert!(!is_at_the_edge || open(&copy).is_err(), "{name}: a root that is wrong would be signed");
+        assert!(named, "{name}: {place} is not among {:#?}", report.faults);
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_a_newer_program_is_refused() {
+    let scratch = Scratch::new("newer");
+    sample(&scratch.database()).await;
+    let connection = Connection::open(scratch.database()).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    drop(connection);
+    for refused in [open(&scratch.database()).map(drop), fsck(&scratch.database(), &mut |_| ()).map(drop)] {
+        let Err(StoreError::Refused(reason)) = refused else { panic!("{refused:?}") };
+        assert!(reason.contains("newer version"), "{reason}");
+    }
+}
+
+/// Everything the ledger consists of, as SQLite reads it; none when it cannot.
+///
+/// Of a definition what counts is what it says, which its digest covers; its text has comments too.
+/// Remembered answers and facts are left out: nothing they could be held against is stored, and a day later they are gone.
+fn contents(path: &Path) -> rusqlite::Result<Vec<Vec<Value>>> {
+    let connection = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut all = Vec::new();
+    for table in ["entry", "document", "tile", "item"] {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2"))?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            all.push((0..columns).map(|column| row.get(column)).collect::<rusqlite::Result<_>>()?);
+        }
+    }
+    let mut statement = connection.prepare("SELECT digest, text FROM definition")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let parsed = Definition::parse(&row.get::<_, String>(1)?).map(|definition| definition.digest().to_string());
+        all.push(vec![row.get(0)?, Value::Text(parsed.unwrap_or_default())]);
+    }
+    Ok(all)
+}
+
+/// A small generator: a seed gives the same run everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+#[tokio::test]
+async fn of_random_bit_flips_every_one_that_matters_is_found() {
+    #[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
+    let flips = std::env::var("PILOT_LONG").ok().and_then(|times| times.parse::<u32>().ok()).unwrap_or(1) * 500;
+    let scratch = Scratch::new("flips");
+    sample(&scratch.database()).await;
+    let bytes = std::fs::read(scratch.database()).unwrap();
+    let original = contents(&scratch.database()).unwrap();
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}, {} bytes", bytes.len());
+    let (mut dice, copy) = (Dice(seed), scratch.0.join("flipped.db"));
+    let (mut found, mut harmless) = (0, 0);
+    for _ in 0..flips {
+        let (place, bit) = (usize::try_from(dice.below(bytes.len() as u64)).unwrap(), dice.below(8));
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1 << bit;
+        for companion in ["flipped.db-wal", "flipped.db-shm"] {
+            let _ = std::fs::remove_file(scratch.0.join(companion));
+        }
+        std::fs::write(&copy, flipped).unwrap();
+        let is_found = fsck(&copy, &mut |_| ()).map_or(true, |report| !report.faults.is_empty());
+        if is_found {
+            found += 1;
+            continue;
+        }
+        harmless += 1;
+        let now = contents(&copy).unwrap_or_default();
+        let changed = original.iter().zip(&now).find(|(before, now)| before != now);
+        let unnoticed = now.len() != original.len() || changed.is_some();
+        assert!(
+            !unnoticed,
+            "seed {seed}: bit {bit} of byte {place} changes the ledger, and nobody notices: {changed:?}"
+        );
+    }
+    println!("{found} of {flips} flips found, {harmless} in unused space");
+    assert!(found > flips / 4, "the test must hit something: {found} of {flips}");
+}

@@ -1,0 +1,77 @@
+//! The embedded engine passes the suite every engine must pass.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pilot_store::Store;
+use pilot_store::conformance::{self, Engine, TestClock};
+use pilot_store::sqlite::Sqlite;
+use pilot_store::sqlite::fsck::fsck;
+
+struct Embedded {
+    directory: PathBuf,
+    clock: TestClock,
+}
+
+impl Embedded {
+    fn new() -> Embedded {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("pilot-store-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir(&directory).unwrap();
+        Embedded { directory, clock: TestClock::default() }
+    }
+}
+
+impl Engine for Embedded {
+    fn open(&self) -> Arc<dyn Store> {
+        let clock = self.clock.clone();
+        Arc::new(Sqlite::open(&self.directory.join("pilot.db"), Arc::new(move || clock.now())).unwrap())
+    }
+
+    fn clock(&self) -> &TestClock {
+        &self.clock
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Runs a case of the suite; afterwards nothing in the file may contradict anything else in it.
+macro_rules! conforms {
+    ($($case:ident),* $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let engine = Embedded::new();
+                conformance::$case(&engine).await;
+                let [controlled, _] = pilot_core::workflow::builtin::builtin();
+                let text = pilot_core::workflow::builtin::CONTROLLED_OPERATION.to_owned();
+                let kept = pilot_store::StoredDefinition { digest: controlled.digest().to_string(), text };
+                engine.open().keep_definitions(vec![kept]).await.unwrap();
+                let report = fsck(&engine.directory.join("pilot.db"), &mut |_| ()).unwrap();
+                let faults: Vec<_> = report.faults.iter().filter(|fault| fault.place != "definition sha256:0").collect();
+                assert!(faults.is_empty(), "{faults:#?}");
+            }
+        )*
+    };
+}
+
+conforms!(
+    indices_have_no_gaps_and_refusals_write_nothing,
+    time_never_runs_backwards,
+    of_many_who_write_at_once_exactly_the_allowed_number_wins,
+    a_key_gives_the_same_answer_again_until_it_is_forgotten,
+    duplicates_that_arrive_together_are_recorded_once,
+    items_are_found_by_what_is_known_of_them,
+    a_history_is_whole_and_in_order_with_its_documents,
+    what_is_due_comes_earliest_first,
+    definitions_and_facts_are_kept,
+    the_tree_is_that_of_its_entries_at_every_turn,
+    writes_handed_in_before_the_end_are_not_lost,
+);
