@@ -18,7 +18,6 @@ use crate::routes::{Answer, Call};
 use crate::views::TransitionView;
 
 pub async fn take_action(mut call: Call) -> Answer {
-    let id = item_id(&call)?;
     let known = ["action", "content_digest", "comment", "inputs"];
     let mut body = read_body(&mut call, &["application/json"], &known).await?;
     let key = body.key(&call)?;
@@ -33,6 +32,7 @@ pub async fn take_action(mut call: Call) -> Answer {
     if !faults.is_empty() {
         return Err(Problem::invalid(faults));
     }
+    let id = item_id(&call)?;
     let action = request.action.clone();
     let (comment, inputs) = documents(&request)?;
     let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
@@ -69,7 +69,6 @@ fn documents(request: &ActionRequest) -> Result<(Option<Document>, Option<Docume
 }
 
 pub async fn add_comment(mut call: Call) -> Answer {
-    let id = item_id(&call)?;
     let mut body = read_body(&mut call, &["application/json"], &["text"]).await?;
     let key = body.key(&call)?;
     let mut faults = Vec::new();
@@ -80,6 +79,7 @@ pub async fn add_comment(mut call: Call) -> Answer {
     if !faults.is_empty() {
         return Err(Problem::invalid(faults));
     }
+    let id = item_id(&call)?;
     let document = Document::comment(&text, &nonce()?);
     let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
     let decide = move |situation: &Situation<'_>| {
