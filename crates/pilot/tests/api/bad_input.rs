@@ -261,7 +261,7 @@ fn one_byte_over_a_mebibyte_is_too_large_with_and_without_a_length() {
         let mut wire = server.wire();
         let head = format!("{line} HTTP/1.1\r\nHost: a\r\n{JSON}\r\n{}\r\n", crate::harness::bearer(&token("ana")));
         wire.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n100001\r\n").as_bytes());
-        wire.send(&[b' '; 1024 * 1024 + 1]);
+        wire.send(" ".repeat(1024 * 1024 + 1).as_bytes());
         assert_eq!(told(&wire.response().unwrap()), "413 body_too_large", "{line} in chunks");
     }
 }

@@ -7,6 +7,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::too_many_lines,
     dead_code,
     reason = "a test stops at the first surprise and prints its figures; the harness is shared, and each program of tests uses a part of it"
 )]
@@ -17,7 +18,13 @@ mod harness;
 mod wire;
 
 mod bad_input;
+mod duels;
+mod feed;
+mod keys;
+mod ledger;
+mod lists;
 mod order;
 mod story;
 mod team;
 mod team_day;
+mod timers;
