@@ -8,7 +8,9 @@ use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
 use pilot_core::json;
 use pilot_core::leak::LeakGuard;
-use pilot_core::limits::{BODY_BYTES_MAX, BODY_DEADLINE, IDEMPOTENCY_KEY_CHARS_MAX, PAYLOAD_DEPTH_MAX};
+use pilot_core::limits::{
+    BODY_BYTES_MAX, BODY_DEADLINE, IDEMPOTENCY_KEY_CHARS_MAX, PAYLOAD_DEPTH_MAX, QUERY_VALUE_CHARS_MAX,
+};
 use pilot_store::Key;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -19,8 +21,6 @@ use crate::routes::Call;
 
 /// A body may be nested a little deeper than the payload inside of it.
 const BODY_DEPTH_MAX: usize = PAYLOAD_DEPTH_MAX + 4;
-/// Longer than anything there is to look for.
-const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 
 /// A JSON object from the body, and the digest of its bytes.
 pub struct JsonBody {

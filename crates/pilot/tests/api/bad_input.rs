@@ -544,6 +544,9 @@ fn an_id_that_is_none_is_not_found() {
     }
     let long = "x".repeat(8000);
     assert_eq!(told(&ana.get(&format!("/v1/items/{long}"))), "404 not_found");
+    let (most, more) = ("x".repeat(1000), "x".repeat(1001));
+    assert_eq!(told(&ana.get(&format!("/v1/items?q={most}"))), "200");
+    assert_eq!(told(&ana.get(&format!("/v1/items?q={more}"))), "422 invalid_request \"/query/q\"");
 }
 
 #[test]
