@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, run_watching};
 use crate::tools::{self, CC, CXX};
-use crate::{deny, fuzz};
+use crate::{deny, fuzz, schema};
 
 const FUZZ_SECONDS: u32 = 10;
 
@@ -16,6 +16,7 @@ const STEPS: &[Step] = &[
     ("tidy", |_| step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy"]))),
     ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("tests", Tests::run),
+    ("schema", |_| schema::run_default()),
     ("dependencies", |_| deny::run()),
     ("fuzzing", |_| fuzz::run(fuzz::TARGETS, FUZZ_SECONDS)),
 ];

@@ -12,6 +12,7 @@ mod check;
 mod demo;
 mod deny;
 mod fuzz;
+mod schema;
 mod step;
 mod tools;
 
@@ -19,8 +20,9 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   demo [ARGUMENTS]        build everything and start a demonstration; arguments go to `pilot demo`
-  check                   everything a change must pass: format, lints, tidy, tests, dependencies, fuzzing
+  check                   everything a change must pass: format, lints, tidy, tests, schema, dependencies, fuzzing
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
+  schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
   deny                    licences, sources and bans of the dependencies
   bench session           /v1/session with 1,000 credentials beside a bare axum handler
   bench rules             decisions per second of the rule engine
@@ -47,6 +49,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["demo", rest @ ..] => demo::run(rest),
         ["check"] => check::run(),
         ["fuzz", rest @ ..] => fuzz::command(rest),
+        ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["check" | "deny", surplus, ..] => {

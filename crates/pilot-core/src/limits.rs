@@ -10,6 +10,8 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const HEADER_BLOCK_BYTES_MAX: usize = 16 * 1024;
 pub const HEADER_FIELDS_MAX: usize = 64;
 pub const URL_BYTES_MAX: usize = 8 * 1024;
+/// Longer than anything there is to look for.
+pub const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const COMMENT_CHARS_MAX: usize = 4_000;
@@ -45,6 +47,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Request body", "1 MiB", "413 `body_too_large`"),
     ("Header block", "16 KiB, 64 fields", "431 `invalid_request`"),
     ("URL", "8 KiB", "414 `invalid_request`"),
+    ("Query parameter", "1,000 characters, given once", "422 `invalid_request`"),
     ("Title", "200 characters", "422 `invalid_request`"),
     ("Comment", "4,000 characters", "422 `invalid_request`"),
     ("Payload", "64 KiB, 32 levels deep", "422 `invalid_request`"),

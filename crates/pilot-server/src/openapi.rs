@@ -74,12 +74,15 @@ pub fn problems(route: &Route) -> Vec<Code> {
 
 fn operation(route: &Route) -> Value {
     let Success(status, description, media_type, schema) = route.docs.success;
-    let schema = schema.map_or(json!({}), reference);
+    let mut content = Map::new();
+    content.insert(media_type.to_owned(), json!({ "schema": schema.map_or(json!({}), reference) }));
+    for (media_type, schema) in route.docs.also {
+        content.insert((*media_type).to_owned(), json!({ "schema": reference(schema) }));
+    }
+    let headers: Map<_, _> =
+        route.docs.answer_headers.iter().map(|name| ((*name).to_owned(), answer_header(name))).collect();
     let mut responses = Map::new();
-    responses.insert(
-        status.to_string(),
-        json!({ "description": description, "content": { media_type: { "schema": schema } } }),
-    );
+    responses.insert(status.to_string(), json!({ "description": description, "headers": headers, "content": content }));
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in problems(route) {
         by_status.entry(code.status()).or_default().push(code);
@@ -137,9 +140,33 @@ fn parameters(route: &Route) -> Vec<Value> {
             .push(json!({ "name": name, "in": "query", "description": description, "schema": reference(schema) }));
     }
     for name in route.docs.headers {
-        parameters.push(json!({ "name": name, "in": "header", "schema": { "type": "string" } }));
+        let (schema, description) = request_header(name);
+        parameters.push(json!({ "name": name, "in": "header", "description": description, "schema": schema }));
     }
     parameters
+}
+
+fn request_header(name: &str) -> (Value, &'static str) {
+    match name {
+        "Idempotency-Key" => (
+            json!({ "type": "string", "pattern": "^(\"[!-~]{1,255}\"|[!-~]{1,255})$" }),
+            "The same key and body give the same answer again, for 24 hours",
+        ),
+        "If-Match" => {
+            (json!({ "type": "string", "pattern": "^(\\*|\"[0-9]+\")$" }), "Only if the item still has this version")
+        }
+        "Last-Event-ID" => (json!({ "type": "string" }), "Where a feed was cut off: it goes on behind this entry"),
+        _ => (json!({ "type": "string" }), ""),
+    }
+}
+
+fn answer_header(name: &str) -> Value {
+    let (required, pattern, description) = match name {
+        "ETag" => (true, "^\"[1-9][0-9]*\"$", "The item's version"),
+        "Location" => (true, "^/v1/items/[0-9a-f-]{36}$", "Where the new item is"),
+        _ => (false, "^</v1/items\\?.*>; rel=\"next\"$", "The next page, unless this is the last"),
+    };
+    json!({ "description": description, "required": required, "schema": { "type": "string", "pattern": pattern } })
 }
 
 pub fn who(access: Access) -> String {

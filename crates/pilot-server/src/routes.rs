@@ -62,6 +62,10 @@ pub struct Route {
 pub struct Docs {
     pub summary: &'static str,
     pub success: Success,
+    /// The same answer in other media types, for those who ask for one of them.
+    pub also: &'static [(&'static str, &'static str)],
+    /// Headers of the answer, besides those every answer has.
+    pub answer_headers: &'static [&'static str],
     pub request: Option<RequestBody>,
     pub query: &'static [Parameter],
     pub headers: &'static [&'static str],

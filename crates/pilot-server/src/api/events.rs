@@ -58,7 +58,16 @@ pub async fn list_events(call: Call) -> Answer {
 
 fn wants_stream(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|part| part.trim().starts_with("text/event-stream"))
+    accepted.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("text/event-stream"));
+        // A weight of zero says "anything but this".
+        let refused = |part: &str| {
+            let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+            weight.is_some_and(|weight| weight.parse() == Ok(0.0_f32))
+        };
+        named && !parts.any(refused)
+    })
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {

@@ -97,7 +97,6 @@ pub fn etag(version: u64) -> HeaderValue {
 }
 
 pub async fn edit_item(mut call: Call) -> Answer {
-    let id = item_id(&call)?;
     let media_types = ["application/merge-patch+json", "application/json"];
     let mut body = read_body(&mut call, &media_types, &["title", "payload"]).await?;
     let mut faults = Vec::new();
@@ -107,6 +106,7 @@ pub async fn edit_item(mut call: Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let (if_match, nonce, workflows) = (if_match(&call.head.headers)?, nonce()?, Arc::clone(&call.app.workflows));
+    let id = item_id(&call)?;
     let actor = call.caller.actor.clone();
     let decide = moves::edit(workflows, actor, Edit { title, payload, if_match, nonce });
     let app = Arc::clone(&call.app);

@@ -8,7 +8,9 @@ use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
 use pilot_core::json;
 use pilot_core::leak::LeakGuard;
-use pilot_core::limits::{BODY_BYTES_MAX, BODY_DEADLINE, IDEMPOTENCY_KEY_CHARS_MAX, PAYLOAD_DEPTH_MAX};
+use pilot_core::limits::{
+    BODY_BYTES_MAX, BODY_DEADLINE, IDEMPOTENCY_KEY_CHARS_MAX, PAYLOAD_DEPTH_MAX, QUERY_VALUE_CHARS_MAX,
+};
 use pilot_store::Key;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -44,9 +46,11 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
 }
 
 fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Problem> {
-    let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let essence = sent.split(';').next().unwrap_or("").trim();
-    if media_types.iter().any(|known| known.eq_ignore_ascii_case(essence)) {
+    let mut sent = headers.get_all(CONTENT_TYPE).iter();
+    let first = sent.next().and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = first.split(';').next().unwrap_or("").trim();
+    // Of two, different readers would believe different ones.
+    if sent.next().is_none() && media_types.iter().any(|known| known.eq_ignore_ascii_case(essence)) {
         return Ok(());
     }
     Err(Problem::new(Code::UnsupportedMediaType, format!("Send Content-Type: {}.", media_types.join(" or "))))
@@ -132,7 +136,9 @@ fn scope(call: &Call, key: &[u8]) -> [u8; 32] {
 pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let mut sent = headers.get_all(IF_MATCH).iter();
     let Some(value) = sent.next() else { return Ok(None) };
-    let version = value.to_str().ok().and_then(|text| text.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok());
+    let tag = value.to_str().ok().and_then(|text| text.trim().strip_prefix('"')?.strip_suffix('"'));
+    // Written as this service writes it: "01" is another tag than "1".
+    let version = tag.and_then(|tag| tag.parse().ok().filter(|version: &u64| version.to_string() == tag));
     match (version, value.as_bytes(), sent.next()) {
         (Some(version), _, None) => Ok(Some(version)),
         (None, b"*", None) => Ok(None),
@@ -170,6 +176,9 @@ impl Query {
                 faults.push(Fault::new("/query", format!("has an unknown parameter; known are {}", known.join(", "))));
             } else if parameters.iter().any(|(earlier, _)| *earlier == name) {
                 faults.push(Fault::new(json::join("/query", &name), "is given more than once"));
+            } else if value.chars().count() > QUERY_VALUE_CHARS_MAX {
+                let detail = format!("has more than {QUERY_VALUE_CHARS_MAX} characters");
+                faults.push(Fault::new(json::join("/query", &name), detail));
             } else {
                 parameters.push((name, value));
             }

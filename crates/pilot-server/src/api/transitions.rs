@@ -18,7 +18,6 @@ use crate::views::TransitionView;
 use crate::{ledger, moves};
 
 pub async fn take_action(mut call: Call) -> Answer {
-    let id = item_id(&call)?;
     let known = ["action", "content_digest", "comment", "inputs"];
     let mut body = read_body(&mut call, &["application/json"], &known).await?;
     let key = body.key(&call)?;
@@ -33,6 +32,7 @@ pub async fn take_action(mut call: Call) -> Answer {
     if !faults.is_empty() {
         return Err(Problem::invalid(faults));
     }
+    let id = item_id(&call)?;
     let action = request.action.clone();
     let (comment, inputs) = documents(&request)?;
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
@@ -54,7 +54,6 @@ fn documents(request: &ActionRequest) -> Result<(Option<Document>, Option<Docume
 }
 
 pub async fn add_comment(mut call: Call) -> Answer {
-    let id = item_id(&call)?;
     let mut body = read_body(&mut call, &["application/json"], &["text"]).await?;
     let key = body.key(&call)?;
     let mut faults = Vec::new();
@@ -65,6 +64,7 @@ pub async fn add_comment(mut call: Call) -> Answer {
     if !faults.is_empty() {
         return Err(Problem::invalid(faults));
     }
+    let id = item_id(&call)?;
     let document = Document::comment(&text, &nonce()?);
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
     let decide = moves::comment(workflows, actor, text, document);

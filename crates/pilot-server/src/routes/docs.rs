@@ -6,7 +6,7 @@ const NOT_FOUND: &[Code] = &[Code::NotFound, Code::Unavailable];
 const WRITES: &[&str] = &["Idempotency-Key"];
 
 const fn answer(summary: &'static str, success: Success) -> Docs {
-    Docs { summary, success, request: None, query: &[], headers: &[], problems: &[] }
+    Docs { summary, success, also: &[], answer_headers: &[], request: None, query: &[], headers: &[], problems: &[] }
 }
 
 const fn find(summary: &'static str, success: Success) -> Docs {
@@ -28,6 +28,7 @@ pub(super) const DIAGRAM: Docs = Docs {
     ..answer("One workflow as a picture", Success(200, "The picture", "image/svg+xml", None))
 };
 pub(super) const CREATE: Docs = Docs {
+    answer_headers: &["ETag", "Location"],
     request: Some(RequestBody(&[JSON], "NewItem")),
     headers: WRITES,
     problems: &[
@@ -42,6 +43,7 @@ pub(super) const CREATE: Docs = Docs {
     ..answer("Create an item as a draft", Success(201, "The item", JSON, Some("Item")))
 };
 pub(super) const ITEMS: Docs = Docs {
+    answer_headers: &["Link"],
     query: &[
         Parameter("state", "ShortText", "Only items in this state"),
         Parameter("workflow", "ShortText", "Only items of this workflow"),
@@ -54,8 +56,10 @@ pub(super) const ITEMS: Docs = Docs {
     problems: &[Code::InvalidRequest, Code::Unavailable],
     ..answer("Items, newest first", Success(200, "A page of items", JSON, Some("Items")))
 };
-pub(super) const ITEM: Docs = find("One item", Success(200, "The item", JSON, Some("Item")));
+pub(super) const ITEM: Docs =
+    Docs { answer_headers: &["ETag"], ..find("One item", Success(200, "The item", JSON, Some("Item"))) };
 pub(super) const EDIT: Docs = Docs {
+    answer_headers: &["ETag"],
     request: Some(RequestBody(&["application/merge-patch+json", JSON], "ItemPatch")),
     headers: &["If-Match"],
     problems: &[
@@ -74,6 +78,7 @@ pub(super) const EDIT: Docs = Docs {
     ..answer("Change one's own item while it is draft or returned", Success(200, "The item", JSON, Some("Item")))
 };
 pub(super) const ACT: Docs = Docs {
+    answer_headers: &["ETag"],
     request: Some(RequestBody(&[JSON], "Action")),
     headers: &["Idempotency-Key", "If-Match"],
     problems: &[
@@ -104,6 +109,7 @@ pub(super) const HISTORY: Docs = find(
     Success(200, "The history", JSON, Some("History")),
 );
 pub(super) const COMMENT: Docs = Docs {
+    answer_headers: &["ETag"],
     request: Some(RequestBody(&[JSON], "NewComment")),
     headers: WRITES,
     problems: &[
@@ -120,6 +126,7 @@ pub(super) const COMMENT: Docs = Docs {
 pub(super) const PROOF: Docs =
     find("Proofs that the item's entries are in the log", Success(200, "The proofs", JSON, Some("Proofs")));
 pub(super) const EVENTS: Docs = Docs {
+    also: &[("text/event-stream", "Feed")],
     query: &[
         Parameter("after", "Index", "Only entries with a higher index"),
         Parameter("limit", "Limit", "How many at the most"),

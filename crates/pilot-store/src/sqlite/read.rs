@@ -84,7 +84,8 @@ pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> R
     }
     match filter.text.as_ref().map(|text| (text, text.parse::<ItemId>())) {
         Some((_, Ok(id))) => add("i.id = ?", Box::new(to_key(&id))),
-        Some((text, Err(_))) => add("i.title LIKE ? ESCAPE '\\'", Box::new(like(text))),
+        // Not LIKE: it ends at the first NUL, behind which a title could hide.
+        Some((text, Err(_))) => add("instr(lower(i.title), lower(?)) > 0", Box::new(text.clone())),
         None => {}
     }
     values.push(Box::new(i64::try_from(limit).unwrap_or(i64::MAX)));
@@ -94,12 +95,6 @@ pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> R
     let values = rusqlite::params_from_iter(values.iter());
     let rows = statement.query_map(values, read_item).map_err(|error| failed(&error))?;
     rows.map(|row| row.map_err(|error| failed(&error))?.map(|placed| placed.item)).collect()
-}
-
-/// What people type is a part of the title, not a pattern.
-fn like(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-    format!("%{escaped}%")
 }
 
 pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &str) -> Result<usize> {

@@ -1,0 +1,103 @@
+//! Many people act on one item at the same moment, and exactly as many succeed as there is room for.
+
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Installation, Server};
+use crate::team::{Person, payload, person};
+
+const ROUNDS: usize = 50;
+const DUELLISTS: usize = 64;
+
+/// One of each role, and 64 more of `role`, named `x0` to `x63`.
+fn crowd(role: &'static str) -> Installation {
+    let names: Vec<_> = (0..DUELLISTS).map(|number| format!("x{number}")).collect();
+    let mut people = vec![
+        ("ana", "initiator"),
+        ("ben", "approver"),
+        ("sol", "security_admin"),
+        ("eli", "executor"),
+        ("ada", "auditor"),
+    ];
+    people.extend(names.iter().map(|name| (name.as_str(), role)));
+    crate::team::installation_of(&people)
+}
+
+/// Everyone sends `action` on each item in turn, all at once; the verdicts on each item.
+fn duel(server: &Server, action: &str, items: &[(String, Value)]) -> Vec<Vec<String>> {
+    let verdicts: Vec<_> = items.iter().map(|_| Mutex::new(Vec::new())).collect();
+    let start = Barrier::new(DUELLISTS);
+    thread::scope(|scope| {
+        for number in 0..DUELLISTS {
+            let (verdicts, start) = (&verdicts, &start);
+            let mut person: Person = person(server, &format!("x{number}"));
+            scope.spawn(move || {
+                for ((id, digest), verdicts) in items.iter().zip(verdicts) {
+                    start.wait();
+                    let answer = person.acts(id, &json!({"action": action, "content_digest": digest}));
+                    verdicts.lock().unwrap().push(answer.verdict());
+                }
+            });
+        }
+    });
+    verdicts.into_iter().map(|verdicts| verdicts.into_inner().unwrap()).collect()
+}
+
+fn count(verdicts: &[String], wanted: &str) -> usize {
+    verdicts.iter().filter(|verdict| *verdict == wanted).count()
+}
+
+fn items(server: &Server, risk: &str) -> Vec<(String, Value)> {
+    let mut ana = person(server, "ana");
+    let mut item = |_| {
+        let id = ana.creates("controlled-operation", &payload(risk));
+        ana.must(&id, &json!({"action": "submit"}));
+        let digest = ana.item(&id)["content_digest"].clone();
+        (id, digest)
+    };
+    (0..ROUNDS).map(&mut item).collect()
+}
+
+#[test]
+fn of_64_approvers_at_once_exactly_two_count() {
+    let server = crowd("approver").serve_with(&["--log-level", "warn"], &[]);
+    let items = items(&server, "high");
+    for ((id, _), verdicts) in items.iter().zip(duel(&server, "approve", &items)) {
+        assert_eq!(
+            (count(&verdicts, "201"), count(&verdicts, "409 state_conflict")),
+            (2, DUELLISTS - 2),
+            "{verdicts:?}"
+        );
+        let mut ada = person(&server, "ada");
+        let item = ada.item(id);
+        assert_eq!((&item["state"], &item["version"]), (&json!("approved"), &json!(4)));
+        assert_eq!((&item["votes"]["have"], &item["votes"]["need"]), (&json!(2), &json!(2)));
+        let moves = ada.get(&format!("/v1/items/{id}/transitions")).json();
+        let moves: Vec<_> = moves["transitions"].as_array().unwrap().iter().map(|one| one["action"].clone()).collect();
+        assert_eq!(moves, ["submit", "approve", "approve"]);
+    }
+    println!("{ROUNDS} rounds of {DUELLISTS}");
+}
+
+#[test]
+fn of_64_executors_at_once_exactly_one_starts() {
+    let server = crowd("executor").serve_with(&["--log-level", "warn"], &[]);
+    let items = items(&server, "low");
+    let (mut ben, mut sol) = (person(&server, "ben"), person(&server, "sol"));
+    for (id, digest) in &items {
+        ben.must(id, &json!({"action": "approve", "content_digest": digest}));
+        let inputs = crate::team::with_times(&json!({"not_after": "in an hour"}), id);
+        sol.must(id, &json!({"action": "clear", "content_digest": digest, "inputs": inputs}));
+    }
+    for ((id, _), verdicts) in items.iter().zip(duel(&server, "start", &items)) {
+        assert_eq!(
+            (count(&verdicts, "201"), count(&verdicts, "409 state_conflict")),
+            (1, DUELLISTS - 1),
+            "{verdicts:?}"
+        );
+        let item = person(&server, "ada").item(id);
+        assert_eq!((&item["state"], &item["attempts"]), (&json!("executing"), &json!(1)));
+    }
+}

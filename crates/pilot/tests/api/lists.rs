@@ -1,0 +1,205 @@
+//! Lists: filters, pages, and the inbox that shows an item to exactly those who can bring it on.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::thread;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::Server;
+use crate::team::{Person, TEAM, emergency, payload, person, submitted, team, with_times};
+
+const ITEMS: usize = 450;
+const WRITERS: usize = 8;
+
+fn titles(answer: &Value) -> Vec<&str> {
+    answer["items"].as_array().unwrap().iter().map(|item| item["title"].as_str().unwrap()).collect()
+}
+
+/// Follows the `Link` headers from `path` on, to the end.
+fn pages(person: &mut Person, path: &str) -> Vec<Vec<String>> {
+    let (mut path, mut pages) = (path.to_owned(), Vec::new());
+    loop {
+        let answer = person.get(&path);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let list = answer.json();
+        pages.push(titles(&list).into_iter().map(str::to_owned).collect());
+        match (list["next"].as_str(), answer.header("link")) {
+            (None, None) => return pages,
+            (Some(next), Some(link)) => {
+                let target = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap();
+                assert!(target.contains(&format!("cursor={next}")), "{link}");
+                target.clone_into(&mut path);
+            }
+            other => panic!("`next` and `Link` disagree: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn pages_of_450_items_show_each_once_newest_first_while_others_write() {
+    let server = team().serve_with(&["--log-level", "warn"], &[]);
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let mut person = person(&server, if writer % 2 == 0 { "ana" } else { "amy" });
+            scope.spawn(move || {
+                for number in (writer..ITEMS).step_by(WRITERS) {
+                    let body = json!({"workflow": "controlled-operation", "title": format!("item {number}")});
+                    assert_eq!(person.post("/v1/items", &body).status, 201);
+                }
+            });
+        }
+    });
+    let mut ben = person(&server, "ben");
+    for (query, per_page, all) in [
+        ("", 50, ITEMS),
+        ("?limit=200", 200, ITEMS),
+        ("?limit=7&state=draft", 7, ITEMS),
+        ("?limit=100&created_by=amy", 100, ITEMS / 2),
+        ("?q=ITEM%204&limit=10", 10, 61),
+    ] {
+        let pages = pages(&mut ben, &format!("/v1/items{query}"));
+        let seen: Vec<_> = pages.iter().flatten().collect();
+        assert_eq!(seen.len(), all, "{query}");
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), all, "{query}: each once");
+        assert!(pages.iter().rev().skip(1).all(|page| page.len() == per_page), "{query}: full pages but the last");
+    }
+    // What is created while someone turns the pages does not shift them.
+    let first = ben.get("/v1/items?limit=200");
+    person(&server, "ana").creates("controlled-operation", &json!({}));
+    let next = first.json()["next"].as_str().unwrap().to_owned();
+    let second = ben.get(&format!("/v1/items?limit=200&cursor={next}")).json();
+    let (first, second) = (first.json(), second);
+    let overlap: Vec<_> = titles(&second).into_iter().filter(|title| titles(&first).contains(title)).collect();
+    assert_eq!((titles(&second).len(), overlap), (200, vec![]));
+    let times: Vec<_> = first["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
+    assert!(times.is_sorted_by(|newer, older| newer > older));
+}
+
+#[test]
+fn filters_narrow_and_add_up() {
+    let server = team().serve();
+    let (mut ana, mut amy) = (person(&server, "ana"), person(&server, "amy"));
+    let create = |person: &mut Person, title: &str, workflow: &str| {
+        let payload = emergency();
+        let answer = person.post("/v1/items", &json!({"workflow": workflow, "title": title, "payload": payload}));
+        answer.json()["id"].as_str().unwrap().to_owned()
+    };
+    let first = create(&mut ana, "Rotate the key", "controlled-operation");
+    let second = create(&mut ana, "Restart the KEYserver", "emergency-operation");
+    create(&mut amy, "Move the lake", "controlled-operation");
+    ana.must(&second, &json!({"action": "submit"}));
+    let by_id = format!("q={first}");
+    for (query, expected) in [
+        ("", vec!["Move the lake", "Restart the KEYserver", "Rotate the key"]),
+        ("state=draft", vec!["Move the lake", "Rotate the key"]),
+        ("state=submitted", vec!["Restart the KEYserver"]),
+        ("state=Draft", vec![]),
+        ("workflow=emergency-operation", vec!["Restart the KEYserver"]),
+        ("created_by=amy", vec!["Move the lake"]),
+        ("created_by=ben", vec![]),
+        ("q=key", vec!["Restart the KEYserver", "Rotate the key"]),
+        ("q=rotate+the", vec!["Rotate the key"]),
+        ("q=rotate%20THE", vec!["Rotate the key"]),
+        ("q=k%25y", vec![]),
+        ("q=", vec!["Move the lake", "Restart the KEYserver", "Rotate the key"]),
+        (&by_id, vec!["Rotate the key"]),
+        ("q=key&state=draft", vec!["Rotate the key"]),
+        ("q=key&state=draft&created_by=amy", vec![]),
+        ("waiting_for=me&created_by=ana", vec!["Rotate the key"]),
+    ] {
+        let list = ana.get(&format!("/v1/items?{query}")).json();
+        assert_eq!(titles(&list), expected, "{query}");
+        for item in list["items"].as_array().unwrap() {
+            let shown = ana.item(item["id"].as_str().unwrap());
+            assert_eq!(*item, shown, "a list shows an item as it is shown alone");
+        }
+    }
+}
+
+/// Who has this item in the inbox, in the order of the team.
+fn waited_for(server: &Server, id: &str) -> String {
+    let has = |name: &str| {
+        let inbox = person(server, name).get("/v1/items?waiting_for=me&limit=200").json();
+        inbox["items"].as_array().unwrap().iter().any(|item| item["id"] == id)
+    };
+    let names: Vec<_> = TEAM.iter().map(|(name, _)| *name).filter(|name| has(name)).collect();
+    if names.is_empty() { "nobody".to_owned() } else { names.join(" ") }
+}
+
+#[test]
+fn an_inbox_holds_what_its_owner_can_bring_on_and_no_longer_when_it_is_done() {
+    let server = team().serve();
+    let mut seen = String::new();
+    let id = person(&server, "ana").creates("controlled-operation", &payload("high"));
+    let digest = person(&server, "ada").item(&id)["content_digest"].clone();
+    let window = with_times(&json!({"not_after": "in an hour"}), &id);
+    let _ = writeln!(seen, "draft: {}", waited_for(&server, &id));
+    for (who, body) in [
+        ("ana", json!({"action": "submit"})),
+        ("ben", json!({"action": "approve", "content_digest": digest})),
+        ("sol", json!({"action": "hold", "comment": "wait"})),
+        ("sol", json!({"action": "release", "comment": "go on"})),
+        ("ben", json!({"action": "return", "comment": "say more"})),
+        ("ana", json!({"action": "submit"})),
+        ("ben", json!({"action": "approve", "content_digest": digest})),
+        ("bob", json!({"action": "approve", "content_digest": digest})),
+        ("sol", json!({"action": "clear", "content_digest": digest, "inputs": window})),
+        ("eli", json!({"action": "start", "content_digest": digest})),
+        ("eli", json!({"action": "fail"})),
+        ("eva", json!({"action": "roll_back"})),
+        ("eva", json!({"action": "succeed"})),
+        ("ben", json!({"action": "dispute", "comment": "no"})),
+        ("sol", json!({"action": "reconcile", "comment": "yes", "inputs": {"outcome": "succeeded"}})),
+        ("ben", json!({"action": "accept"})),
+    ] {
+        let moved = person(&server, who).must(&id, &body);
+        let (action, to) = (body["action"].as_str().unwrap(), moved["to"].as_str().unwrap());
+        let _ = writeln!(seen, "{who} {action}, {to}: {}", waited_for(&server, &id));
+    }
+    expect![[r#"
+        draft: ana
+        ana submit, submitted: ben bob bea
+        ben approve, submitted: bob bea
+        sol hold, submitted: sol sia
+        sol release, submitted: bob bea
+        ben return, returned: ana
+        ana submit, submitted: ben bob bea
+        ben approve, submitted: bob bea
+        bob approve, approved: sol sia
+        sol clear, cleared: eli eva
+        eli start, executing: eli
+        eli fail, failed: eli eva
+        eva roll_back, rolling_back: eva
+        eva succeed, rolled_back: ben bob bea
+        ben dispute, indeterminate: ben bob bea sol sia
+        sol reconcile, succeeded: ben bob bea
+        ben accept, closed: nobody
+    "#]]
+    .assert_eq(&seen);
+}
+
+#[test]
+fn a_window_that_has_not_begun_and_an_emergency_judged_by_oneself_wait_for_others() {
+    let server = team().serve();
+    let id = submitted(&server, "low");
+    person(&server, "ben").decides(&id, "approve");
+    let digest = person(&server, "ada").item(&id)["content_digest"].clone();
+    let window = with_times(&json!({"not_before": "in an hour", "not_after": "in two hours"}), &id);
+    person(&server, "sol").must(&id, &json!({"action": "clear", "content_digest": digest, "inputs": window}));
+    assert_eq!(waited_for(&server, &id), "nobody");
+    let id = person(&server, "ana").creates("emergency-operation", &emergency());
+    let digest = person(&server, "ada").item(&id)["content_digest"].clone();
+    let window = with_times(&json!({"not_after": "in an hour"}), &id);
+    person(&server, "ana").must(&id, &json!({"action": "submit"}));
+    assert_eq!(waited_for(&server, &id), "sol sia");
+    person(&server, "sol").must(&id, &json!({"action": "clear", "content_digest": digest, "inputs": window}));
+    assert_eq!(waited_for(&server, &id), "eli eva");
+    person(&server, "eli").must(&id, &json!({"action": "start", "content_digest": digest}));
+    assert_eq!(waited_for(&server, &id), "eli");
+    person(&server, "eli").must(&id, &json!({"action": "fail"}));
+    assert_eq!(waited_for(&server, &id), "ben bob bea eli eva");
+    person(&server, "ben").must(&id, &json!({"action": "condemn", "comment": "no"}));
+    assert_eq!(waited_for(&server, &id), "bob bea eli eva");
+}
