@@ -94,8 +94,7 @@ pub fn act(
             ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
         };
         let view = TransitionView::of_entry(&entry, transition.comment(), transition.inputs());
-        let answer =
-            StoredAnswer { status: 201, location: None, version: Some(item.version), body: json_text(&view) };
+        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body: json_text(&view) };
         let documents = comment.iter().chain(&inputs).cloned().collect();
         Ok(record(&definition, entry, documents, item, &answer))
     }
@@ -111,8 +110,7 @@ pub fn comment(
         let (item, definition) = subject(&workflows, situation)?;
         let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
         let view = TransitionView::of_entry(&entry, Some(&text), None);
-        let answer =
-            StoredAnswer { status: 201, location: None, version: Some(item.version), body: json_text(&view) };
+        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body: json_text(&view) };
         Ok(record(&definition, entry, vec![document.clone()], item.clone(), &answer))
     }
 }

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::api::items::nonce;
 use crate::api::request::{if_match, item_id, no_such_item, read_body};
-use crate::{ledger, moves};
 use crate::problem::Problem;
 use crate::routes::{Answer, Call};
 use crate::views::TransitionView;
+use crate::{ledger, moves};
 
 pub async fn take_action(mut call: Call) -> Answer {
     let id = item_id(&call)?;
