@@ -55,7 +55,7 @@ struct Story {
 
 /// Gives the number of executions that were begun.
 pub async fn invariants(store: &dyn Store) -> u64 {
-    let mut stories: BTreeMap<String, Story> = BTreeMap::new();
+    let mut items: BTreeMap<String, Story> = BTreeMap::new();
     let mut last_at = Time::EPOCH;
     for (place, stored) in store.entries(0, usize::MAX).await.unwrap().iter().enumerate() {
         let entry = entry_of(stored);
@@ -63,20 +63,20 @@ pub async fn invariants(store: &dyn Store) -> u64 {
         assert!(entry.at >= last_at, "time runs backwards at {place}");
         last_at = entry.at;
         if let Some(id) = &entry.item {
-            let story = stories.entry(id.to_string()).or_default();
+            let told = items.entry(id.to_string()).or_default();
             if let Some(payload) = payload_after(store, &entry).await {
-                story.needed = if payload["risk"] == "high" { 2 } else { 1 };
+                told.needed = if payload["risk"] == "high" { 2 } else { 1 };
             }
-            story.goes_on(&entry);
+            told.goes_on(&entry);
         }
     }
-    let effects = stories.values().map(|story| story.effects).sum();
-    for (id, story) in stories {
+    let effects = items.values().map(|told| told.effects).sum();
+    for (id, told) in items {
         let item = store.item(id.parse().unwrap()).await.unwrap().unwrap();
-        assert_eq!((item.version, Some(&*item.state)), (story.version, story.state.as_deref()), "{id}");
+        assert_eq!((item.version, Some(&*item.state)), (told.version, told.state.as_deref()), "{id}");
         assert_eq!(
             item.participants.iter().map(|(who, role)| (who.to_string(), *role)).collect::<BTreeMap<_, _>>(),
-            story.roles
+            told.roles
         );
     }
     effects
