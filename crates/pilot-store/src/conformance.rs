@@ -380,7 +380,7 @@ pub async fn definitions_and_facts_are_kept(engine: &dyn Engine) {
     let mut store = engine.open();
     let definition = |digest: &str, text: &str| StoredDefinition { digest: digest.into(), text: text.into() };
     let one = definition(builtin()[0].digest(), CONTROLLED_OPERATION);
-    assert_eq!(store.keep_definitions(vec![one.clone()]).await.unwrap(), [one.clone()]);
+    assert_eq!(store.keep_definitions(vec![one.clone()]).await.unwrap(), std::slice::from_ref(&one));
     assert_eq!(store.fact("name").await.unwrap(), None);
     for value in [b"old".to_vec(), b"new".to_vec()] {
         let with_fact = Mutex::new(Some(value.clone()));

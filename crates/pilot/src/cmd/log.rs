@@ -1,5 +1,6 @@
 //! `pilot log`: the transparency log.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -95,10 +96,10 @@ fn in_words(report: &Report) -> String {
         report.definitions
     );
     if let Some(root) = &report.root {
-        text.push_str(&format!("root {root}\n"));
+        let _ = writeln!(text, "root {root}");
     }
     for fault in &report.faults {
-        text.push_str(&format!("{}: {}\n", fault.place, fault.what));
+        let _ = writeln!(text, "{}: {}", fault.place, fault.what);
     }
     if report.faults.is_empty() {
         text.push_str("everything fits together\n");

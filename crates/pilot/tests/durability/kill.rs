@@ -22,14 +22,14 @@ fn nothing_acknowledged_is_lost_when_the_service_is_killed_again_and_again() {
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
     let mut work: Vec<_> = (0..WRITERS).map(|number| Work::new(number, &format!("w{number}"))).collect();
-    let (mut seen, mut acknowledged, mut slowest) = (Seen::default(), Vec::new(), 0);
+    let (mut audit, mut acknowledged, mut slowest) = (Seen::default(), Vec::new(), 0);
     let mut unknown = 0;
     for round in 0..rounds(ROUNDS) {
         let started = now();
         let server = installation.serve();
         slowest = slowest.max(started.elapsed().as_millis());
-        seen.read(&server);
-        seen.holds(&acknowledged);
+        audit.read(&server);
+        audit.holds(&acknowledged);
         // After so many answers the service is gone: each of the others is somewhere in the middle of a request.
         let enough = 40 + (seed.wrapping_mul(0x9e37_79b9).rotate_left(u32::try_from(round % 64).unwrap()) % 160);
         let (answers, answered) = channel();
@@ -50,7 +50,7 @@ fn nothing_acknowledged_is_lost_when_the_service_is_killed_again_and_again() {
         acknowledged.extend(heard);
         work = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
         unknown += work.len();
-        watcher.join().unwrap().iter().for_each(|note| seen.remember(note));
+        watcher.join().unwrap().iter().for_each(|note| audit.remember(note));
     }
     let server = installation.serve();
     // Whatever was under way is asked for once more with its key: then each request has exactly one outcome.
@@ -59,18 +59,18 @@ fn nothing_acknowledged_is_lost_when_the_service_is_killed_again_and_again() {
         let Answered::Done(done, _) = client.ask(&work.next) else { panic!("{:?}", work.next) };
         acknowledged.push(done);
     }
-    seen.read(&server);
-    seen.holds(&acknowledged);
+    audit.read(&server);
+    audit.holds(&acknowledged);
     let distinct: HashSet<_> = acknowledged.iter().collect();
     assert_eq!(distinct.len(), acknowledged.len(), "an answer was given to two requests");
     let creations = acknowledged.iter().filter(|done| done.version == 1).count();
-    assert_eq!(seen.creations(), creations, "an item was created twice, or by nobody");
+    assert_eq!(audit.creations(), creations, "an item was created twice, or by nobody");
     server.stop().expect(0);
     is_whole(&installation);
     println!(
         "{} rounds, {} entries, {} acknowledged, {unknown} cut off, slowest start {slowest} ms",
         rounds(ROUNDS),
-        seen.size(),
+        audit.size(),
         acknowledged.len()
     );
     assert!(slowest <= 2_000, "a start took {slowest} ms");
