@@ -16,7 +16,7 @@ use pilot_store::{Filter, Subject};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::request::{JsonBody, Query, if_match, item_id, no_such_item, read_body};
+use crate::api::request::{JsonBody, Query, decode, if_match, item_id, no_such_item, read_body};
 use crate::app::App;
 use crate::body::Body;
 use crate::ledger::{self, StoredAnswer};
@@ -189,7 +189,9 @@ fn list(call: &Call, page: &[Item], next: Option<&ItemId>) -> Answer {
 }
 
 fn link(query: &str, next: &str) -> Option<HeaderValue> {
-    let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("cursor="));
+    // Recognised by its meaning: a name may be percent-encoded.
+    let is_cursor = |pair: &str| decode(pair.split('=').next().unwrap_or("")).is_some_and(|name| name == "cursor");
+    let kept = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
     let query: Vec<_> = kept.map(str::to_owned).chain([format!("cursor={next}")]).collect();
     HeaderValue::try_from(format!("</v1/items?{}>; rel=\"next\"", query.join("&"))).ok()
 }

@@ -201,7 +201,8 @@ impl Query {
     }
 }
 
-fn decode(text: &str) -> Option<String> {
+/// Percent-decoded text, unless it is malformed.
+pub fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

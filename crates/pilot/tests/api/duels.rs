@@ -6,7 +6,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::harness::{Installation, Server};
-use crate::team::{Person, payload, person};
+use crate::team::{JSON, Person, payload, person};
 
 const ROUNDS: usize = 50;
 const DUELLISTS: usize = 64;
@@ -99,5 +99,38 @@ fn of_64_executors_at_once_exactly_one_starts() {
         );
         let item = person(&server, "ada").item(id);
         assert_eq!((&item["state"], &item["attempts"]), (&json!("executing"), &json!(1)));
+    }
+}
+
+/// One person on 64 connections sends the same request on all of them at once; the verdicts.
+fn at_once(server: &Server, name: &str, line: &str, headers: &[&str], body: &Value) -> Vec<String> {
+    let mut connections: Vec<_> = (0..DUELLISTS).map(|_| person(server, name)).collect();
+    for connection in &mut connections {
+        connection.send(line, headers, body.to_string().as_bytes());
+    }
+    connections.iter_mut().map(|connection| connection.answer().verdict()).collect()
+}
+
+#[test]
+fn one_person_on_64_connections_votes_once_edits_a_version_once_and_opens_one_emergency() {
+    let server = crate::team::team().serve_with(&["--log-level", "warn"], &[]);
+    for _ in 0..10 {
+        let id = person(&server, "ana").creates("controlled-operation", &payload("high"));
+        let line = format!("PATCH /v1/items/{id}");
+        let edits = at_once(&server, "ana", &line, &[JSON, "If-Match: \"1\""], &json!({"title": "mine"}));
+        assert_eq!((count(&edits, "200"), count(&edits, "412 version_mismatch")), (1, DUELLISTS - 1), "{edits:?}");
+        assert_eq!(person(&server, "ana").must(&id, &json!({"action": "submit"}))["version"], 3);
+        let digest = person(&server, "ben").item(&id)["content_digest"].clone();
+        let line = format!("POST /v1/items/{id}/transitions");
+        let vote = json!({"action": "approve", "content_digest": digest});
+        let votes = at_once(&server, "ben", &line, &[JSON], &vote);
+        assert_eq!((count(&votes, "201"), count(&votes, "409 already_decided")), (1, DUELLISTS - 1), "{votes:?}");
+        assert_eq!(person(&server, "ada").item(&id)["votes"]["have"], 1);
+        let body = json!({"workflow": "emergency-operation", "title": "now", "payload": crate::team::emergency()});
+        let opened = at_once(&server, "amy", "POST /v1/items", &[JSON], &body);
+        assert_eq!((count(&opened, "201"), count(&opened, "409 state_conflict")), (1, DUELLISTS - 1), "{opened:?}");
+        let open = person(&server, "amy").get("/v1/items?created_by=amy&state=draft").json();
+        let id = open["items"][0]["id"].as_str().unwrap().to_owned();
+        person(&server, "amy").must(&id, &json!({"action": "withdraw"}));
     }
 }

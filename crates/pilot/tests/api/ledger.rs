@@ -254,3 +254,38 @@ fn every_start_names_what_changed_among_the_credentials_by_fingerprint() {
     }
     assert!(starts[2]["details"]["definitions"].as_array().unwrap().len() >= 2);
 }
+
+#[test]
+fn who_there_is_is_told_to_security_and_auditors_without_a_digest() {
+    let server = team().serve();
+    assert_eq!(person(&server, "eli").get("/v1/actors").verdict(), "403 role_forbidden");
+    for watcher in ["sol", "ada"] {
+        let answer = person(&server, watcher).get("/v1/actors");
+        let actors = answer.json()["actors"].as_array().unwrap().clone();
+        assert_eq!(actors.len(), TEAM.len());
+        for (name, role) in TEAM {
+            let actor = actors.iter().find(|actor| actor["actor_id"] == name).unwrap();
+            assert_eq!((&actor["role"], &actor["credentials"]), (&json!(role), &json!(1)));
+            // A refused attempt was one of a known person all the same.
+            let has_been_here = name == "eli" || name == watcher || (name == "sol" && watcher == "ada");
+            assert_eq!(actor["last_seen"].is_string(), has_been_here, "{actor}");
+            assert!(!answer.text().contains(&digest(token(name).as_bytes())[..16]));
+        }
+    }
+}
+
+#[test]
+fn definitions_are_shown_to_everyone_with_a_picture_that_runs_nothing() {
+    let server = team().serve();
+    for (name, _) in TEAM {
+        let list = person(&server, name).get("/v1/workflows").json();
+        let names: Vec<_> = list["workflows"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+        assert_eq!(names, ["controlled-operation", "emergency-operation"]);
+        let one = person(&server, name).get("/v1/workflows/controlled-operation").json();
+        assert_eq!(one["digest"], list["workflows"][0]["digest"]);
+        let picture = person(&server, name).get("/v1/workflows/controlled-operation/diagram");
+        assert_eq!(picture.header("content-type"), Some("image/svg+xml"));
+        assert!(picture.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
+        assert!(picture.body.starts_with(b"<svg") && !picture.text().contains("<script"));
+    }
+}

@@ -65,6 +65,9 @@ fn pages_of_450_items_show_each_once_newest_first_while_others_write() {
         assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), all, "{query}: each once");
         assert!(pages.iter().rev().skip(1).all(|page| page.len() == per_page), "{query}: full pages but the last");
     }
+    // However the parameter is written, the next page replaces it.
+    let next = ben.get("/v1/items?limit=200").json()["next"].as_str().unwrap().to_owned();
+    assert_eq!(pages(&mut ben, &format!("/v1/items?limit=100&%63ursor={next}")).len(), 3);
     // What is created while someone turns the pages does not shift them.
     let first = ben.get("/v1/items?limit=200");
     person(&server, "ana").creates("controlled-operation", &json!({}));
