@@ -26,9 +26,11 @@ const GROUP_MAX: usize = 512;
 const CHECKPOINT_ENTRIES: i64 = 4_000;
 const TILE_ENTRIES: i64 = 256;
 /// The sizes of what the service writes for an approval and for taking it back, which has a comment.
-const ENTRY: [u8; 600] = [b'e'; 600];
-const COMMENT: [u8; 90] = [b'c'; 90];
-const ITEM_BYTES: usize = 800;
+const APPROVAL: [u8; 401] = [b'e'; 401];
+const REVOCATION: [u8; 493] = [b'e'; 493];
+const COMMENT: [u8; 85] = [b'c'; 85];
+/// Of the item in JSON, with and without a vote.
+const ITEM_BYTES: [usize; 2] = [770, 612];
 const TILE: [u8; 32 * 256] = [b't'; 32 * 256];
 
 struct Job {
@@ -92,8 +94,8 @@ async fn call(jobs: mpsc::SyncSender<Job>, callers: usize, end: Instant) -> Vec<
 
 struct Writer {
     connection: Connection,
-    /// What stands for an item in JSON.
-    item: String,
+    /// What stands for an item in JSON, approved and submitted.
+    item: [String; 2],
     /// Of each item, its version and its last entry.
     items: Vec<(i64, i64)>,
     size: i64,
@@ -105,13 +107,14 @@ impl Writer {
         let connection = Connection::open(path)?;
         connection.execute_batch(SETTINGS)?;
         connection.set_prepared_statement_cache_capacity(64);
-        let item = "i".repeat(ITEM_BYTES);
+        let item = ITEM_BYTES.map(|bytes| "i".repeat(bytes));
+        let [_, submitted] = &item;
         connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT; BEGIN;"))?;
         for number in 0..items {
             connection.execute(
                 "INSERT INTO item (id, version, state, workflow, created_by, title, open, waits_for, due_at, last_entry, content_entry, data) \
                  VALUES (?1, 1, 'submitted', 'controlled-operation', 'ana', 'An operation to measure', 1, 2, 1, 0, 0, ?2)",
-                (key(number), &item),
+                (key(number), submitted),
             )?;
         }
         connection.execute_batch("COMMIT")?;
@@ -143,11 +146,15 @@ impl Writer {
         let index = self.size;
         let (version, last_entry) = self.items.get(number).copied().unwrap_or_default();
         let is_approval = version % 2 == 1;
-        run("INSERT INTO entry (idx, prev, data) VALUES (?1, ?2, ?3)", &[&index, &last_entry, &ENTRY])?;
+        let [approved, submitted] = &self.item;
+        let (state, waits_for, item, entry): (_, _, _, &[u8]) = match is_approval {
+            true => ("approved", 4, approved, &APPROVAL),
+            false => ("submitted", 2, submitted, &REVOCATION),
+        };
+        run("INSERT INTO entry (idx, prev, data) VALUES (?1, ?2, ?3)", &[&index, &last_entry, &entry])?;
         if !is_approval {
             run("INSERT INTO document (entry, kind, data) VALUES (?1, 1, ?2)", &[&index, &COMMENT])?;
         }
-        let (state, waits_for) = if is_approval { ("approved", 4) } else { ("submitted", 2) };
         run(
             "UPDATE item SET version = ?2, state = ?3, title = ?4, open = ?5, waits_for = ?6, due_at = ?7, last_entry = ?8, \
              content_entry = ?9, data = ?10 WHERE id = ?1 AND version = ?11 AND last_entry = ?12",
@@ -161,7 +168,7 @@ impl Writer {
                 &(index + 2),
                 &index,
                 &0,
-                &self.item,
+                item,
                 &version,
                 &last_entry,
             ],
