@@ -3,13 +3,17 @@
 
 use crate::step::Failure;
 
+mod growth;
 mod load;
+mod moves;
 mod rules;
 mod session;
+mod transitions;
 
 type Bench = (&'static str, fn() -> Result<(), Failure>);
 
-const BENCHES: &[Bench] = &[("session", session::run), ("rules", rules::run)];
+const BENCHES: &[Bench] =
+    &[("session", session::run), ("rules", rules::run), ("transitions", transitions::run), ("growth", growth::run)];
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     let names = || BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

@@ -26,6 +26,8 @@ cargo xtask COMMAND
   deny                    licences, sources and bans of the dependencies
   bench session           /v1/session with 1,000 credentials beside a bare axum handler
   bench rules             decisions per second of the rule engine
+  bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
+  bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
 ";
 
 fn main() -> ExitCode {

@@ -12,19 +12,24 @@ const LOAD_CORE: &str = "1";
 /// The kernel counts processor time in hundredths of a second wherever it tells programs about it.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A server pinned to its core; stopped when dropped.
+/// A running server; stopped when dropped.
 pub struct Server {
     child: Child,
     url: String,
 }
 
 impl Server {
-    /// Starts `executable`, which says `listening on URL` on standard output; its log goes to a file, as it would
-    /// under a service manager.
-    pub fn start(executable: &Path, arguments: &[&str], log: &Path) -> Result<Server, Failure> {
+    /// Starts `executable` on a core of its own.
+    pub fn start_pinned(executable: &Path, arguments: &[&str], log: &Path) -> Result<Server, Failure> {
         let mut command = program("taskset", &["--cpu-list", SERVER_CORE]);
         command.arg(executable).args(arguments);
-        let line = shown(&command);
+        Server::start(&mut command, log)
+    }
+
+    /// Starts a program that says `listening on URL` on standard output; its log goes to a file, as it would under a
+    /// service manager.
+    pub fn start(command: &mut Command, log: &Path) -> Result<Server, Failure> {
+        let line = shown(command);
         let log = File::create(log).map_err(|error| cannot_start(&line, &error))?;
         let spawned = command.stdout(Stdio::piped()).stderr(log).spawn();
         let mut child = spawned.map_err(|error| cannot_start(&line, &error))?;
@@ -39,8 +44,21 @@ impl Server {
         Ok(server)
     }
 
+    pub fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    /// What the process holds of the machine's memory.
+    pub fn resident_mib(&self) -> Result<f64, Failure> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        kib.map(|kib| kib / 1024.0).ok_or_else(|| Failure::environment(format!("{path}: says nothing of VmRSS")))
+    }
+
     /// Processor time used so far, user and system together, by all threads.
-    fn cpu_seconds(&self) -> Result<f64, Failure> {
+    pub fn cpu_seconds(&self) -> Result<f64, Failure> {
         let path = format!("/proc/{}/stat", self.child.id());
         let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
         // The program's name may hold anything, so fields are counted from its closing parenthesis.

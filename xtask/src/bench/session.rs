@@ -28,8 +28,8 @@ pub fn run() -> Result<(), Failure> {
     let release = target_dir().join("release");
     let config = installation.path.join("pilot.toml");
     let arguments = ["serve", "--config", &config.to_string_lossy()];
-    let pilot = Server::start(&release.join("pilot"), &arguments, &installation.path.join("pilot.log"))?;
-    let axum = Server::start(&release.join("examples/bare_axum"), &[], &installation.path.join("axum.log"))?;
+    let pilot = Server::start_pinned(&release.join("pilot"), &arguments, &installation.path.join("pilot.log"))?;
+    let axum = Server::start_pinned(&release.join("examples/bare_axum"), &[], &installation.path.join("axum.log"))?;
     compare(&pilot, &axum, &format!("Authorization: Bearer {}", installation.token))
 }
 

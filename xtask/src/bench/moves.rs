@@ -1,0 +1,189 @@
+//! What `bench transitions` and `bench growth` share: a service with its own directory on the disk, and clients that
+//! move items on it.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::load::Server;
+use crate::step::{Failure, cannot_start, cargo, output_of, program, run_timed, shown, target_dir};
+
+pub const CLIENTS: &str = "64";
+
+/// Everything these benchmarks run, optimised.
+pub fn build() -> Result<(), Failure> {
+    let build = |arguments: &[&str]| run_timed("build", cargo(&["build", "--release"]).args(arguments));
+    build(&["--package", "pilot"])?;
+    build(&["--package", "pilot-server", "--example", "transitions_load"])?;
+    build(&["--package", "pilot-store", "--example", "raw_commit", "--example", "fill_store"])
+}
+
+pub fn example(name: &str) -> Command {
+    let path = target_dir().join("release/examples").join(name);
+    program(&path.to_string_lossy(), &[])
+}
+
+pub fn load_average() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').take(3).collect::<Vec<_>>().join(" ")
+}
+
+/// A directory beside what cargo builds, because the usual one for temporary files may lie in memory; removed when
+/// dropped.
+pub struct Directory(pub PathBuf);
+
+impl Directory {
+    pub fn make(name: &str) -> Result<Directory, Failure> {
+        let path = target_dir().join(format!("bench-{name}-{}", std::process::id()));
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| Failure::environment(format!("{}: {error}", path.display())))?;
+        Ok(Directory(path))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A configured service with an initiator and an approver.
+pub struct Installation {
+    directory: Directory,
+    /// One on each line, as the load wants them.
+    tokens: String,
+}
+
+impl Installation {
+    pub fn make(name: &str) -> Result<Installation, Failure> {
+        let directory = Directory::make(name)?;
+        let config = directory.path().join("pilot.toml");
+        let text = "listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credentials.json\"\n";
+        fs::write(&config, text).map_err(|error| Failure::environment(format!("{}: {error}", config.display())))?;
+        let mut tokens = String::new();
+        for (actor, role) in [("ana", "initiator"), ("ben", "approver")] {
+            let token = directory.path().join(actor);
+            let mut new = pilot(&["credential", "new", "--actor", actor, "--role", role]);
+            output_of(new.arg("--config").arg(&config).arg("--token-out").arg(&token).stderr(Stdio::null()))?;
+            let text = fs::read_to_string(&token)
+                .map_err(|error| Failure::environment(format!("{}: {error}", token.display())))?;
+            tokens.push_str(text.trim());
+            tokens.push('\n');
+        }
+        Ok(Installation { directory, tokens })
+    }
+
+    /// Where the service keeps its store.
+    pub fn store(&self) -> PathBuf {
+        self.directory.path().join("data/pilot.db")
+    }
+
+    pub fn start(&self) -> Result<Server, Failure> {
+        let mut serve = pilot(&["serve", "--config"]);
+        serve.arg(self.directory.path().join("pilot.toml"));
+        Server::start(&mut serve, &self.directory.path().join("pilot.log"))
+    }
+
+    /// New items, submitted, one on each line with its content digest.
+    pub fn prepare(&self, server: &Server, items: usize) -> Result<String, Failure> {
+        load(server, "prepare", &items.to_string(), &self.tokens)
+    }
+
+    pub fn measure(&self, server: &Server, items: &str, seconds: u32) -> Result<Moves, Failure> {
+        let before = server.cpu_seconds()?;
+        let report = load(server, "run", &seconds.to_string(), &format!("{}{items}", self.tokens))?;
+        Moves::read(&report, Some(server.cpu_seconds()? - before))
+    }
+}
+
+fn pilot(arguments: &[&str]) -> Command {
+    program(&target_dir().join("release/pilot").to_string_lossy(), arguments)
+}
+
+fn load(server: &Server, what: &str, number: &str, input: &str) -> Result<String, Failure> {
+    let mut command = example("transitions_load");
+    command.args([server.address(), CLIENTS, what, number]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let line = shown(&command);
+    let mut child = command.spawn().map_err(|error| cannot_start(&line, &error))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input.as_bytes()).map_err(|error| cannot_start(&line, &error))?;
+    }
+    let output = child.wait_with_output().map_err(|error| cannot_start(&line, &error))?;
+    if !output.status.success() {
+        return Err(Failure::environment(format!("`{line}` failed ({})", output.status)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What one round of moves says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moves {
+    pub per_second: f64,
+    pub p50_micros: f64,
+    pub p99_micros: f64,
+    /// Of the server; nothing where there is none.
+    pub cpu_micros: f64,
+}
+
+impl Moves {
+    pub fn read(report: &str, cpu_seconds: Option<f64>) -> Result<Moves, Failure> {
+        let figure = |name: &str| {
+            let found = report.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+            found.ok_or_else(|| Failure::environment(format!("no `{name}` in the report:\n{report}")))
+        };
+        let transitions = figure("transitions ")?;
+        Ok(Moves {
+            per_second: transitions / figure("seconds ")?,
+            p50_micros: figure("p50_micros ")?,
+            p99_micros: figure("p99_micros ")?,
+            cpu_micros: cpu_seconds.map_or(f64::NAN, |seconds| seconds * 1e6 / transitions),
+        })
+    }
+
+    /// Each figure's own median.
+    pub fn medians(rounds: &[Moves]) -> Moves {
+        let median = |figure: fn(&Moves) -> f64| {
+            let mut values: Vec<f64> = rounds.iter().map(figure).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        };
+        Moves {
+            per_second: median(|round| round.per_second),
+            p50_micros: median(|round| round.p50_micros),
+            p99_micros: median(|round| round.p99_micros),
+            cpu_micros: median(|round| round.cpu_micros),
+        }
+    }
+
+    pub fn print_head() {
+        println!("what            round    moves/s   p50 µs   p99 µs   server CPU µs per move");
+    }
+
+    pub fn print(&self, what: &str, round: &str) {
+        let Moves { per_second, p50_micros, p99_micros, cpu_micros } = self;
+        let cpu = if cpu_micros.is_nan() { String::new() } else { format!("{cpu_micros:.1}") };
+        println!("{what:<15} {round:<6} {per_second:>9.0} {p50_micros:>8.0} {p99_micros:>8.0}   {cpu:>6}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_of_a_report_are_read_and_their_medians_taken() {
+        let report =
+            |count: u32| format!("transitions {count}\nseconds 2.000\np50_micros 900\np99_micros {}\n", count / 10);
+        let read = |count| Moves::read(&report(count), Some(1.0)).unwrap();
+        let all = [read(20_000), read(90_000), read(40_000)];
+        let expected = Moves { per_second: 20_000.0, p50_micros: 900.0, p99_micros: 4_000.0, cpu_micros: 25.0 };
+        assert_eq!(Moves::medians(&all), expected);
+        assert!(Moves::read("transitions 1\n", None).is_err());
+    }
+}
