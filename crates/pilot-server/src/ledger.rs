@@ -42,7 +42,7 @@ impl StoredAnswer {
         text.into_bytes()
     }
 
-    fn from_bytes(bytes: Vec<u8>) -> Option<StoredAnswer> {
+    pub fn from_bytes(bytes: Vec<u8>) -> Option<StoredAnswer> {
         let mut text = String::from_utf8(bytes).ok()?;
         let body = text.split_off(text.find('\n')? + 1);
         let mut words = text.trim_end().splitn(3, ' ');

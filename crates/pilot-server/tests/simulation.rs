@@ -186,7 +186,7 @@ impl World {
 
     /// Often someone whose turn it is, so that the team gets somewhere.
     fn someone_able(&mut self, item: &Item, otherwise: Actor) -> Actor {
-        let definition = self.workflows.with_digest(&item.workflow.digest).unwrap();
+        let definition = self.workflows.of(&item.workflow).unwrap();
         let turn = item.waits_for(definition);
         let able: Vec<_> = PEOPLE[..9].iter().filter(|(_, role)| turn.contains(role)).collect();
         if able.is_empty() || self.dice.chance(25) {
@@ -224,7 +224,7 @@ impl World {
     }
 
     fn action(&mut self, item: &Item, actor: &Actor) -> What {
-        let definition = self.workflows.with_digest(&item.workflow.digest).unwrap();
+        let definition = self.workflows.of(&item.workflow).unwrap();
         let possible = actions_for(definition, item, actor, self.clock.now());
         let all: Vec<_> = definition.actions().iter().map(|action| action.name.clone()).collect();
         let forward =
