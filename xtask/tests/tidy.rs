@@ -105,7 +105,8 @@ fn crates_depend_only_leftwards() {
         };
         for (line, dependency) in dependencies(&file.text) {
             let other = CRATES.iter().position(|known| *known == dependency);
-            if other.is_some_and(|other| other >= rank) {
+            // A crate may name itself, to have its own test features on in its tests.
+            if other.is_some_and(|other| other > rank) {
                 findings.add(&file.path, line, format!("{name} depends on {dependency}"));
             }
         }

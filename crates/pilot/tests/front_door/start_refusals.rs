@@ -373,7 +373,7 @@ fn a_port_in_use_is_a_fault_of_the_environment() {
 fn a_second_service_on_the_same_store_is_refused_and_the_first_goes_on() {
     let installation = Installation::with_ana();
     let server = installation.serve();
-    refused(&installation, &["pilot.db", "another process has it open"]);
+    refused(&installation, &["pilot.db", "another process has this store open"]);
     assert_eq!(server.session(TOKEN).status, 200);
     assert_eq!(server.get("/readyz", &[]).status, 200);
     server.stop().expect(0);
@@ -394,13 +394,13 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_store_that_is_no_database_is_a_fault_of_the_environment() {
+fn a_store_that_is_no_database_is_refused_and_left_alone() {
     let installation = Installation::with_ana();
     installation.serve().stop().expect(0);
     let text = "not a database, but long enough for SQLite to look for its header\n".repeat(20);
     installation.write("data/pilot.db", &text);
-    let finished = installation.serve_in_vain().expect(3);
-    finished.says(&["pilot.db"]);
+    let finished = installation.serve_in_vain().expect(2);
+    finished.says(&["pilot.db", "is not a SQLite database"]);
     assert_eq!((finished.stdout.as_str(), installation.read("data/pilot.db")), ("", text));
     fs::remove_file(installation.path("data/pilot.db")).unwrap();
     fs::create_dir(installation.path("data/pilot.db")).unwrap();
