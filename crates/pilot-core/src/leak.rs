@@ -95,7 +95,10 @@ impl LeakGuard {
         let values = target
             .split(['/', '?', '&', '#'])
             .flat_map(|part| [part, part.split_once('=').map_or("", |(_, value)| value)]);
-        let decoded = values.chain([target]).map(|value| percent_decoded(value.as_bytes()));
+        // Decoding only shortens, and the whole is another text only when something in it is encoded.
+        let long = values.filter(|value| value.len() >= TOKEN_BYTES_MIN);
+        let whole = Some(target).filter(|target| target.contains('%'));
+        let decoded = long.chain(whole).map(|value| percent_decoded(value.as_bytes()));
         self.live_in(target.as_bytes()).or_else(|| decoded.into_iter().find_map(|text| self.live_in(&text)))
     }
 
@@ -175,11 +178,13 @@ fn words(run: &[u8]) -> Vec<Range<usize>> {
     }
     pieces.push(start..run.len());
     let whole = 0..run.len();
-    let mut words = Vec::from([whole]);
+    let mut words = Vec::from([whole.clone()]);
     let joined_max = if pieces.len() <= JOINED_PIECES_MAX { pieces.len() } else { 1 };
     for (index, first) in pieces.iter().enumerate() {
         for last in pieces.iter().skip(index).take(joined_max) {
-            words.push(first.start..last.end);
+            if (first.start..last.end) != whole {
+                words.push(first.start..last.end);
+            }
             // A delimiter may itself be the token's first or last character.
             if joined_max > 1 && last.end < run.len() {
                 words.push(first.start..last.end + 1);
