@@ -1,5 +1,6 @@
 //! From a decision to the ledger and back to an answer: the one path every write takes.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use pilot_core::decide::due_at;
@@ -9,7 +10,6 @@ use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
 use pilot_store::{Key, Outcome, Record, Situation, Standing, StoreError, Subject, Write};
-use serde::{Deserialize, Serialize};
 
 use crate::access::Caller;
 use crate::api::items::respond;
@@ -19,12 +19,38 @@ use crate::problem::{Code, Problem};
 use crate::routes::Answer;
 
 /// An answer as it is kept with its idempotency key: the same request gets the same bytes again.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, PartialEq)]
 pub struct StoredAnswer {
     pub status: u16,
     pub location: Option<String>,
     pub version: Option<u64>,
     pub body: String,
+}
+
+impl StoredAnswer {
+    /// A line of its own for all but the body, which follows as it is: `201 7 /v1/items/…`, with `-` for what is absent.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut text = String::with_capacity(64 + self.body.len());
+        let _ = match self.version {
+            Some(version) => write!(text, "{} {version} ", self.status),
+            None => write!(text, "{} - ", self.status),
+        };
+        text.push_str(self.location.as_deref().unwrap_or("-"));
+        text.push('\n');
+        text.push_str(&self.body);
+        text.into_bytes()
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Option<StoredAnswer> {
+        let mut text = String::from_utf8(bytes).ok()?;
+        let body = text.split_off(text.find('\n')? + 1);
+        let mut words = text.trim_end().splitn(3, ' ');
+        let status = words.next()?.parse().ok()?;
+        let mut present = || words.next().map(|word| Some(word).filter(|word| *word != "-"));
+        let version = present()?.map(str::parse).transpose().ok()?;
+        let location = present()?.map(str::to_owned);
+        Some(StoredAnswer { status, location, version, body })
+    }
 }
 
 /// What the store is asked to record about an item.
@@ -41,8 +67,7 @@ pub fn record(
         due_at: due_at(definition, &item).map(|deadline| deadline.at),
         item,
     };
-    let answer = serde_json::to_vec(answer).unwrap_or_default();
-    Record { entry, documents, standing: Some(standing), answer, fact: None }
+    Record { entry, documents, standing: Some(standing), answer: answer.to_bytes(), fact: None }
 }
 
 /// The item a write is about, and the definition it keeps.
@@ -69,7 +94,8 @@ pub async fn settle(
     let outcome = app.store.settle(Write { subject, key, decide: Box::new(decide) }).await?;
     match outcome {
         Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
-            Ok(respond(serde_json::from_slice(&answer).map_err(|error| Problem::internal(&error))?))
+            let unreadable = || Problem::internal(&"a stored answer cannot be read");
+            StoredAnswer::from_bytes(answer).map(respond).ok_or_else(unreadable)
         }
         Outcome::KeyReused => {
             let detail = "This Idempotency-Key was used with another body; use a new key for a new request.";
@@ -94,5 +120,22 @@ impl From<StoreError> for Problem {
                 Problem::unavailable(detail, &error)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_answer_is_read_as_it_was_written() {
+        for (location, version, body) in
+            [(Some("/v1/items/x"), Some(7), "{\"a\":\"\\n\"}"), (None, Some(1), "a\nb - c"), (None, None, "")]
+        {
+            let answer =
+                || StoredAnswer { status: 201, location: location.map(str::to_owned), version, body: body.into() };
+            assert_eq!(StoredAnswer::from_bytes(answer().to_bytes()), Some(answer()));
+        }
+        assert_eq!(StoredAnswer::from_bytes(b"201 7".to_vec()), None);
     }
 }
