@@ -147,10 +147,8 @@ impl Writer {
         let (version, last_entry) = self.items.get(number).copied().unwrap_or_default();
         let is_approval = version % 2 == 1;
         let [approved, submitted] = &self.item;
-        let (state, waits_for, item, entry): (_, _, _, &[u8]) = match is_approval {
-            true => ("approved", 4, approved, &APPROVAL),
-            false => ("submitted", 2, submitted, &REVOCATION),
-        };
+        let (state, waits_for, item, entry): (_, _, _, &[u8]) =
+            if is_approval { ("approved", 4, approved, &APPROVAL) } else { ("submitted", 2, submitted, &REVOCATION) };
         run("INSERT INTO entry (idx, prev, data) VALUES (?1, ?2, ?3)", &[&index, &last_entry, &entry])?;
         if !is_approval {
             run("INSERT INTO document (entry, kind, data) VALUES (?1, 1, ?2)", &[&index, &COMMENT])?;
