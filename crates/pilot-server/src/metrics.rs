@@ -81,10 +81,12 @@ impl Metrics {
     }
 
     /// The Prometheus text format, version 0.0.4.
-    pub fn text(&self) -> String {
+    pub fn text(&self, ledger_entries: u64) -> String {
         let mut text = String::with_capacity(8 * 1024);
         family(&mut text, "pilot_build_info", "gauge", "The version of the running program.");
         line(&mut text, &format!("pilot_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1);
+        family(&mut text, "pilot_ledger_entries", "gauge", "Entries in the ledger.");
+        line(&mut text, "pilot_ledger_entries", ledger_entries);
         self.write_requests(&mut text);
         family(
             &mut text,
@@ -197,10 +199,11 @@ mod tests {
         metrics.answered(None, 401, 6_000_000);
         metrics.authentication_failed(Unknown::Malformed);
         metrics.connection_opened();
-        let text = metrics.text();
+        let text = metrics.text(7);
         let shown: Vec<_> =
             text.lines().filter(|line| !line.starts_with('#') && !line.contains("build_info")).collect();
         expect![[r#"
+            pilot_ledger_entries 7
             pilot_requests_total{operation="get_session",status="200"} 2
             pilot_requests_total{operation="none",status="401"} 1
             pilot_request_seconds_bucket{operation="get_session",le="0.0001"} 1

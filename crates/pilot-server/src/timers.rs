@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
-use pilot_store::{Outcome, Store, Subject, Write};
+use pilot_store::{Outcome, Store, StoreError, Subject, Write};
 
 use crate::app::App;
 use crate::moves;
@@ -13,6 +13,8 @@ use crate::workflows::Workflows;
 
 const LOOK: Duration = Duration::from_millis(250);
 const AT_ONCE_MAX: usize = 256;
+/// The exit code for what the environment (here: the disk) has done to us.
+const DAMAGED: i32 = 3;
 
 /// Runs beside the service. After a downtime it finds everything that became due meanwhile, the earliest first.
 pub async fn run(app: Arc<App>) {
@@ -20,7 +22,17 @@ pub async fn run(app: Arc<App>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
+        stop_if_damaged(&app);
         while expire_due(&*app.store, &app.workflows, app.clock.now()).await == AT_ONCE_MAX {}
+    }
+}
+
+/// A ledger that contradicts itself must not be served any longer, nor signed: an operator has to look.
+fn stop_if_damaged(app: &App) {
+    if let Err(error @ StoreError::Damaged(_)) = app.store.check() {
+        tracing::error!(cause = %error, "the process stops; run `pilot log fsck`, and restore from a backup");
+        app.log.flush();
+        std::process::exit(DAMAGED);
     }
 }
 

@@ -4,21 +4,23 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pilot_core::decide::due_at;
 use pilot_core::document::{ContentDigest, DocumentKind};
 use pilot_core::entry::{ENTRY_VERSION, Entry, EntryType};
-use pilot_core::item::{Item, ItemId};
+use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_evidence::merkle::{Edge, Hash};
 use rusqlite::Connection;
 use serde::Serialize;
 
+mod documents;
+mod items;
+
+use documents::Documents;
+
 use super::connection::{self, APPLICATION_ID, HEAD_FACT, SCHEMA, SCHEMA_VERSION, head_bytes};
-use super::read::{self, Placed, kind_number, kind_of};
-use super::row::{from_key, role_bits};
-use crate::replay::{Stray, follow};
-use crate::{Result, StoreError, StoredEntry};
+use super::read::{self, kind_number, kind_of};
+use crate::{Result, StoreError};
 
 /// Something that does not fit, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -367,156 +369,6 @@ impl Check<'_> {
             self.report.fault(format!("document {index}/{kind}"), "is of an unknown kind");
         }
     }
-
-    /// Every item row against a replay of its history.
-    fn items(&mut self, traces: &Traces) -> Result<()> {
-        let total = self.count("item")?;
-        let failed = |error: rusqlite::Error| read::failed(&error);
-        let mut statement = self.connection.prepare("SELECT id FROM item ORDER BY id").map_err(failed)?;
-        let mut rows = statement.query([]).map_err(failed)?;
-        let (mut known, mut spans) = (0_u64, Vec::new());
-        while let Some(row) = rows.next().map_err(failed)? {
-            let key = row.get_ref(0).map_err(failed)?.as_blob().map_err(|error| damaged(&error))?;
-            self.report.items += 1;
-            self.tell("items", self.report.items, total);
-            let Ok(id) = from_key(key) else {
-                self.report.fault("item", "an id is not a UUID");
-                continue;
-            };
-            let Some(trace) = traces.get(&id) else {
-                self.report.fault(format!("item {id}"), "no entry is about it");
-                continue;
-            };
-            known += 1;
-            match self.item(&id, trace) {
-                Ok(span) => spans.extend(span),
-                Err(StoreError::Damaged(what)) => self.report.fault(format!("item {id}"), what),
-                Err(error) => return Err(error),
-            }
-        }
-        if known < traces.len() as u64 {
-            self.missing_items(traces)?;
-        }
-        self.one_at_a_time(spans);
-        Ok(())
-    }
-
-    fn missing_items(&mut self, traces: &Traces) -> Result<()> {
-        for (id, trace) in traces {
-            if read::placed(self.connection, id)?.is_none() {
-                self.report.fault(format!("item {id}"), format!("is missing, and entry {} is about it", trace.last));
-            }
-        }
-        Ok(())
-    }
-
-    fn item(&mut self, id: &ItemId, trace: &Trace) -> Result<Option<Span>> {
-        let placed = read::placed(self.connection, id)?.ok_or_else(|| StoreError::Damaged("is gone".into()))?;
-        let history = read::history(self.connection, id)?;
-        let place = format!("item {id}");
-        if placed.last_entry != trace.last || history.len() as u64 != trace.count {
-            let what = format!(
-                "its row leads to {} entries up to {}, and the ledger has {} up to {}",
-                history.len(),
-                placed.last_entry,
-                trace.count,
-                trace.last
-            );
-            self.report.fault(place, what);
-            return Ok(None);
-        }
-        let replayed = self.replay(&history);
-        match replayed {
-            Ok(replayed) => {
-                self.compare(&place, &placed, &replayed)?;
-                Ok(replayed.span())
-            }
-            Err((_, Stray::Erased)) => {
-                self.report.items_not_replayed += 1;
-                self.compare_ends(&place, &placed, &history);
-                Ok(None)
-            }
-            Err((index, Stray::Wrong(what))) => {
-                self.report.fault(place_of(index), format!("of item {id}: {what}"));
-                Ok(None)
-            }
-        }
-    }
-
-    fn replay(&self, history: &[StoredEntry]) -> std::result::Result<Replayed, (u64, Stray)> {
-        let mut replayed: Option<Replayed> = None;
-        for stored in history {
-            let at = |stray| (stored.index, stray);
-            let entry: Entry =
-                serde_json::from_slice(&stored.bytes).map_err(|error| at(Stray::Wrong(error.to_string())))?;
-            let digest = entry.definition.as_deref().unwrap_or_default();
-            let definition = self.definitions.get(digest);
-            let definition = definition.ok_or_else(|| at(Stray::Wrong("its definition is not kept".into())))?;
-            let before = replayed.take();
-            let item = follow(definition, before.as_ref().map(|before| &before.item), &entry, stored).map_err(at)?;
-            let has_content = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
-            let ended = before.as_ref().and_then(|before| before.ended);
-            replayed = Some(Replayed {
-                content_entry: before
-                    .as_ref()
-                    .filter(|_| !has_content)
-                    .map_or(stored.index, |before| before.content_entry),
-                created: before.as_ref().map_or(stored.index, |before| before.created),
-                ended: ended.or_else(|| item.is_terminal(definition).then_some(stored.index)),
-                definition: Arc::clone(definition),
-                item,
-            });
-        }
-        replayed.ok_or((0, Stray::Wrong("there is no entry".into())))
-    }
-
-    fn compare(&mut self, place: &str, placed: &Placed, replayed: &Replayed) -> Result<()> {
-        let (item, definition) = (&replayed.item, &replayed.definition);
-        if placed.item != *item {
-            self.report
-                .fault(place, format!("its row is not what its entries lead to ({})", difference(&placed.item, item)));
-        }
-        let expected = Columns {
-            version: i64::try_from(item.version).unwrap_or(i64::MAX),
-            state: item.state.to_string(),
-            workflow: item.workflow.name.to_string(),
-            created_by: item.created_by.actor_id.to_string(),
-            title: item.title.clone(),
-            is_open: !item.is_terminal(definition),
-            waits_for: role_bits(&item.waits_for(definition)),
-            due_at: due_at(definition, item).map(|deadline| deadline.at.unix_micros()),
-            content_entry: i64::try_from(replayed.content_entry).unwrap_or(i64::MAX),
-            data: super::row::to_json(item)?,
-        };
-        if Columns::of(self.connection, item)? != expected {
-            self.report.fault(place, "a column of its row is not what its entries lead to");
-        }
-        Ok(())
-    }
-
-    /// Without the documents the rules cannot be asked again; where the item stands is still written in its entries.
-    fn compare_ends(&mut self, place: &str, placed: &Placed, history: &[StoredEntry]) {
-        let entries: Vec<Entry> =
-            history.iter().filter_map(|stored| serde_json::from_slice(&stored.bytes).ok()).collect();
-        let version = entries.iter().rev().find_map(|entry| entry.version);
-        let state = entries.iter().rev().find_map(|entry| entry.to.clone());
-        if version != Some(placed.item.version) || state.as_ref() != Some(&placed.item.state) {
-            self.report.fault(place, "its row is not where its entries end");
-        }
-    }
-
-    /// Where a workflow allows each person one open item, no two were open at once.
-    fn one_at_a_time(&mut self, mut spans: Vec<Span>) {
-        spans.sort_by(|one, other| (&one.whose, one.created).cmp(&(&other.whose, other.created)));
-        for pair in spans.windows(2) {
-            let [earlier, later] = pair else { continue };
-            let overlap = earlier.ended.is_none_or(|ended| later.created < ended);
-            if earlier.whose == later.whose && overlap {
-                let what = format!("item {} was created while another of its creator was open", later.id);
-                self.report.fault(place_of(later.created), what);
-            }
-        }
-    }
 }
 
 fn damaged(error: &rusqlite::types::FromSqlError) -> StoreError {
@@ -529,20 +381,6 @@ fn place_of(index: u64) -> String {
 
 fn span(from: u64, to: u64) -> String {
     format!("entries {from} to {to}")
-}
-
-/// Which member differs: the value itself may be anything.
-fn difference(stored: &Item, replayed: &Item) -> String {
-    let (Ok(stored), Ok(replayed)) = (serde_json::to_value(stored), serde_json::to_value(replayed)) else {
-        return "it cannot be compared".into();
-    };
-    let (Some(stored), Some(replayed)) = (stored.as_object(), replayed.as_object()) else { return String::new() };
-    let names: Vec<_> = replayed
-        .iter()
-        .filter(|(name, value)| stored.get(*name) != Some(value))
-        .map(|(name, _)| name.as_str())
-        .collect();
-    format!("differs in {}", names.join(", "))
 }
 
 fn described(connection: &Connection) -> Result<Vec<(String, String, Option<String>)>> {
@@ -564,129 +402,4 @@ struct Ledger {
     tiles: Vec<u64>,
     /// An entry is missing, so there is no tree to compare with.
     is_broken: bool,
-}
-
-struct Replayed {
-    item: Item,
-    definition: Arc<Definition>,
-    content_entry: u64,
-    created: u64,
-    ended: Option<u64>,
-}
-
-/// From when to when an item was open that must be its creator's only one.
-struct Span {
-    whose: (String, String),
-    id: ItemId,
-    created: u64,
-    ended: Option<u64>,
-}
-
-impl Replayed {
-    fn span(&self) -> Option<Span> {
-        self.definition.rules().one_open_per_creator.then(|| Span {
-            whose: (self.item.created_by.actor_id.to_string(), self.item.workflow.name.to_string()),
-            id: self.item.id.clone(),
-            created: self.created,
-            ended: self.ended,
-        })
-    }
-}
-
-#[derive(PartialEq)]
-struct Columns {
-    version: i64,
-    state: String,
-    workflow: String,
-    created_by: String,
-    title: String,
-    is_open: bool,
-    waits_for: i64,
-    due_at: Option<i64>,
-    content_entry: i64,
-    data: String,
-}
-
-impl Columns {
-    fn of(connection: &Connection, item: &Item) -> Result<Columns> {
-        let sql = "SELECT version, state, workflow, created_by, title, open, waits_for, due_at, content_entry, data \
-                   FROM item WHERE id = ?1";
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok(Columns {
-                version: row.get(0)?,
-                state: row.get(1)?,
-                workflow: row.get(2)?,
-                created_by: row.get(3)?,
-                title: row.get(4)?,
-                is_open: row.get(5)?,
-                waits_for: row.get(6)?,
-                due_at: row.get(7)?,
-                content_entry: row.get(8)?,
-                data: row.get(9)?,
-            })
-        };
-        let mut statement = connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;
-        statement.query_row([super::row::to_key(&item.id)], read).map_err(|error| read::failed(&error))
-    }
-}
-
-type StoredDocument = (u64, i64, Option<Vec<u8>>);
-
-/// Documents in the order of their entries, a page at a time.
-struct Documents<'c> {
-    connection: &'c Connection,
-    page: std::collections::VecDeque<StoredDocument>,
-    /// The key of the last one that was read.
-    after: (i64, i64),
-    is_last: bool,
-}
-
-impl<'c> Documents<'c> {
-    fn new(connection: &'c Connection) -> Result<Documents<'c>> {
-        let (page, after) = (std::collections::VecDeque::new(), (i64::MIN, i64::MIN));
-        let mut documents = Documents { connection, page, after, is_last: false };
-        documents.fill()?;
-        Ok(documents)
-    }
-
-    fn fill(&mut self) -> Result<()> {
-        const PAGE: usize = 256;
-        let sql = "SELECT entry, kind, data FROM document WHERE (entry, kind) > (?1, ?2) ORDER BY entry, kind LIMIT ?3";
-        let failed = |error: rusqlite::Error| read::failed(&error);
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-        let mut rows = statement.query((self.after.0, self.after.1, limit)).map_err(failed)?;
-        let mut count = 0;
-        while let Some(row) = rows.next().map_err(failed)? {
-            self.after = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
-            let entry = u64::try_from(self.after.0).unwrap_or(u64::MAX);
-            self.page.push_back((entry, self.after.1, row.get(2).map_err(failed)?));
-            count += 1;
-        }
-        self.is_last = count < PAGE;
-        Ok(())
-    }
-
-    /// The documents of this entry; earlier ones that nobody asked for come with it, and belong to no entry.
-    fn of(&mut self, entry: u64) -> Result<Vec<(i64, Option<Vec<u8>>)>> {
-        let mut found = Vec::new();
-        loop {
-            match self.page.front() {
-                Some((of, _, _)) if *of <= entry => {
-                    if let Some((_, kind, data)) = self.page.pop_front() {
-                        found.push((kind, data));
-                    }
-                }
-                None if !self.is_last => self.fill()?,
-                _ => return Ok(found),
-            }
-        }
-    }
-
-    fn rest(mut self) -> Result<Vec<StoredDocument>> {
-        while !self.is_last {
-            self.fill()?;
-        }
-        Ok(self.page.into())
-    }
 }

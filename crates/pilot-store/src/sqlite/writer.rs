@@ -34,6 +34,8 @@ pub(super) enum Job {
 #[derive(Default)]
 pub(super) struct Health {
     is_failed: AtomicBool,
+    /// What is stored contradicts itself: not even reading can be trusted.
+    is_damaged: AtomicBool,
     reason: Mutex<String>,
 }
 
@@ -43,12 +45,17 @@ impl Health {
             return Ok(());
         }
         let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Err(StoreError::Unavailable(reason))
+        Err(if self.is_damaged.load(Ordering::Acquire) {
+            StoreError::Damaged(reason)
+        } else {
+            StoreError::Unavailable(reason)
+        })
     }
 
-    fn fail(&self, reason: &str) {
+    fn fail(&self, error: &StoreError) {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) =
-            format!("writing has stopped until the service is restarted: {reason}");
+            format!("writing has stopped until the service is restarted: {error}");
+        self.is_damaged.store(matches!(error, StoreError::Damaged(_)), Ordering::Release);
         self.is_failed.store(true, Ordering::Release);
     }
 }
@@ -193,7 +200,7 @@ impl Writer {
         let is_rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
         self.stop_if_lasting(error);
         if !is_rolled_back {
-            self.health.fail(&error.to_string());
+            self.health.fail(error);
         }
         for reply in waiting {
             let _ = reply.send(Err(clone_of(error)));
@@ -205,7 +212,7 @@ impl Writer {
     fn stop_if_lasting(&self, error: &StoreError) {
         match error {
             StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => {
-                self.health.fail(&error.to_string());
+                self.health.fail(error);
             }
             StoreError::Unavailable(_) => {}
         }
