@@ -190,7 +190,8 @@ pub fn page(routes: &[Route]) -> String {
             Handler::Open(_) => "anyone".to_owned(),
             Handler::Guarded(access, _) => who(access),
         };
-        let (method, path, operation, summary) = (&route.method, route.path, route.operation, route.docs.summary);
+        let (method, operation, path) = (&route.method, route.operation, route.path.replace("{*", "{"));
+        let summary = with_code_marks(route.docs.summary);
         let _ = writeln!(
             rows,
             "<tr id=\"{operation}\"><td>{method}</td><td><code>{path}</code></td><td>{who}</td><td>{summary}</td></tr>"
