@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, run_watching};
-use crate::tools::{self, CC, CXX};
+use crate::tools::{self, CC, CXX, STRACE};
 use crate::{deny, fuzz, schema};
 
 const FUZZ_SECONDS: u32 = 10;
@@ -42,7 +42,7 @@ pub fn run() -> Result<(), Failure> {
 }
 
 fn install_tools() -> Result<(), Failure> {
-    tools::install_missing(&[CC, CXX])?;
+    tools::install_missing(&[CC, CXX, STRACE])?;
     tools::install_missing_components()
 }
 

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use crate::step::{Failure, Stopwatch, cannot_start, cargo, program, root, run, run_timed, shown, target_dir};
+use crate::tools;
 
 /// The directory is named after the version, so that another version is installed beside it.
 const INSTALLED: &str = "tools/schemathesis-4.32.5";
@@ -93,6 +94,7 @@ fn install_missing() -> Result<PathBuf, Failure> {
     let home = target_dir().join(INSTALLED);
     let schemathesis = home.join("bin/schemathesis");
     if !schemathesis.exists() {
+        tools::install_missing_venv()?;
         run_timed("install", program("python3", &["-m", "venv", "--clear"]).arg(&home))?;
         let mut pip = Command::new(home.join("bin/pip"));
         pip.args(["install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement"]);

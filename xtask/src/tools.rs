@@ -14,6 +14,10 @@ pub struct Tool {
 pub const CXX: Tool = Tool { program: "g++", package: "g++" };
 /// The embedded database is C.
 pub const CC: Tool = Tool { program: "cc", package: "gcc" };
+/// The durability tests inject faults into system calls with it.
+pub const STRACE: Tool = Tool { program: "strace", package: "strace" };
+/// schemathesis is written in it.
+pub const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
 pub const WRK: Tool = Tool { program: "wrk", package: "wrk" };
 pub const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
 
@@ -33,6 +37,15 @@ pub fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
     let mut install = program("apt-get", &["install", "--yes", "--quiet=2", "--no-install-recommends"]);
     install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
     run(&mut update).and_then(|()| run_timed("install", &mut install)).map_err(|_| Failure::environment(by_hand()))
+}
+
+/// Debian's Python comes without what makes virtual environments, unless asked.
+pub fn install_missing_venv() -> Result<(), Failure> {
+    install_missing(&[PYTHON])?;
+    if output_of(&mut program("python3", &["-c", "import venv, ensurepip"])).is_ok() {
+        return Ok(());
+    }
+    install_missing(&[Tool { program: "python3-without-venv", package: PYTHON.package }])
 }
 
 /// Adds parts of the Rust toolchain that a minimal installation lacks.
