@@ -5,7 +5,7 @@ use std::fmt;
 use data_encoding::{BASE64, HEXLOWER};
 use sha2::{Digest, Sha256};
 
-use crate::tile::{TILE_WIDTH, Tile};
+use crate::tile::{TILE_HEIGHT, TILE_WIDTH, Tile};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
@@ -72,12 +72,25 @@ pub fn split(size: u64) -> u64 {
 pub struct Edge {
     size: u64,
     levels: Vec<Vec<Hash>>,
+    /// The complete subtrees the tree consists of, largest first, each with its height. A root takes a few hashes from
+    /// here, where the unfinished tiles would take hundreds, and one is made with every commit.
+    peaks: Vec<(u8, Hash)>,
 }
 
 impl Edge {
     /// The edge of a stored tree: the hashes of its unfinished tiles, lowest level first.
     pub fn new(size: u64, levels: Vec<Vec<Hash>>) -> Edge {
-        Edge { size, levels }
+        let mut peaks = Vec::new();
+        for (above, row) in (1_u8..).zip(levels.iter().rev()) {
+            let level = u8::try_from(levels.len()).unwrap_or(u8::MAX).saturating_sub(above);
+            let mut rest = row.as_slice();
+            for height in (0..TILE_HEIGHT).rev().filter(|height| row.len() >> height & 1 == 1) {
+                let (subtree, after) = rest.split_at_checked(1 << height).unwrap_or((rest, &[]));
+                peaks.push((level * TILE_HEIGHT + height, root_of(subtree)));
+                rest = after;
+            }
+        }
+        Edge { size, levels, peaks }
     }
 
     pub fn size(&self) -> u64 {
@@ -86,6 +99,7 @@ impl Edge {
 
     /// Adds a leaf. Tiles that it completes, most often none, are appended to `full`.
     pub fn push(&mut self, leaf: Hash, full: &mut Vec<Tile>) {
+        self.raise(leaf);
         let mut carry = leaf;
         let mut position = self.size;
         self.size += 1;
@@ -104,20 +118,18 @@ impl Edge {
         }
     }
 
-    pub fn root(&self) -> Hash {
-        let mut carry: Option<Hash> = None;
-        for row in &self.levels {
-            carry = match (row.is_empty(), carry) {
-                (true, carry) => carry,
-                (false, None) => Some(root_of(row)),
-                (false, Some(rest)) => {
-                    let mut row = row.clone();
-                    row.push(rest);
-                    Some(root_of(&row))
-                }
-            };
+    /// Two subtrees of one height become one of the next, as in counting.
+    fn raise(&mut self, leaf: Hash) {
+        let mut peak = (0, leaf);
+        while let Some((height, left)) = self.peaks.pop_if(|(height, _)| *height == peak.0) {
+            peak = (height + 1, Hash::of_children(left, peak.1));
         }
-        carry.unwrap_or_else(Hash::of_nothing)
+        self.peaks.push(peak);
+    }
+
+    pub fn root(&self) -> Hash {
+        let smallest_first = self.peaks.iter().rev().map(|(_, hash)| *hash);
+        smallest_first.reduce(|right, left| Hash::of_children(left, right)).unwrap_or_else(Hash::of_nothing)
     }
 
     /// The unfinished tile of a level, when it holds anything.
@@ -163,6 +175,13 @@ mod tests {
             let size = count + 1;
             if size < 1_030 || size % 9_973 == 0 || (65_530..65_540).contains(&size) {
                 assert_eq!(edge.root(), root_of(&leaves[..size]), "size {size}");
+                let levels: Vec<_> = (0..3).map(|level| edge.partial(level).to_vec()).collect();
+                let mut again = Edge::new(edge.size(), levels);
+                assert_eq!(again.root(), edge.root(), "size {size}, read again");
+                let mut grown = edge.clone();
+                grown.push(*leaf, &mut Vec::new());
+                again.push(*leaf, &mut Vec::new());
+                assert_eq!(again.root(), grown.root(), "size {size}, read again and grown");
             }
         }
         let places: Vec<_> = full.iter().filter(|tile| tile.level == 1).map(|tile| tile.index).collect();
