@@ -25,6 +25,7 @@ pub mod refusals;
 pub mod routes;
 pub mod signer;
 pub mod start;
+mod starts;
 pub mod timers;
 pub mod views;
 pub mod workflows;
