@@ -69,7 +69,7 @@ pub fn range<R: Rows>(rows: &R, low: u64, high: u64) -> Result<Hash, R::Error> {
     Ok(root_of(&rows.row(level, low >> width, count >> width)?))
 }
 
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]
 pub enum ProofError {
     #[error("the entry's index is not below the size of the tree")]
     Index,
