@@ -19,6 +19,7 @@ pub mod moves;
 pub mod openapi;
 pub mod private_file;
 pub mod problem;
+pub mod proofs;
 pub mod random;
 pub mod reference;
 pub mod refusals;
