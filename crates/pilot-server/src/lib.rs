@@ -23,6 +23,7 @@ pub mod random;
 pub mod reference;
 pub mod refusals;
 pub mod routes;
+pub mod second_place;
 pub mod signer;
 pub mod start;
 pub mod timers;

@@ -12,7 +12,6 @@ use pilot_core::item::WorkflowRef;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role::Role;
 use pilot_core::role_map::RoleMap;
-use pilot_evidence::note::NoteKey;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde::{Deserialize, Serialize};
@@ -30,8 +29,13 @@ use crate::log::Log;
 use crate::private_file::{self, Others};
 use crate::random;
 use crate::refusals;
+use crate::signer;
 use crate::timers;
 use crate::workflows::Workflows;
+
+mod signing;
+
+pub use signing::{load_key, make_log_key, open_place};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -44,7 +48,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    fn environment(what: impl Into<String>, source: impl std::error::Error + Send + Sync + 'static) -> StartError {
+    pub fn environment(what: impl Into<String>, source: impl std::error::Error + Send + Sync + 'static) -> StartError {
         StartError::Environment { what: what.into(), source: Some(Box::new(source)) }
     }
 }
@@ -86,7 +90,7 @@ impl Service {
         make_data_dir(&config.data_dir)?;
         let clock = Clock::System;
         let store = open_store(config, &clock)?;
-        let key = load_or_make_log_key(&config.log_key_path(), store.head().borrow().size())?;
+        let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
         let mut main = bind(config.listen)?;
         main.limit_connections(connections_possible());
@@ -104,7 +108,7 @@ impl Service {
             log: log.clone(),
             store,
             workflows,
-            key,
+            signer,
             stop,
             run,
         };
@@ -124,6 +128,7 @@ impl Service {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
+        let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
@@ -135,6 +140,10 @@ impl Service {
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
+        signing.abort();
+        if let Err(error) = self.app.signer.checkpoint().await {
+            tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
+        }
     }
 }
 
@@ -146,7 +155,32 @@ struct KnownCredential {
     role: Role,
 }
 
+/// What the last start knew. Versions before the second place wrote the credentials alone, under their own name.
+const START_FACT: &str = "start";
 const CREDENTIALS_FACT: &str = "credentials";
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct LastStart {
+    credentials: BTreeSet<KnownCredential>,
+    /// Whether the log's checkpoint was kept outside of the database. Once it was, it must be there.
+    second_place: bool,
+}
+
+impl LastStart {
+    async fn read(store: &dyn Store) -> Result<LastStart, StartError> {
+        let unreadable = |error| StartError::environment("the store", error);
+        if let Some(bytes) = store.fact(START_FACT).await? {
+            return serde_json::from_slice(&bytes).map_err(unreadable);
+        }
+        match store.fact(CREDENTIALS_FACT).await? {
+            Some(bytes) => {
+                let credentials = serde_json::from_slice(&bytes).map_err(unreadable)?;
+                Ok(LastStart { credentials, second_place: false })
+            }
+            None => Ok(LastStart::default()),
+        }
+    }
+}
 
 fn known_credentials(credentials: &Credentials) -> BTreeSet<KnownCredential> {
     let known = |credential: &Credential| KnownCredential {
@@ -159,10 +193,7 @@ fn known_credentials(credentials: &Credentials) -> BTreeSet<KnownCredential> {
 
 /// Every start is an entry: which program, which rules, and what changed among the credentials since the last one.
 async fn write_start(app: &App, present: BTreeSet<KnownCredential>) -> Result<(), StartError> {
-    let before: BTreeSet<KnownCredential> = match app.store.fact(CREDENTIALS_FACT).await? {
-        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| StartError::environment("the store", error))?,
-        None => BTreeSet::new(),
-    };
+    let before = LastStart::read(&*app.store).await?.credentials;
     let definitions: Vec<_> =
         app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
     let details = json!({
@@ -174,7 +205,8 @@ async fn write_start(app: &App, present: BTreeSet<KnownCredential>) -> Result<()
         "definitions": definitions,
         "version": env!("CARGO_PKG_VERSION"),
     });
-    let fact = serde_json::to_vec(&present).map_err(|error| StartError::environment("the store", error))?;
+    let last = LastStart { credentials: present, second_place: true };
+    let fact = serde_json::to_vec(&last).map_err(|error| StartError::environment("the store", error))?;
     let decide = move |situation: &Situation<'_>| {
         let entry = Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details.clone());
         Ok(Record {
@@ -182,7 +214,7 @@ async fn write_start(app: &App, present: BTreeSet<KnownCredential>) -> Result<()
             documents: Vec::new(),
             standing: None,
             answer: Vec::new(),
-            fact: Some((CREDENTIALS_FACT, fact.clone())),
+            fact: Some((START_FACT, fact.clone())),
         })
     };
     let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
@@ -275,32 +307,6 @@ fn open_store(config: &Config, clock: &Clock) -> Result<Arc<dyn Store>, StartErr
     };
     let clock = clock.clone();
     Ok(Arc::new(Sqlite::open(&path, Arc::new(move || clock.now()))?))
-}
-
-/// The key that signs the log: made on the first start, refused when it is damaged or open to others.
-fn load_or_make_log_key(path: &Path, entries: u64) -> Result<NoteKey, StartError> {
-    if !path.exists() {
-        if entries > 0 {
-            let remedy = "restore it from your copy: another key would begin another log";
-            return Err(StartError::Refused(format!(
-                "{}: the log signing key is missing, but the ledger is not empty; {remedy}",
-                path.display()
-            )));
-        }
-        let name = format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?));
-        return make_log_key(path, &name);
-    }
-    let file = private_file::read(path, Others::MayNothing).map_err(|error| StartError::Refused(with_cause(&error)))?;
-    let text = String::from_utf8_lossy(&file.bytes);
-    NoteKey::parse(&text).map_err(|error| StartError::Refused(format!("{}: {error}", path.display())))
-}
-
-/// Writes a new log signing key; never over an old one, whose signatures could then no longer be continued.
-pub fn make_log_key(path: &Path, name: &str) -> Result<NoteKey, StartError> {
-    let key = NoteKey::generate(name, &random::bytes()?).map_err(|error| StartError::Refused(error.to_string()))?;
-    let written = private_file::write_new(path, key.to_line().as_bytes());
-    written.map_err(|error| StartError::environment(format!("{}: cannot be written", path.display()), error))?;
-    Ok(key)
 }
 
 fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
