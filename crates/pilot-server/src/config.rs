@@ -1,13 +1,14 @@
 //! The configuration file, with overrides from the environment.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
 use pilot_core::limits::TOKEN_BYTES_MIN;
 use serde::Deserialize;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 7] = ["profile", "listen", "data_dir", "store", "credentials", "workflows", "ops"];
+const NAMES: [&str; 8] = ["profile", "listen", "data_dir", "store", "credentials", "workflows", "ops", "console"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -27,6 +28,7 @@ pub struct Config {
     pub credentials: Credentials,
     pub workflows: Workflows,
     pub ops: Option<Ops>,
+    pub console: Console,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -54,6 +56,13 @@ pub struct Ops {
     pub listen: SocketAddr,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Console {
+    /// After so many minutes without a sign of life the console forgets its token. Zero would lock everyone out.
+    pub idle_minutes: NonZeroU16,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -64,6 +73,7 @@ impl Default for Config {
             credentials: Credentials::default(),
             workflows: Workflows::default(),
             ops: None,
+            console: Console::default(),
         }
     }
 }
@@ -71,6 +81,13 @@ impl Default for Config {
 impl Default for Store {
     fn default() -> Self {
         Store { url: "sqlite:pilot.db".into() }
+    }
+}
+
+impl Default for Console {
+    fn default() -> Self {
+        // Fifteen, said without a step that could fail.
+        Console { idle_minutes: NonZeroU16::MIN.saturating_add(14) }
     }
 }
 
