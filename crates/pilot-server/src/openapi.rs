@@ -100,7 +100,7 @@ fn operation(route: &Route) -> Value {
     let mut operation =
         json!({ "operationId": route.operation, "summary": route.docs.summary, "responses": responses });
     let (security, access) = match route.handler {
-        Handler::Open(_) => (json!([]), "Open to anyone.".to_owned()),
+        Handler::Open(_) | Handler::File(_) => (json!([]), "Open to anyone.".to_owned()),
         Handler::Guarded(access, _) => (json!([{ "bearer": [] }]), format!("For {}.", who(access))),
     };
     if let Some(members) = operation.as_object_mut() {
@@ -189,7 +189,7 @@ pub fn page(routes: &[Route]) -> String {
     let mut rows = String::new();
     for route in routes {
         let who = match route.handler {
-            Handler::Open(_) => "anyone".to_owned(),
+            Handler::Open(_) | Handler::File(_) => "anyone".to_owned(),
             Handler::Guarded(access, _) => who(access),
         };
         let (method, operation, path) = (&route.method, route.operation, route.path.replace("{*", "{"));

@@ -1,0 +1,24 @@
+// Definitions of the items on the screen, fetched once each: they say which states are ends and which are effects.
+import { SvelteMap } from 'svelte/reactivity'
+import { getWorkflow, type Item, type Workflow } from './api'
+import { stateOf } from './rules'
+
+const known = new SvelteMap<string, Workflow>()
+
+export function learn(items: Item[]): void {
+  for (const { name, digest } of new Map(items.map((item) => [item.workflow.digest, item.workflow])).values()) {
+    if (known.has(digest)) continue
+    getWorkflow(name, digest).then(
+      (workflow) => known.set(digest, workflow),
+      () => {},
+    )
+  }
+}
+
+export type Kind = 'open' | 'effect' | 'terminal'
+
+export function kindOf(item: Item): Kind {
+  const workflow = known.get(item.workflow.digest)
+  const kind = workflow && stateOf(workflow, item.state)?.kind
+  return kind ?? (item.waits_for.length === 0 ? 'terminal' : 'open')
+}
