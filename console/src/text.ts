@@ -460,6 +460,7 @@ export const text = {
       ['.', 'go to the actions of an item'],
       ['c', 'write a comment'],
       ['d', 'light or dark'],
+      ['Ctrl Enter', 'decide, in a dialog'],
       ['Esc', 'close'],
     ] as [string, string][],
   },
