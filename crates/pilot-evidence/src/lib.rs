@@ -1,7 +1,11 @@
 //! The transparency log and the evidence drawn from it, in public formats. No I/O, no clock, no randomness.
 
+pub mod bundle;
 pub mod checkpoint;
+pub mod cosignature;
 pub mod merkle;
 pub mod note;
 pub mod proof;
 pub mod tile;
+pub mod tlog_proof;
+pub mod witness;

@@ -13,6 +13,8 @@ use zeroize::Zeroizing;
 const ED25519: u8 = 0x01;
 /// An em dash and a space begin each signature line.
 const SIGNATURE_MARK: &str = "\u{2014} ";
+/// More than any log has witnesses. The specification asks for a limit, and for one of at least 16.
+pub const SIGNATURES_MAX: usize = 64;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum KeyError {
@@ -24,6 +26,8 @@ pub enum KeyError {
     VerifierFormat,
     #[error("the key does not match the id written beside it; the line was changed or cut")]
     Id,
+    #[error("the key is of another kind: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)")]
+    Kind,
 }
 
 /// The private half. It cannot be printed; [`NoteKey::to_line`] is for the key file alone.
@@ -45,31 +49,17 @@ impl NoteKey {
 
     /// Reads `PRIVATE+KEY+name+id+base64`.
     pub fn parse(line: &str) -> Result<NoteKey, KeyError> {
-        let rest = line.trim_end().strip_prefix("PRIVATE+KEY+").ok_or(KeyError::Format)?;
-        let mut parts = rest.splitn(3, '+');
-        let (Some(name), Some(id), Some(encoded)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(KeyError::Format);
-        };
-        let bytes = Zeroizing::new(BASE64.decode(encoded.as_bytes()).map_err(|_| KeyError::Format)?);
-        let [ED25519, seed @ ..] = bytes.as_slice() else { return Err(KeyError::Format) };
-        let seed = Zeroizing::new(<[u8; 32]>::try_from(seed).map_err(|_| KeyError::Format)?);
-        let key = NoteKey::generate(name, &seed)?;
-        if HEXLOWER.encode(&key.verifier().id) == id { Ok(key) } else { Err(KeyError::Id) }
+        let (name, key) = parse_private(line, ED25519)?;
+        Ok(NoteKey { name, key })
     }
 
     pub fn to_line(&self) -> Zeroizing<String> {
-        let seed = Zeroizing::new(self.key.to_bytes());
-        let mut bytes = Zeroizing::new(vec![ED25519]);
-        bytes.extend_from_slice(seed.as_slice());
-        let encoded = Zeroizing::new(BASE64.encode(&bytes));
-        Zeroizing::new(format!("PRIVATE+KEY+{}+{}+{}\n", self.name, HEXLOWER.encode(&self.verifier().id), *encoded))
+        private_line(&self.name, ED25519, &self.key)
     }
 
     /// One signature line, without its end: `— name base64(id, signature)`.
     pub fn sign(&self, text: &str) -> String {
-        let mut bytes = self.verifier().id.to_vec();
-        bytes.extend_from_slice(&self.key.sign(text.as_bytes()).to_bytes());
-        format!("{SIGNATURE_MARK}{} {}", self.name, BASE64.encode(&bytes))
+        signature_line(&self.name, self.verifier().id, &self.key.sign(text.as_bytes()).to_bytes())
     }
 
     pub fn verifier(&self) -> VerifierKey {
@@ -87,42 +77,151 @@ pub struct VerifierKey {
 
 impl VerifierKey {
     fn new(name: &str, public_key: [u8; 32]) -> VerifierKey {
-        let mut hash = Sha256::new();
-        hash.update(name.as_bytes());
-        hash.update([b'\n', ED25519]);
-        hash.update(public_key);
-        let whole: [u8; 32] = hash.finalize().into();
-        VerifierKey { name: name.to_owned(), id: whole.first_chunk().copied().unwrap_or_default(), public_key }
+        VerifierKey { name: name.to_owned(), id: key_id(name, ED25519, &public_key), public_key }
     }
+}
+
+/// The first bytes of a hash over name, kind of signature and public key.
+pub(crate) fn key_id(name: &str, algorithm: u8, public_key: &[u8; 32]) -> [u8; 4] {
+    let mut hash = Sha256::new();
+    hash.update(name.as_bytes());
+    hash.update([b'\n', algorithm]);
+    hash.update(public_key);
+    let whole: [u8; 32] = hash.finalize().into();
+    whole.first_chunk().copied().unwrap_or_default()
+}
+
+pub(crate) fn parse_private(line: &str, algorithm: u8) -> Result<(String, SigningKey), KeyError> {
+    let rest = line.trim_end().strip_prefix("PRIVATE+KEY+").ok_or(KeyError::Format)?;
+    let (name, id, encoded) = three_parts(rest).ok_or(KeyError::Format)?;
+    let bytes = Zeroizing::new(BASE64.decode(encoded.as_bytes()).map_err(|_| KeyError::Format)?);
+    let (kind, seed) = bytes.split_first().ok_or(KeyError::Format)?;
+    if *kind != algorithm {
+        return Err(KeyError::Kind);
+    }
+    let seed = Zeroizing::new(<[u8; 32]>::try_from(seed).map_err(|_| KeyError::Format)?);
+    NoteKey::check_name(name)?;
+    let key = SigningKey::from_bytes(&seed);
+    let expected = key_id(name, algorithm, key.verifying_key().as_bytes());
+    if HEXLOWER.encode(&expected) == id { Ok((name.to_owned(), key)) } else { Err(KeyError::Id) }
+}
+
+pub(crate) fn private_line(name: &str, algorithm: u8, key: &SigningKey) -> Zeroizing<String> {
+    let seed = Zeroizing::new(key.to_bytes());
+    let mut bytes = Zeroizing::new(vec![algorithm]);
+    bytes.extend_from_slice(seed.as_slice());
+    let encoded = Zeroizing::new(BASE64.encode(&bytes));
+    let id = key_id(name, algorithm, key.verifying_key().as_bytes());
+    Zeroizing::new(format!("PRIVATE+KEY+{name}+{}+{}\n", HEXLOWER.encode(&id), *encoded))
+}
+
+pub(crate) fn parse_public(line: &str, algorithm: u8) -> Result<(String, [u8; 32]), KeyError> {
+    let (name, id, encoded) = three_parts(line.trim_end()).ok_or(KeyError::VerifierFormat)?;
+    let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| KeyError::VerifierFormat)?;
+    let (kind, public_key) = bytes.split_first().ok_or(KeyError::VerifierFormat)?;
+    if *kind != algorithm {
+        return Err(KeyError::Kind);
+    }
+    let public_key = <[u8; 32]>::try_from(public_key).map_err(|_| KeyError::VerifierFormat)?;
+    NoteKey::check_name(name)?;
+    let expected = key_id(name, algorithm, &public_key);
+    if HEXLOWER.encode(&expected) == id { Ok((name.to_owned(), public_key)) } else { Err(KeyError::Id) }
+}
+
+pub(crate) fn public_line(name: &str, algorithm: u8, public_key: &[u8; 32]) -> String {
+    let mut bytes = vec![algorithm];
+    bytes.extend_from_slice(public_key);
+    let id = key_id(name, algorithm, public_key);
+    format!("{name}+{}+{}", HEXLOWER.encode(&id), BASE64.encode(&bytes))
+}
+
+fn three_parts(text: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = text.split_once('+')?;
+    let (id, encoded) = rest.split_once('+')?;
+    Some((name, id, encoded))
+}
+
+pub(crate) fn signature_line(name: &str, id: [u8; 4], signature: &[u8]) -> String {
+    let mut bytes = id.to_vec();
+    bytes.extend_from_slice(signature);
+    format!("{SIGNATURE_MARK}{name} {}", BASE64.encode(&bytes))
+}
+
+pub(crate) fn check_ed25519(public_key: &[u8; 32], message: &[u8], signature: &[u8]) -> Result<(), NoteError> {
+    let signature = Signature::from_slice(signature).map_err(|_| NoteError::Signature)?;
+    let key = VerifyingKey::from_bytes(public_key).map_err(|_| NoteError::Signature)?;
+    key.verify_strict(message, &signature).map_err(|_| NoteError::Signature)
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NoteError {
     #[error("this is no signed note: a text, an empty line and signature lines are expected")]
     Format,
+    #[error("the note has more than {SIGNATURES_MAX} signatures")]
+    TooMany,
     #[error("the note has no signature of this key")]
     Unsigned,
     #[error("the signature does not match the text")]
     Signature,
 }
 
+/// One signature under a note: who says to have made it, and what follows the key's id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignatureLine<'n> {
+    /// The whole line, without its end.
+    pub line: &'n str,
+    pub name: &'n str,
+    pub id: [u8; 4],
+    pub signature: Vec<u8>,
+}
+
+impl<'n> SignatureLine<'n> {
+    pub fn parse(line: &'n str) -> Result<SignatureLine<'n>, NoteError> {
+        let rest = line.strip_prefix(SIGNATURE_MARK).ok_or(NoteError::Format)?;
+        let (name, encoded) = rest.split_once(' ').ok_or(NoteError::Format)?;
+        NoteKey::check_name(name).map_err(|_| NoteError::Format)?;
+        let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| NoteError::Format)?;
+        let (id, signature) = bytes.split_first_chunk::<4>().ok_or(NoteError::Format)?;
+        Ok(SignatureLine { line, name, id: *id, signature: signature.to_vec() })
+    }
+}
+
+/// A note taken apart, its signatures not yet checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note<'n> {
+    /// What is signed, with its last line end.
+    pub text: &'n str,
+    pub signatures: Vec<SignatureLine<'n>>,
+}
+
+impl<'n> Note<'n> {
+    pub fn parse(note: &'n str) -> Result<Note<'n>, NoteError> {
+        let at = note.rfind("\n\n").ok_or(NoteError::Format)?;
+        let (text, signatures) = (note.get(..=at).unwrap_or(""), note.get(at + 2..).unwrap_or(""));
+        if !signatures.ends_with('\n') || note.contains(|c: char| c.is_control() && c != '\n') {
+            return Err(NoteError::Format);
+        }
+        let lines: Vec<_> = signatures.split_terminator('\n').collect();
+        if lines.len() > SIGNATURES_MAX {
+            return Err(NoteError::TooMany);
+        }
+        let signatures = lines.into_iter().map(SignatureLine::parse).collect::<Result<_, _>>()?;
+        Ok(Note { text, signatures })
+    }
+
+    /// Signatures that claim to be of this key; a wrong one among them spoils the note.
+    pub(crate) fn claimed<'s>(&'s self, name: &'s str, id: [u8; 4]) -> impl Iterator<Item = &'s SignatureLine<'n>> {
+        self.signatures.iter().filter(move |signature| signature.name == name && signature.id == id)
+    }
+}
+
 /// The text of a note that `key` has signed. Signatures of other keys are passed over.
 pub fn open<'a>(note: &'a str, key: &VerifierKey) -> Result<&'a str, NoteError> {
-    let at = note.rfind("\n\n").ok_or(NoteError::Format)?;
-    let (text, signatures) = (note.get(..=at).unwrap_or(""), note.get(at + 2..).unwrap_or(""));
-    if !signatures.ends_with('\n') || text.contains(|c: char| c.is_control() && c != '\n') {
-        return Err(NoteError::Format);
-    }
+    let note = Note::parse(note)?;
     let mut ours = Err(NoteError::Unsigned);
-    for line in signatures.split_terminator('\n') {
-        let (name, encoded) =
-            line.strip_prefix(SIGNATURE_MARK).and_then(|rest| rest.split_once(' ')).ok_or(NoteError::Format)?;
-        let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| NoteError::Format)?;
-        let (id, signature) = bytes.split_at_checked(4).ok_or(NoteError::Format)?;
-        if name == key.name && id == key.id {
-            key.check(text, signature)?;
-            ours = Ok(text);
-        }
+    for claimed in note.claimed(&key.name, key.id) {
+        check_ed25519(&key.public_key, note.text.as_bytes(), &claimed.signature)?;
+        ours = Ok(note.text);
     }
     ours
 }
@@ -130,32 +229,14 @@ pub fn open<'a>(note: &'a str, key: &VerifierKey) -> Result<&'a str, NoteError> 
 impl VerifierKey {
     /// Reads `name+id+base64`.
     pub fn parse(line: &str) -> Result<VerifierKey, KeyError> {
-        let mut parts = line.trim_end().splitn(3, '+');
-        let (Some(name), Some(id), Some(encoded)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(KeyError::VerifierFormat);
-        };
-        let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| KeyError::VerifierFormat)?;
-        let [ED25519, public_key @ ..] = bytes.as_slice() else { return Err(KeyError::VerifierFormat) };
-        let public_key = <[u8; 32]>::try_from(public_key).map_err(|_| KeyError::VerifierFormat)?;
-        let key = VerifierKey::new(name, public_key);
-        if name.is_empty() || name.contains(char::is_whitespace) {
-            return Err(KeyError::Name);
-        }
-        if HEXLOWER.encode(&key.id) == id { Ok(key) } else { Err(KeyError::Id) }
-    }
-
-    fn check(&self, text: &str, signature: &[u8]) -> Result<(), NoteError> {
-        let signature = Signature::from_slice(signature).map_err(|_| NoteError::Signature)?;
-        let key = VerifyingKey::from_bytes(&self.public_key).map_err(|_| NoteError::Signature)?;
-        key.verify_strict(text.as_bytes(), &signature).map_err(|_| NoteError::Signature)
+        let (name, public_key) = parse_public(line, ED25519)?;
+        Ok(VerifierKey::new(&name, public_key))
     }
 }
 
 impl fmt::Display for VerifierKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = vec![ED25519];
-        bytes.extend_from_slice(&self.public_key);
-        write!(f, "{}+{}+{}", self.name, HEXLOWER.encode(&self.id), BASE64.encode(&bytes))
+        f.write_str(&public_line(&self.name, ED25519, &self.public_key))
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pilot_core::leak::LeakGuard;
-use pilot_evidence::note::NoteKey;
 use pilot_store::Store;
 use tokio::sync::watch;
 
@@ -31,7 +30,7 @@ pub struct App {
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
-    pub signer: Signer,
+    pub signer: Arc<Signer>,
     pub refusals: Refusals,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
@@ -52,7 +51,7 @@ pub struct Parts {
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
-    pub key: NoteKey,
+    pub signer: Arc<Signer>,
     pub stop: watch::Receiver<bool>,
     pub run: u32,
     pub console: config::Console,
@@ -60,7 +59,7 @@ pub struct Parts {
 
 impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
-        let Parts { identity, guard, clock, log, store, workflows, key, stop, run, console } = parts;
+        let Parts { identity, guard, clock, log, store, workflows, signer, stop, run, console } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -69,7 +68,7 @@ impl App {
             openapi: Bytes::from(serde_json::to_vec_pretty(&openapi).unwrap_or_default()),
             docs: Bytes::from(docs),
             console_settings: console::settings(&console),
-            signer: Signer::new(key, store.head()),
+            signer,
             refusals: Refusals::default(),
             router,
             identity,

@@ -163,6 +163,8 @@ fn request_header(name: &str) -> (Value, &'static str) {
 fn answer_header(name: &str) -> Value {
     let (required, pattern, description) = match name {
         "ETag" => (true, "^\"[1-9][0-9]*\"$", "The item's version"),
+        "Content-Disposition" => (true, "^attachment; filename=\"evidence-[0-9a-z-]+[.]zip\"$", "A name for the file"),
+        "Evidence-Entries" => (true, "^[0-9]+$", "How many entries the bundle holds, for those who show progress"),
         "Location" => (true, "^/v1/items/[0-9a-f-]{36}$", "Where the new item is"),
         _ => (false, "^</v1/items\\?.*>; rel=\"next\"$", "The next page, unless this is the last"),
     };

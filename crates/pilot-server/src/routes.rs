@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use pilot_core::role::Role;
 
 use crate::access::{Access, Caller};
-use crate::api::{actors, events, health, items, log, session, transitions, workflows};
+use crate::api::{actors, events, evidence, health, items, log, session, transitions, workflows};
 use crate::app::App;
 use crate::body::Body;
 use crate::console;
@@ -110,9 +110,10 @@ pub fn table() -> Vec<Route> {
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, |call| Box::pin(log::get_item_proof(call)), docs::PROOF),
         guarded(&get, "/v1/events", "list_events", ANY, |call| Box::pin(events::list_events(call)), docs::EVENTS),
         at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
-        at_once("/v1/log/checkpoint", "get_checkpoint", ANY, log::get_checkpoint, docs::CHECKPOINT),
+        guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, |call| Box::pin(log::get_checkpoint(call)), docs::CHECKPOINT),
         guarded(&get, "/v1/log/tile/{*tile}", "get_tile", ANY, |call| Box::pin(log::get_tile(call)), docs::TILE),
         guarded(&get, "/v1/log/tile/entries/{*tile}", "get_entry_bundle", Access::Roles(&[Role::Auditor]), |call| Box::pin(log::get_entry_bundle(call)), docs::ENTRIES),
+        guarded(&get, "/v1/evidence", "get_evidence", Access::Roles(&[Role::Auditor]), |call| Box::pin(evidence::get_evidence(call)), docs::EVIDENCE),
         open("/openapi.json", "get_openapi", openapi::get_openapi, docs::OPENAPI),
         open("/docs", "get_docs", openapi::get_docs, docs::PAGE),
         open("/docs.css", "get_docs_style", openapi::get_docs_style, docs::STYLE),

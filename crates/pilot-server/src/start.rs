@@ -1,22 +1,15 @@
 //! From a configuration to a running service: everything is checked before the first connection is accepted.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilot_core::credentials::{Credential, Credentials};
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::credentials::Credentials;
 use pilot_core::fault::Fault;
-use pilot_core::item::WorkflowRef;
 use pilot_core::leak::LeakGuard;
-use pilot_core::role::Role;
 use pilot_core::role_map::RoleMap;
-use pilot_evidence::note::NoteKey;
 use pilot_store::sqlite::Sqlite;
-use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use pilot_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use crate::answer::answer;
@@ -30,8 +23,14 @@ use crate::log::Log;
 use crate::private_file::{self, Others};
 use crate::random;
 use crate::refusals;
+use crate::signer;
+use crate::starts::{self, Starting};
 use crate::timers;
 use crate::workflows::Workflows;
+
+mod signing;
+
+pub use signing::{load_key, make_log_key, open_place};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -44,7 +43,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    fn environment(what: impl Into<String>, source: impl std::error::Error + Send + Sync + 'static) -> StartError {
+    pub fn environment(what: impl Into<String>, source: impl std::error::Error + Send + Sync + 'static) -> StartError {
         StartError::Environment { what: what.into(), source: Some(Box::new(source)) }
     }
 }
@@ -81,12 +80,18 @@ impl Service {
         }
         let (credentials, role_map) = load_credentials(config)?;
         let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
+        if let Some(RoleMapFile { path, bytes, .. }) = &role_map
+            && guard.find(bytes).is_some()
+        {
+            let remedy = "holds a live token; remove it from there, and rotate the credential";
+            return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
+        }
         log.guard_with(Arc::clone(&guard));
         check_workflows_dir(config)?;
         make_data_dir(&config.data_dir)?;
         let clock = Clock::System;
         let store = open_store(config, &clock)?;
-        let key = load_or_make_log_key(&config.log_key_path(), store.head().borrow().size())?;
+        let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
         let mut main = bind(config.listen)?;
         main.limit_connections(connections_possible());
@@ -94,9 +99,10 @@ impl Service {
             Some(ops) => Some(bind(ops.listen)?),
             None => None,
         };
-        let present = known_credentials(&credentials);
+        let starting = Starting::new(&credentials, role_map.as_ref());
         let run = u32::from_ne_bytes(random::bytes()?);
-        let identity = CredentialFile::new(credentials, role_map, Arc::clone(&guard), clock.clone());
+        let identity =
+            CredentialFile::new(credentials, role_map.map(|file| file.map), Arc::clone(&guard), clock.clone());
         let parts = Parts {
             identity: Identity::CredentialFile(identity),
             guard,
@@ -104,14 +110,14 @@ impl Service {
             log: log.clone(),
             store,
             workflows,
-            key,
+            signer,
             stop,
             run,
             console: config.console.clone(),
         };
         let app = App::new(parts).map_err(|error| StartError::environment("this build is faulty", error))?;
         let app = Arc::new(app);
-        write_start(&app, present).await?;
+        starts::write(&app, starting).await?;
         Ok(Service { app, main, ops })
     }
 
@@ -125,6 +131,7 @@ impl Service {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
+        let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
@@ -136,65 +143,22 @@ impl Service {
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
+        signing.abort();
+        if let Err(error) = self.app.signer.checkpoint().await {
+            tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
+        }
     }
 }
 
-/// A credential as the ledger may name it: by a fingerprint, which reveals no digest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct KnownCredential {
-    actor_id: String,
-    fingerprint: String,
-    role: Role,
-}
-
-const CREDENTIALS_FACT: &str = "credentials";
-
-fn known_credentials(credentials: &Credentials) -> BTreeSet<KnownCredential> {
-    let known = |credential: &Credential| KnownCredential {
-        actor_id: credential.actor.actor_id.to_string(),
-        fingerprint: credential.digest.fingerprint().to_string(),
-        role: credential.actor.role,
-    };
-    credentials.entries().iter().map(known).collect()
-}
-
-/// Every start is an entry: which program, which rules, and what changed among the credentials since the last one.
-async fn write_start(app: &App, present: BTreeSet<KnownCredential>) -> Result<(), StartError> {
-    let before: BTreeSet<KnownCredential> = match app.store.fact(CREDENTIALS_FACT).await? {
-        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| StartError::environment("the store", error))?,
-        None => BTreeSet::new(),
-    };
-    let definitions: Vec<_> =
-        app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
-    let details = json!({
-        "credentials": {
-            "added": present.difference(&before).collect::<Vec<_>>(),
-            "count": present.len(),
-            "removed": before.difference(&present).collect::<Vec<_>>(),
-        },
-        "definitions": definitions,
-        "version": env!("CARGO_PKG_VERSION"),
-    });
-    let fact = serde_json::to_vec(&present).map_err(|error| StartError::environment("the store", error))?;
-    let decide = move |situation: &Situation<'_>| {
-        let entry = Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details.clone());
-        Ok(Record {
-            entry,
-            documents: Vec::new(),
-            standing: None,
-            answer: Vec::new(),
-            fact: Some((CREDENTIALS_FACT, fact.clone())),
-        })
-    };
-    let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
-    match app.store.settle(write).await? {
-        Outcome::Recorded { .. } => Ok(()),
-        other => Err(StartError::Refused(format!("the start could not be written to the ledger: {other:?}"))),
-    }
+/// The role map with the file it was read from, whose digest goes into the ledger.
+pub struct RoleMapFile {
+    pub path: PathBuf,
+    pub bytes: Vec<u8>,
+    pub map: RoleMap,
 }
 
 /// The credential file and the role map, or every fault of both at once.
-pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMap>), StartError> {
+pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
     let path = &config.credentials.file;
     if matches!(path.try_exists(), Ok(false)) {
@@ -206,16 +170,16 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMap>
         Profile::Production => Others::MayNothing,
     };
     let credentials = read(path, others, Credentials::parse, &mut faults);
-    let role_map = config
-        .credentials
-        .role_map
-        .as_deref()
-        .map(|path| (path, read(path, Others::MayRead, RoleMap::parse, &mut faults)));
-    if let (Some(credentials), Some((_, Some(role_map)))) = (&credentials, &role_map) {
-        faults.extend(credentials.check_against(role_map).iter().map(|fault| line(path, fault)));
+    let role_map = config.credentials.role_map.as_deref().and_then(|path| {
+        let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
+        let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;
+        Some(RoleMapFile { path: path.to_owned(), bytes, map })
+    });
+    if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
+        faults.extend(credentials.check_against(map).iter().map(|fault| line(path, fault)));
     }
     match credentials {
-        Some(credentials) if faults.is_empty() => Ok((credentials, role_map.and_then(|(_, map)| map))),
+        Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
     }
 }
@@ -276,32 +240,6 @@ fn open_store(config: &Config, clock: &Clock) -> Result<Arc<dyn Store>, StartErr
     };
     let clock = clock.clone();
     Ok(Arc::new(Sqlite::open(&path, Arc::new(move || clock.now()))?))
-}
-
-/// The key that signs the log: made on the first start, refused when it is damaged or open to others.
-fn load_or_make_log_key(path: &Path, entries: u64) -> Result<NoteKey, StartError> {
-    if !path.exists() {
-        if entries > 0 {
-            let remedy = "restore it from your copy: another key would begin another log";
-            return Err(StartError::Refused(format!(
-                "{}: the log signing key is missing, but the ledger is not empty; {remedy}",
-                path.display()
-            )));
-        }
-        let name = format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?));
-        return make_log_key(path, &name);
-    }
-    let file = private_file::read(path, Others::MayNothing).map_err(|error| StartError::Refused(with_cause(&error)))?;
-    let text = String::from_utf8_lossy(&file.bytes);
-    NoteKey::parse(&text).map_err(|error| StartError::Refused(format!("{}: {error}", path.display())))
-}
-
-/// Writes a new log signing key; never over an old one, whose signatures could then no longer be continued.
-pub fn make_log_key(path: &Path, name: &str) -> Result<NoteKey, StartError> {
-    let key = NoteKey::generate(name, &random::bytes()?).map_err(|error| StartError::Refused(error.to_string()))?;
-    let written = private_file::write_new(path, key.to_line().as_bytes());
-    written.map_err(|error| StartError::environment(format!("{}: cannot be written", path.display()), error))?;
-    Ok(key)
 }
 
 fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
