@@ -56,5 +56,5 @@ export function spanOf(milliseconds: number): string {
     rest -= count * length
     if (count > 0) parts.push(`${count} ${names[at]}`)
   })
-  return parts.slice(0, 2).join(' ') || '0 s'
+  return parts.slice(0, 2).join(' ') || '< 1 s'
 }

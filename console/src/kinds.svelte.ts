@@ -4,8 +4,11 @@ import { getWorkflow, type Item, type Workflow } from './api'
 import { stateOf } from './rules'
 
 const known = new SvelteMap<string, Workflow>()
+/** Titles by id: an entry of the ledger has only a digest in their place. */
+export const titles = new SvelteMap<string, string>()
 
 export function learn(items: Item[]): void {
+  for (const { id, title } of items) titles.set(id, title)
   for (const { name, digest } of new Map(items.map((item) => [item.workflow.digest, item.workflow])).values()) {
     if (known.has(digest)) continue
     getWorkflow(name, digest).then(

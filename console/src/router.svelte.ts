@@ -55,6 +55,11 @@ class Router {
     if (!replace) scrollTo(0, 0)
   }
 
+  /** Gives what is on the screen its lasting address, without leaving it. */
+  rename(to: string): void {
+    history.replaceState({ index: this.#index }, '', to)
+  }
+
   #popped(event: PopStateEvent): void {
     const index = Number((event.state as { index?: number } | null)?.index ?? 0)
     if (index !== this.#index && !this.#mayLeave()) {

@@ -94,6 +94,15 @@ export function pathTaken(history: { from: string | null; to: string | null }[],
   return path
 }
 
+/** The move that hands a draft over to the others: by its creator, to where it can no longer be edited and is not at an end. */
+export function handOver(workflow: Workflow, from: string): string | null {
+  const found = workflow.transitions.find((rule) => {
+    const to = stateOf(workflow, rule.to ?? from)
+    return rule.from.includes(from) && rule.own === 'creator' && to?.kind === 'open' && to.editable !== true
+  })
+  return found?.action ?? null
+}
+
 /** How an action is dressed: what ends, sends back or takes away is not offered like what leads on. */
 export function toneOf(workflow: Workflow, action: string, from: string): 'on' | 'back' | 'plain' {
   const [rule] = rulesFor(workflow, action, from)

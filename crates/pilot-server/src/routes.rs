@@ -153,12 +153,7 @@ fn open(path: &'static str, operation: &'static str, handler: fn(&App) -> Answer
     Route { method: Method::GET, path, operation, handler: Handler::Open(handler), docs }
 }
 
-fn file(
-    path: &'static str,
-    operation: &'static str,
-    handler: fn(&Parts, Option<&str>) -> Answer,
-    docs: Docs,
-) -> Route {
+fn file(path: &'static str, operation: &'static str, handler: fn(&Parts, Option<&str>) -> Answer, docs: Docs) -> Route {
     Route { method: Method::GET, path, operation, handler: Handler::File(handler), docs }
 }
 
