@@ -8,32 +8,17 @@ mod log;
 mod outline;
 mod role_maps;
 mod text;
+pub mod trust;
 mod verdict;
 
 use crate::bundle::{CHECKPOINT, Scope};
 use crate::checkpoint::Checkpoint;
-use crate::cosignature::CosignerVerifier;
-use crate::note::VerifierKey;
 
 use contents::{Contents, open};
 use items::{History, documents_named, histories, judge, one_at_a_time};
 use role_maps::Starts;
+pub use trust::Trust;
 pub use verdict::{About, Check, Control, Fault, Finding, ItemVerdict, Outcome, Verdict};
-
-/// Whom the one who verifies believes. Keys come from elsewhere than the bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trust {
-    pub key: VerifierKey,
-    pub witnesses: Vec<CosignerVerifier>,
-    /// How many of them must have signed the checkpoint.
-    pub witnesses_needed: usize,
-}
-
-impl Trust {
-    pub fn log(key: VerifierKey) -> Trust {
-        Trust { key, witnesses: Vec::new(), witnesses_needed: 0 }
-    }
-}
 
 pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
     match open(bundle, &trust.key) {

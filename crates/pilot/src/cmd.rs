@@ -2,6 +2,7 @@
 
 pub mod credential;
 pub mod demo;
+pub mod evidence;
 pub mod init;
 pub mod log;
 pub mod rotation;
