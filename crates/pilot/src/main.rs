@@ -44,7 +44,7 @@ enum Command {
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
-    /// Evidence bundles: take them from the service
+    /// Take evidence bundles from the service, verify them, and leave content out of them
     #[command(subcommand)]
     Evidence(cmd::evidence::Command),
     /// The transparency log
