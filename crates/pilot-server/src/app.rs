@@ -17,6 +17,7 @@ use crate::openapi;
 use crate::refusals::Refusals;
 use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
+use crate::witnesses::Witnesses;
 use crate::workflows::Workflows;
 
 pub struct App {
@@ -29,6 +30,7 @@ pub struct App {
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
     pub signer: Arc<Signer>,
+    pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
@@ -48,13 +50,14 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
     pub signer: Arc<Signer>,
+    pub witnesses: Arc<Witnesses>,
     pub stop: watch::Receiver<bool>,
     pub run: u32,
 }
 
 impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
-        let Parts { identity, guard, clock, log, store, workflows, signer, stop, run } = parts;
+        let Parts { identity, guard, clock, log, store, workflows, signer, witnesses, stop, run } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -63,6 +66,7 @@ impl App {
             openapi: Bytes::from(serde_json::to_vec_pretty(&openapi).unwrap_or_default()),
             docs: Bytes::from(docs),
             signer,
+            witnesses,
             refusals: Refusals::default(),
             router,
             identity,

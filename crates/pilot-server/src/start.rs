@@ -31,6 +31,7 @@ use crate::random;
 use crate::refusals;
 use crate::signer;
 use crate::timers;
+use crate::witnesses::{self, Witnesses};
 use crate::workflows::Workflows;
 
 mod signing;
@@ -87,6 +88,8 @@ impl Service {
         let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
         log.guard_with(Arc::clone(&guard));
         check_workflows_dir(config)?;
+        let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
+        let witnesses = Arc::new(witnesses);
         make_data_dir(&config.data_dir)?;
         let clock = Clock::System;
         let store = open_store(config, &clock)?;
@@ -109,6 +112,7 @@ impl Service {
             store,
             workflows,
             signer,
+            witnesses,
             stop,
             run,
         };
@@ -129,6 +133,7 @@ impl Service {
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
+        let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
@@ -141,6 +146,7 @@ impl Service {
         refusals.abort();
         refusals::flush(&self.app, true).await;
         signing.abort();
+        witnessing.abort();
         if let Err(error) = self.app.signer.checkpoint().await {
             tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
         }
