@@ -52,6 +52,8 @@ pub enum DocumentKind {
     Content,
     Comment,
     Inputs,
+    /// The role map that was in force from a start of the service on.
+    RoleMap,
 }
 
 impl Document {
@@ -65,6 +67,11 @@ impl Document {
 
     pub fn inputs(inputs: &Value, nonce: &str) -> Document {
         Document::new(DocumentKind::Inputs, &json!({"inputs": inputs, "nonce": nonce}))
+    }
+
+    /// The file as it was read. It has no nonce: whoever may read the entry may read the role map.
+    pub fn role_map(file: &[u8]) -> Document {
+        Document { kind: DocumentKind::RoleMap, digest: ContentDigest::of_bytes(file), bytes: file.to_vec() }
     }
 
     fn new(kind: DocumentKind, value: &Value) -> Document {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
 use crate::decide::Transition;
-use crate::document::ContentDigest;
+use crate::document::{ContentDigest, DocumentKind};
 use crate::item::{Item, ItemId};
 use crate::role::Role;
 use crate::time::Time;
@@ -147,6 +147,20 @@ impl Entry {
             version: Some(item.version),
             ..Entry::bare(EntryType::ItemComment, index, at, Some(actor))
         }
+    }
+
+    /// The documents kept beside this entry. The content is kept once, where it came to be, though every later entry
+    /// about the item names it.
+    pub fn documents(&self) -> Vec<(DocumentKind, ContentDigest)> {
+        let brings_content = matches!(self.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
+        let role_map = || self.details.as_ref()?.get("role_map")?.as_str()?.parse().ok();
+        let named = [
+            (DocumentKind::Content, self.content.clone().filter(|_| brings_content)),
+            (DocumentKind::Comment, self.comment.clone()),
+            (DocumentKind::Inputs, self.inputs.clone()),
+            (DocumentKind::RoleMap, role_map().filter(|_| self.r#type == EntryType::ServiceStarted)),
+        ];
+        named.into_iter().filter_map(|(kind, digest)| Some((kind, digest?))).collect()
     }
 
     /// The bytes that are hashed, stored and proved.

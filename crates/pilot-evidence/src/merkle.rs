@@ -72,21 +72,52 @@ pub fn split(size: u64) -> u64 {
 pub struct Edge {
     size: u64,
     levels: Vec<Vec<Hash>>,
-    /// The complete subtrees the tree consists of, largest first, each with its height. A root takes a few hashes from
-    /// here, where the unfinished tiles would take hundreds, and one is made with every commit.
-    peaks: Vec<(u8, Hash)>,
+    /// A root takes a few hashes from here, where the unfinished tiles would take hundreds, and one is made with every
+    /// commit.
+    peaks: Peaks,
+}
+
+/// The complete subtrees a tree consists of, largest first, each with its height: all that is needed to let it grow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peaks(Vec<(u8, Hash)>);
+
+impl Peaks {
+    /// The peaks of a tree of `size` leaves, largest first; nothing when there are more or fewer than such a tree has.
+    pub fn new(size: u64, hashes: &[Hash]) -> Option<Peaks> {
+        let heights: Vec<_> = (0..64_u8).rev().filter(|height| size >> height & 1 == 1).collect();
+        let peaks = (heights.len() == hashes.len()).then(|| heights.into_iter().zip(hashes.iter().copied()).collect());
+        peaks.map(Peaks)
+    }
+
+    pub fn hashes(&self) -> Vec<Hash> {
+        self.0.iter().map(|(_, hash)| *hash).collect()
+    }
+
+    /// Two subtrees of one height become one of the next, as in counting.
+    pub fn push(&mut self, leaf: Hash) {
+        let mut peak = (0, leaf);
+        while let Some((height, left)) = self.0.pop_if(|(height, _)| *height == peak.0) {
+            peak = (height + 1, Hash::of_children(left, peak.1));
+        }
+        self.0.push(peak);
+    }
+
+    pub fn root(&self) -> Hash {
+        let smallest_first = self.0.iter().rev().map(|(_, hash)| *hash);
+        smallest_first.reduce(|right, left| Hash::of_children(left, right)).unwrap_or_else(Hash::of_nothing)
+    }
 }
 
 impl Edge {
     /// The edge of a stored tree: the hashes of its unfinished tiles, lowest level first.
     pub fn new(size: u64, levels: Vec<Vec<Hash>>) -> Edge {
-        let mut peaks = Vec::new();
+        let mut peaks = Peaks::default();
         for (above, row) in (1_u8..).zip(levels.iter().rev()) {
             let level = u8::try_from(levels.len()).unwrap_or(u8::MAX).saturating_sub(above);
             let mut rest = row.as_slice();
             for height in (0..TILE_HEIGHT).rev().filter(|height| row.len() >> height & 1 == 1) {
                 let (subtree, after) = rest.split_at_checked(1 << height).unwrap_or((rest, &[]));
-                peaks.push((level * TILE_HEIGHT + height, root_of(subtree)));
+                peaks.0.push((level * TILE_HEIGHT + height, root_of(subtree)));
                 rest = after;
             }
         }
@@ -99,7 +130,7 @@ impl Edge {
 
     /// Adds a leaf. Tiles that it completes, most often none, are appended to `full`.
     pub fn push(&mut self, leaf: Hash, full: &mut Vec<Tile>) {
-        self.raise(leaf);
+        self.peaks.push(leaf);
         let mut carry = leaf;
         let mut position = self.size;
         self.size += 1;
@@ -118,18 +149,12 @@ impl Edge {
         }
     }
 
-    /// Two subtrees of one height become one of the next, as in counting.
-    fn raise(&mut self, leaf: Hash) {
-        let mut peak = (0, leaf);
-        while let Some((height, left)) = self.peaks.pop_if(|(height, _)| *height == peak.0) {
-            peak = (height + 1, Hash::of_children(left, peak.1));
-        }
-        self.peaks.push(peak);
+    pub fn root(&self) -> Hash {
+        self.peaks.root()
     }
 
-    pub fn root(&self) -> Hash {
-        let smallest_first = self.peaks.iter().rev().map(|(_, hash)| *hash);
-        smallest_first.reduce(|right, left| Hash::of_children(left, right)).unwrap_or_else(Hash::of_nothing)
+    pub fn peaks(&self) -> &Peaks {
+        &self.peaks
     }
 
     /// The unfinished tile of a level, when it holds anything.

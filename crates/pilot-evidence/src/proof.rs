@@ -54,6 +54,16 @@ pub fn consistency<R: Rows>(rows: &R, old: u64, new: u64) -> Result<Vec<Hash>, R
     Ok(path)
 }
 
+/// The peaks of the tree of `size` leaves, largest first.
+pub fn peaks<R: Rows>(rows: &R, size: u64) -> Result<Vec<Hash>, R::Error> {
+    let (mut peaks, mut low) = (Vec::new(), 0);
+    for height in (0..64).rev().filter(|height| size >> height & 1 == 1) {
+        peaks.push(range(rows, low, low + (1 << height))?);
+        low += 1 << height;
+    }
+    Ok(peaks)
+}
+
 /// The root over leaves `low..high`, where `low` is where RFC 6962 would divide.
 pub fn range<R: Rows>(rows: &R, low: u64, high: u64) -> Result<Hash, R::Error> {
     let count = high - low;
@@ -218,6 +228,23 @@ mod tests {
                 let longer = [path.clone(), vec![root(new)]].concat();
                 assert!(check_consistency(old, root(old), new, root(new), &longer).is_err());
             }
+        }
+    }
+
+    #[test]
+    fn the_peaks_of_a_tree_give_its_root_and_let_it_grow() {
+        let rows = leaves(70);
+        for size in 0..70_u64 {
+            let hashes = peaks(&rows, size).unwrap();
+            let mut grown = crate::merkle::Peaks::new(size, &hashes).unwrap();
+            assert_eq!(grown.root(), root_of(&rows.0[..size as usize]), "{size}");
+            grown.push(rows.0[size as usize]);
+            assert_eq!(grown.root(), root_of(&rows.0[..=size as usize]), "{size}");
+            assert_eq!(grown.hashes(), peaks(&rows, size + 1).unwrap(), "{size}");
+            assert_eq!(
+                crate::merkle::Peaks::new(size + 1, &hashes).is_some(),
+                (size + 1).count_ones() == size.count_ones()
+            );
         }
     }
 

@@ -1,5 +1,4 @@
-//! Proofs over the stored tree. The rules say which hashes a proof needs; the store is asked for those, and the rules
-//! build it.
+//! Proofs from the stored tree: a proof is asked first which rows of hashes it needs, they are fetched, and it is built.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -8,52 +7,58 @@ use pilot_evidence::merkle::Hash;
 use pilot_evidence::proof::{self, Rows};
 use pilot_store::{Result, Store};
 
-pub async fn inclusion(store: &dyn Store, index: u64, size: u64) -> Result<Vec<Hash>> {
-    let asked = Asked::default();
-    let Ok(_) = proof::inclusion(&asked, index, size);
-    let fetched = fetch(store, asked).await?;
-    let Ok(path) = proof::inclusion(&fetched, index, size);
-    Ok(path)
-}
-
-pub async fn consistency(store: &dyn Store, old: u64, new: u64) -> Result<Vec<Hash>> {
-    let asked = Asked::default();
-    let Ok(_) = proof::consistency(&asked, old, new);
-    let fetched = fetch(store, asked).await?;
-    let Ok(path) = proof::consistency(&fetched, old, new);
-    Ok(path)
-}
-
 type Place = (u8, u64, u64);
 
-async fn fetch(store: &dyn Store, asked: Asked) -> Result<Fetched> {
-    let mut fetched = Vec::new();
-    for (level, start, count) in asked.0.into_inner() {
-        fetched.push(((level, start, count), store.row(level, start, count).await?));
-    }
-    Ok(Fetched(fetched))
+/// Where a proof gets its rows from while it is being built.
+enum Source {
+    /// From nowhere: what it asks for is written down.
+    Asking(RefCell<Vec<Place>>),
+    Fetched(Vec<(Place, Vec<Hash>)>),
 }
 
-/// Writes down what is asked for.
-#[derive(Default)]
-struct Asked(RefCell<Vec<Place>>);
-
-impl Rows for Asked {
+impl Rows for Source {
     type Error = Infallible;
 
     fn row(&self, level: u8, start: u64, count: u64) -> std::result::Result<Vec<Hash>, Infallible> {
-        self.0.borrow_mut().push((level, start, count));
-        Ok(vec![Hash([0; 32]); usize::try_from(count).unwrap_or(0)])
+        let place = (level, start, count);
+        Ok(match self {
+            Source::Asking(asked) => {
+                asked.borrow_mut().push(place);
+                vec![Hash([0; 32]); usize::try_from(count).unwrap_or(0)]
+            }
+            Source::Fetched(rows) => {
+                rows.iter().find(|(known, _)| *known == place).map(|(_, hashes)| hashes.clone()).unwrap_or_default()
+            }
+        })
     }
 }
 
-struct Fetched(Vec<(Place, Vec<Hash>)>);
-
-impl Rows for Fetched {
-    type Error = Infallible;
-
-    fn row(&self, level: u8, start: u64, count: u64) -> std::result::Result<Vec<Hash>, Infallible> {
-        let found = self.0.iter().find(|(place, _)| *place == (level, start, count));
-        Ok(found.map(|(_, hashes)| hashes.clone()).unwrap_or_default())
+async fn build(
+    store: &dyn Store,
+    proof: impl Fn(&Source) -> std::result::Result<Vec<Hash>, Infallible>,
+) -> Result<Vec<Hash>> {
+    let asking = Source::Asking(RefCell::default());
+    let Ok(_) = proof(&asking);
+    let Source::Asking(asked) = asking else { return Ok(Vec::new()) };
+    let mut rows = Vec::new();
+    for (level, start, count) in asked.into_inner() {
+        rows.push(((level, start, count), store.row(level, start, count).await?));
     }
+    let Ok(hashes) = proof(&Source::Fetched(rows));
+    Ok(hashes)
+}
+
+/// That the entry `index` is in the tree of `size` entries.
+pub async fn inclusion(store: &dyn Store, index: u64, size: u64) -> Result<Vec<Hash>> {
+    build(store, |rows| proof::inclusion(rows, index, size)).await
+}
+
+/// That the tree of `new` entries begins with the tree of `old` entries.
+pub async fn consistency(store: &dyn Store, old: u64, new: u64) -> Result<Vec<Hash>> {
+    build(store, |rows| proof::consistency(rows, old, new)).await
+}
+
+/// The complete subtrees the tree of `size` entries consists of.
+pub async fn peaks(store: &dyn Store, size: u64) -> Result<Vec<Hash>> {
+    build(store, |rows| proof::peaks(rows, size)).await
 }

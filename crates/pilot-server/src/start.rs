@@ -1,21 +1,15 @@
 //! From a configuration to a running service: everything is checked before the first connection is accepted.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilot_core::credentials::{Credential, Credentials};
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::credentials::Credentials;
 use pilot_core::fault::Fault;
-use pilot_core::item::WorkflowRef;
 use pilot_core::leak::LeakGuard;
-use pilot_core::role::Role;
 use pilot_core::role_map::RoleMap;
 use pilot_store::sqlite::Sqlite;
-use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use pilot_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use crate::answer::answer;
@@ -30,6 +24,7 @@ use crate::private_file::{self, Others};
 use crate::random;
 use crate::refusals;
 use crate::signer;
+use crate::starts::{self, Starting};
 use crate::timers;
 use crate::witnesses::{self, Witnesses};
 use crate::workflows::Workflows;
@@ -86,6 +81,12 @@ impl Service {
         }
         let (credentials, role_map) = load_credentials(config)?;
         let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
+        if let Some(RoleMapFile { path, bytes, .. }) = &role_map
+            && guard.find(bytes).is_some()
+        {
+            let remedy = "holds a live token; remove it from there, and rotate the credential";
+            return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
+        }
         log.guard_with(Arc::clone(&guard));
         check_workflows_dir(config)?;
         let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
@@ -101,9 +102,10 @@ impl Service {
             Some(ops) => Some(bind(ops.listen)?),
             None => None,
         };
-        let present = known_credentials(&credentials);
+        let starting = Starting::new(&credentials, role_map.as_ref());
         let run = u32::from_ne_bytes(random::bytes()?);
-        let identity = CredentialFile::new(credentials, role_map, Arc::clone(&guard), clock.clone());
+        let identity =
+            CredentialFile::new(credentials, role_map.map(|file| file.map), Arc::clone(&guard), clock.clone());
         let parts = Parts {
             identity: Identity::CredentialFile(identity),
             guard,
@@ -118,7 +120,7 @@ impl Service {
         };
         let app = App::new(parts).map_err(|error| StartError::environment("this build is faulty", error))?;
         let app = Arc::new(app);
-        write_start(&app, present).await?;
+        starts::write(&app, starting).await?;
         Ok(Service { app, main, ops })
     }
 
@@ -153,85 +155,15 @@ impl Service {
     }
 }
 
-/// A credential as the ledger may name it: by a fingerprint, which reveals no digest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct KnownCredential {
-    actor_id: String,
-    fingerprint: String,
-    role: Role,
-}
-
-/// What the last start knew. Versions before the second place wrote the credentials alone, under their own name.
-const START_FACT: &str = "start";
-const CREDENTIALS_FACT: &str = "credentials";
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct LastStart {
-    credentials: BTreeSet<KnownCredential>,
-    /// Whether the log's checkpoint was kept outside of the database. Once it was, it must be there.
-    second_place: bool,
-}
-
-impl LastStart {
-    async fn read(store: &dyn Store) -> Result<LastStart, StartError> {
-        let unreadable = |error| StartError::environment("the store", error);
-        if let Some(bytes) = store.fact(START_FACT).await? {
-            return serde_json::from_slice(&bytes).map_err(unreadable);
-        }
-        match store.fact(CREDENTIALS_FACT).await? {
-            Some(bytes) => {
-                let credentials = serde_json::from_slice(&bytes).map_err(unreadable)?;
-                Ok(LastStart { credentials, second_place: false })
-            }
-            None => Ok(LastStart::default()),
-        }
-    }
-}
-
-fn known_credentials(credentials: &Credentials) -> BTreeSet<KnownCredential> {
-    let known = |credential: &Credential| KnownCredential {
-        actor_id: credential.actor.actor_id.to_string(),
-        fingerprint: credential.digest.fingerprint().to_string(),
-        role: credential.actor.role,
-    };
-    credentials.entries().iter().map(known).collect()
-}
-
-/// Every start is an entry: which program, which rules, and what changed among the credentials since the last one.
-async fn write_start(app: &App, present: BTreeSet<KnownCredential>) -> Result<(), StartError> {
-    let before = LastStart::read(&*app.store).await?.credentials;
-    let definitions: Vec<_> =
-        app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
-    let details = json!({
-        "credentials": {
-            "added": present.difference(&before).collect::<Vec<_>>(),
-            "count": present.len(),
-            "removed": before.difference(&present).collect::<Vec<_>>(),
-        },
-        "definitions": definitions,
-        "version": env!("CARGO_PKG_VERSION"),
-    });
-    let last = LastStart { credentials: present, second_place: true };
-    let fact = serde_json::to_vec(&last).map_err(|error| StartError::environment("the store", error))?;
-    let decide = move |situation: &Situation<'_>| {
-        let entry = Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details.clone());
-        Ok(Record {
-            entry,
-            documents: Vec::new(),
-            standing: None,
-            answer: Vec::new(),
-            fact: Some((START_FACT, fact.clone())),
-        })
-    };
-    let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
-    match app.store.settle(write).await? {
-        Outcome::Recorded { .. } => Ok(()),
-        other => Err(StartError::Refused(format!("the start could not be written to the ledger: {other:?}"))),
-    }
+/// The role map with the file it was read from, whose digest goes into the ledger.
+pub struct RoleMapFile {
+    pub path: PathBuf,
+    pub bytes: Vec<u8>,
+    pub map: RoleMap,
 }
 
 /// The credential file and the role map, or every fault of both at once.
-pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMap>), StartError> {
+pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
     let path = &config.credentials.file;
     if matches!(path.try_exists(), Ok(false)) {
@@ -243,16 +175,16 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMap>
         Profile::Production => Others::MayNothing,
     };
     let credentials = read(path, others, Credentials::parse, &mut faults);
-    let role_map = config
-        .credentials
-        .role_map
-        .as_deref()
-        .map(|path| (path, read(path, Others::MayRead, RoleMap::parse, &mut faults)));
-    if let (Some(credentials), Some((_, Some(role_map)))) = (&credentials, &role_map) {
-        faults.extend(credentials.check_against(role_map).iter().map(|fault| line(path, fault)));
+    let role_map = config.credentials.role_map.as_deref().and_then(|path| {
+        let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
+        let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;
+        Some(RoleMapFile { path: path.to_owned(), bytes, map })
+    });
+    if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
+        faults.extend(credentials.check_against(map).iter().map(|fault| line(path, fault)));
     }
     match credentials {
-        Some(credentials) if faults.is_empty() => Ok((credentials, role_map.and_then(|(_, map)| map))),
+        Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
     }
 }

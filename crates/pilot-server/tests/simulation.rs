@@ -467,6 +467,9 @@ impl Store for Stopped {
     fn entries(&self, _: u64, _: usize) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
         Stopped::answer()
     }
+    fn whole_entries(&self, _: u64, _: usize) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
     fn due(&self, _: Time, _: usize) -> pilot_store::Pending<'_, Vec<ItemId>> {
         Stopped::answer()
     }

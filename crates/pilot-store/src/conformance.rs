@@ -347,6 +347,10 @@ pub async fn a_history_is_whole_and_in_order_with_its_documents(engine: &dyn Eng
         assert_eq!(stored[2].documents[0].1, Document::comment("why not", "nonce").bytes);
         assert_eq!(store.history(other.clone()).await.unwrap().len(), 2);
         assert!(store.history(cast.id()).await.unwrap().is_empty());
+        let whole = store.whole_entries(1, 3).await.unwrap();
+        assert_eq!(whole.iter().map(|stored| stored.index).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(whole.iter().map(|stored| stored.documents.len()).collect::<Vec<_>>(), [1, 0, 0]);
+        assert_eq!(store.whole_entries(4, 9).await.unwrap(), stored[2..]);
         drop(store);
         store = engine.open();
     }

@@ -162,6 +162,9 @@ pub trait Store: Send + Sync {
     /// Entries from an index on, without documents.
     fn entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
 
+    /// Entries from an index on, with their documents.
+    fn whole_entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
+
     /// Items whose deadline has passed, the earliest first.
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>>;
 

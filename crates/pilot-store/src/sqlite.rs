@@ -130,6 +130,10 @@ impl Store for Sqlite {
         self.read(move |connection| read::entries(connection, from, limit))
     }
 
+    fn whole_entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
+        self.read(move |connection| read::whole_entries(connection, from, limit))
+    }
+
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {
         self.read(move |connection| read::due(connection, now, limit))
     }

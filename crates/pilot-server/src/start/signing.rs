@@ -6,20 +6,21 @@ use std::sync::Arc;
 use pilot_evidence::note::NoteKey;
 use pilot_store::Store;
 
-use super::{LastStart, StartError, with_cause};
+use super::{StartError, with_cause};
 use crate::config::Config;
 use crate::private_file::{self, Others};
 use crate::random;
 use crate::second_place::{PlaceError, SecondPlace};
 use crate::signer::Signer;
+use crate::starts;
 
 /// A signer for this ledger, if it is the one that was signed before.
 pub(super) async fn open(config: &Config, store: &Arc<dyn Store>) -> Result<Arc<Signer>, StartError> {
     let place = open_place(&config.checkpoint_path())?;
     let is_begun = store.head().borrow().size() > 0 || place.path().exists();
     let key = load_or_make(&config.log_key_path(), is_begun)?;
-    let last = LastStart::read(&**store).await?;
-    Signer::open(key, Arc::clone(store), place, last.second_place).await
+    let was_kept = starts::has_second_place(&**store).await?;
+    Signer::open(key, Arc::clone(store), place, was_kept).await
 }
 
 pub fn open_place(path: &Path) -> Result<SecondPlace, StartError> {

@@ -9,7 +9,7 @@ CREATE TABLE entry (
 CREATE TRIGGER entry_is_never_updated BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never updated'); END;
 CREATE TRIGGER entry_is_never_deleted BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END;
 
--- What people wrote, beside the entry that holds its digest. Erasing sets data to NULL.
+-- What people wrote, beside the entry that holds its digest. Erasing sets data to NULL. Kind 3 is a role map.
 CREATE TABLE document (
   entry INTEGER NOT NULL,
   kind  INTEGER NOT NULL,  -- 0 content, 1 comment, 2 inputs

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pilot_core::document::{ContentDigest, DocumentKind};
-use pilot_core::entry::{ENTRY_VERSION, Entry, EntryType};
+use pilot_core::entry::{ENTRY_VERSION, Entry};
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
@@ -345,13 +345,9 @@ impl Check<'_> {
     }
 
     fn documents_of(&mut self, entry: &Entry, index: u64, beside: &[(i64, Option<Vec<u8>>)]) {
-        let has_content = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
-        let digests = [
-            (DocumentKind::Content, entry.content.as_ref().filter(|_| has_content)),
-            (DocumentKind::Comment, entry.comment.as_ref()),
-            (DocumentKind::Inputs, entry.inputs.as_ref()),
-        ];
-        for (kind, digest) in digests {
+        let named = entry.documents();
+        for kind in [DocumentKind::Content, DocumentKind::Comment, DocumentKind::Inputs, DocumentKind::RoleMap] {
+            let digest = named.iter().find(|(known, _)| *known == kind).map(|(_, digest)| digest);
             let found = beside.iter().find(|(known, _)| *known == kind_number(kind)).map(|(_, data)| data);
             let place = || format!("document {index}/{}", kind_number(kind));
             match (digest, found) {

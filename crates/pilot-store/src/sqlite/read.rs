@@ -111,10 +111,14 @@ pub(super) fn history(connection: &Connection, id: &ItemId) -> Result<Vec<Stored
                SELECT e.idx, e.data, d.kind, d.data FROM chain c JOIN entry e ON e.idx = c.idx \
                LEFT JOIN document d ON d.entry = e.idx ORDER BY e.idx, d.kind";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let mut rows = statement.query([to_key(id)]).map_err(|error| failed(&error))?;
-    let mut entries: Vec<StoredEntry> = Vec::new();
-    while let Some(row) = rows.next().map_err(|error| failed(&error))? {
-        read_with_document(row, &mut entries).map_err(|error| failed(&error))?;
+    with_documents(statement.query([to_key(id)])).map_err(|error| failed(&error))
+}
+
+/// One entry may fill several rows, one a document.
+fn with_documents(rows: rusqlite::Result<rusqlite::Rows<'_>>) -> rusqlite::Result<Vec<StoredEntry>> {
+    let (mut rows, mut entries) = (rows?, Vec::new());
+    while let Some(row) = rows.next()? {
+        read_with_document(row, &mut entries)?;
     }
     Ok(entries)
 }
@@ -137,11 +141,12 @@ pub(super) fn kind_number(kind: DocumentKind) -> i64 {
         DocumentKind::Content => 0,
         DocumentKind::Comment => 1,
         DocumentKind::Inputs => 2,
+        DocumentKind::RoleMap => 3,
     }
 }
 
 pub(super) fn kind_of(number: i64) -> Option<DocumentKind> {
-    let kinds = [DocumentKind::Content, DocumentKind::Comment, DocumentKind::Inputs];
+    let kinds = [DocumentKind::Content, DocumentKind::Comment, DocumentKind::Inputs, DocumentKind::RoleMap];
     kinds.into_iter().find(|kind| kind_number(*kind) == number)
 }
 
@@ -153,6 +158,14 @@ pub(super) fn entries(connection: &Connection, from: u64, limit: usize) -> Resul
         |row: &rusqlite::Row<'_>| Ok(StoredEntry { index: index(row, 0)?, bytes: row.get(1)?, documents: Vec::new() });
     let rows = statement.query_map([from, limit], read).map_err(|error| failed(&error))?;
     rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
+}
+
+pub(super) fn whole_entries(connection: &Connection, from: u64, limit: usize) -> Result<Vec<StoredEntry>> {
+    let sql = "SELECT e.idx, e.data, d.kind, d.data FROM entry e LEFT JOIN document d ON d.entry = e.idx \
+               WHERE e.idx >= ?1 AND e.idx < ?2 ORDER BY e.idx, d.kind";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let until = i64::try_from(from.saturating_add(limit as u64)).unwrap_or(i64::MAX);
+    with_documents(statement.query([i64::try_from(from).unwrap_or(i64::MAX), until])).map_err(|error| failed(&error))
 }
 
 pub(super) fn due(connection: &Connection, now: Time, limit: usize) -> Result<Vec<ItemId>> {

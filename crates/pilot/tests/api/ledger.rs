@@ -2,13 +2,14 @@
 
 use std::thread;
 
+use pilot_core::document::ContentDigest;
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::merkle::{Hash, root_of};
 use pilot_evidence::note::VerifierKey;
 use pilot_evidence::proof::check_inclusion;
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Server, bearer, credential_file, digest};
+use crate::harness::{Installation, Server, bearer, credential_file, digest, role_map};
 use crate::team::{TEAM, payload, person, team, token};
 
 fn checkpoint(server: &Server, who: &str, key: &VerifierKey) -> Checkpoint {
@@ -252,6 +253,24 @@ fn every_start_names_what_changed_among_the_credentials_by_fingerprint() {
         assert!(!text.contains(&token) && !text.contains(&digest) && !text.contains(&digest[..16]));
     }
     assert!(starts[2]["details"]["definitions"].as_array().unwrap().len() >= 2);
+}
+
+#[test]
+fn every_start_names_the_one_before_and_the_role_map_in_force() {
+    let installation = team();
+    installation.serve().stop().expect(0);
+    let map = role_map(&TEAM);
+    installation.write("role-map.json", &map);
+    let config = installation.read("pilot.toml") + "[credentials]\nrole_map = \"role-map.json\"\n";
+    installation.write("pilot.toml", &config);
+    let server = installation.serve();
+    let events = events(&server, "ada");
+    let starts = of_type(&events, "service.started");
+    assert_eq!((starts[0]["details"].get("previous"), starts[0]["details"].get("role_map")), (None, None));
+    assert_eq!(starts[1]["details"]["previous"], starts[0]["index"]);
+    assert_eq!(starts[1]["details"]["role_map"], json!(ContentDigest::of_bytes(map.as_bytes())));
+    server.stop().expect(0);
+    installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
 }
 
 #[test]

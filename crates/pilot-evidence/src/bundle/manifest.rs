@@ -1,0 +1,162 @@
+//! The manifest: what a bundle is about and the SHA-256 of every file in it, signed by the log.
+
+use pilot_core::item::ItemId;
+use pilot_core::time::Time;
+use serde::Serialize;
+
+use crate::bundle::zip::is_plain;
+use crate::note::{Note, NoteError, NoteKey, VerifierKey, open};
+use crate::witness::number;
+
+/// No origin: a log's name has no spaces, so a manifest is never taken for a checkpoint.
+const FIRST_LINE: &str = "pilot evidence manifest v1";
+
+/// What a bundle is to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Every entry about one item.
+    Item(ItemId),
+    /// Every entry from one time to another: the entries with index `first` and more, and below `end`.
+    Period { from: Time, to: Time, first: u64, end: u64 },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    pub origin: String,
+    pub scope: Scope,
+    pub made: Time,
+    /// In the order of the container.
+    pub files: Vec<ListedFile>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedFile {
+    /// 64 lowercase hexadecimal characters.
+    pub sha256: String,
+    pub path: String,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ManifestError {
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    #[error("this is no manifest of a bundle")]
+    Format,
+    #[error("the manifest must have the log's signature and no other")]
+    Signatures,
+    #[error("the manifest is of another log")]
+    Origin,
+}
+
+impl Manifest {
+    pub fn text(&self) -> String {
+        let scope = match &self.scope {
+            Scope::Item(id) => format!("scope item {id}"),
+            Scope::Period { from, to, first, end } => format!("scope period {from} {to}\nrange {first} {end}"),
+        };
+        let mut text = format!("{FIRST_LINE}\norigin {}\n{scope}\nmade {}\n", self.origin, self.made);
+        for ListedFile { sha256, path } in &self.files {
+            text.extend([sha256, "  ", path, "\n"]);
+        }
+        text
+    }
+
+    pub fn sign(&self, key: &NoteKey) -> String {
+        let text = self.text();
+        let signature = key.sign(&text);
+        format!("{text}\n{signature}\n")
+    }
+
+    /// Reads the text of a manifest; what would not be written this way is refused.
+    pub fn parse(text: &str) -> Option<Manifest> {
+        let mut lines = text.split_terminator('\n');
+        if lines.next()? != FIRST_LINE {
+            return None;
+        }
+        let origin = lines.next()?.strip_prefix("origin ")?.to_owned();
+        let scope = lines.next()?.strip_prefix("scope ")?;
+        let scope = match scope.split_once(' ')? {
+            ("item", id) => Scope::Item(id.parse().ok()?),
+            ("period", times) => {
+                let (from, to) = times.split_once(' ')?;
+                let (first, end) = lines.next()?.strip_prefix("range ")?.split_once(' ')?;
+                let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+                Scope::Period { from, to, first: number(first)?, end: number(end)? }
+            }
+            _ => return None,
+        };
+        let made = lines.next()?.strip_prefix("made ")?.parse().ok()?;
+        let files = lines.map(listed).collect::<Option<_>>()?;
+        Some(Manifest { origin, scope, made, files }).filter(|manifest| manifest.text() == text)
+    }
+
+    /// Reads a signed manifest and checks the log's signature, which must be the only one: nobody may add a byte.
+    pub fn open(note: &str, key: &VerifierKey) -> Result<Manifest, ManifestError> {
+        let text = open(note, key)?;
+        if Note::parse(note)?.signatures.len() != 1 {
+            return Err(ManifestError::Signatures);
+        }
+        let manifest = Manifest::parse(text).ok_or(ManifestError::Format)?;
+        if manifest.origin == key.name { Ok(manifest) } else { Err(ManifestError::Origin) }
+    }
+}
+
+fn listed(line: &str) -> Option<ListedFile> {
+    let (sha256, path) = line.split_once("  ")?;
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let fits = sha256.len() == 64 && sha256.bytes().all(hex) && is_plain(path);
+    fits.then(|| ListedFile { sha256: sha256.to_owned(), path: path.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::Checkpoint;
+
+    fn manifest(scope: Scope) -> Manifest {
+        let file = |path: &str| ListedFile { sha256: "0".repeat(64), path: path.into() };
+        Manifest { origin: "log.example".into(), scope, made: Time::EPOCH, files: vec![file("b"), file("a/c")] }
+    }
+
+    #[test]
+    fn a_manifest_reads_as_it_is_written_and_is_no_checkpoint() {
+        let key = NoteKey::generate("log.example", &[5; 32]).unwrap();
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let period = Scope::Period { from: Time::EPOCH, to: Time::from_unix_micros(1), first: 0, end: 12 };
+        for scope in [Scope::Item(id), period] {
+            let manifest = manifest(scope);
+            let note = manifest.sign(&key);
+            assert_eq!(Manifest::open(&note, &key.verifier()), Ok(manifest), "{note}");
+            assert!(Checkpoint::open(&note, &key.verifier()).is_err());
+            let witness = crate::cosignature::CosignerKey::generate("w.example", &[1; 32]).unwrap();
+            let longer = format!("{note}{}\n", witness.cosign("", 0));
+            assert_eq!(Manifest::open(&longer, &key.verifier()), Err(ManifestError::Signatures));
+            for at in 0..note.len() {
+                let mut bytes = note.clone().into_bytes();
+                bytes[at] ^= 1;
+                let Ok(changed) = String::from_utf8(bytes) else { continue };
+                assert!(Manifest::open(&changed, &key.verifier()).is_err(), "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn sloppy_manifests_are_refused_though_they_are_signed() {
+        let id: ItemId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let text = manifest(Scope::Item(id)).text();
+        assert!(Manifest::parse(&text).is_some());
+        for (part, instead) in [
+            ("manifest v1", "manifest v2"),
+            ("origin ", "from "),
+            ("scope item", "scope thing"),
+            ("made 1970-01-01T00:00:00.000000Z", "made 1970-01-01T00:00:00Z"),
+            ("  b\n", " b\n"),
+            ("  b\n", "  ../b\n"),
+            ("  b\n", "  b\n\n"),
+            ("  a/c\n", "  a/c"),
+        ] {
+            assert_eq!(Manifest::parse(&text.replace(part, instead)), None, "{instead:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Writing a bundle.
+
+use std::collections::BTreeSet;
+
+use data_encoding::HEXLOWER;
+use pilot_core::document::ContentDigest;
+use pilot_core::entry::Entry;
+use pilot_core::time::Time;
+use pilot_core::workflow::Definition;
+use sha2::{Digest, Sha256};
+
+use crate::bundle::zip::{ZipWriter, is_plain};
+use crate::bundle::{
+    CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, ENTRIES_PER_FILE, ListedFile, MANIFEST,
+    Manifest, Piece, REPORT, Scope, definition_path, document_path, entries_path, proof_path, role_map_path,
+};
+use crate::merkle::Hash;
+use crate::note::NoteKey;
+use crate::tlog_proof::TlogProof;
+use crate::witness::hash_lines;
+
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    #[error("{0} is no path of a bundle, or is there already")]
+    Path(String),
+    #[error("{0} has 4 GiB or more; choose a shorter period")]
+    TooLarge(String),
+    #[error("an entry cannot be read: {0}")]
+    Entry(#[from] serde_json::Error),
+    #[error("a definition cannot be read: {0}")]
+    Definition(String),
+}
+
+/// Writes the files of a bundle one after another. It holds one file at a time: what is ready can be sent on at once.
+pub struct BundleWriter {
+    zip: ZipWriter,
+    scope: Scope,
+    made: Time,
+    files: Vec<ListedFile>,
+    paths: BTreeSet<String>,
+}
+
+impl BundleWriter {
+    pub fn new(scope: Scope, made: Time) -> BundleWriter {
+        let (zip, files, paths) = (ZipWriter::default(), Vec::new(), BTreeSet::new());
+        BundleWriter { zip, scope, made, files, paths }
+    }
+
+    /// Adds one file. Its path must be one of the format, and new.
+    pub fn add(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
+        let known = Piece::of(path).is_some_and(|piece| piece != Piece::Manifest);
+        if !known || !is_plain(path) || !self.paths.insert(path.to_owned()) {
+            return Err(BundleError::Path(path.to_owned()));
+        }
+        let sha256 = HEXLOWER.encode(&Sha256::digest(bytes));
+        self.files.push(ListedFile { sha256, path: path.to_owned() });
+        if self.zip.add(path, bytes) { Ok(()) } else { Err(BundleError::TooLarge(path.to_owned())) }
+    }
+
+    /// Adds one file unless it is there already: documents and definitions are known by their digest.
+    fn add_once(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
+        if self.paths.contains(path) { Ok(()) } else { self.add(path, bytes) }
+    }
+
+    /// The log's newest signed checkpoint, with any cosignatures.
+    pub fn checkpoint(&mut self, note: &str) -> Result<(), BundleError> {
+        self.add(CHECKPOINT, note.as_bytes())
+    }
+
+    /// What proves that a period's entries are all there.
+    pub fn period(&mut self, parts: &PeriodParts) -> Result<(), BundleError> {
+        self.add(CHECKPOINT_FROM, parts.from.as_bytes())?;
+        self.add(CHECKPOINT_TO, parts.to.as_bytes())?;
+        self.add(EDGE_FROM, hash_lines(&parts.edge).as_bytes())?;
+        self.add(CONSISTENCY, hash_lines(&parts.consistency).as_bytes())
+    }
+
+    /// Entries in ascending order, as they are stored: at most [`ENTRIES_PER_FILE`].
+    pub fn entries(&mut self, first: u64, entries: &[Vec<u8>]) -> Result<(), BundleError> {
+        let lines: Vec<u8> =
+            entries.iter().flat_map(|entry| entry.iter().chain(std::iter::once(&b'\n'))).copied().collect();
+        self.add(&entries_path(first), &lines)
+    }
+
+    /// A document as it is stored.
+    pub fn document(&mut self, bytes: &[u8]) -> Result<(), BundleError> {
+        self.add_once(&document_path(ContentDigest::of_bytes(bytes).as_str()), bytes)
+    }
+
+    /// The text of a definition, with the digest items know it by.
+    pub fn definition(&mut self, digest: &str, text: &str) -> Result<(), BundleError> {
+        self.add_once(&definition_path(digest), text.as_bytes())
+    }
+
+    /// The role map as it was read at a start.
+    pub fn role_map(&mut self, bytes: &[u8]) -> Result<(), BundleError> {
+        self.add_once(&role_map_path(ContentDigest::of_bytes(bytes).as_str()), bytes)
+    }
+
+    /// That one entry is in the tree of the bundle's checkpoint.
+    pub fn proof(&mut self, index: u64, path: &[Hash], checkpoint: &str) -> Result<(), BundleError> {
+        let proof = TlogProof { index, path: path.to_vec(), checkpoint };
+        self.add(&proof_path(index), proof.to_text().as_bytes())
+    }
+
+    pub fn report(&mut self, html: &str) -> Result<(), BundleError> {
+        self.add(REPORT, html.as_bytes())
+    }
+
+    /// What can be sent already.
+    pub fn take_ready(&mut self) -> Vec<u8> {
+        self.zip.take_ready()
+    }
+
+    /// Signs the manifest and gives the rest of the bundle.
+    pub fn finish(mut self, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
+        let manifest = Manifest { origin: key.verifier().name, scope: self.scope, made: self.made, files: self.files };
+        if !self.zip.add(MANIFEST, manifest.sign(key).as_bytes()) {
+            return Err(BundleError::TooLarge(MANIFEST.to_owned()));
+        }
+        Ok(self.zip.finish())
+    }
+}
+
+/// Everything that goes into a bundle, for one that fits into memory.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    pub scope: Scope,
+    pub made: Time,
+    /// The log's newest signed checkpoint.
+    pub checkpoint: String,
+    /// Only for a period.
+    pub period: Option<PeriodParts>,
+    /// In ascending order, as they are stored. For an item: all entries about it, and the `service.started` in force
+    /// at each of them. For a period: all entries of it; before them those of its items that are older, and the
+    /// `service.started` in force at each; and the entries right before and right after the period.
+    pub entries: Vec<Vec<u8>>,
+    pub documents: Vec<Vec<u8>>,
+    /// Their texts.
+    pub definitions: Vec<String>,
+    pub role_maps: Vec<Vec<u8>>,
+    /// Index and path to the root of the checkpoint, for each entry outside of the period; for an item, for each.
+    pub proofs: Vec<(u64, Vec<Hash>)>,
+    pub report: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PeriodParts {
+    /// Signed checkpoint of the tree before the period's first entry.
+    pub from: String,
+    /// Signed checkpoint of the tree with the period's last entry.
+    pub to: String,
+    /// [`crate::proof::peaks`] of the tree of `from`.
+    pub edge: Vec<Hash>,
+    /// From `to` to the newest checkpoint.
+    pub consistency: Vec<Hash>,
+}
+
+/// A whole bundle.
+pub fn assemble(parts: &Parts, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
+    let mut writer = BundleWriter::new(parts.scope.clone(), parts.made);
+    writer.checkpoint(&parts.checkpoint)?;
+    if let Some(period) = &parts.period {
+        writer.period(period)?;
+    }
+    for role_map in &parts.role_maps {
+        writer.role_map(role_map)?;
+    }
+    for text in &parts.definitions {
+        let definition = Definition::parse(text);
+        let definition = definition.map_err(|flaws| BundleError::Definition(flaws.render("definition", false)))?;
+        writer.definition(definition.digest(), text)?;
+    }
+    for entries in parts.entries.chunks(ENTRIES_PER_FILE) {
+        if let Some(first) = entries.first() {
+            let first: Entry = serde_json::from_slice(first)?;
+            writer.entries(first.index, entries)?;
+        }
+    }
+    for document in &parts.documents {
+        writer.document(document)?;
+    }
+    for (index, path) in &parts.proofs {
+        writer.proof(*index, path, &parts.checkpoint)?;
+    }
+    if let Some(report) = &parts.report {
+        writer.report(report)?;
+    }
+    writer.finish(key)
+}

@@ -1,0 +1,321 @@
+//! The container of a bundle: a zip any tool opens, in the one form our writer gives it.
+//!
+//! Files are stored as they are, each with its size and checksum before it, no file has a time of its own, and nothing
+//! lies between them. The reader takes the files one after another and makes the list at the end itself: a byte that
+//! is not where the writer would have put it has no place to hide.
+
+use std::collections::BTreeSet;
+
+const LOCAL: [u8; 4] = *b"PK\x03\x04";
+const CENTRAL: [u8; 4] = *b"PK\x01\x02";
+const END: [u8; 4] = *b"PK\x05\x06";
+const END_64: [u8; 4] = *b"PK\x06\x06";
+const LOCATOR_64: [u8; 4] = *b"PK\x06\x07";
+
+const VERSION: u16 = 20;
+const VERSION_64: u16 = 45;
+/// 1980-01-01 00:00, the first time the format can say.
+const DATE: u16 = 0x0021;
+const LOCAL_BYTES: usize = 30;
+const NAME_BYTES_MAX: usize = 200;
+
+/// Where the container is not what the writer writes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("byte {at}: {what}")]
+pub struct ZipFault {
+    pub at: u64,
+    pub what: String,
+}
+
+/// One file of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packed<'b> {
+    pub path: &'b str,
+    pub bytes: &'b [u8],
+    /// Where its bytes begin in the container.
+    pub at: u64,
+    /// The checksum beside it is the one of its bytes.
+    pub is_whole: bool,
+}
+
+/// A path every tool takes: lowercase words, no way upwards.
+pub fn is_plain(path: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_/".contains(&byte);
+    let names = |part: &str| part.bytes().any(|byte| byte != b'.');
+    path.len() <= NAME_BYTES_MAX && path.bytes().all(plain) && path.split('/').all(names)
+}
+
+#[derive(Debug, Clone)]
+struct Listed {
+    path: String,
+    checksum: u32,
+    size: u32,
+    offset: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct ZipWriter {
+    ready: Vec<u8>,
+    written: u64,
+    listed: Vec<Listed>,
+}
+
+impl ZipWriter {
+    /// Adds a file; false when it is too large for the format.
+    #[must_use]
+    pub fn add(&mut self, path: &str, bytes: &[u8]) -> bool {
+        let Some(size) = u32::try_from(bytes.len()).ok().filter(|size| *size < u32::MAX) else { return false };
+        let listed = Listed { path: path.to_owned(), checksum: crc32(bytes), size, offset: self.written };
+        let header = local_header(&listed);
+        self.written += (header.len() + bytes.len()) as u64;
+        self.ready.extend_from_slice(&header);
+        self.ready.extend_from_slice(bytes);
+        self.listed.push(listed);
+        true
+    }
+
+    /// What can be sent already.
+    pub fn take_ready(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// The rest.
+    pub fn finish(mut self) -> Vec<u8> {
+        let directory = directory(&self.listed, self.written);
+        self.ready.extend_from_slice(&directory);
+        self.ready
+    }
+}
+
+fn name_length(path: &str) -> u16 {
+    u16::try_from(path.len()).unwrap_or(u16::MAX)
+}
+
+fn local_header(listed: &Listed) -> Vec<u8> {
+    let mut bytes = LOCAL.to_vec();
+    for number in [VERSION, 0, 0, 0, DATE] {
+        bytes.extend(number.to_le_bytes());
+    }
+    for number in [listed.checksum, listed.size, listed.size] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(name_length(&listed.path).to_le_bytes());
+    bytes.extend(0_u16.to_le_bytes());
+    bytes.extend(listed.path.as_bytes());
+    bytes
+}
+
+fn central_header(listed: &Listed) -> Vec<u8> {
+    let mut bytes = CENTRAL.to_vec();
+    let offset = u32::try_from(listed.offset).ok().filter(|offset| *offset < u32::MAX);
+    let needed = if offset.is_some() { VERSION } else { VERSION_64 };
+    for number in [needed, needed, 0, 0, 0, DATE] {
+        bytes.extend(number.to_le_bytes());
+    }
+    for number in [listed.checksum, listed.size, listed.size] {
+        bytes.extend(number.to_le_bytes());
+    }
+    let extra_length = if offset.is_some() { 0 } else { 12 };
+    // Name, extra field, comment, disk, inner attributes; then the outer attributes.
+    for number in [name_length(&listed.path), extra_length, 0, 0, 0, 0, 0] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(offset.unwrap_or(u32::MAX).to_le_bytes());
+    bytes.extend(listed.path.as_bytes());
+    if offset.is_none() {
+        bytes.extend(1_u16.to_le_bytes());
+        bytes.extend(8_u16.to_le_bytes());
+        bytes.extend(listed.offset.to_le_bytes());
+    }
+    bytes
+}
+
+/// The list at the end, for files that end at `start`. The long form is used when, and only when, the short one
+/// cannot say it.
+fn directory(listed: &[Listed], start: u64) -> Vec<u8> {
+    let mut bytes: Vec<u8> = listed.iter().flat_map(central_header).collect();
+    let (size, count) = (bytes.len() as u64, listed.len() as u64);
+    let short_count = u16::try_from(count).ok().filter(|count| *count < u16::MAX);
+    let short = |number: u64| u32::try_from(number).ok().filter(|number| *number < u32::MAX);
+    if short_count.is_none() || short(size).is_none() || short(start).is_none() {
+        bytes.extend(END_64);
+        bytes.extend(44_u64.to_le_bytes());
+        bytes.extend(VERSION_64.to_le_bytes());
+        bytes.extend(VERSION_64.to_le_bytes());
+        bytes.extend(0_u64.to_le_bytes());
+        for number in [count, count, size, start] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(LOCATOR_64);
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend((start + size).to_le_bytes());
+        bytes.extend(1_u32.to_le_bytes());
+    }
+    bytes.extend(END);
+    bytes.extend(0_u32.to_le_bytes());
+    for _ in 0..2 {
+        bytes.extend(short_count.unwrap_or(u16::MAX).to_le_bytes());
+    }
+    for number in [size, start] {
+        bytes.extend(short(number).unwrap_or(u32::MAX).to_le_bytes());
+    }
+    bytes.extend(0_u16.to_le_bytes());
+    bytes
+}
+
+/// Every file, in order. A file whose checksum is wrong is given back as such; anything else that the writer would
+/// not have written is a fault.
+pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
+    let (mut files, mut listed, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let mut at = 0;
+    while let Some(rest) = container.get(at..).filter(|rest| rest.starts_with(&LOCAL)) {
+        let file = next(rest, at as u64)?;
+        if !seen.insert(file.path) {
+            return Err(fault(at, format!("{} is there twice", file.path)));
+        }
+        let header = Listed {
+            path: file.path.to_owned(),
+            checksum: word(rest, 14).unwrap_or_default(),
+            size: word(rest, 18).unwrap_or_default(),
+            offset: at as u64,
+        };
+        if !rest.starts_with(&local_header(&header)) {
+            return Err(fault(at, format!("the header of {} is not one of a bundle", file.path)));
+        }
+        at += LOCAL_BYTES + file.path.len() + file.bytes.len();
+        files.push(file);
+        listed.push(header);
+    }
+    let expected = directory(&listed, at as u64);
+    let rest = container.get(at..).unwrap_or_default();
+    if rest == expected {
+        return Ok(files);
+    }
+    let same = rest.iter().zip(&expected).take_while(|(one, other)| one == other).count();
+    let after = files.last().map_or("the beginning", |file| file.path);
+    Err(fault(at + same, format!("after {after}: neither a further file nor the list of files that belongs here")))
+}
+
+fn fault(at: usize, what: String) -> ZipFault {
+    ZipFault { at: at as u64, what }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The file that begins with these bytes.
+fn next(rest: &[u8], at: u64) -> Result<Packed<'_>, ZipFault> {
+    let cut = || ZipFault { at, what: "the bundle is cut off in the middle of a file".into() };
+    let (checksum, size) = (word(rest, 14).ok_or_else(cut)?, word(rest, 18).ok_or_else(cut)?);
+    let name_length =
+        usize::from(u16::from_le_bytes(rest.get(26..28).and_then(|two| two.try_into().ok()).ok_or_else(cut)?));
+    let name = rest.get(LOCAL_BYTES..LOCAL_BYTES + name_length).ok_or_else(cut)?;
+    let path = std::str::from_utf8(name).ok().filter(|path| is_plain(path));
+    let path = path.ok_or_else(|| ZipFault { at, what: "a file's name is not one of a bundle".into() })?;
+    let start = LOCAL_BYTES + name_length;
+    let size = usize::try_from(size).map_err(|_| cut())?;
+    let bytes = start.checked_add(size).and_then(|end| rest.get(start..end));
+    let bytes = bytes.ok_or_else(|| ZipFault { at, what: format!("{path} is cut off, or its size is wrong") })?;
+    Ok(Packed { path, bytes, at: at + start as u64, is_whole: crc32(bytes) == checksum })
+}
+
+const CRC_TABLE: [u32; 256] = crc_table();
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "computed by the compiler, within bounds"
+)]
+const fn crc_table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut at = 0;
+    while at < 256 {
+        let (mut rest, mut bit) = (at as u32, 0);
+        while bit < 8 {
+            rest = if rest & 1 == 1 { 0xEDB8_8320 ^ (rest >> 1) } else { rest >> 1 };
+            bit += 1;
+        }
+        table[at] = rest;
+        at += 1;
+    }
+    table
+}
+
+/// The checksum of the format. It finds accidents; the manifest finds everything else.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    let step = |rest: u32, byte: &u8| {
+        let place = usize::from(rest.to_le_bytes()[0] ^ byte);
+        CRC_TABLE.get(place).copied().unwrap_or_default() ^ (rest >> 8)
+    };
+    !bytes.iter().fold(u32::MAX, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut writer = ZipWriter::default();
+        for (path, bytes) in files {
+            assert!(writer.add(path, bytes));
+        }
+        writer.finish()
+    }
+
+    #[test]
+    fn the_checksum_is_the_one_every_zip_tool_computes() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_no_changed_inserted_or_removed_byte_passes() {
+        let container = packed(&[("a", b"one"), ("b/c.json", b""), ("manifest", b"two")]);
+        let files = read(&container).unwrap();
+        assert_eq!(
+            files.iter().map(|file| (file.path, file.bytes)).collect::<Vec<_>>(),
+            [("a", b"one".as_slice()), ("b/c.json", b""), ("manifest", b"two")]
+        );
+        let passes = |bytes: &[u8]| read(bytes).is_ok_and(|files| files.iter().all(|file| file.is_whole));
+        for at in 0..container.len() {
+            for bit in 0..8 {
+                let mut changed = container.clone();
+                changed[at] ^= 1 << bit;
+                assert!(!passes(&changed), "bit {bit} of byte {at}");
+            }
+            let mut longer = container.clone();
+            longer.insert(at, b'x');
+            let mut shorter = container.clone();
+            shorter.remove(at);
+            assert!(!passes(&longer) && !passes(&shorter) && !passes(&container[..at]), "byte {at}");
+        }
+        assert!(!passes(&[container.as_slice(), b"x"].concat()));
+    }
+
+    #[test]
+    fn names_that_could_leave_the_directory_are_refused() {
+        for path in ["", "/a", "a//b", "../a", "a/..", "A", "a b", "a\\b", "a:b", "é", "a/"] {
+            assert!(!is_plain(path), "{path}");
+            assert!(read(&packed(&[(path, b"")])).is_err(), "{path}");
+        }
+        assert_eq!(read(&packed(&[("a", b""), ("a", b"")])).unwrap_err().to_string(), "byte 31: a is there twice");
+    }
+
+    #[test]
+    fn more_files_than_the_short_form_can_count_use_the_long_one() {
+        let names: Vec<_> = (0..65_535).map(|number| number.to_string()).collect();
+        let files: Vec<_> = names.iter().map(|name| (name.as_str(), b"".as_slice())).collect();
+        let container = packed(&files);
+        assert!(container.windows(4).any(|four| four == END_64));
+        assert_eq!(read(&container).unwrap().len(), 65_535);
+        assert!(!packed(&files[..65_534]).windows(4).any(|four| four == END_64));
+    }
+
+    #[test]
+    fn a_file_behind_the_fourth_gibibyte_has_its_place_in_the_long_form() {
+        let far = Listed { path: "a".into(), checksum: 1, size: 2, offset: 1 << 32 };
+        let bytes = directory(&[far], (1 << 32) + 33);
+        assert_eq!(bytes[42..46], [0xFF; 4]);
+        assert_eq!(bytes[47..59], [1, 0, 8, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,129 @@
+//! Every start is an entry: which program, which rules, which role map, and what changed among the credentials since the
+//! start before it. Each names the one before, so that whoever judges an entry finds what was in force.
+
+use std::collections::BTreeSet;
+
+use pilot_core::credentials::{Credential, Credentials};
+use pilot_core::document::Document;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::item::WorkflowRef;
+use pilot_core::role::Role;
+use pilot_store::{Outcome, Record, Situation, Store, StoreError, StoredEntry, Subject, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::start::{RoleMapFile, StartError};
+
+/// A credential as the ledger may name it: by a fingerprint, which reveals no digest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct KnownCredential {
+    actor_id: String,
+    fingerprint: String,
+    role: Role,
+}
+
+/// What the next start has to know of this one.
+#[derive(Default, Serialize, Deserialize)]
+struct Remembered {
+    credentials: BTreeSet<KnownCredential>,
+    index: Option<u64>,
+    /// Whether the log's checkpoint was kept outside of the database. Once it was, it must be there.
+    #[serde(default)]
+    second_place: bool,
+}
+
+const START_FACT: &str = "start";
+
+/// What this start brings along.
+pub struct Starting {
+    credentials: BTreeSet<KnownCredential>,
+    role_map: Option<Document>,
+}
+
+impl Starting {
+    pub fn new(credentials: &Credentials, role_map: Option<&RoleMapFile>) -> Starting {
+        let known = |credential: &Credential| KnownCredential {
+            actor_id: credential.actor.actor_id.to_string(),
+            fingerprint: credential.digest.fingerprint().to_string(),
+            role: credential.actor.role,
+        };
+        Starting {
+            credentials: credentials.entries().iter().map(known).collect(),
+            role_map: role_map.map(|file| Document::role_map(&file.bytes)),
+        }
+    }
+}
+
+async fn remembered(store: &dyn Store) -> Result<Remembered, StoreError> {
+    let unreadable = |error| StoreError::Damaged(format!("what the last start left cannot be read: {error}"));
+    match store.fact(START_FACT).await? {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(unreadable),
+        None => Ok(Remembered::default()),
+    }
+}
+
+/// Whether an earlier start has kept the log's checkpoint in a second place.
+pub async fn has_second_place(store: &dyn Store) -> Result<bool, StoreError> {
+    Ok(remembered(store).await?.second_place)
+}
+
+pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
+    let before = remembered(&*app.store).await?;
+    let Starting { credentials: present, role_map } = starting;
+    let definitions: Vec<_> =
+        app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
+    let mut details = json!({
+        "credentials": {
+            "added": present.difference(&before.credentials).collect::<Vec<_>>(),
+            "count": present.len(),
+            "removed": before.credentials.difference(&present).collect::<Vec<_>>(),
+        },
+        "definitions": definitions,
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    if let Some(members) = details.as_object_mut() {
+        members.extend(before.index.map(|index| ("previous".to_owned(), json!(index))));
+        members.extend(role_map.as_ref().map(|document| ("role_map".to_owned(), json!(document.digest))));
+    }
+    let decide = move |situation: &Situation<'_>| {
+        let fact = Remembered { credentials: present.clone(), index: Some(situation.index), second_place: true };
+        Ok(Record {
+            entry: Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details.clone()),
+            documents: role_map.iter().cloned().collect(),
+            standing: None,
+            answer: Vec::new(),
+            // Plain names and numbers alone: writing them as JSON cannot fail.
+            fact: Some((START_FACT, serde_json::to_vec(&fact).unwrap_or_default())),
+        })
+    };
+    let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
+    match app.store.settle(write).await? {
+        Outcome::Recorded { .. } => Ok(()),
+        other => Err(StartError::Refused(format!("the start could not be written to the ledger: {other:?}"))),
+    }
+}
+
+/// The starts below `until`, newest first, down to the one in force at `from`, each with its role map.
+pub async fn in_force(store: &dyn Store, from: u64, until: u64) -> Result<Vec<StoredEntry>, StoreError> {
+    let mut next = remembered(store).await?.index;
+    let mut found = Vec::new();
+    while let Some(index) = next {
+        let entry = store.whole_entries(index, 1).await?.pop();
+        let entry = entry.ok_or_else(|| StoreError::Damaged(format!("entry {index}, a start, is missing")))?;
+        next = previous(&entry);
+        if index < until {
+            found.push(entry);
+        }
+        if index <= from {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn previous(start: &StoredEntry) -> Option<u64> {
+    let entry: Entry = serde_json::from_slice(&start.bytes).ok()?;
+    // Only ever backwards: a chain that does not get smaller would never end.
+    entry.details?.get("previous").and_then(Value::as_u64).filter(|previous| *previous < start.index)
+}
