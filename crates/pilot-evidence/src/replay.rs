@@ -53,6 +53,8 @@ impl<'d> FromIterator<(DocumentKind, &'d [u8])> for Documents<'d> {
                 DocumentKind::Content => documents.content = Some(bytes),
                 DocumentKind::Comment => documents.comment = Some(bytes),
                 DocumentKind::Inputs => documents.inputs = Some(bytes),
+                // Beside starts of the service alone, which are no part of an item's history.
+                DocumentKind::RoleMap => {}
             }
         }
         documents

@@ -19,6 +19,7 @@ use crate::openapi;
 use crate::refusals::Refusals;
 use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
+use crate::witnesses::Witnesses;
 use crate::workflows::Workflows;
 
 pub struct App {
@@ -31,6 +32,7 @@ pub struct App {
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
     pub signer: Arc<Signer>,
+    pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
@@ -52,6 +54,7 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
     pub signer: Arc<Signer>,
+    pub witnesses: Arc<Witnesses>,
     pub stop: watch::Receiver<bool>,
     pub run: u32,
     pub console: config::Console,
@@ -59,7 +62,7 @@ pub struct Parts {
 
 impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
-        let Parts { identity, guard, clock, log, store, workflows, signer, stop, run, console } = parts;
+        let Parts { identity, guard, clock, log, store, workflows, signer, witnesses, stop, run, console } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -69,6 +72,7 @@ impl App {
             docs: Bytes::from(docs),
             console_settings: console::settings(&console),
             signer,
+            witnesses,
             refusals: Refusals::default(),
             router,
             identity,

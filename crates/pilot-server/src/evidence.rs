@@ -72,14 +72,14 @@ impl Plan {
         if history.is_empty() {
             return Err(EvidenceError::NoSuchItem);
         }
-        let checkpoint = app.signer.checkpoint().await?;
+        let checkpoint = app.witnesses.best(&app.signer).await?;
         let single = history.iter().map(|entry| entry.index).collect();
         let single = with_starts(&*app.store, single).await?;
         Ok(Plan { scope: Scope::Item(id), checkpoint, first: 0, end: 0, single, with_documents })
     }
 
     async fn period(app: &Arc<App>, from: Time, to: Time, with_documents: bool) -> Result<Plan, EvidenceError> {
-        let (store, checkpoint) = (&*app.store, app.signer.checkpoint().await?);
+        let (store, checkpoint) = (&*app.store, app.witnesses.best(&app.signer).await?);
         let size = checkpoint.checkpoint.size;
         let first = lowest(store, size, |at| at >= from).await?;
         let end = lowest(store, size, |at| at > to).await?.max(first);

@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::app::App;
 use crate::body::Body;
 use crate::deadline::{Connection, Deadlines, Watchdog, Watched};
+use crate::metrics::Metrics;
 
 /// How long the last requests may take once the service was told to stop.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
@@ -27,6 +28,17 @@ const HTTP2_STREAMS_MAX: u32 = 128;
 /// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients runs into the
 /// kernel's defence against floods, and some wait a second for their next attempt.
 const WAITING_CONNECTIONS_MAX: u32 = 4096;
+
+/// Whatever is behind a listener: connections are counted there.
+pub trait Served: Send + Sync + 'static {
+    fn metrics(&self) -> &Metrics;
+}
+
+impl Served for App {
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+}
 
 pub struct Listener {
     socket: TcpListener,
@@ -54,9 +66,10 @@ impl Listener {
     }
 
     /// Serves until `stop` turns true, then drains and returns.
-    pub async fn serve<H, F>(self, app: Arc<App>, handler: H, mut stop: watch::Receiver<bool>)
+    pub async fn serve<S, H, F>(self, app: Arc<S>, handler: H, mut stop: watch::Receiver<bool>)
     where
-        H: Fn(Arc<App>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+        S: Served,
+        H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         let places = Arc::new(Semaphore::new(self.connections_max));
@@ -74,9 +87,9 @@ impl Listener {
             let Some((socket, place)) = accepted else { continue };
             let (app, stop, connection) = (Arc::clone(&app), stop.clone(), watchdog.watch());
             tokio::spawn(async move {
-                app.metrics.connection_opened();
+                app.metrics().connection_opened();
                 serve_connection(&app, socket, connection, handler, stop).await;
-                app.metrics.connection_closed();
+                app.metrics().connection_closed();
                 drop(place);
             });
         }
@@ -109,14 +122,15 @@ async fn accept(socket: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStr
     }
 }
 
-async fn serve_connection<H, F>(
-    app: &Arc<App>,
+async fn serve_connection<S, H, F>(
+    app: &Arc<S>,
     socket: TcpStream,
     connection: Arc<Connection>,
     handler: H,
     mut stop: watch::Receiver<bool>,
 ) where
-    H: Fn(Arc<App>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    S: Served,
+    H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let io = TokioIo::new(Watched { socket, connection: Arc::clone(&connection) });
@@ -139,7 +153,7 @@ async fn serve_connection<H, F>(
             // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
             _ = serving.as_mut() => return,
             () = connection.expired() => {
-                app.metrics.connection_expired();
+                app.metrics().connection_expired();
                 return;
             }
             _ = stop.wait_for(|stop| *stop), if !stopping => {

@@ -26,6 +26,7 @@ use crate::refusals;
 use crate::signer;
 use crate::starts::{self, Starting};
 use crate::timers;
+use crate::witnesses::{self, Witnesses};
 use crate::workflows::Workflows;
 
 mod signing;
@@ -88,6 +89,8 @@ impl Service {
         }
         log.guard_with(Arc::clone(&guard));
         check_workflows_dir(config)?;
+        let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
+        let witnesses = Arc::new(witnesses);
         make_data_dir(&config.data_dir)?;
         let clock = Clock::System;
         let store = open_store(config, &clock)?;
@@ -111,6 +114,7 @@ impl Service {
             store,
             workflows,
             signer,
+            witnesses,
             stop,
             run,
             console: config.console.clone(),
@@ -132,6 +136,7 @@ impl Service {
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
+        let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
@@ -144,6 +149,7 @@ impl Service {
         refusals.abort();
         refusals::flush(&self.app, true).await;
         signing.abort();
+        witnessing.abort();
         if let Err(error) = self.app.signer.checkpoint().await {
             tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
         }

@@ -176,6 +176,14 @@ impl Reply {
             .map_err(|error| Failure::environment("the answer is not what a pilot service sends", error))
     }
 
+    /// The answer as text, or the problem in the service's own words.
+    pub fn text(&self) -> Result<String, Failure> {
+        if !self.status.is_success() {
+            return Err(self.refusal());
+        }
+        Ok(String::from_utf8_lossy(&self.body).into_owned())
+    }
+
     fn refusal(&self) -> Failure {
         #[derive(Deserialize)]
         struct Problem {

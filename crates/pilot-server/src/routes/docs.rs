@@ -143,8 +143,15 @@ pub(super) const EVENTS: Docs = Docs {
     )
 };
 pub(super) const ACTORS: Docs = answer("Who there is", Success(200, "The actors", JSON, Some("Actors")));
-pub(super) const CHECKPOINT: Docs =
-    answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None));
+pub(super) const CHECKPOINT: Docs = Docs {
+    query: &[Parameter(
+        "cosignatures",
+        "Cosignatures",
+        "`required`: the newest checkpoint with as many cosignatures as the service requires; `any`: the newest, with those it has",
+    )],
+    problems: &[Code::InvalidRequest],
+    ..answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None))
+};
 pub(super) const TILE: Docs = find(
     "Hashes of the log's tree (C2SP tlog-tiles)",
     Success(200, "Up to 256 hashes", "application/octet-stream", None),

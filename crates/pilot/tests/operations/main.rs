@@ -18,3 +18,4 @@ mod team;
 mod wire;
 
 mod second_place;
+mod witnesses;
