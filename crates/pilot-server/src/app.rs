@@ -10,6 +10,8 @@ use pilot_store::Store;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::config;
+use crate::console;
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -36,6 +38,8 @@ pub struct App {
     pub stop: watch::Receiver<bool>,
     pub openapi: Bytes,
     pub docs: Bytes,
+    /// What the console is told before anyone has signed in.
+    pub console_settings: Bytes,
     /// The first half of every request id, so that ids of two runs do not meet.
     run: String,
     requests: AtomicU64,
@@ -53,11 +57,12 @@ pub struct Parts {
     pub witnesses: Arc<Witnesses>,
     pub stop: watch::Receiver<bool>,
     pub run: u32,
+    pub console: config::Console,
 }
 
 impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
-        let Parts { identity, guard, clock, log, store, workflows, signer, witnesses, stop, run } = parts;
+        let Parts { identity, guard, clock, log, store, workflows, signer, witnesses, stop, run, console } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -65,6 +70,7 @@ impl App {
         Ok(App {
             openapi: Bytes::from(serde_json::to_vec_pretty(&openapi).unwrap_or_default()),
             docs: Bytes::from(docs),
+            console_settings: console::settings(&console),
             signer,
             witnesses,
             refusals: Refusals::default(),

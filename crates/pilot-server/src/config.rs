@@ -1,6 +1,7 @@
 //! The configuration file, with overrides from the environment.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
 use http::Uri;
@@ -10,9 +11,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 8] = ["profile", "listen", "data_dir", "store", "credentials", "workflows", "log", "ops"];
+const NAMES: [&str; 9] =
+    ["profile", "listen", "data_dir", "store", "credentials", "workflows", "log", "ops", "console"];
 /// Keys whose value is a number; the environment has texts alone.
-const NUMBERS: [&str; 1] = ["require_witnesses"];
+const NUMBERS: [&str; 2] = ["require_witnesses", "idle_minutes"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +35,7 @@ pub struct Config {
     pub workflows: Workflows,
     pub log: Log,
     pub ops: Option<Ops>,
+    pub console: Console,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -98,6 +101,13 @@ pub struct Ops {
     pub listen: SocketAddr,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Console {
+    /// After so many minutes without a sign of life the console forgets its token. Zero would lock everyone out.
+    pub idle_minutes: NonZeroU16,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -109,6 +119,7 @@ impl Default for Config {
             workflows: Workflows::default(),
             log: Log::default(),
             ops: None,
+            console: Console::default(),
         }
     }
 }
@@ -116,6 +127,13 @@ impl Default for Config {
 impl Default for Store {
     fn default() -> Self {
         Store { url: "sqlite:pilot.db".into() }
+    }
+}
+
+impl Default for Console {
+    fn default() -> Self {
+        // Fifteen, said without a step that could fail.
+        Console { idle_minutes: NonZeroU16::MIN.saturating_add(14) }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod config;
 pub mod console;
 pub mod deadline;
+pub mod evidence;
 pub mod framing;
 pub mod identity;
 pub mod ledger;

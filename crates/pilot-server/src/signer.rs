@@ -5,15 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pilot_evidence::bundle::{BundleError, BundleWriter};
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::merkle::{Edge, Hash};
 use pilot_evidence::note::{NoteKey, VerifierKey};
+use pilot_evidence::proof::check_consistency;
 use pilot_evidence::tile::TILE_WIDTH;
 use pilot_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use crate::app::App;
 use crate::problem::Problem;
+use crate::proofs;
 use crate::second_place::{SecondPlace, SwapError};
 
 mod opening;
@@ -107,6 +110,20 @@ impl Signer {
         let signer = Arc::clone(self);
         let signing = tokio::spawn(async move { signer.sign(size).await });
         signing.await.unwrap_or_else(|error| Err(SignError::Unavailable(error.to_string())))
+    }
+
+    /// A checkpoint of the tree as it once was. It is signed only when `newest`, which was recomputed, goes on from it.
+    pub async fn sign_past(&self, size: u64, newest: &Checkpoint) -> Result<String, SignError> {
+        let root = edge_at(&*self.store, size).await?.root();
+        let path = proofs::consistency(&*self.store, size, newest.size).await?;
+        check_consistency(size, root, newest.size, newest.root, &path)
+            .map_err(|error| SignError::Broken(format!("the tree of {size} entries is no part of the log: {error}")))?;
+        Ok(Checkpoint { origin: self.key.verifier().name, size, root }.sign(&self.key))
+    }
+
+    /// Signs a bundle's manifest, and gives the rest of the bundle.
+    pub fn sign_bundle(&self, bundle: BundleWriter) -> Result<Vec<u8>, BundleError> {
+        bundle.finish(&self.key)
     }
 
     async fn sign(self: Arc<Self>, size: u64) -> Result<Arc<Signed>, SignError> {

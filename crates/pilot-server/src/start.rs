@@ -117,6 +117,7 @@ impl Service {
             witnesses,
             stop,
             run,
+            console: config.console.clone(),
         };
         let app = App::new(parts).map_err(|error| StartError::environment("this build is faulty", error))?;
         let app = Arc::new(app);

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::config;
 use crate::outgoing::{Outgoing, TrustError};
 use crate::problem::{Code, Problem};
-use crate::signer::{Signed, Signer};
+use crate::signer::{SignError, Signed, Signer};
 
 mod effects;
 mod offer;
@@ -45,13 +45,13 @@ pub struct Witnesses {
 
 /// A checkpoint and the cosignatures it has, each by the number of its witness.
 struct Gathered {
-    note: String,
+    signed: Arc<Signed>,
     lines: BTreeMap<usize, String>,
 }
 
 impl Gathered {
     fn text(&self) -> String {
-        self.lines.values().fold(self.note.clone(), |note, line| note + line + "\n")
+        self.lines.values().fold(self.signed.note.clone(), |note, line| note + line + "\n")
     }
 }
 
@@ -118,9 +118,9 @@ impl Witnesses {
         }
     }
 
-    fn gather(&self, number: usize, signed: &Signed, line: &str) {
+    fn gather(&self, number: usize, signed: &Arc<Signed>, line: &str) {
         let mut gathered = self.gathered();
-        let new = || Gathered { note: signed.note.clone(), lines: BTreeMap::new() };
+        let new = || Gathered { signed: Arc::clone(signed), lines: BTreeMap::new() };
         let at = gathered.entry(signed.checkpoint.size).or_insert_with(new);
         at.lines.insert(number, line.to_owned());
         let is_covered = self.required > 0 && at.lines.len() >= self.required;
@@ -137,6 +137,29 @@ impl Witnesses {
                 is_more
             });
         }
+    }
+
+    /// A checkpoint of everything so far, cosigned by as many witnesses as answer in time.
+    pub async fn best(self: &Arc<Self>, signer: &Arc<Signer>) -> Result<Arc<Signed>, SignError> {
+        let signed = signer.checkpoint().await?;
+        let size = signed.checkpoint.size;
+        let asking = async {
+            while self.most_cosigned(size).is_none_or(|(count, _)| count < self.list.len()) {
+                self.round(signer, true);
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+        };
+        if !self.list.is_empty() {
+            let _ = tokio::time::timeout(PATIENCE, asking).await;
+        }
+        Ok(self.most_cosigned(size).map_or(signed, |(_, signed)| Arc::new(signed)))
+    }
+
+    /// Of the checkpoints that cover this many entries, the one with the most cosignatures.
+    fn most_cosigned(&self, size: u64) -> Option<(usize, Signed)> {
+        let gathered = self.gathered();
+        let (_, most) = gathered.range(size..).max_by_key(|(_, gathered)| gathered.lines.len())?;
+        Some((most.lines.len(), Signed { checkpoint: most.signed.checkpoint.clone(), note: most.text() }))
     }
 
     /// Returns when this many entries are under a checkpoint with enough cosignatures.

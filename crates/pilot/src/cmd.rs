@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod credential;
 pub mod demo;
+pub mod evidence;
 pub mod init;
 pub mod log;
 pub mod restore;

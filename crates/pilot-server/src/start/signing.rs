@@ -12,14 +12,14 @@ use crate::private_file::{self, Others};
 use crate::random;
 use crate::second_place::{PlaceError, SecondPlace};
 use crate::signer::Signer;
-use crate::starts;
+use crate::starts::LastStart;
 
 /// A signer for this ledger, if it is the one that was signed before.
 pub(super) async fn open(config: &Config, store: &Arc<dyn Store>) -> Result<Arc<Signer>, StartError> {
     let place = open_place(&config.checkpoint_path())?;
     let is_begun = store.head().borrow().size() > 0 || place.path().exists();
     let key = load_or_make(&config.log_key_path(), is_begun)?;
-    let was_kept = starts::has_second_place(&**store).await?;
+    let was_kept = LastStart::read(&**store).await?.second_place;
     Signer::open(key, Arc::clone(store), place, was_kept).await
 }
 
