@@ -177,7 +177,7 @@ fn edited(
     let request = EditRequest { title: Some(title), payload: Some(patch), content_digest, if_match: None };
     let caller = Caller::Actor(person_of(entry)?);
     let (transition, after) = decided(definition, item, &Request::Edit(request), &caller, entry)?;
-    if after.payload != payload {
+    if *after.payload != payload {
         return Err(wrong("its content cannot come from an edit"));
     }
     let expected = Entry::of_transition(EntryType::ItemEdited, entry.index, &transition, &after);
