@@ -29,7 +29,7 @@ pub mod routes;
 pub mod second_place;
 pub mod signer;
 pub mod start;
-mod starts;
+pub mod starts;
 pub mod timers;
 pub mod views;
 pub mod witness;
