@@ -99,7 +99,7 @@ impl Edge {
 
     /// Adds a leaf. Tiles that it completes, most often none, are appended to `full`.
     pub fn push(&mut self, leaf: Hash, full: &mut Vec<Tile>) {
-        self.raise(leaf);
+        let roots = self.raise(leaf);
         let mut carry = leaf;
         let mut position = self.size;
         self.size += 1;
@@ -112,19 +112,26 @@ impl Edge {
             if row.len() < TILE_WIDTH {
                 return;
             }
-            carry = root_of(row);
+            let Some(root) = roots.get(usize::from(level)) else { return };
+            carry = *root;
             full.push(Tile { level, index: position / TILE_WIDTH as u64, hashes: std::mem::take(row) });
             position /= TILE_WIDTH as u64;
         }
     }
 
-    /// Two subtrees of one height become one of the next, as in counting.
-    fn raise(&mut self, leaf: Hash) {
-        let mut peak = (0, leaf);
+    /// Two subtrees of one height become one of the next, as in counting. Gives the roots of the tiles that became full,
+    /// lowest level first.
+    fn raise(&mut self, leaf: Hash) -> Vec<Hash> {
+        let mut roots = Vec::new();
+        let mut peak = (0_u8, leaf);
         while let Some((height, left)) = self.peaks.pop_if(|(height, _)| *height == peak.0) {
             peak = (height + 1, Hash::of_children(left, peak.1));
+            if peak.0.is_multiple_of(TILE_HEIGHT) {
+                roots.push(peak.1);
+            }
         }
         self.peaks.push(peak);
+        roots
     }
 
     pub fn root(&self) -> Hash {
