@@ -23,7 +23,7 @@ const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PR
 const CALLERS: usize = 64;
 const ITEMS_PER_CALLER: usize = 4;
 const GROUP_MAX: usize = 512;
-const CHECKPOINT_ENTRIES: i64 = 4_000;
+const CHECKPOINT_ENTRIES: i64 = 12_000;
 const TILE_ENTRIES: i64 = 256;
 /// The sizes of what the service writes for an approval and for taking it back, which has a comment.
 const APPROVAL: [u8; 401] = [b'e'; 401];
