@@ -6,8 +6,15 @@ use std::path::{Path, PathBuf};
 use pilot_core::limits::TOKEN_BYTES_MIN;
 use serde::Deserialize;
 
+mod edge;
+
+pub use edge::{
+    ClientAddress, Count, IdentitySection, Mechanism, Mesh, Network, NotANetwork, RateLimits, Tls, TlsFiles,
+};
+
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 7] = ["profile", "listen", "data_dir", "store", "credentials", "workflows", "ops"];
+const NAMES: [&str; 10] =
+    ["profile", "listen", "data_dir", "store", "credentials", "workflows", "ops", "tls", "rate_limits", "identity"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -27,6 +34,9 @@ pub struct Config {
     pub credentials: Credentials,
     pub workflows: Workflows,
     pub ops: Option<Ops>,
+    pub tls: Option<Tls>,
+    pub rate_limits: Option<RateLimits>,
+    pub identity: Option<IdentitySection>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -64,6 +74,9 @@ impl Default for Config {
             credentials: Credentials::default(),
             workflows: Workflows::default(),
             ops: None,
+            tls: None,
+            rate_limits: None,
+            identity: None,
         }
     }
 }
@@ -130,6 +143,9 @@ impl Config {
         self.credentials.file = base.join(&self.credentials.file);
         self.credentials.role_map = self.credentials.role_map.as_ref().map(|path| base.join(path));
         self.workflows.dir = self.workflows.dir.as_ref().map(|path| base.join(path));
+        if let Some(tls) = &mut self.tls {
+            tls.resolve(base);
+        }
     }
 
     /// The file of the embedded store, when that is the one configured.
@@ -236,7 +252,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `ops`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `ops`, `tls`, `rate_limits`, `identity`"
             ],
         );
         check(

@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+pub mod check_config;
 pub mod credential;
 pub mod demo;
 pub mod init;
