@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, run_watching};
 use crate::tools::{self, CC, CXX, STRACE};
-use crate::{deny, fuzz, schema};
+use crate::{console, deny, fuzz, schema};
 
 const FUZZ_SECONDS: u32 = 10;
 
@@ -14,8 +14,11 @@ const STEPS: &[Step] = &[
     ("tools", |_| install_tools()),
     ("format", |_| format()),
     ("tidy", |_| step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy"]))),
+    // Before anything of Rust: the program is built with its files.
+    ("console", |_| console::check()),
     ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("tests", Tests::run),
+    ("browser", |_| console::check_in_browser()),
     ("schema", |_| schema::run_default()),
     ("dependencies", |_| deny::run()),
     ("fuzzing", |_| fuzz::run(fuzz::TARGETS, FUZZ_SECONDS)),

@@ -9,6 +9,7 @@ use crate::step::Failure;
 
 mod bench;
 mod check;
+mod console;
 mod demo;
 mod deny;
 mod fuzz;
@@ -20,7 +21,9 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   demo [ARGUMENTS]        build everything and start a demonstration; arguments go to `pilot demo`
-  check                   everything a change must pass: format, lints, tidy, tests, schema, dependencies, fuzzing
+  check                   everything a change must pass: format, tidy, console, lints, tests, browser, schema, dependencies, fuzzing
+  console                 build the operator console
+  console check           its types, unit tests and size, and the console in a browser against the real service
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
   schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
   deny                    licences, sources and bans of the dependencies
@@ -50,6 +53,8 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         }
         ["demo", rest @ ..] => demo::run(rest),
         ["check"] => check::run(),
+        ["console"] => console::build(),
+        ["console", "check"] => console::check().and_then(|()| console::check_in_browser()),
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),

@@ -18,6 +18,8 @@ pub const CC: Tool = Tool { program: "cc", package: "gcc" };
 pub const STRACE: Tool = Tool { program: "strace", package: "strace" };
 /// schemathesis is written in it.
 pub const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
+/// The console is tested in it.
+pub const CHROMIUM: Tool = Tool { program: "chromium", package: "chromium" };
 pub const WRK: Tool = Tool { program: "wrk", package: "wrk" };
 pub const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
 

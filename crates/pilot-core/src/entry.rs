@@ -165,7 +165,10 @@ impl Entry {
 
     /// The bytes that are hashed, stored and proved.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(self)
+        // Room for all but the longest, so that it need not grow on the way.
+        let mut bytes = Vec::with_capacity(768);
+        serde_json::to_writer(&mut bytes, self)?;
+        Ok(bytes)
     }
 }
 

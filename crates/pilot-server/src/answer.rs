@@ -91,6 +91,7 @@ async fn handle(app: &Arc<App>, mut head: Parts, body: Incoming, trace: &mut Tra
     trace.operation = Some((index, route.operation));
     match (&route.handler, &trace.caller) {
         (Handler::Open(handler), _) => handler(app),
+        (Handler::File(handler), _) => handler(&head, parameter.as_deref()),
         (Handler::Guarded(access, handler), Some(caller)) => {
             access::permit(*access, caller).inspect_err(|problem| {
                 app.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.clock.now());

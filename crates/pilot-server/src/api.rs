@@ -10,6 +10,7 @@ use crate::routes::Answer;
 
 pub mod actors;
 pub mod events;
+pub mod evidence;
 pub mod health;
 pub mod items;
 pub mod log;

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pilot_core::leak::LeakGuard;
-use pilot_evidence::note::NoteKey;
 use pilot_store::Store;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::config;
+use crate::console;
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -20,6 +21,7 @@ use crate::rate::Limits;
 use crate::refusals::Refusals;
 use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
+use crate::witnesses::Witnesses;
 use crate::workflows::Workflows;
 
 pub struct App {
@@ -34,12 +36,15 @@ pub struct App {
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
-    pub signer: Signer,
+    pub signer: Arc<Signer>,
+    pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
     pub openapi: Bytes,
     pub docs: Bytes,
+    /// What the console is told before anyone has signed in.
+    pub console_settings: Bytes,
     /// The first half of every request id, so that ids of two runs do not meet.
     run: String,
     requests: AtomicU64,
@@ -55,14 +60,30 @@ pub struct Parts {
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
-    pub key: NoteKey,
+    pub signer: Arc<Signer>,
+    pub witnesses: Arc<Witnesses>,
     pub stop: watch::Receiver<bool>,
     pub run: u32,
+    pub console: config::Console,
 }
 
 impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
-        let Parts { identity, limits, edge, guard, clock, log, store, workflows, key, stop, run } = parts;
+        let Parts {
+            identity,
+            limits,
+            edge,
+            guard,
+            clock,
+            log,
+            store,
+            workflows,
+            signer,
+            witnesses,
+            stop,
+            run,
+            console,
+        } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -70,7 +91,9 @@ impl App {
         Ok(App {
             openapi: Bytes::from(serde_json::to_vec_pretty(&openapi).unwrap_or_default()),
             docs: Bytes::from(docs),
-            signer: Signer::new(key, store.head()),
+            console_settings: console::settings(&console),
+            signer,
+            witnesses,
             refusals: Refusals::default(),
             router,
             identity,

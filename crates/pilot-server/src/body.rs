@@ -1,16 +1,21 @@
 //! The body of an answer: known whole, as almost all are, or streamed.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::sync::mpsc;
 
 use crate::deadline::Connection;
 
-pub type Stream = Pin<Box<dyn http_body::Body<Data = Bytes, Error = Infallible> + Send>>;
+/// The rest of an answer cannot be given. The connection ends, so that nobody takes the beginning for the whole.
+#[derive(Debug, thiserror::Error)]
+#[error("the rest of the answer cannot be given")]
+pub struct Broken;
+
+pub type Stream = Pin<Box<dyn http_body::Body<Data = Bytes, Error = Broken> + Send>>;
 
 pub enum Body {
     Whole(Option<Bytes>),
@@ -33,6 +38,11 @@ impl Body {
         Body::Whole(None)
     }
 
+    /// Whatever arrives on the channel, as it arrives.
+    pub fn chunks(receiver: mpsc::Receiver<Result<Bytes, Broken>>) -> Body {
+        Body::Stream(Box::pin(Chunks(receiver)))
+    }
+
     #[must_use]
     pub fn watched_by(self, connection: &Arc<Connection>) -> Body {
         match self {
@@ -53,9 +63,9 @@ impl<T: Into<Bytes>> From<T> for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Broken;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Body::Stream(stream) | Body::Watched(stream, _) => stream.as_mut().poll_frame(context),
@@ -74,5 +84,16 @@ impl http_body::Body for Body {
             Body::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Body::Stream(stream) | Body::Watched(stream, _) => stream.size_hint(),
         }
+    }
+}
+
+struct Chunks(mpsc::Receiver<Result<Bytes, Broken>>);
+
+impl http_body::Body for Chunks {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
     }
 }

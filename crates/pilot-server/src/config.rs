@@ -1,10 +1,14 @@
 //! The configuration file, with overrides from the environment.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
+use http::Uri;
 use pilot_core::limits::TOKEN_BYTES_MIN;
-use serde::Deserialize;
+use pilot_evidence::cosignature::CosignerVerifier;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 mod edge;
 
@@ -13,8 +17,22 @@ pub use edge::{
 };
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 10] =
-    ["profile", "listen", "data_dir", "store", "credentials", "workflows", "ops", "tls", "rate_limits", "identity"];
+const NAMES: [&str; 12] = [
+    "profile",
+    "listen",
+    "data_dir",
+    "store",
+    "credentials",
+    "workflows",
+    "log",
+    "ops",
+    "console",
+    "tls",
+    "rate_limits",
+    "identity",
+];
+/// Keys whose value is a number; the environment has texts alone.
+const NUMBERS: [&str; 2] = ["require_witnesses", "idle_minutes"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -33,7 +51,9 @@ pub struct Config {
     pub store: Store,
     pub credentials: Credentials,
     pub workflows: Workflows,
+    pub log: Log,
     pub ops: Option<Ops>,
+    pub console: Console,
     pub tls: Option<Tls>,
     pub rate_limits: Option<RateLimits>,
     pub identity: Option<IdentitySection>,
@@ -58,10 +78,55 @@ pub struct Workflows {
     pub dir: Option<PathBuf>,
 }
 
+/// The transparency log.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// Where the last signed checkpoint is kept, outside of the database.
+    pub checkpoint: Option<PathBuf>,
+    pub witnesses: Vec<Witness>,
+    /// How many witnesses must have cosigned an item's newest entry before an effect may begin.
+    pub require_witnesses: usize,
+    /// Certificate authorities to trust for witnesses, beside the system's own.
+    pub ca_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Witness {
+    #[serde(deserialize_with = "witness_url")]
+    pub url: Uri,
+    #[serde(deserialize_with = "witness_key")]
+    pub key: CosignerVerifier,
+}
+
+fn witness_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uri, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let uri: Option<Uri> = text.parse().ok();
+    let is_usable = |uri: &Uri| {
+        let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        matches!(uri.scheme_str(), Some("http" | "https")) && is_plain && uri.query().is_none()
+    };
+    let wrong = "is no address of a witness: give it as https://host/prefix, without a user, a query or a fragment";
+    uri.filter(|uri| is_usable(uri) && !text.contains('#')).ok_or_else(|| D::Error::custom(wrong))
+}
+
+fn witness_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CosignerVerifier, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    CosignerVerifier::parse(&text).map_err(|error| D::Error::custom(format!("is no witness key: {error}")))
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ops {
     pub listen: SocketAddr,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Console {
+    /// After so many minutes without a sign of life the console forgets its token. Zero would lock everyone out.
+    pub idle_minutes: NonZeroU16,
 }
 
 impl Default for Config {
@@ -73,7 +138,9 @@ impl Default for Config {
             store: Store::default(),
             credentials: Credentials::default(),
             workflows: Workflows::default(),
+            log: Log::default(),
             ops: None,
+            console: Console::default(),
             tls: None,
             rate_limits: None,
             identity: None,
@@ -84,6 +151,13 @@ impl Default for Config {
 impl Default for Store {
     fn default() -> Self {
         Store { url: "sqlite:pilot.db".into() }
+    }
+}
+
+impl Default for Console {
+    fn default() -> Self {
+        // Fifteen, said without a step that could fail.
+        Console { idle_minutes: NonZeroU16::MIN.saturating_add(14) }
     }
 }
 
@@ -101,6 +175,8 @@ pub enum ConfigError {
     Parse { path: PathBuf, line: usize, column: usize, message: String },
     #[error("the environment overrides the configuration with a faulty value: {message} (set by {variables})")]
     Environment { variables: String, message: String },
+    #[error("{}: {message}", path.display())]
+    Contradiction { path: PathBuf, message: String },
 }
 
 impl Config {
@@ -111,6 +187,22 @@ impl Config {
         let mut config = Config::parse(path, &text, environment)?;
         config.resolve(path.parent().unwrap_or(Path::new("")));
         Ok(config)
+    }
+
+    /// What each value by itself does not show.
+    fn check(self, path: &Path) -> Result<Config, ConfigError> {
+        let Log { witnesses, require_witnesses, .. } = &self.log;
+        let message = match witnesses.iter().enumerate().find(|(at, witness)| {
+            witnesses.iter().take(*at).any(|other| other.key.public_key == witness.key.public_key)
+        }) {
+            Some((at, _)) => format!("log.witnesses[{at}].key: is given twice; one witness counts once"),
+            None if *require_witnesses > witnesses.len() => format!(
+                "log.require_witnesses: {require_witnesses} are required, but log.witnesses has {}",
+                witnesses.len()
+            ),
+            None => return Ok(self),
+        };
+        Err(ConfigError::Contradiction { path: path.to_owned(), message })
     }
 
     fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
@@ -126,16 +218,18 @@ impl Config {
         let overrides: Vec<_> =
             environment.iter().filter_map(|(name, value)| Some((keys(name)?, name, value))).collect();
         if overrides.is_empty() {
-            return Ok(config);
+            return config.check(path);
         }
         let mut table: toml::Table = toml::from_str(text).unwrap_or_default();
         for (keys, _, value) in &overrides {
             set(&mut table, keys, value);
         }
-        table.try_into().map_err(|error: toml::de::Error| ConfigError::Environment {
+        let config: Result<Config, _> = table.try_into();
+        let config = config.map_err(|error: toml::de::Error| ConfigError::Environment {
             variables: overrides.iter().map(|(_, name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
             message: without_value(error.message()),
-        })
+        })?;
+        config.check(path)
     }
 
     fn resolve(&mut self, base: &Path) {
@@ -143,6 +237,8 @@ impl Config {
         self.credentials.file = base.join(&self.credentials.file);
         self.credentials.role_map = self.credentials.role_map.as_ref().map(|path| base.join(path));
         self.workflows.dir = self.workflows.dir.as_ref().map(|path| base.join(path));
+        self.log.checkpoint = self.log.checkpoint.as_ref().map(|path| base.join(path));
+        self.log.ca_file = self.log.ca_file.as_ref().map(|path| base.join(path));
         if let Some(tls) = &mut self.tls {
             tls.resolve(base);
         }
@@ -156,6 +252,11 @@ impl Config {
     pub fn log_key_path(&self) -> PathBuf {
         self.data_dir.join("log.key")
     }
+
+    /// Where the last signed checkpoint is kept outside of the database.
+    pub fn checkpoint_path(&self) -> PathBuf {
+        self.log.checkpoint.clone().unwrap_or_else(|| self.data_dir.join("log.checkpoint"))
+    }
 }
 
 /// `PILOT_STORE__URL` → `["store", "url"]`; nothing for variables that are not ours.
@@ -168,7 +269,8 @@ fn set(table: &mut toml::Table, keys: &[String], value: &str) {
     match keys {
         [] => {}
         [key] => {
-            table.insert(key.clone(), toml::Value::String(value.to_owned()));
+            let number = value.parse().ok().filter(|_| NUMBERS.contains(&key.as_str()));
+            table.insert(key.clone(), number.map_or_else(|| value.into(), toml::Value::Integer));
         }
         [key, rest @ ..] => {
             let inner = table.entry(key.clone()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
@@ -252,7 +354,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `ops`, `tls`, `rate_limits`, `identity`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`"
             ],
         );
         check(
@@ -291,5 +393,46 @@ mod tests {
         );
         check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
         check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);
+    }
+
+    #[test]
+    fn witnesses_are_read_and_every_fault_of_them_has_its_place() {
+        let key = pilot_evidence::cosignature::CosignerKey::generate("w.example/1", &[7; 32]).unwrap().verifier();
+        let witness = |url: &str| format!("{{ url = '{url}', key = '{key}' }}");
+        let log = |witnesses: &str, required: usize| {
+            format!("[log]\nwitnesses = [{witnesses}]\nrequire_witnesses = {required}")
+        };
+        check(&log(&witness("https://w.example/submit"), 1), &[], expect!["127.0.0.1:7450 sqlite:pilot.db None"]);
+        check(
+            &log(&witness("https://w.example"), 2),
+            &[],
+            expect!["pilot.toml: log.require_witnesses: 2 are required, but log.witnesses has 1"],
+        );
+        check(
+            &log(&witness("https://w.example"), 0),
+            &[("PILOT_LOG__REQUIRE_WITNESSES", "3")],
+            expect!["pilot.toml: log.require_witnesses: 3 are required, but log.witnesses has 1"],
+        );
+        check(
+            &log(&[witness("https://a.example"), witness("https://b.example")].join(", "), 2),
+            &[],
+            expect!["pilot.toml: log.witnesses[1].key: is given twice; one witness counts once"],
+        );
+        for wrong in ["w.example", "ftp://w.example", "https://user@w.example", "https://w.example/?x", "https:///x"] {
+            check(
+                &log(&witness(wrong), 1),
+                &[],
+                expect![
+                    "pilot.toml, line 2, column 22: is no address of a witness: give it as https://host/prefix, without a user, a query or a fragment"
+                ],
+            );
+        }
+        check(
+            "[log]\nwitnesses = [{ url = 'https://w.example', key = 'w.example+00000000+AQ==' }]",
+            &[],
+            expect![
+                "pilot.toml, line 2, column 49: is no witness key: the key is of another kind: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)"
+            ],
+        );
     }
 }

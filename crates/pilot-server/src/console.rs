@@ -1,26 +1,134 @@
-//! The operator console's static files. A binary built without them says so instead of showing an empty page.
+//! The operator console's files, packed into the program when it was built. A program built without them says so
+//! instead of showing an empty page.
 
-use http::Response;
-use http::header::{CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, X_FRAME_OPTIONS};
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, HeaderMap, HeaderName,
+    HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_FRAME_OPTIONS,
+};
+use http::request::Parts;
+use http::{Response, StatusCode};
+use serde_json::json;
 
 use crate::api::page;
 use crate::app::App;
 use crate::body::Body;
+use crate::config;
+use crate::problem::{Code, Problem};
 use crate::routes::Answer;
 
-const PLACEHOLDER: &str = include_str!("console/placeholder.html");
+/// One file as built, and packed for readers who can unpack it.
+pub struct File {
+    path: &'static str,
+    tag: &'static str,
+    bytes: &'static [u8],
+    brotli: Option<&'static [u8]>,
+    gzip: Option<&'static [u8]>,
+}
 
-pub fn get_console(_: &App) -> Answer {
-    Ok(document(PLACEHOLDER))
+include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
+
+const PLACEHOLDER: &str = include_str!("console/placeholder.html");
+const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// Scripts and styles only from here, nothing inline, nothing evaluated, no form that leaves, no frame around it.
+/// The one Trusted Types policy is Svelte's, for the constant templates in its own code.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
+
+/// The one page; its own script shows the screen that the address names.
+pub fn get_console(head: &Parts, _: Option<&str>) -> Answer {
+    let Some(index) = FILES.iter().find(|file| file.path == "index.html") else {
+        return Ok(document(PLACEHOLDER));
+    };
+    // Asked for each time, so that a new version is seen at once.
+    let mut response = serve(index, &head.headers, "no-cache");
+    fence(response.headers_mut(), POLICY);
+    Ok(response)
+}
+
+/// Files with a hash in their names: what was fetched once stays good for ever.
+pub fn get_console_asset(head: &Parts, file: Option<&str>) -> Answer {
+    let wanted = file.unwrap_or("");
+    let found = FILES.iter().find(|file| file.path.strip_prefix("assets/") == Some(wanted));
+    let found =
+        found.ok_or_else(|| Problem::new(Code::NotFound, "The console has no such file; load the page again."))?;
+    let mut response = serve(found, &head.headers, "public, max-age=31536000, immutable");
+    fence(response.headers_mut(), "default-src 'none'; sandbox");
+    Ok(response)
+}
+
+pub fn get_console_settings(app: &App) -> Answer {
+    let mut response = page("application/json", app.console_settings.clone());
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}
+
+pub fn settings(console: &config::Console) -> Bytes {
+    Bytes::from(json!({ "idle_minutes": console.idle_minutes }).to_string())
+}
+
+fn serve(file: &File, asked: &HeaderMap, cache: &'static str) -> Response<Body> {
+    let known = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let is_known = known.flat_map(|value| value.split(',')).any(|tag| tag.trim() == file.tag);
+    let mut response = if is_known { unchanged() } else { packed(file, asked) };
+    let headers = response.headers_mut();
+    headers.insert(ETAG, HeaderValue::from_static(file.tag));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    response
+}
+
+fn unchanged() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+fn packed(file: &File, asked: &HeaderMap) -> Response<Body> {
+    let choices = [("br", file.brotli), ("gzip", file.gzip)];
+    let choice = choices.iter().find_map(|(name, bytes)| Some((*name, (*bytes)?)).filter(|_| accepts(asked, name)));
+    let mut response = page(media_type(file.path), choice.map_or(file.bytes, |(_, bytes)| bytes));
+    if let Some((name, _)) = choice {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(name));
+    }
+    response
+}
+
+/// Named in `Accept-Encoding`, and not with a weight of zero.
+fn accepts(asked: &HeaderMap, encoding: &str) -> bool {
+    let offered = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    offered.flat_map(|value| value.split(',')).any(|offer| {
+        let (name, weight) = offer.split_once(';').unwrap_or((offer, ""));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case(encoding) && weight.is_none_or(|weight| weight > 0.0)
+    })
+}
+
+fn media_type(path: &str) -> &'static str {
+    match path.rsplit('.').next().unwrap_or("") {
+        "html" => "text/html; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
 }
 
 /// A page that can load nothing, run nothing and be framed by nobody.
-pub fn document(text: impl Into<bytes::Bytes>) -> Response<Body> {
+pub fn document(text: impl Into<Bytes>) -> Response<Body> {
     let mut response = page("text/html; charset=utf-8", text.into());
-    let headers = response.headers_mut();
     let policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
+    fence(response.headers_mut(), policy);
+    response
+}
+
+fn fence(headers: &mut HeaderMap, policy: &'static str) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response
+    headers.insert(CROSS_ORIGIN_OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
 }

@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::app::App;
 use crate::body::Body;
 use crate::deadline::{Connection, Deadlines, Watchdog, Watched};
+use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerCertificate};
 use crate::tls::Tls;
 
@@ -30,6 +31,17 @@ const HTTP2_STREAMS_MAX: u32 = 128;
 /// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients runs into the
 /// kernel's defence against floods, and some wait a second for their next attempt.
 const WAITING_CONNECTIONS_MAX: u32 = 4096;
+
+/// Whatever is behind a listener: connections are counted there.
+pub trait Served: Send + Sync + 'static {
+    fn metrics(&self) -> &Metrics;
+}
+
+impl Served for App {
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+}
 
 pub struct Listener {
     socket: TcpListener,
@@ -63,9 +75,10 @@ impl Listener {
     }
 
     /// Serves until `stop` turns true, then drains and returns.
-    pub async fn serve<H, F>(self, app: Arc<App>, handler: H, mut stop: watch::Receiver<bool>)
+    pub async fn serve<S, H, F>(self, app: Arc<S>, handler: H, mut stop: watch::Receiver<bool>)
     where
-        H: Fn(Arc<App>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+        S: Served,
+        H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         let places = Arc::new(Semaphore::new(self.connections_max));
@@ -84,7 +97,7 @@ impl Listener {
             let (app, stop, connection) = (Arc::clone(&app), stop.clone(), watchdog.watch());
             let tls = self.tls.clone();
             tokio::spawn(async move {
-                app.metrics.connection_opened();
+                app.metrics().connection_opened();
                 let socket = Watched { socket, connection: Arc::clone(&connection) };
                 match tls {
                     None => {
@@ -93,7 +106,7 @@ impl Listener {
                     }
                     Some(tls) => serve_encrypted(&app, &tls, socket, address, connection, handler, stop).await,
                 }
-                app.metrics.connection_closed();
+                app.metrics().connection_closed();
                 drop(place);
             });
         }
@@ -134,8 +147,8 @@ struct OtherEnd {
 
 /// The handshake first. It counts against the deadlines like the head of a request, and failing it ends this connection
 /// alone.
-async fn serve_encrypted<H, F>(
-    app: &Arc<App>,
+async fn serve_encrypted<S, H, F>(
+    app: &Arc<S>,
     tls: &Tls,
     socket: Watched<TcpStream>,
     address: IpAddr,
@@ -143,14 +156,15 @@ async fn serve_encrypted<H, F>(
     handler: H,
     mut stop: watch::Receiver<bool>,
 ) where
-    H: Fn(Arc<App>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    S: Served,
+    H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let shaken = tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => return,
         () = connection.expired() => {
-            app.metrics.connection_expired();
+            app.metrics().connection_expired();
             return;
         }
         shaken = tls.accept(socket) => shaken,
@@ -164,22 +178,23 @@ async fn serve_encrypted<H, F>(
             serve_connection(app, stream, connection, end, handler, stop).await;
         }
         Err(error) => {
-            app.metrics.handshake_failed();
+            app.metrics().handshake_failed();
             tracing::debug!(error = %error, "a TLS handshake failed");
         }
     }
 }
 
-async fn serve_connection<S, H, F>(
-    app: &Arc<App>,
-    socket: S,
+async fn serve_connection<S, T, H, F>(
+    app: &Arc<S>,
+    socket: T,
     connection: Arc<Connection>,
     end: OtherEnd,
     handler: H,
     mut stop: watch::Receiver<bool>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Arc<App>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    S: Served,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let io = TokioIo::new(socket);
@@ -206,7 +221,7 @@ async fn serve_connection<S, H, F>(
             // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
             _ = serving.as_mut() => return,
             () = connection.expired() => {
-                app.metrics.connection_expired();
+                app.metrics().connection_expired();
                 return;
             }
             _ = stop.wait_for(|stop| *stop), if !stopping => {

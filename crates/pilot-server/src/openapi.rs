@@ -100,7 +100,7 @@ fn operation(route: &Route) -> Value {
     let mut operation =
         json!({ "operationId": route.operation, "summary": route.docs.summary, "responses": responses });
     let (security, access) = match route.handler {
-        Handler::Open(_) => (json!([]), "Open to anyone.".to_owned()),
+        Handler::Open(_) | Handler::File(_) => (json!([]), "Open to anyone.".to_owned()),
         Handler::Guarded(access, _) => (json!([{ "bearer": [] }]), format!("For {}.", who(access))),
     };
     if let Some(members) = operation.as_object_mut() {
@@ -163,6 +163,8 @@ fn request_header(name: &str) -> (Value, &'static str) {
 fn answer_header(name: &str) -> Value {
     let (required, pattern, description) = match name {
         "ETag" => (true, "^\"[1-9][0-9]*\"$", "The item's version"),
+        "Content-Disposition" => (true, "^attachment; filename=\"evidence-[0-9a-z-]+[.]zip\"$", "A name for the file"),
+        "Evidence-Entries" => (true, "^[0-9]+$", "How many entries the bundle holds, for those who show progress"),
         "Location" => (true, "^/v1/items/[0-9a-f-]{36}$", "Where the new item is"),
         _ => (false, "^</v1/items\\?.*>; rel=\"next\"$", "The next page, unless this is the last"),
     };
@@ -187,7 +189,7 @@ pub fn page(routes: &[Route]) -> String {
     let mut rows = String::new();
     for route in routes {
         let who = match route.handler {
-            Handler::Open(_) => "anyone".to_owned(),
+            Handler::Open(_) | Handler::File(_) => "anyone".to_owned(),
             Handler::Guarded(access, _) => who(access),
         };
         let (method, operation, path) = (&route.method, route.operation, route.path.replace("{*", "{"));

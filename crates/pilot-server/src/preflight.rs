@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::config::{self, Config, Profile};
 use crate::private_file::{self, Others};
 use crate::start::{self, StartError, with_cause};
+use crate::witnesses::Witnesses;
 use crate::{production, random, tls, workflows};
 
 /// A certificate that expires sooner is worth a word.
@@ -70,6 +71,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
     findings.push(check_data_dir(&config.data_dir));
     findings.push(check_store(config));
     findings.push(check_log_key(config));
+    findings.push(check_witnesses(config));
     findings
 }
 
@@ -205,16 +207,23 @@ fn check_store(config: &Config) -> Finding {
     }
 }
 
+fn check_witnesses(config: &Config) -> Finding {
+    match Witnesses::new(&config.log) {
+        Ok(_) => Finding::new("witnesses", Verdict::Ok, format!("{} configured", config.log.witnesses.len())),
+        Err(error) => Finding::new("witnesses", Verdict::Refused, error.to_string()),
+    }
+}
+
 fn check_log_key(config: &Config) -> Finding {
     let path = config.log_key_path();
     let shown = path.display();
     if path.exists() {
-        return match start::load_log_key(&path) {
+        return match start::load_key(&path) {
             Ok(_) => Finding::new("log key", Verdict::Ok, format!("{shown} can be used")),
             Err(error) => Finding::failed("log key", &error),
         };
     }
-    if config.sqlite_path().is_some_and(|store| store.exists()) {
+    if config.sqlite_path().is_some_and(|store| store.exists()) || config.checkpoint_path().exists() {
         let detail = format!("{shown}: is missing, but there is a store; restore the key from your copy");
         return Finding::new("log key", Verdict::Refused, detail);
     }

@@ -19,7 +19,7 @@ pub fn routes() -> String {
     for route in table() {
         let mark = |allowed| if allowed { "yes" } else { "–" };
         let (anyone, allowed): (_, Vec<_>) = match route.handler {
-            Handler::Open(_) => (true, vec![mark(true); Role::ALL.len()]),
+            Handler::Open(_) | Handler::File(_) => (true, vec![mark(true); Role::ALL.len()]),
             Handler::Guarded(access, _) => (false, Role::ALL.iter().map(|role| mark(access.allows(*role))).collect()),
         };
         let (operation, method, path) = (route.operation, route.method, route.path);

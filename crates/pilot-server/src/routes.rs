@@ -1,7 +1,7 @@
 //! THE table: every operation with its method, path, access rule and handler. The router, the OpenAPI document and the
 //! reference "who may call what" all come from it.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use pilot_core::role::Role;
 
 use crate::access::{Access, Caller};
-use crate::api::{actors, events, health, items, log, session, transitions, workflows};
+use crate::api::{actors, events, evidence, health, items, log, session, transitions, workflows};
 use crate::app::App;
 use crate::body::Body;
 use crate::console;
@@ -37,6 +37,8 @@ pub struct Call {
 /// A guarded handler receives a caller, and only a guarded route can give it one.
 pub enum Handler {
     Open(fn(&App) -> Answer),
+    /// A file of the console, chosen by path and by what the reader already has.
+    File(fn(&Parts, Option<&str>) -> Answer),
     Guarded(Access, Guarded),
 }
 
@@ -95,8 +97,8 @@ pub fn table() -> Vec<Route> {
     vec![
         at_once("/v1/session", "get_session", ANY, session::get_session, docs::SESSION),
         at_once("/v1/workflows", "list_workflows", ANY, workflows::list_workflows, docs::WORKFLOWS),
-        at_once("/v1/workflows/{name}", "get_workflow", ANY, workflows::get_workflow, docs::WORKFLOW),
-        at_once("/v1/workflows/{name}/diagram", "get_workflow_diagram", ANY, workflows::get_workflow_diagram, docs::DIAGRAM),
+        guarded(&get, "/v1/workflows/{name}", "get_workflow", ANY, |call| Box::pin(ready(workflows::get_workflow(&call))), docs::WORKFLOW),
+        guarded(&get, "/v1/workflows/{name}/diagram", "get_workflow_diagram", ANY, |call| Box::pin(ready(workflows::get_workflow_diagram(&call))), docs::DIAGRAM),
         guarded(&post, "/v1/items", "create_item", Access::Roles(&[Role::Initiator]), |call| Box::pin(items::create_item(call)), docs::CREATE),
         guarded(&get, "/v1/items", "list_items", ANY, |call| Box::pin(items::list_items(call)), docs::ITEMS),
         guarded(&get, "/v1/items/{id}", "get_item", ANY, |call| Box::pin(items::get_item(call)), docs::ITEM),
@@ -108,15 +110,19 @@ pub fn table() -> Vec<Route> {
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, |call| Box::pin(log::get_item_proof(call)), docs::PROOF),
         guarded(&get, "/v1/events", "list_events", ANY, |call| Box::pin(events::list_events(call)), docs::EVENTS),
         at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
-        at_once("/v1/log/checkpoint", "get_checkpoint", ANY, log::get_checkpoint, docs::CHECKPOINT),
+        guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, |call| Box::pin(log::get_checkpoint(call)), docs::CHECKPOINT),
         guarded(&get, "/v1/log/tile/{*tile}", "get_tile", ANY, |call| Box::pin(log::get_tile(call)), docs::TILE),
         guarded(&get, "/v1/log/tile/entries/{*tile}", "get_entry_bundle", Access::Roles(&[Role::Auditor]), |call| Box::pin(log::get_entry_bundle(call)), docs::ENTRIES),
+        guarded(&get, "/v1/evidence", "get_evidence", Access::Roles(&[Role::Auditor]), |call| Box::pin(evidence::get_evidence(call)), docs::EVIDENCE),
         open("/openapi.json", "get_openapi", openapi::get_openapi, docs::OPENAPI),
         open("/docs", "get_docs", openapi::get_docs, docs::PAGE),
         open("/docs.css", "get_docs_style", openapi::get_docs_style, docs::STYLE),
         open("/healthz", "get_health", health::get_health, docs::HEALTH),
         open("/readyz", "get_readiness", health::get_readiness, docs::READINESS),
-        open("/", "get_console", console::get_console, docs::CONSOLE),
+        file("/", "get_console", console::get_console, docs::CONSOLE),
+        file("/console/{*screen}", "get_console_screen", console::get_console, docs::SCREEN),
+        file("/assets/{*file}", "get_console_asset", console::get_console_asset, docs::ASSET),
+        open("/console.json", "get_console_settings", console::get_console_settings, docs::SETTINGS),
     ]
 }
 
@@ -145,6 +151,10 @@ fn at_once(
 
 fn open(path: &'static str, operation: &'static str, handler: fn(&App) -> Answer, docs: Docs) -> Route {
     Route { method: Method::GET, path, operation, handler: Handler::Open(handler), docs }
+}
+
+fn file(path: &'static str, operation: &'static str, handler: fn(&Parts, Option<&str>) -> Answer, docs: Docs) -> Route {
+    Route { method: Method::GET, path, operation, handler: Handler::File(handler), docs }
 }
 
 /// Finds the route of a request; built once from the table.

@@ -9,7 +9,6 @@ use pilot_core::fault::Fault;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
-use pilot_evidence::note::NoteKey;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -28,10 +27,16 @@ use crate::production;
 use crate::random;
 use crate::rate::Limits;
 use crate::refusals;
+use crate::signer;
 use crate::starts::{self, Starting};
 use crate::timers;
 use crate::tls::Tls;
+use crate::witnesses::{self, Witnesses};
 use crate::workflows::Workflows;
+
+mod signing;
+
+pub use signing::{load_key, make_log_key, open_place};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -44,10 +49,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    pub(crate) fn environment(
-        what: impl Into<String>,
-        source: impl std::error::Error + Send + Sync + 'static,
-    ) -> StartError {
+    pub fn environment(what: impl Into<String>, source: impl std::error::Error + Send + Sync + 'static) -> StartError {
         StartError::Environment { what: what.into(), source: Some(Box::new(source)) }
     }
 }
@@ -90,10 +92,12 @@ impl Service {
         }
         log.guard_with(Arc::clone(&guard));
         check_workflows_dir(config)?;
+        let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
+        let witnesses = Arc::new(witnesses);
         make_data_dir(&config.data_dir)?;
         let clock = Clock::System;
         let store = open_store(config, &clock)?;
-        let key = load_or_make_log_key(&config.log_key_path(), store.head().borrow().size())?;
+        let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
         let mut main = bind(config.listen)?;
         main.limit_connections(connections_possible());
@@ -117,9 +121,11 @@ impl Service {
             log: log.clone(),
             store,
             workflows,
-            key,
+            signer,
+            witnesses,
             stop,
             run,
+            console: config.console.clone(),
         };
         let app = App::new(parts).map_err(|error| StartError::environment("this build is faulty", error))?;
         let app = Arc::new(app);
@@ -143,6 +149,8 @@ impl Service {
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
+        let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
+        let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
@@ -157,6 +165,11 @@ impl Service {
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
+        signing.abort();
+        witnessing.abort();
+        if let Err(error) = self.app.signer.checkpoint().await {
+            tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
+        }
     }
 }
 
@@ -279,36 +292,6 @@ fn open_store(config: &Config, clock: &Clock) -> Result<Arc<dyn Store>, StartErr
 pub(crate) fn no_such_store() -> StartError {
     let refused = "store.url: this version has the embedded store alone; give it as \"sqlite:pilot.db\"";
     StartError::Refused(refused.into())
-}
-
-/// The key that signs the log: made on the first start, refused when it is damaged or open to others.
-fn load_or_make_log_key(path: &Path, entries: u64) -> Result<NoteKey, StartError> {
-    if !path.exists() {
-        if entries > 0 {
-            let remedy = "restore it from your copy: another key would begin another log";
-            return Err(StartError::Refused(format!(
-                "{}: the log signing key is missing, but the ledger is not empty; {remedy}",
-                path.display()
-            )));
-        }
-        let name = format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?));
-        return make_log_key(path, &name);
-    }
-    load_log_key(path)
-}
-
-pub(crate) fn load_log_key(path: &Path) -> Result<NoteKey, StartError> {
-    let file = private_file::read(path, Others::MayNothing).map_err(|error| StartError::Refused(with_cause(&error)))?;
-    let text = String::from_utf8_lossy(&file.bytes);
-    NoteKey::parse(&text).map_err(|error| StartError::Refused(format!("{}: {error}", path.display())))
-}
-
-/// Writes a new log signing key; never over an old one, whose signatures could then no longer be continued.
-pub fn make_log_key(path: &Path, name: &str) -> Result<NoteKey, StartError> {
-    let key = NoteKey::generate(name, &random::bytes()?).map_err(|error| StartError::Refused(error.to_string()))?;
-    let written = private_file::write_new(path, key.to_line().as_bytes());
-    written.map_err(|error| StartError::environment(format!("{}: cannot be written", path.display()), error))?;
-    Ok(key)
 }
 
 fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {

@@ -23,14 +23,29 @@ struct KnownCredential {
     role: Role,
 }
 
-/// What the next start has to know of this one.
+/// What a start leaves for the next one.
 #[derive(Default, Serialize, Deserialize)]
-struct Remembered {
+pub struct LastStart {
     credentials: BTreeSet<KnownCredential>,
+    /// Its entry.
+    #[serde(default)]
     index: Option<u64>,
+    /// Whether the log's checkpoint was kept outside of the database. Once it was, it must be there.
+    #[serde(default)]
+    pub second_place: bool,
 }
 
 const START_FACT: &str = "start";
+
+impl LastStart {
+    pub async fn read(store: &dyn Store) -> Result<LastStart, StoreError> {
+        let unreadable = |error| StoreError::Damaged(format!("what the last start left cannot be read: {error}"));
+        match store.fact(START_FACT).await? {
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(unreadable),
+            None => Ok(LastStart::default()),
+        }
+    }
+}
 
 /// What this start brings along.
 pub struct Starting {
@@ -52,16 +67,8 @@ impl Starting {
     }
 }
 
-async fn remembered(store: &dyn Store) -> Result<Remembered, StoreError> {
-    let unreadable = |error| StoreError::Damaged(format!("what the last start left cannot be read: {error}"));
-    match store.fact(START_FACT).await? {
-        Some(bytes) => serde_json::from_slice(&bytes).map_err(unreadable),
-        None => Ok(Remembered::default()),
-    }
-}
-
 pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
-    let before = remembered(&*app.store).await?;
+    let before = LastStart::read(&*app.store).await?;
     let Starting { credentials: present, role_map } = starting;
     let definitions: Vec<_> =
         app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
@@ -79,7 +86,7 @@ pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
         members.extend(role_map.as_ref().map(|document| ("role_map".to_owned(), json!(document.digest))));
     }
     let decide = move |situation: &Situation<'_>| {
-        let fact = Remembered { credentials: present.clone(), index: Some(situation.index) };
+        let fact = LastStart { credentials: present.clone(), index: Some(situation.index), second_place: true };
         Ok(Record {
             entry: Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details.clone()),
             documents: role_map.iter().cloned().collect(),
@@ -97,9 +104,8 @@ pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
 }
 
 /// The starts below `until`, newest first, down to the one in force at `from`, each with its role map.
-#[allow(dead_code)]
 pub async fn in_force(store: &dyn Store, from: u64, until: u64) -> Result<Vec<StoredEntry>, StoreError> {
-    let mut next = remembered(store).await?.index;
+    let mut next = LastStart::read(store).await?.index;
     let mut found = Vec::new();
     while let Some(index) = next {
         let entry = store.whole_entries(index, 1).await?.pop();

@@ -39,7 +39,11 @@ impl Workflows {
 
     /// The definition an item was created under, whatever is in force now.
     pub fn of(&self, workflow: &WorkflowRef) -> Option<&Arc<Definition>> {
-        self.kept.with_digest(&workflow.name, &workflow.digest)
+        self.with_digest(&workflow.name, &workflow.digest)
+    }
+
+    pub fn with_digest(&self, name: &str, digest: &str) -> Option<&Arc<Definition>> {
+        self.kept.with_digest(name, digest)
     }
 }
 

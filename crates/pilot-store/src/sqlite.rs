@@ -18,6 +18,7 @@ pub mod fsck;
 mod read;
 mod reader;
 mod row;
+mod statement;
 mod writer;
 
 use reader::Readers;
@@ -61,8 +62,13 @@ impl Sqlite {
         let (jobs, queue) = mpsc::sync_channel(WAITING_WRITES_MAX);
         let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));
         let health = Arc::new(Health::default());
-        let writer = writer::Writer::new(connection, lock, opened, now, head_sender, Arc::clone(&health));
-        let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run(&queue));
+        let of_writer = Arc::clone(&health);
+        let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
+            // Dropped in the reverse order: the lock is given up when the connection is closed.
+            let _lock = lock;
+            let connection = connection;
+            writer::Writer::new(&connection, opened, now, head_sender, of_writer).run(&queue);
+        });
         let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         let readers = Readers::start(path)?;
         Ok(Sqlite { jobs: Some(jobs), writer: Some(writer), readers: Some(readers), head, health })

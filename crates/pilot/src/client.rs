@@ -1,13 +1,14 @@
 //! The client side: the service's address, the caller's token, and one request at a time.
 
+use std::future::Future;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
-use http::{Method, Request, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use pilot_core::token::Token;
 use serde::Deserialize;
@@ -79,24 +80,56 @@ impl Client {
         self.send(Method::POST, path, Some(body))
     }
 
-    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::environment("runtime", error))?;
-        let unreachable =
-            |cause: String| Failure::environment(format!("{}: the service cannot be reached", self.base), cause);
-        let answered =
-            runtime.block_on(async { tokio::time::timeout(PATIENCE, self.request(method, path, body)).await });
-        answered
-            .map_err(|_| unreachable(format!("no answer within {} s", PATIENCE.as_secs())))?
-            .map_err(|error| unreachable(error.to_string()))
+    /// A long answer, piece by piece as it arrives; each piece comes with a way to ask for the answer's headers.
+    pub fn download(
+        &self,
+        path: &str,
+        mut take: impl FnMut(&dyn Fn(&str) -> Option<String>, &[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.runtime()?.block_on(async {
+            let (response, connection) =
+                in_time(self.open(Method::GET, path, None)).await.map_err(|e| self.lost(&e))?;
+            let (head, mut body) = response.into_parts();
+            if !head.status.is_success() {
+                let body = in_time(collect(body)).await.map_err(|e| self.lost(&e))?;
+                return Err(Reply { status: head.status, body }.refusal());
+            }
+            let header = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
+            while let Some(frame) = in_time(next(&mut body)).await.map_err(|e| self.lost(&e))? {
+                take(&header, &frame)?;
+            }
+            drop(connection);
+            Ok(())
+        })
     }
 
-    async fn request(
+    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, Failure> {
+        let request = async {
+            let (response, connection) = self.open(method, path, body).await?;
+            let status = response.status();
+            let body = collect(response.into_body()).await?;
+            drop(connection);
+            Ok(Reply { status, body })
+        };
+        self.runtime()?.block_on(in_time(request)).map_err(|error| self.lost(&error))
+    }
+
+    fn runtime(&self) -> Result<tokio::runtime::Runtime, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(|error| Failure::environment("runtime", error))
+    }
+
+    fn lost(&self, cause: &Lost) -> Failure {
+        Failure::environment(format!("{}: the service cannot be reached", self.base), cause)
+    }
+
+    /// Sends one request on a connection of its own, which lives as long as what is returned beside the answer.
+    async fn open(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Reply, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<(Response<Incoming>, Driver), Lost> {
         let authority = self.base.authority().map_or("", |authority| authority.as_str());
         let host = self.base.host().unwrap_or_default().trim_matches(['[', ']']);
         let port = self.base.port_u16().unwrap_or(if self.trust.is_some() { 443 } else { 80 });
@@ -109,7 +142,7 @@ impl Client {
             .uri(path)
             .header(HOST, authority)
             .header(AUTHORIZATION, bearer)
-            .header(ACCEPT, "application/json")
+            .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, concat!("pilot/", env!("CARGO_PKG_VERSION")))
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(body)))?;
@@ -120,22 +153,44 @@ impl Client {
     }
 }
 
-/// One request and its answer on a connection of their own.
-async fn exchange<S>(
-    stream: S,
-    request: Request<Full<Bytes>>,
-) -> Result<Reply, Box<dyn std::error::Error + Send + Sync>>
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, Driver), Lost>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let driver = tokio::spawn(connection);
+    let driver = Driver(tokio::spawn(connection));
     let response = sender.send_request(request).await?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
-    drop(sender);
-    driver.abort();
-    Ok(Reply { status, body })
+    Ok((response, driver))
+}
+
+type Lost = Box<dyn std::error::Error + Send + Sync>;
+
+/// Ends the connection when it is dropped.
+struct Driver(tokio::task::JoinHandle<Result<(), hyper::Error>>);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn in_time<T>(step: impl Future<Output = Result<T, Lost>>) -> Result<T, Lost> {
+    let late = |_| format!("no answer within {} s", PATIENCE.as_secs());
+    tokio::time::timeout(PATIENCE, step).await.map_err(late)?
+}
+
+async fn collect(body: Incoming) -> Result<Bytes, Lost> {
+    Ok(Limited::new(body, ANSWER_BYTES_MAX).collect().await?.to_bytes())
+}
+
+/// The next piece of a body, if there is one.
+async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Lost> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(bytes) = frame?.into_data() {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
 }
 
 impl Reply {
@@ -146,6 +201,14 @@ impl Reply {
         }
         serde_json::from_slice(&self.body)
             .map_err(|error| Failure::environment("the answer is not what a pilot service sends", error))
+    }
+
+    /// The answer as text, or the problem in the service's own words.
+    pub fn text(&self) -> Result<String, Failure> {
+        if !self.status.is_success() {
+            return Err(self.refusal());
+        }
+        Ok(String::from_utf8_lossy(&self.body).into_owned())
     }
 
     fn refusal(&self) -> Failure {

@@ -3,6 +3,7 @@
 pub mod check_config;
 pub mod credential;
 pub mod demo;
+pub mod evidence;
 pub mod init;
 pub mod log;
 pub mod rotation;

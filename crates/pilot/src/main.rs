@@ -46,6 +46,9 @@ enum Command {
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
+    /// Take evidence bundles from the service, verify them, and leave content out of them
+    #[command(subcommand)]
+    Evidence(cmd::evidence::Command),
     /// The transparency log
     #[command(subcommand)]
     Log(cmd::log::Command),
@@ -75,6 +78,7 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Rotation(command) => cmd::rotation::run(command, environment),
         Command::Session(arguments) => cmd::session::run(&arguments, environment),
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
+        Command::Evidence(command) => cmd::evidence::run(&command, environment),
         Command::Log(command) => cmd::log::run(&command, environment),
     }
 }

@@ -1,15 +1,11 @@
 //! The ledger as a feed: in pages, or live as server-sent events that resume where they were cut off.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
-use http_body::Frame;
 use pilot_core::entry::Entry;
 use pilot_core::fault::Fault;
 use pilot_core::json::INTEGER_MAX;
@@ -22,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::api::request::Query;
 use crate::app::App;
-use crate::body::Body;
+use crate::body::{Body, Broken};
 use crate::problem::Problem;
 use crate::routes::{Answer, Call};
 
@@ -93,16 +89,16 @@ fn visible(stored: &[StoredEntry], role: Role) -> Result<Vec<(u64, &'static str,
 fn stream(call: &Call, from: u64) -> http::Response<Body> {
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(feed(Arc::clone(&call.app), call.caller.actor.role, from, sender));
-    let mut response = super::page("text/event-stream", Body::Stream(Box::pin(Chunks(receiver))));
+    let mut response = super::page("text/event-stream", Body::chunks(receiver));
     response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
 
 /// Sends entries as they come, until the reader goes away or the service stops.
-async fn feed(app: Arc<App>, role: Role, mut next: u64, sender: mpsc::Sender<Bytes>) {
+async fn feed(app: Arc<App>, role: Role, mut next: u64, sender: mpsc::Sender<Result<Bytes, Broken>>) {
     let (mut head, mut stop) = (app.store.head(), app.stop.clone());
     // Something at once, so that a client knows that it is connected.
-    if sender.send(Bytes::from_static(b": connected\n\n")).await.is_err() {
+    if sender.send(Ok(Bytes::from_static(b": connected\n\n"))).await.is_err() {
         return;
     }
     loop {
@@ -115,7 +111,7 @@ async fn feed(app: Arc<App>, role: Role, mut next: u64, sender: mpsc::Sender<Byt
                 .iter()
                 .map(|(index, kind, text)| format!("id: {index}\nevent: {kind}\ndata: {text}\n\n"))
                 .collect();
-            if !chunk.is_empty() && sender.send(chunk.into()).await.is_err() {
+            if !chunk.is_empty() && sender.send(Ok(chunk.into())).await.is_err() {
                 return;
             }
             continue;
@@ -126,23 +122,8 @@ async fn feed(app: Arc<App>, role: Role, mut next: u64, sender: mpsc::Sender<Byt
             () = sender.closed() => return,
             () = tokio::time::sleep(HEARTBEAT) => Bytes::from_static(b": still here\n\n"),
         };
-        if sender.send(beat).await.is_err() {
+        if sender.send(Ok(beat)).await.is_err() {
             return;
         }
-    }
-}
-
-/// A body that is whatever arrives on a channel.
-struct Chunks(mpsc::Receiver<Bytes>);
-
-impl http_body::Body for Chunks {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes))))
     }
 }

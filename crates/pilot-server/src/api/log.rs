@@ -1,23 +1,36 @@
 //! The transparency log as others read it: checkpoint, tiles, entries and proofs.
 
-use std::convert::Infallible;
+use std::sync::Arc;
 
+use pilot_core::fault::Fault;
 use pilot_evidence::merkle::Hash;
-use pilot_evidence::proof::{self, Rows};
 use pilot_evidence::tile::{TILE_WIDTH, Wanted};
-use pilot_store::Store;
 use serde::Serialize;
 
-use crate::access::Caller;
-use crate::api::request::{item_id, no_such_item};
+use crate::api::request::{Query, item_id, no_such_item};
 use crate::app::App;
 use crate::body::Body;
 use crate::problem::{Code, Problem};
+use crate::proofs;
 use crate::routes::{Answer, Call};
 
-pub fn get_checkpoint(app: &App, _: &Caller, _: Option<&str>) -> Answer {
-    let signed = app.signer.checkpoint();
-    Ok(super::page("text/plain; charset=utf-8", signed.note.clone()))
+/// The newest checkpoint with the required cosignatures; with `cosignatures=any`, the newest with those it has.
+pub async fn get_checkpoint(call: Call) -> Answer {
+    let query = Query::read(&call, &["cosignatures"])?;
+    let is_any = match query.get("cosignatures") {
+        None | Some("required") => false,
+        Some("any") => true,
+        Some(_) => return Err(Problem::invalid(vec![Fault::new("/query/cosignatures", "must be required or any")])),
+    };
+    let App { signer, witnesses, .. } = &*call.app;
+    let signed = match signer.checkpoint().await {
+        Ok(signed) => signed,
+        // Older than the ledger, but as true as ever: whoever needs a newer one sees its size.
+        Err(_) => Arc::clone(&signer.newest().borrow()),
+    };
+    let covered = if is_any { None } else { witnesses.newest_covered() };
+    let note = covered.unwrap_or_else(|| witnesses.cosigned(&signed));
+    Ok(super::page("text/plain; charset=utf-8", note))
 }
 
 pub async fn get_tile(call: Call) -> Answer {
@@ -47,7 +60,7 @@ fn wanted(call: &Call, prefix: &str) -> Option<Wanted> {
     let width = match wanted {
         Wanted::Hashes { width, .. } | Wanted::Entries { width, .. } => width,
     };
-    let size = call.app.signer.checkpoint().checkpoint.size;
+    let size = call.app.store.head().borrow().size();
     (wanted.available(size) >= width).then_some(wanted)
 }
 
@@ -74,52 +87,16 @@ pub async fn get_item_proof(call: Call) -> Answer {
     if history.is_empty() {
         return Err(no_such_item());
     }
-    let signed = call.app.signer.checkpoint();
+    let last = history.last().map_or(0, |entry| entry.index);
+    let signed = call.app.signer.covering(last + 1).await?;
     let mut proofs = Vec::with_capacity(history.len());
     for entry in history {
-        let path = inclusion(&*call.app.store, entry.index, signed.checkpoint.size).await?;
+        let path = proofs::inclusion(&*call.app.store, entry.index, signed.checkpoint.size).await?;
         proofs.push(ProofView {
             index: entry.index,
             leaf_hash: Hash::of_leaf(&entry.bytes).to_base64(),
             hashes: path.into_iter().map(Hash::to_base64).collect(),
         });
     }
-    super::json(&ProofsView { checkpoint: signed.note.clone(), proofs })
-}
-
-/// Asks the rules which rows of hashes a proof needs, fetches them, and lets the rules build it.
-async fn inclusion(store: &dyn Store, index: u64, size: u64) -> Result<Vec<Hash>, Problem> {
-    let wanted = Asked::default();
-    let Ok(_) = proof::inclusion(&wanted, index, size);
-    let mut fetched = Vec::new();
-    for (level, start, count) in wanted.0.into_inner() {
-        fetched.push(((level, start, count), store.row(level, start, count).await?));
-    }
-    let fetched = Fetched(fetched);
-    let Ok(path) = proof::inclusion(&fetched, index, size);
-    Ok(path)
-}
-
-/// Writes down what is asked for.
-#[derive(Default)]
-struct Asked(std::cell::RefCell<Vec<(u8, u64, u64)>>);
-
-impl Rows for Asked {
-    type Error = Infallible;
-
-    fn row(&self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>, Infallible> {
-        self.0.borrow_mut().push((level, start, count));
-        Ok(vec![Hash([0; 32]); usize::try_from(count).unwrap_or(0)])
-    }
-}
-
-struct Fetched(Vec<((u8, u64, u64), Vec<Hash>)>);
-
-impl Rows for Fetched {
-    type Error = Infallible;
-
-    fn row(&self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>, Infallible> {
-        let found = self.0.iter().find(|(place, _)| *place == (level, start, count));
-        Ok(found.map(|(_, hashes)| hashes.clone()).unwrap_or_default())
-    }
+    super::json(&ProofsView { checkpoint: call.app.witnesses.cosigned(&signed), proofs })
 }

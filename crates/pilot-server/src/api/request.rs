@@ -22,10 +22,10 @@ use crate::routes::Call;
 /// A body may be nested a little deeper than the payload inside of it.
 const BODY_DEPTH_MAX: usize = PAYLOAD_DEPTH_MAX + 4;
 
-/// A JSON object from the body, and the digest of its bytes.
+/// A JSON object from the body, and the bytes it was read from.
 pub struct JsonBody {
     pub members: Map<String, Value>,
-    digest: [u8; 32],
+    bytes: bytes::Bytes,
 }
 
 /// Reads a body strictly: media type, size and time, JSON without ambiguities, known members alone, and no token in it.
@@ -33,7 +33,6 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
     let Some(body) = call.body.take() else { return Err(Problem::framing("The body was read already.")) };
     check_media_type(&call.head.headers, media_types)?;
     let bytes = collect(body).await?;
-    let digest = Sha256::digest(&bytes).into();
     let value = json::parse(&bytes, BODY_DEPTH_MAX).map_err(Problem::invalid)?;
     refuse_tokens(&call.app.guard, &value)?;
     let Value::Object(members) = value else {
@@ -42,7 +41,7 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
     let unknown = members.keys().filter(|name| !known.contains(&name.as_str()));
     let detail = || format!("is unknown here; known are {}", known.join(", "));
     let faults: Vec<_> = unknown.map(|name| Fault::new(json::join("", name), detail())).collect();
-    if faults.is_empty() { Ok(JsonBody { members, digest }) } else { Err(Problem::invalid(faults)) }
+    if faults.is_empty() { Ok(JsonBody { members, bytes }) } else { Err(Problem::invalid(faults)) }
 }
 
 fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Problem> {
@@ -115,7 +114,7 @@ impl JsonBody {
             let detail = "contains a clear token; remove it, and have it rotated if it is in use";
             return Err(Problem::token_in_content(vec![Fault::new("/headers/Idempotency-Key", detail)]));
         }
-        Ok(Some(Key { scope: scope(call, bare), body: self.digest }))
+        Ok(Some(Key { scope: scope(call, bare), body: Sha256::digest(&self.bytes).into() }))
     }
 }
 

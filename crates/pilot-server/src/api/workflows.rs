@@ -7,9 +7,10 @@ use pilot_core::workflow::{Definition, graph};
 use serde::Serialize;
 
 use crate::access::Caller;
+use crate::api::request::Query;
 use crate::app::App;
 use crate::problem::{Code, Problem};
-use crate::routes::Answer;
+use crate::routes::{Answer, Call};
 
 #[derive(Serialize)]
 struct WorkflowsView<'d> {
@@ -36,18 +37,27 @@ pub fn list_workflows(app: &App, _: &Caller, _: Option<&str>) -> Answer {
     super::json(&WorkflowsView { workflows: workflows.collect() })
 }
 
-pub fn get_workflow(app: &App, _: &Caller, name: Option<&str>) -> Answer {
-    super::json(named(app, name)?.as_ref())
+pub fn get_workflow(call: &Call) -> Answer {
+    super::json(wanted(call)?.as_ref())
 }
 
-pub fn get_workflow_diagram(app: &App, _: &Caller, name: Option<&str>) -> Answer {
-    let mut response = super::page("image/svg+xml", graph::svg(named(app, name)?, None));
+pub fn get_workflow_diagram(call: &Call) -> Answer {
+    let mut response = super::page("image/svg+xml", graph::svg(wanted(call)?, None));
     let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     Ok(response)
 }
 
-fn named<'a>(app: &'a App, name: Option<&str>) -> Result<&'a Arc<Definition>, Problem> {
-    let found = name.and_then(|name| app.workflows.named(name));
-    found.ok_or_else(|| Problem::new(Code::NotFound, "There is no workflow of this name in force."))
+/// The definition in force, or with a digest the very one that an item was created under.
+fn wanted(call: &Call) -> Result<&Arc<Definition>, Problem> {
+    let query = Query::read(call, &["digest"])?;
+    let (name, workflows) = (call.parameter.as_deref().unwrap_or(""), &call.app.workflows);
+    match query.get("digest") {
+        None => workflows
+            .named(name)
+            .ok_or_else(|| Problem::new(Code::NotFound, "There is no workflow of this name in force.")),
+        Some(digest) => workflows
+            .with_digest(name, digest)
+            .ok_or_else(|| Problem::new(Code::NotFound, "There is no definition of this name with this digest.")),
+    }
 }

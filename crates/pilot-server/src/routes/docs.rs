@@ -3,6 +3,8 @@
 use super::{Code, Docs, JSON, Parameter, RequestBody, Success};
 
 const NOT_FOUND: &[Code] = &[Code::NotFound, Code::Unavailable];
+const OF_DIGEST: &[Parameter] =
+    &[Parameter("digest", "Digest", "That very definition, in force or not: the one an item was created under")];
 const WRITES: &[&str] = &["Idempotency-Key"];
 
 const fn answer(summary: &'static str, success: Success) -> Docs {
@@ -20,11 +22,13 @@ pub(super) const SESSION: Docs = answer(
 pub(super) const WORKFLOWS: Docs =
     answer("The workflows in force", Success(200, "The workflows", JSON, Some("Workflows")));
 pub(super) const WORKFLOW: Docs = Docs {
-    problems: &[Code::NotFound],
+    query: OF_DIGEST,
+    problems: &[Code::NotFound, Code::InvalidRequest],
     ..answer("One workflow: its definition", Success(200, "The definition", JSON, Some("Workflow")))
 };
 pub(super) const DIAGRAM: Docs = Docs {
-    problems: &[Code::NotFound],
+    query: OF_DIGEST,
+    problems: &[Code::NotFound, Code::InvalidRequest],
     ..answer("One workflow as a picture", Success(200, "The picture", "image/svg+xml", None))
 };
 pub(super) const CREATE: Docs = Docs {
@@ -139,14 +143,35 @@ pub(super) const EVENTS: Docs = Docs {
     )
 };
 pub(super) const ACTORS: Docs = answer("Who there is", Success(200, "The actors", JSON, Some("Actors")));
-pub(super) const CHECKPOINT: Docs =
-    answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None));
+pub(super) const CHECKPOINT: Docs = Docs {
+    query: &[Parameter(
+        "cosignatures",
+        "Cosignatures",
+        "`required`: the newest checkpoint with as many cosignatures as the service requires; `any`: the newest, with those it has",
+    )],
+    problems: &[Code::InvalidRequest],
+    ..answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None))
+};
 pub(super) const TILE: Docs = find(
     "Hashes of the log's tree (C2SP tlog-tiles)",
     Success(200, "Up to 256 hashes", "application/octet-stream", None),
 );
 pub(super) const ENTRIES: Docs =
     find("Entries of the log (C2SP entry bundle)", Success(200, "Up to 256 entries", "application/octet-stream", None));
+pub(super) const EVIDENCE: Docs = Docs {
+    answer_headers: &["Content-Disposition", "Evidence-Entries"],
+    query: &[
+        Parameter("item", "ItemId", "Everything about this item; give this, or from and to"),
+        Parameter("from", "Time", "Everything from this time on"),
+        Parameter("to", "Time", "Up to and including this time"),
+        Parameter("documents", "Documents", "With `none`, what people wrote is left out; the proof still stands"),
+    ],
+    problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
+    ..answer(
+        "A bundle that proves, offline, what happened and that it was legal",
+        Success(200, "A zip file", "application/zip", None),
+    )
+};
 pub(super) const OPENAPI: Docs = answer("This document", Success(200, "OpenAPI 3.1", JSON, None));
 pub(super) const PAGE: Docs = answer(
     "The API and its problems, for people; readable without internet",
@@ -160,3 +185,12 @@ pub(super) const READINESS: Docs = Docs {
     ..answer("Can the service take requests", Success(200, "It can", JSON, Some("Health")))
 };
 pub(super) const CONSOLE: Docs = answer("The operator console", Success(200, "A page", "text/html", None));
+pub(super) const SCREEN: Docs =
+    answer("A screen of the console, by its own address", Success(200, "The same page", "text/html", None));
+pub(super) const ASSET: Docs = Docs {
+    also: &[("text/css", "File"), ("image/svg+xml", "File")],
+    problems: &[Code::NotFound],
+    ..answer("A file of the console", Success(200, "The file", "text/javascript", Some("File")))
+};
+pub(super) const SETTINGS: Docs =
+    answer("What the console has to know before sign-in", Success(200, "The settings", JSON, Some("ConsoleSettings")));

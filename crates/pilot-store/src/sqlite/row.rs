@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::document::ContentDigest;
@@ -9,6 +10,8 @@ use pilot_core::item::{Item, ItemId, Lease, Vote, Window, WorkflowRef};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
+use rusqlite::ToSql;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -34,7 +37,8 @@ struct Row<'a> {
     executors: Cow<'a, BTreeSet<ActorId>>,
 }
 
-pub(super) fn to_json(item: &Item) -> Result<String> {
+/// Into `json`, whose room is used again for the next item.
+pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
     let row = Row {
         workflow: Cow::Borrowed(&item.workflow),
         title: Cow::Borrowed(&item.title),
@@ -53,7 +57,18 @@ pub(super) fn to_json(item: &Item) -> Result<String> {
         participants: Cow::Borrowed(&item.participants),
         executors: Cow::Borrowed(&item.executors),
     };
-    serde_json::to_string(&row).map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
+    json.clear();
+    serde_json::to_writer(json, &row)
+        .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
+}
+
+/// JSON as it was just written: text, though it is kept as bytes.
+pub(super) struct TextBytes<'a>(pub(super) &'a [u8]);
+
+impl ToSql for TextBytes<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
+    }
 }
 
 /// `content` is the item's content document; without it, after an erasure, the payload is empty.
@@ -71,7 +86,7 @@ pub(super) fn from_json(id: ItemId, row: &str, content: Option<&[u8]>) -> Result
     Ok(Item {
         workflow: row.workflow.into_owned(),
         title: row.title.into_owned(),
-        payload,
+        payload: Arc::new(payload),
         state: row.state.into_owned(),
         version: row.version,
         content_digest: row.content_digest.into_owned(),

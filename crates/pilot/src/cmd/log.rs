@@ -13,12 +13,19 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
 
+mod checkpoint;
+mod witness;
+
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Print the log's verifier key: the line by which others check its signatures
     Key(Arguments),
     /// Read the whole ledger and name everything that does not fit together; nothing is changed
     Fsck(Arguments),
+    /// Print the current checkpoint of the log, and check its signatures
+    Checkpoint(checkpoint::Arguments),
+    /// Run a witness: cosign checkpoints of other people's logs, each only if it continues the one before
+    Witness(witness::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -36,6 +43,8 @@ pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> 
             let config = Config::load(&arguments.config, environment.variables())?;
             key(&config.log_key_path(), arguments.output.output)
         }
+        Command::Checkpoint(arguments) => checkpoint::run(arguments, environment),
+        Command::Witness(arguments) => witness::run(arguments),
         Command::Fsck(arguments) => {
             let config = Config::load(&arguments.config, environment.variables())?;
             let path = config.sqlite_path();

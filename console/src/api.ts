@@ -1,0 +1,172 @@
+// The same API as everyone's. What the service refuses becomes a `Refused`; what it never said, an `Unreachable`.
+import createClient from 'openapi-fetch'
+import { connection } from './connection.svelte'
+import type { components, operations, paths } from './openapi'
+import { session } from './session.svelte'
+
+type Schemas = components['schemas']
+export type Item = Schemas['Item']
+export type Items = Schemas['Items']
+export type Transition = Schemas['Transition']
+export type Entry = Schemas['Entry']
+export type Problem = Schemas['Problem']
+export type Session = Schemas['Session']
+export type Role = Schemas['Role']
+export type Workflow = Schemas['Workflow']
+export type WorkflowSummary = Schemas['WorkflowSummary']
+export type ActorInfo = Schemas['ActorInfo']
+export type Proofs = Schemas['Proofs']
+export type ItemsQuery = NonNullable<operations['list_items']['parameters']['query']>
+export type ActionRequest = Schemas['Action']
+
+export class Refused extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.title)
+  }
+}
+
+export class Unreachable extends Error {}
+
+const client = createClient<paths>({ cache: 'no-store', redirect: 'error' })
+client.use({
+  onRequest({ request }) {
+    const authorization = session.authorization()
+    if (authorization !== null && !request.headers.has('Authorization')) {
+      request.headers.set('Authorization', authorization)
+    }
+  },
+})
+
+interface Answer<T> {
+  data?: T
+  error?: unknown
+  response: Response
+}
+
+async function settled<T>(pending: Promise<Answer<T>>, endsSession = true): Promise<T> {
+  let answer: Answer<T>
+  try {
+    answer = await pending
+  } catch {
+    connection.lost()
+    throw new Unreachable()
+  }
+  if (answer.response.ok) return answer.data as T
+  if (answer.response.status === 401 && endsSession && session.me !== null) session.end('refused')
+  throw new Refused(asProblem(answer.error, answer.response))
+}
+
+/** Something between us and the service may answer too, and not as a problem. */
+function asProblem(error: unknown, response: Response): Problem {
+  if (typeof error === 'object' && error !== null && 'code' in error) return error as Problem
+  const title = response.statusText || String(response.status)
+  const request_id = response.headers.get('X-Request-Id') ?? ''
+  return { type: '', title, status: response.status, detail: '', code: 'internal', request_id }
+}
+
+export function newKey(): string {
+  const random = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(random, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Before sign-in: with a token that is kept nowhere. */
+export function whoIs(token: string): Promise<Session> {
+  return settled(client.GET('/v1/session', { headers: { Authorization: `Bearer ${token}` } }), false)
+}
+
+export function settings(): Promise<Schemas['ConsoleSettings']> {
+  return settled(client.GET('/console.json'))
+}
+
+export function listItems(query: ItemsQuery): Promise<Items> {
+  return settled(client.GET('/v1/items', { params: { query } }))
+}
+
+export function getItem(id: string): Promise<Item> {
+  return settled(client.GET('/v1/items/{id}', { params: { path: { id } } }))
+}
+
+export function createItem(body: Schemas['NewItem'], key: string): Promise<Item> {
+  return settled(client.POST('/v1/items', { body, params: { header: { 'Idempotency-Key': key } } }))
+}
+
+export function editItem(id: string, version: number, body: Schemas['ItemPatch']): Promise<Item> {
+  const params = { path: { id }, header: { 'If-Match': `"${version}"` } }
+  const headers = { 'Content-Type': 'application/merge-patch+json' }
+  return settled(client.PATCH('/v1/items/{id}', { params, headers, body }))
+}
+
+export function takeAction(id: string, version: number, body: ActionRequest, key: string): Promise<Transition> {
+  const params = { path: { id }, header: { 'If-Match': `"${version}"`, 'Idempotency-Key': key } }
+  return settled(client.POST('/v1/items/{id}/transitions', { params, body }))
+}
+
+export function addComment(id: string, text: string, key: string): Promise<Transition> {
+  const params = { path: { id }, header: { 'Idempotency-Key': key } }
+  return settled(client.POST('/v1/items/{id}/comments', { params, body: { text } }))
+}
+
+export async function listHistory(id: string): Promise<Transition[]> {
+  return (await settled(client.GET('/v1/items/{id}/history', { params: { path: { id } } }))).history
+}
+
+export async function listWorkflows(): Promise<WorkflowSummary[]> {
+  return (await settled(client.GET('/v1/workflows'))).workflows
+}
+
+const definitions = new Map<string, Promise<Workflow>>()
+
+/** A digest names one definition for ever, so it is asked for once. */
+export function getWorkflow(name: string, digest?: string): Promise<Workflow> {
+  const load = () =>
+    settled(client.GET('/v1/workflows/{name}', { params: { path: { name }, query: digest ? { digest } : {} } }))
+  if (digest === undefined) return load()
+  const known = definitions.get(digest)
+  if (known !== undefined) return known
+  const loading = load()
+  definitions.set(digest, loading)
+  loading.catch(() => definitions.delete(digest))
+  return loading
+}
+
+export async function listActors(): Promise<ActorInfo[]> {
+  return (await settled(client.GET('/v1/actors'))).actors
+}
+
+export function listEvents(after: number | null, limit: number): Promise<Schemas['Events']> {
+  const query = after === null ? { limit } : { after, limit }
+  return settled(client.GET('/v1/events', { params: { query } })) as Promise<Schemas['Events']>
+}
+
+/** One entry, byte for byte as it stands in the log. */
+export async function getEntryText(index: number): Promise<string | null> {
+  const query = index === 0 ? { limit: 1 } : { after: index - 1, limit: 1 }
+  const answer = await settled<unknown>(client.GET('/v1/events', { params: { query }, parseAs: 'text' }))
+  const raw = /^\{"events":\[(.*)\],"next_after":\d+\}$/s.exec(String(answer))?.[1] ?? ''
+  return raw === '' ? null : raw
+}
+
+export function getProof(id: string): Promise<Proofs> {
+  return settled(client.GET('/v1/items/{id}/proof', { params: { path: { id } } }))
+}
+
+export function getCheckpoint(): Promise<string> {
+  return settled<unknown>(client.GET('/v1/log/checkpoint', { parseAs: 'text' })) as Promise<string>
+}
+
+/** An answer as a stream, for feeds and downloads. */
+export async function open(path: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+  const authorization = session.authorization()
+  let response: Response
+  try {
+    const all = authorization === null ? headers : { ...headers, Authorization: authorization }
+    response = await fetch(path, { headers: all, signal, cache: 'no-store', redirect: 'error' })
+  } catch (error) {
+    if (signal.aborted) throw error
+    connection.lost()
+    throw new Unreachable()
+  }
+  if (response.ok) return response
+  if (response.status === 401 && session.me !== null) session.end('refused')
+  throw new Refused(asProblem(await response.json().catch(() => null), response))
+}

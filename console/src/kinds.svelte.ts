@@ -1,0 +1,27 @@
+// Definitions of the items on the screen, fetched once each: they say which states are ends and which are effects.
+import { SvelteMap } from 'svelte/reactivity'
+import { getWorkflow, type Item, type Workflow } from './api'
+import { stateOf } from './rules'
+
+const known = new SvelteMap<string, Workflow>()
+/** Titles by id: an entry of the ledger has only a digest in their place. */
+export const titles = new SvelteMap<string, string>()
+
+export function learn(items: Item[]): void {
+  for (const { id, title } of items) titles.set(id, title)
+  for (const { name, digest } of new Map(items.map((item) => [item.workflow.digest, item.workflow])).values()) {
+    if (known.has(digest)) continue
+    getWorkflow(name, digest).then(
+      (workflow) => known.set(digest, workflow),
+      () => {},
+    )
+  }
+}
+
+export type Kind = 'open' | 'effect' | 'terminal'
+
+export function kindOf(item: Item): Kind {
+  const workflow = known.get(item.workflow.digest)
+  const kind = workflow && stateOf(workflow, item.state)?.kind
+  return kind ?? (item.waits_for.length === 0 ? 'terminal' : 'open')
+}

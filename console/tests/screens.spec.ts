@@ -1,0 +1,104 @@
+// Every screen, in light and dark, wide and narrow: nothing that someone cannot see, read or reach.
+import AxeBuilder from '@axe-core/playwright'
+import type { Page } from '@playwright/test'
+import { expect, test } from './fixtures'
+
+/** With a directory here, the screens are also kept as pictures. */
+const PICTURES = process.env.PICTURES
+
+async function look(page: Page, name: string): Promise<void> {
+  for (const scheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: scheme })
+    const { violations } = await new AxeBuilder({ page }).withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']).analyze()
+    const found = violations.map(({ id, nodes }) => `${name} in ${scheme}: ${id} at ${nodes.map((node) => node.target.join(' ')).join(', ')}`)
+    expect.soft(found).toEqual([])
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}/${name}-${scheme}.png` })
+  }
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize({ width: 360, height: 740 })
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+  expect.soft(overflow, `${name} is wider than a narrow screen`).toBeLessThanOrEqual(0)
+  if (PICTURES) await page.screenshot({ path: `${PICTURES}/${name}-narrow.png`, fullPage: true })
+  await page.setViewportSize({ width: 1280, height: 860 })
+}
+
+test('sign-in is readable for everyone', async ({ people, service }) => {
+  const page = await people.visit('/')
+  await expect(page.getByLabel('Your token')).toBeFocused()
+  await look(page, 'sign-in')
+  await page.getByLabel('Your token').fill(service.tokens.ana)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await expect(page.getByRole('heading', { name: 'Is this you?' })).toBeVisible()
+  await look(page, 'confirm')
+})
+
+test('the screens of daily work are readable for everyone', async ({ people, service }) => {
+  const id = await service.itemIn('submitted', 'Rotate the signing key of the payment gateway', {
+    purpose: 'The key is two years old and the auditors asked for a yearly rotation.',
+    operation: 'gateway keys rotate --key payments-signing --overlap 24h\ngateway keys verify payments-signing',
+    risk: 'high',
+    rollback_plan: 'gateway keys restore payments-signing --previous\nTell the partner banks.',
+    targets: ['gateway-1.example.org', 'gateway-2.example.org'],
+    links: ['https://tickets.example.org/OPS-1842'],
+    expected_outcome: 'Both gateways sign with the new key; partners verify within five minutes.',
+  })
+  await service.itemIn('approved', 'Raise the daily transfer limit for the year-end run')
+  await service.itemIn('executing', 'Restart the billing workers')
+  await service.itemIn('succeeded', 'Move the ledger archive to cold storage')
+  await service.draft('Replace the load balancer certificate')
+  await service.call('ben', 'POST', `/v1/items/${id}/comments`, { text: 'Has the partner side confirmed the overlap window?' })
+  const page = await people.signIn('ben', '/console/inbox')
+  await expect(page.getByRole('link', { name: 'Rotate the signing key' })).toBeVisible()
+  await look(page, 'inbox')
+  await page.goto('/console/items')
+  await expect(page.getByRole('link', { name: 'Replace the load balancer' })).toBeVisible()
+  await look(page, 'items')
+  await page.goto(`/console/items/${id}`)
+  await expect(page.getByRole('button', { name: 'Approve' })).toBeVisible()
+  await look(page, 'item')
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await expect(page.getByRole('dialog')).toBeVisible()
+  await look(page, 'approve')
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.keyboard.press('?')
+  await expect(page.getByRole('dialog', { name: 'Keyboard shortcuts' })).toBeVisible()
+  await look(page, 'help')
+  await page.keyboard.press('Escape')
+  await page.goto('/console/none/such')
+  await expect(page.getByRole('heading', { name: 'There is no such screen' })).toBeVisible()
+  await look(page, 'no-screen')
+})
+
+test('the screens of drafts are readable for everyone', async ({ people, service }) => {
+  const page = await people.signIn('ana', '/console/new')
+  await expect(page.getByLabel('Title')).toBeVisible()
+  await look(page, 'new')
+  const { id } = await service.draft('A draft to be edited')
+  await page.goto(`/console/items/${id}/edit`)
+  await expect(page.getByLabel('Title')).toHaveValue('A draft to be edited')
+  await look(page, 'edit')
+})
+
+test('the screens of oversight are readable for everyone', async ({ people, service }) => {
+  const id = await service.itemIn('succeeded', 'An item to look into')
+  const page = await people.signIn('ada', '/console/live')
+  await expect(page.getByRole('row').nth(3)).toBeVisible()
+  await look(page, 'live')
+  await page.goto('/console/workflows')
+  await expect(page.getByRole('link', { name: 'Controlled operation' })).toBeVisible()
+  await look(page, 'workflows')
+  await page.goto('/console/workflows/controlled-operation')
+  await expect(page.getByRole('img', { name: 'Diagram of Controlled operation' })).toBeVisible()
+  await look(page, 'workflow')
+  await page.goto('/console/overview')
+  await expect(page.getByRole('heading', { name: 'Decisions per day' })).toBeVisible()
+  await look(page, 'overview')
+  await page.goto('/console/actors')
+  await expect(page.getByRole('cell', { name: 'sol', exact: true })).toBeVisible()
+  await look(page, 'actors')
+  await page.goto(`/console/evidence?item=${id}`)
+  await page.getByLabel("The log's verifier key").fill(await service.verifierKey())
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await expect(page.getByRole('status').getByText('Verified', { exact: true })).toBeVisible()
+  await look(page, 'evidence')
+})

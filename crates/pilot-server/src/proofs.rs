@@ -1,0 +1,64 @@
+//! Proofs from the stored tree: a proof is asked first which rows of hashes it needs, they are fetched, and it is built.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+
+use pilot_evidence::merkle::Hash;
+use pilot_evidence::proof::{self, Rows};
+use pilot_store::{Result, Store};
+
+type Place = (u8, u64, u64);
+
+/// Where a proof gets its rows from while it is being built.
+enum Source {
+    /// From nowhere: what it asks for is written down.
+    Asking(RefCell<Vec<Place>>),
+    Fetched(Vec<(Place, Vec<Hash>)>),
+}
+
+impl Rows for Source {
+    type Error = Infallible;
+
+    fn row(&self, level: u8, start: u64, count: u64) -> std::result::Result<Vec<Hash>, Infallible> {
+        let place = (level, start, count);
+        Ok(match self {
+            Source::Asking(asked) => {
+                asked.borrow_mut().push(place);
+                vec![Hash([0; 32]); usize::try_from(count).unwrap_or(0)]
+            }
+            Source::Fetched(rows) => {
+                rows.iter().find(|(known, _)| *known == place).map(|(_, hashes)| hashes.clone()).unwrap_or_default()
+            }
+        })
+    }
+}
+
+async fn build(
+    store: &dyn Store,
+    proof: impl Fn(&Source) -> std::result::Result<Vec<Hash>, Infallible>,
+) -> Result<Vec<Hash>> {
+    let asking = Source::Asking(RefCell::default());
+    let Ok(_) = proof(&asking);
+    let Source::Asking(asked) = asking else { return Ok(Vec::new()) };
+    let mut rows = Vec::new();
+    for (level, start, count) in asked.into_inner() {
+        rows.push(((level, start, count), store.row(level, start, count).await?));
+    }
+    let Ok(hashes) = proof(&Source::Fetched(rows));
+    Ok(hashes)
+}
+
+/// That the entry `index` is in the tree of `size` entries.
+pub async fn inclusion(store: &dyn Store, index: u64, size: u64) -> Result<Vec<Hash>> {
+    build(store, |rows| proof::inclusion(rows, index, size)).await
+}
+
+/// That the tree of `new` entries begins with the tree of `old` entries.
+pub async fn consistency(store: &dyn Store, old: u64, new: u64) -> Result<Vec<Hash>> {
+    build(store, |rows| proof::consistency(rows, old, new)).await
+}
+
+/// The complete subtrees the tree of `size` entries consists of.
+pub async fn peaks(store: &dyn Store, size: u64) -> Result<Vec<Hash>> {
+    build(store, |rows| proof::peaks(rows, size)).await
+}

@@ -1,0 +1,223 @@
+//! `pilot evidence export`: takes a bundle from the service, piece by piece.
+
+use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::client::{Client, ClientArguments};
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::output::{Output, OutputArguments, print, print_json};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Everything about one item
+    #[arg(long, value_name = "ID", conflicts_with_all = ["from", "to"], required_unless_present = "from")]
+    item: Option<String>,
+    /// Everything from this time on, complete and gap-free: 2026-11-01T00:00:00Z
+    #[arg(long, value_name = "TIME", requires = "to")]
+    from: Option<String>,
+    /// Up to and including this time
+    #[arg(long, value_name = "TIME", requires = "from")]
+    to: Option<String>,
+    /// Leave out what people wrote; the proof still stands
+    #[arg(long)]
+    without_documents: bool,
+    /// Where to write the bundle [default: evidence-….zip, here]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    client: ClientArguments,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let (path, name) = request(arguments);
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(name));
+    if out.exists() {
+        return Err(Failure::Usage(format!("{}: is there already; choose another name with --out", out.display())));
+    }
+    let client = Client::new(&arguments.client, environment)?;
+    let mut part = Part::create(&out)?;
+    let mut progress = Progress::default();
+    client.download(&path, |header, bytes| {
+        progress.of = header("evidence-entries").and_then(|number| number.parse().ok()).unwrap_or(0);
+        progress.read(bytes);
+        progress.show();
+        part.write(bytes)
+    })?;
+    progress.clear();
+    part.finish(&out)?;
+    let Progress { bytes, entries, .. } = progress;
+    match arguments.output.output {
+        Output::Json => print_json(&json!({ "bundle": out, "bytes": bytes, "entries": entries })),
+        Output::Table => print(&format!(
+            "{}: {entries} entries, {bytes} bytes\ncheck it, on any machine and without the service:\n  pilot evidence verify {} --key 'THE LOG\\'S VERIFIER KEY'\n",
+            out.display(),
+            out.display()
+        )),
+    }
+}
+
+/// What to ask the service for, and a name for the file.
+fn request(arguments: &Arguments) -> (String, String) {
+    let documents = if arguments.without_documents { "none" } else { "all" };
+    match (&arguments.item, &arguments.from, &arguments.to) {
+        (Some(id), ..) => {
+            (format!("/v1/evidence?item={}&documents={documents}", encode(id)), format!("evidence-{}.zip", plain(id)))
+        }
+        (None, from, to) => {
+            let (from, to) = (from.as_deref().unwrap_or_default(), to.as_deref().unwrap_or_default());
+            (
+                format!("/v1/evidence?from={}&to={}&documents={documents}", encode(from), encode(to)),
+                format!("evidence-{}-{}.zip", plain(from), plain(to)),
+            )
+        }
+    }
+}
+
+/// Percent-encoded, for a query.
+fn encode(text: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
+    let one = |byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}
+
+/// What can stand in a file's name anywhere.
+fn plain(text: &str) -> String {
+    text.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').take(64).collect()
+}
+
+/// The file while it grows, under another name: whoever finds the bundle under its own name finds it whole.
+struct Part {
+    path: PathBuf,
+    file: File,
+    is_done: bool,
+}
+
+impl Part {
+    fn create(out: &Path) -> Result<Part, Failure> {
+        let name = out.file_name().unwrap_or_default().to_string_lossy();
+        let path = out.with_file_name(format!("{name}.part"));
+        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = opened.map_err(|error| Failure::environment(path.display(), error))?;
+        Ok(Part { path, file, is_done: false })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all(bytes).map_err(|error| Failure::environment(self.path.display(), error))
+    }
+
+    fn finish(mut self, out: &Path) -> Result<(), Failure> {
+        let done = self.file.sync_all().and_then(|()| std::fs::rename(&self.path, out));
+        self.is_done = done.is_ok();
+        done.map_err(|error| Failure::environment(out.display(), error))
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.is_done {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Follows the container as it arrives: each file has its length before it, and each line of `entries/` is an entry.
+#[derive(Default)]
+struct Progress {
+    bytes: u64,
+    entries: u64,
+    of: u64,
+    header: Vec<u8>,
+    /// What is left of the file that is arriving.
+    left: u64,
+    counts: bool,
+    /// The files are over; what follows is the container's own.
+    is_over: bool,
+}
+
+const LOCAL_HEADER: [u8; 4] = *b"PK\x03\x04";
+const LOCAL_HEADER_BYTES: usize = 30;
+
+impl Progress {
+    fn read(&mut self, mut bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        while !bytes.is_empty() && !self.is_over {
+            if self.left > 0 {
+                let taken = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+                let (file, rest) = bytes.split_at(taken);
+                if self.counts {
+                    self.entries += file.iter().filter(|byte| **byte == b'\n').count() as u64;
+                }
+                self.left -= taken as u64;
+                bytes = rest;
+            } else if let Some((byte, rest)) = bytes.split_first() {
+                self.header.push(*byte);
+                bytes = rest;
+                self.open();
+            }
+        }
+    }
+
+    /// Looks whether a header is complete: 30 bytes, with the lengths of content, name and extra field in them.
+    fn open(&mut self) {
+        let two = |at: usize| self.header.get(at..at + 2).and_then(|two| two.try_into().ok()).map(u16::from_le_bytes);
+        let four =
+            |at: usize| self.header.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_le_bytes);
+        if self.header.len() == LOCAL_HEADER.len() && self.header != LOCAL_HEADER {
+            self.is_over = true;
+            return;
+        }
+        let (Some(length), Some(name), Some(extra)) = (four(18), two(26), two(28)) else { return };
+        if self.header.len() == LOCAL_HEADER_BYTES + usize::from(name) + usize::from(extra) {
+            self.left = u64::from(length);
+            self.counts = self.header.get(LOCAL_HEADER_BYTES..).is_some_and(|name| name.starts_with(b"entries/"));
+            self.header.clear();
+        }
+    }
+
+    fn show(&self) {
+        if std::io::stderr().is_terminal() {
+            let (entries, of, kib) = (self.entries, self.of, self.bytes / 1024);
+            let _ = write!(std::io::stderr(), "\r\x1b[K{entries} of {of} entries, {kib} KiB");
+        }
+    }
+
+    fn clear(&self) {
+        if std::io::stderr().is_terminal() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pilot_evidence::bundle::zip::ZipWriter;
+
+    #[test]
+    fn entries_are_counted_however_the_bundle_is_cut_into_pieces() {
+        let mut zip = ZipWriter::default();
+        for (path, text) in
+            [("checkpoint", "a\nb\n"), ("entries/000000000000.jsonl", "{}\n{}\n{}\n"), ("manifest", "\n")]
+        {
+            assert!(zip.add(path, text.as_bytes()));
+        }
+        let bundle = zip.finish();
+        for size in [1, 2, 7, 30, 64, bundle.len()] {
+            let mut progress = Progress::default();
+            bundle.chunks(size).for_each(|piece| progress.read(piece));
+            assert_eq!((progress.entries, progress.bytes), (3, bundle.len() as u64), "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_time_survives_in_a_query() {
+        assert_eq!(encode("2026-11-15T00:00:00+01:00"), "2026-11-15T00:00:00%2B01:00");
+    }
+}

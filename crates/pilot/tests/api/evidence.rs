@@ -1,0 +1,157 @@
+//! Evidence as an auditor takes it away: exported from the real service, checked by the real verifier.
+
+use pilot_core::time::Time;
+use serde_json::{Value, json};
+
+use crate::harness::{Finished, Installation, Server, bearer, credential_file, digest, role_map};
+use crate::team::{TEAM, cleared, payload, person, submitted, team, token};
+
+fn export(installation: &Installation, server: &Server, arguments: &[&str]) -> Finished {
+    let url = server.url();
+    let arguments = [&["evidence", "export", "--url", &url, "--output", "json"], arguments].concat();
+    installation.pilot_as(&token("ada"), &arguments)
+}
+
+fn verify(installation: &Installation, bundle: &str) -> Finished {
+    let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
+    installation.pilot(&["evidence", "verify", bundle, "--key", key.trim()])
+}
+
+/// A time between what happened so far and what happens next: that of the newest entry, and a microsecond more.
+fn now(server: &Server) -> Time {
+    let events = person(server, "ada").get("/v1/events?limit=200").json();
+    let newest = events["events"].as_array().unwrap().last().unwrap()["at"].as_str().unwrap().to_owned();
+    newest.parse().unwrap()
+}
+
+fn after(time: Time) -> String {
+    Time::from_unix_micros(time.unix_micros() + 1).to_string()
+}
+
+fn with_role_map() -> Installation {
+    let installation = team();
+    installation.write("role-map.json", &role_map(&TEAM));
+    let config = installation.read("pilot.toml") + "[credentials]\nrole_map = \"role-map.json\"\n";
+    installation.write("pilot.toml", &config);
+    installation
+}
+
+#[test]
+fn the_evidence_of_an_item_is_taken_away_and_verified_without_the_service() {
+    let installation = with_role_map();
+    let server = installation.serve();
+    let id = cleared(&server);
+    person(&server, "eli").decides(&id, "start");
+    person(&server, "ada").post(&format!("/v1/items/{id}/comments"), &json!({"text": "seen by the auditor"}));
+    submitted(&server, "high");
+    let exported = export(&installation, &server, &["--item", &id, "--out", "item.zip"]).expect(0).json();
+    assert_eq!(exported["entries"], 7, "creation, four moves, a comment, and the start of the service");
+    assert!(server.stop().code == 0);
+    verify(&installation, "item.zip").expect(0);
+    // Nothing is written over.
+    installation.pilot_as(&token("ada"), &["evidence", "export", "--item", &id, "--out", "item.zip"]).expect(2);
+}
+
+#[test]
+fn the_evidence_of_a_period_is_complete_and_brings_the_older_part_of_its_items_along() {
+    let installation = with_role_map();
+    let server = installation.serve();
+    let (id, other) = (submitted(&server, "low"), submitted(&server, "low"));
+    let from = after(now(&server));
+    person(&server, "ben").decides(&id, "approve");
+    let new = submitted(&server, "low");
+    let to = now(&server).to_string();
+    person(&server, "ben").decides(&other, "approve");
+    person(&server, "ben").decides(&new, "approve");
+    let exported = export(&installation, &server, &["--from", &from, "--to", &to, "--out", "period.zip"]).expect(0);
+    // Three of the period; two older ones of its item; the start; the neighbours on both sides, one of them new.
+    assert_eq!(exported.json()["entries"], 3 + 2 + 1 + 2);
+    let whole = ["--from", "1970-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"];
+    let all = export(&installation, &server, &[&whole[..], &["--out", "all.zip"]].concat()).expect(0).json();
+    assert_eq!(all["entries"], 10);
+    let empty = ["--from", "1970-01-01T00:00:00Z", "--to", "1970-01-02T00:00:00Z", "--out", "empty.zip"];
+    export(&installation, &server, &empty).expect(0);
+    let bare = [&whole[..], &["--out", "bare.zip", "--without-documents"]].concat();
+    export(&installation, &server, &bare).expect(0);
+    server.stop().expect(0);
+    for bundle in ["period.zip", "all.zip", "empty.zip", "bare.zip"] {
+        verify(&installation, bundle).expect(0);
+    }
+}
+
+#[test]
+fn evidence_is_for_auditors_and_asked_for_in_one_way() {
+    let server = team().serve();
+    let id = submitted(&server, "low");
+    for name in ["ana", "ben", "sol", "eli"] {
+        assert_eq!(person(&server, name).get(&format!("/v1/evidence?item={id}")).verdict(), "403 role_forbidden");
+    }
+    let mut ada = person(&server, "ada");
+    for (query, verdict) in [
+        ("", "422 invalid_request"),
+        (&*format!("item={id}&from=2026-01-01T00:00:00Z"), "422 invalid_request"),
+        ("from=2026-01-01T00:00:00Z", "422 invalid_request"),
+        ("from=yesterday&to=today", "422 invalid_request"),
+        ("from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "422 invalid_request"),
+        (&*format!("item={id}&documents=some"), "422 invalid_request"),
+        (&*format!("item={id}&actor=ana"), "422 invalid_request"),
+        ("item=01890a5d-ac96-774b-bcce-b302099a8057", "404 not_found"),
+        ("item=7", "404 not_found"),
+    ] {
+        assert_eq!(ada.get(&format!("/v1/evidence?{query}")).verdict(), verdict, "{query}");
+    }
+    let answer = server.request(&format!("HEAD /v1/evidence?item={id} HTTP/1.1"), &[&bearer(&token("ada"))]);
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/zip")));
+    assert_eq!(answer.header("evidence-entries"), Some("3"));
+    let disposition = format!("attachment; filename=\"evidence-{id}.zip\"");
+    assert_eq!(answer.header("content-disposition"), Some(&*disposition));
+}
+
+#[test]
+fn no_bundle_holds_a_token_or_the_digest_of_one() {
+    let installation = with_role_map();
+    let late = "late.hand-made-token-that-was-plain-text-before-it-was-a-token";
+    let server = installation.serve();
+    let id = submitted(&server, "low");
+    person(&server, "ben").post(&format!("/v1/items/{id}/comments"), &json!({"text": format!("try {late} please")}));
+    person(&server, "ben").post(&format!("/v1/items/{id}/comments"), &json!({"text": "kept"}));
+    person(&server, "eli").decides(&id, "approve");
+    server.stop().expect(0);
+    // What was a remark becomes a credential.
+    let mut people: Vec<(&str, &str, String)> = TEAM.iter().map(|(name, role)| (*name, *role, token(name))).collect();
+    people.push(("ben", "approver", late.to_owned()));
+    let entries: Vec<_> = people.iter().map(|(name, role, token)| (*name, *role, &**token)).collect();
+    installation.write("credentials.json", &credential_file(&entries));
+    let server = installation.serve();
+    let whole = ["--from", "1970-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z", "--out", "all.zip"];
+    export(&installation, &server, &whole).expect(0);
+    server.wait_for_log("was left out of an evidence bundle");
+    server.stop().expect(0);
+    let bundle = std::fs::read(installation.path("all.zip")).unwrap();
+    let holds = |text: &str| bundle.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(holds("kept") && holds(&payload("low")["purpose"].as_str().unwrap()[..8]), "the scan finds what is there");
+    for (_, _, token) in &people {
+        assert!(!holds(token) && !holds(&digest(token.as_bytes())) && !holds(&digest(token.as_bytes())[..16]));
+    }
+    verify(&installation, "all.zip").expect(0);
+}
+
+#[test]
+fn the_verifier_s_verdict_can_be_read_by_programs() {
+    let installation = with_role_map();
+    let server = installation.serve();
+    let id = cleared(&server);
+    export(&installation, &server, &["--item", &id, "--out", "item.zip"]).expect(0);
+    server.stop().expect(0);
+    let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
+    let verdict: Value = installation
+        .pilot(&["evidence", "verify", "item.zip", "--key", key.trim(), "--output", "json"])
+        .expect(0)
+        .json();
+    assert!(verdict.is_object());
+    let mut bundle = std::fs::read(installation.path("item.zip")).unwrap();
+    let middle = bundle.len() / 2;
+    bundle[middle] ^= 1;
+    std::fs::write(installation.path("changed.zip"), bundle).unwrap();
+    verify(&installation, "changed.zip").expect(1);
+}

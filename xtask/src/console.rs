@@ -1,0 +1,65 @@
+//! `cargo xtask console`: the operator console, from its sources to the files that are packed into the program.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::step::{Failure, cargo, program, root, run_timed};
+use crate::tools::{self, CHROMIUM};
+
+/// Only when the sources are newer than what was built from them.
+pub fn build() -> Result<(), Failure> {
+    install()?;
+    let console = root().join("console");
+    if modified(&console.join("dist/index.html")) < newest(&console) {
+        npm("console", &["run", "--silent", "build"])?;
+    }
+    Ok(())
+}
+
+/// Types, the API's types against its document, unit tests, and the files with their size.
+pub fn check() -> Result<(), Failure> {
+    install()?;
+    npm("types", &["run", "--silent", "types"])?;
+    npm("unit tests", &["run", "--silent", "unit"])?;
+    npm("build", &["run", "--silent", "build"])
+}
+
+/// The console in a browser, against the real service.
+pub fn check_in_browser() -> Result<(), Failure> {
+    tools::install_missing(&[CHROMIUM])?;
+    build()?;
+    run_timed("build", &mut cargo(&["build", "--package", "pilot"]))?;
+    npm("browser tests", &["run", "--silent", "browser"])
+}
+
+fn install() -> Result<(), Failure> {
+    let console = root().join("console");
+    let installed = modified(&console.join("node_modules/.package-lock.json"));
+    if installed < modified(&console.join("package-lock.json")) {
+        npm("console packages", &["ci"])?;
+    }
+    Ok(())
+}
+
+fn npm(what: &str, arguments: &[&str]) -> Result<(), Failure> {
+    let mut command = program("npm", arguments);
+    run_timed(what, command.current_dir(root().join("console"))).map_err(|failure| {
+        Failure::refuted(format!("{failure}\nThe console needs Node 20 or newer with npm; see CONTRIBUTING.md."))
+    })
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|found| found.modified()).ok()
+}
+
+/// When a source file of the console was last changed.
+fn newest(directory: &Path) -> Option<SystemTime> {
+    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let times = entries.filter_map(|entry| match entry.file_name().to_str() {
+        Some("node_modules" | "dist" | "tests") => None,
+        _ if entry.path().is_dir() => newest(&entry.path()),
+        _ => modified(&entry.path()),
+    });
+    times.max()
+}
