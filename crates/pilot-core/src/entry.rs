@@ -34,6 +34,9 @@ pub enum EntryType {
     AccessTokenExposed,
     #[serde(rename = "service.started")]
     ServiceStarted,
+    /// The ledger was put back from a backup; says what was lost, if anything was.
+    #[serde(rename = "ledger.restored")]
+    LedgerRestored,
 }
 
 impl EntryType {
@@ -46,6 +49,7 @@ impl EntryType {
             EntryType::AccessRefused => "access.refused",
             EntryType::AccessTokenExposed => "access.token_exposed",
             EntryType::ServiceStarted => "service.started",
+            EntryType::LedgerRestored => "ledger.restored",
         }
     }
 

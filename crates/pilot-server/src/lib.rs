@@ -33,7 +33,7 @@ pub mod routes;
 pub mod second_place;
 pub mod signer;
 pub mod start;
-mod starts;
+pub mod starts;
 pub mod timers;
 pub mod tls;
 pub mod views;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use http::{Request, Uri};
+use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
@@ -80,11 +80,19 @@ impl Outgoing {
     }
 
     pub async fn post(&self, url: &Uri, body: String, patience: Duration) -> Result<Reply, OutgoingError> {
-        let answered = tokio::time::timeout(patience, self.send(url, body)).await;
+        self.ask(Method::POST, url, body, patience).await
+    }
+
+    pub async fn get(&self, url: &Uri, patience: Duration) -> Result<Reply, OutgoingError> {
+        self.ask(Method::GET, url, String::new(), patience).await
+    }
+
+    async fn ask(&self, method: Method, url: &Uri, body: String, patience: Duration) -> Result<Reply, OutgoingError> {
+        let answered = tokio::time::timeout(patience, self.send(method, url, body)).await;
         answered.map_err(|_| OutgoingError::TooSlow(patience))?.map_err(OutgoingError::Failed)
     }
 
-    async fn send(&self, url: &Uri, body: String) -> Result<Reply, Cause> {
+    async fn send(&self, method: Method, url: &Uri, body: String) -> Result<Reply, Cause> {
         let is_https = url.scheme_str() == Some("https");
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_u16().unwrap_or(if is_https { 443 } else { 80 });
@@ -93,20 +101,22 @@ impl Outgoing {
         match &self.tls {
             Some(tls) if is_https => {
                 let name = ServerName::try_from(host.to_owned())?;
-                exchange(tls.connect(name, stream).await?, url, body).await
+                exchange(tls.connect(name, stream).await?, method, url, body).await
             }
             None if is_https => Err("TLS is not set up".into()),
-            _ => exchange(stream, url, body).await,
+            _ => exchange(stream, method, url, body).await,
         }
     }
 }
 
-async fn exchange<S>(stream: S, url: &Uri, body: String) -> Result<Reply, Cause>
+async fn exchange<S>(stream: S, method: Method, url: &Uri, body: String) -> Result<Reply, Cause>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let request = Request::post(url.path())
+    let request = Request::builder()
+        .method(method)
+        .uri(url.path())
         .header(HOST, url.authority().map_or("", |authority| authority.as_str()))
         .header(USER_AGENT, concat!("pilot/", env!("CARGO_PKG_VERSION")))
         .header(CONTENT_TYPE, "text/plain; charset=utf-8")

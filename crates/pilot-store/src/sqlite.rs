@@ -14,6 +14,7 @@ use crate::{Filter, Outcome, Pending, Result, Store, StoreError, StoredDefinitio
 
 mod cache;
 mod connection;
+pub mod copy;
 pub mod fsck;
 mod read;
 mod reader;
@@ -93,7 +94,7 @@ impl Sqlite {
 }
 
 /// A second process on the same file would number its entries the same: it must not start.
-fn lock(path: &Path) -> Result<File> {
+pub fn lock(path: &Path) -> Result<File> {
     let beside: PathBuf = path.with_extension("lock");
     let failed = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
     let file = File::options().write(true).create(true).truncate(false).open(&beside).map_err(failed)?;

@@ -52,6 +52,12 @@ enum Command {
     /// The transparency log
     #[command(subcommand)]
     Log(cmd::log::Command),
+    /// Copy everything a service needs into a new directory, while it runs, and verify the copy
+    Backup(cmd::backup::Arguments),
+    /// Put a backup in the place of a lost ledger, if that is the newest there is
+    Restore(cmd::restore::Arguments),
+    /// Write a file for whoever helps: version, configuration, figures and log lines, without secrets
+    SupportBundle(cmd::support_bundle::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -80,5 +86,8 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Evidence(command) => cmd::evidence::run(&command, environment),
         Command::Log(command) => cmd::log::run(&command, environment),
+        Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
+        Command::Restore(arguments) => cmd::restore::run(&arguments, environment),
+        Command::SupportBundle(arguments) => cmd::support_bundle::run(&arguments, environment),
     }
 }

@@ -163,7 +163,7 @@ pub(super) const EVIDENCE: Docs = Docs {
     query: &[
         Parameter("item", "ItemId", "Everything about this item; give this, or from and to"),
         Parameter("from", "Time", "Everything from this time on"),
-        Parameter("to", "Time", "Up to and including this time"),
+        Parameter("to", "Time", "And before this time"),
         Parameter("documents", "Documents", "With `none`, what people wrote is left out; the proof still stands"),
     ],
     problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],

@@ -81,7 +81,7 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
 }
 
 /// Made before SQLite does, which would let others read it; its companion files take over the mode.
-fn make_private(path: &Path) -> std::io::Result<()> {
+pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
 }

@@ -60,7 +60,7 @@ fn the_evidence_of_a_period_is_complete_and_brings_the_older_part_of_its_items_a
     let from = after(now(&server));
     person(&server, "ben").decides(&id, "approve");
     let new = submitted(&server, "low");
-    let to = now(&server).to_string();
+    let to = after(now(&server));
     person(&server, "ben").decides(&other, "approve");
     person(&server, "ben").decides(&new, "approve");
     let exported = export(&installation, &server, &["--from", &from, "--to", &to, "--out", "period.zip"]).expect(0);

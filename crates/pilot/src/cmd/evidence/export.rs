@@ -20,7 +20,7 @@ pub struct Arguments {
     /// Everything from this time on, complete and gap-free: 2026-11-01T00:00:00Z
     #[arg(long, value_name = "TIME", requires = "to")]
     from: Option<String>,
-    /// Up to and including this time
+    /// And before this time
     #[arg(long, value_name = "TIME", requires = "from")]
     to: Option<String>,
     /// Leave out what people wrote; the proof still stands
