@@ -144,8 +144,10 @@ fn the_verifier_s_verdict_can_be_read_by_programs() {
     export(&installation, &server, &["--item", &id, "--out", "item.zip"]).expect(0);
     server.stop().expect(0);
     let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
-    let verdict: Value =
-        installation.pilot(&["evidence", "verify", "item.zip", "--key", key.trim(), "--output", "json"]).expect(0).json();
+    let verdict: Value = installation
+        .pilot(&["evidence", "verify", "item.zip", "--key", key.trim(), "--output", "json"])
+        .expect(0)
+        .json();
     assert!(verdict.is_object());
     let mut bundle = std::fs::read(installation.path("item.zip")).unwrap();
     let middle = bundle.len() / 2;
