@@ -14,6 +14,7 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
 
+mod erase;
 mod export;
 
 #[derive(clap::Subcommand)]
@@ -22,6 +23,8 @@ pub enum Command {
     Export(export::Arguments),
     /// Check a bundle: integrity, completeness, and whether everything in it happened by the rules
     Verify(VerifyArguments),
+    /// Erase what people wrote about an item that has ended, from the stopped service's ledger; its proofs stand
+    Erase(erase::Arguments),
     /// Leave documents out of a bundle; what remains still proves everything that does not rest on them
     Redact(RedactArguments),
 }
@@ -69,6 +72,7 @@ pub struct RedactArguments {
 pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Export(arguments) => export::run(arguments, environment),
+        Command::Erase(arguments) => erase::run(arguments, environment),
         Command::Verify(arguments) => check(arguments),
         Command::Redact(arguments) => leave_out(arguments),
     }
