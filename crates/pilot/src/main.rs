@@ -44,7 +44,7 @@ enum Command {
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
-    /// Verify evidence bundles, and leave content out of them
+    /// Verify evidence bundles, make pages of them, and leave content out of them
     #[command(subcommand)]
     Evidence(cmd::evidence::Command),
     /// The transparency log
