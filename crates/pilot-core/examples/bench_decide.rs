@@ -123,7 +123,7 @@ fn item(definition: &Definition, state: &str) -> Item {
         id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(),
         workflow: WorkflowRef::from(definition),
         title: "t".to_owned(),
-        payload,
+        payload: payload.into(),
         state: state.into(),
         version: 7,
         created_at: Time::EPOCH,

@@ -28,7 +28,7 @@ impl ContentDigest {
 
     /// The digest of a document's stored bytes.
     pub fn of_bytes(bytes: &[u8]) -> ContentDigest {
-        ContentDigest(format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes))).into())
+        ContentDigest(written(&Sha256::digest(bytes)).into())
     }
 
     pub fn as_str(&self) -> &str {
@@ -62,7 +62,14 @@ impl Document {
     }
 
     pub fn comment(text: &str, nonce: &str) -> Document {
-        Document::new(DocumentKind::Comment, &json!({"comment": text, "nonce": nonce}))
+        /// Texts alone, in the order of their names: as it is written, it is canonical.
+        #[derive(Serialize)]
+        struct Comment<'a> {
+            comment: &'a str,
+            nonce: &'a str,
+        }
+        let bytes = serde_json::to_vec(&Comment { comment: text, nonce }).unwrap_or_default();
+        Document { kind: DocumentKind::Comment, digest: ContentDigest::of_bytes(&bytes), bytes }
     }
 
     pub fn inputs(inputs: &Value, nonce: &str) -> Document {
@@ -86,7 +93,14 @@ pub fn sha256_of_canonical(value: &impl Serialize) -> String {
     // Values of this crate have text keys and finite numbers, so canonical JSON cannot fail; an empty text would still
     // give a digest that matches nothing.
     let canonical = serde_json_canonicalizer::to_vec(value).unwrap_or_default();
-    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(canonical)))
+    written(&Sha256::digest(canonical))
+}
+
+fn written(digest: &[u8]) -> String {
+    let mut text = String::with_capacity(71);
+    text.push_str("sha256:");
+    HEXLOWER.encode_append(digest, &mut text);
+    text
 }
 
 /// RFC 7396: members of `patch` replace, `null` removes, objects merge.
@@ -157,6 +171,17 @@ mod tests {
         let hex = "0".repeat(64);
         for wrong in [hex.clone(), format!("sha256:{}", &hex[1..]), format!("SHA256:{hex}"), format!("sha256:{hex}0")] {
             assert_eq!(wrong.parse::<ContentDigest>(), Err(MalformedDigest), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_comment_is_written_in_canonical_form_whatever_is_in_it() {
+        let every: String = (0..=0x2FFF).chain(0xFFF0..=0x1_0020).filter_map(char::from_u32).collect();
+        for text in ["", "plain", "\"\\/\u{8}\u{c}\n\r\t\u{0}\u{1f}\u{7f}\u{2028}", &every] {
+            let canonical = serde_json_canonicalizer::to_vec(&json!({"comment": text, "nonce": "n\""})).unwrap();
+            let document = Document::comment(text, "n\"");
+            assert!(document.bytes == canonical, "{text:?}");
+            assert_eq!(document.digest.as_str(), sha256_of_canonical(&json!({"comment": text, "nonce": "n\""})));
         }
     }
 

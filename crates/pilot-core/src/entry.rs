@@ -34,6 +34,9 @@ pub enum EntryType {
     AccessTokenExposed,
     #[serde(rename = "service.started")]
     ServiceStarted,
+    /// The ledger was put back from a backup; says what was lost, if anything was.
+    #[serde(rename = "ledger.restored")]
+    LedgerRestored,
 }
 
 impl EntryType {
@@ -46,6 +49,7 @@ impl EntryType {
             EntryType::AccessRefused => "access.refused",
             EntryType::AccessTokenExposed => "access.token_exposed",
             EntryType::ServiceStarted => "service.started",
+            EntryType::LedgerRestored => "ledger.restored",
         }
     }
 
@@ -165,7 +169,10 @@ impl Entry {
 
     /// The bytes that are hashed, stored and proved.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(self)
+        // Room for all but the longest, so that it need not grow on the way.
+        let mut bytes = Vec::with_capacity(768);
+        serde_json::to_writer(&mut bytes, self)?;
+        Ok(bytes)
     }
 }
 

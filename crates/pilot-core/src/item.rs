@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -117,7 +118,8 @@ pub struct Item {
     pub id: ItemId,
     pub workflow: WorkflowRef,
     pub title: String,
-    pub payload: Value,
+    /// Shared: most moves leave it as it is.
+    pub payload: Arc<Value>,
     pub state: Name,
     /// 1 when created, one more with every transition and edit.
     pub version: u64,
@@ -185,7 +187,7 @@ impl Item {
             Change::Held(held) => self.held = *held,
             Change::Content { title, payload, content_digest } => {
                 self.title.clone_from(title);
-                self.payload.clone_from(payload);
+                self.payload = Arc::new(payload.clone());
                 self.content_digest = content_digest.clone();
             }
         }

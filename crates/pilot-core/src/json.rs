@@ -2,7 +2,7 @@
 //! place, and all of them are reported at once.
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -36,30 +36,49 @@ fn syntax(error: &serde_json::Error) -> String {
 
 /// A JSON pointer made of `parent` and one more name.
 pub fn join(parent: &str, name: &str) -> String {
-    format!("{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
+    let mut pointer = parent.to_owned();
+    push(&mut pointer, name);
+    pointer
 }
 
 /// Every text in `value`, member names included, with the pointer to where it stands.
 pub fn for_each_text<'a>(value: &'a Value, visit: &mut impl FnMut(&str, &'a str)) {
-    walk(value, "", visit);
+    walk(value, &mut String::new(), visit);
 }
 
-fn walk<'a>(value: &'a Value, pointer: &str, visit: &mut impl FnMut(&str, &'a str)) {
+/// `pointer` grows and shrinks with the place: almost always nobody wants to see it.
+fn walk<'a>(value: &'a Value, pointer: &mut String, visit: &mut impl FnMut(&str, &'a str)) {
+    let length = pointer.len();
     match value {
         Value::String(text) => visit(pointer, text),
         Value::Array(list) => {
             for (index, element) in list.iter().enumerate() {
-                walk(element, &format!("{pointer}/{index}"), visit);
+                let _ = write!(pointer, "/{index}");
+                walk(element, pointer, visit);
+                pointer.truncate(length);
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
                 // A name is reported at its object, so that a pointer never repeats what was found in the name.
                 visit(pointer, name);
-                walk(member, &join(pointer, name), visit);
+                push(pointer, name);
+                walk(member, pointer, visit);
+                pointer.truncate(length);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn push(pointer: &mut String, name: &str) {
+    pointer.push('/');
+    for character in name.chars() {
+        match character {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            other => pointer.push(other),
+        }
     }
 }
 
@@ -72,7 +91,10 @@ struct Reading {
 
 impl Reading {
     fn pointer(&self) -> String {
-        self.path.iter().fold(String::new(), |pointer, name| join(&pointer, name))
+        self.path.iter().fold(String::new(), |mut pointer, name| {
+            push(&mut pointer, name);
+            pointer
+        })
     }
 
     fn fault(&mut self, detail: &str) {
@@ -89,8 +111,8 @@ impl Reading {
         }
     }
 
-    fn leave(&mut self) {
-        self.path.pop();
+    fn leave(&mut self) -> Option<String> {
+        self.path.pop()
     }
 }
 
@@ -167,12 +189,16 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut members = Map::new();
         let mut repeated = BTreeSet::new();
         while let Some(name) = object.next_key::<String>()? {
-            self.0.enter(name.clone());
+            self.0.enter(name);
             let member = object.next_value_seed(Strict(self.0))?;
-            if members.insert(name.clone(), member).is_some() && repeated.insert(name) {
+            let again = self.0.path.last().filter(|name| members.contains_key(*name));
+            if again.is_some_and(|name| repeated.insert(name.clone())) {
                 self.0.fault("is given more than once");
             }
-            self.0.leave();
+            // The name comes back from the path: it is made once.
+            if let Some(name) = self.0.leave() {
+                members.insert(name, member);
+            }
         }
         Ok(Value::Object(members))
     }

@@ -4,12 +4,14 @@
 //! 1. a generated token carries a prefix and a checksum, and is found anywhere, even when it is not live yet;
 //! 2. a token that has been used is found anywhere by a keyed rolling fingerprint, kept in memory only, and confirmed
 //!    by its digest;
-//! 3. a token that is live but was never used is found where it stands as a word, by the digest of that word.
+//! 3. a token that is live but was never used is found where it stands as a word, by the digest of that word. Once
+//!    every live token was used, the second net finds all that this one would, and it rests.
 //!
 //! A token holds no space and has at least 32 bytes, so text without a run that long is passed over at once.
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
@@ -23,20 +25,21 @@ use crate::token::{self, find_generated};
 /// What stands in the place of a token that was found.
 pub const WITHHELD: &str = "[token withheld]";
 
-/// Where one word ends and the next begins, besides white space: the punctuation of JSON, URLs, shells and headers.
-const DELIMITERS: &[u8] = b"\"'`<>()[]{},;=&?#:/@|\\%+*!$^~";
 /// Up to this many pieces of a run are also tried joined, for tokens that contain punctuation themselves.
 const JOINED_PIECES_MAX: usize = 8;
 
 pub struct LeakGuard {
     live: Credentials,
     seen: RwLock<Seen>,
+    /// Some live token was never used, so words have to be hashed.
+    looks_at_words: AtomicBool,
 }
 
 impl LeakGuard {
     /// `key` makes the fingerprints useless to anyone who reads the process's memory of another run.
     pub fn new(live: Credentials, key: u64) -> LeakGuard {
-        LeakGuard { live, seen: RwLock::new(Seen::new(key)) }
+        let looks_at_words = AtomicBool::new(!live.entries().is_empty());
+        LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_at_words }
     }
 
     /// For programs that hold no credentials: net 1 alone works.
@@ -46,7 +49,12 @@ impl LeakGuard {
 
     /// Remembers the fingerprint of a token that was just used. Call once per credential.
     pub fn remember(&self, token: &[u8], digest: Digest) {
-        self.seen.write().unwrap_or_else(PoisonError::into_inner).add(token, digest);
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        seen.add(token, digest);
+        let is_seen = |credential: &Credential| seen.tokens.iter().any(|seen| seen.digest.matches(&credential.digest));
+        if self.live.entries().iter().all(is_seen) {
+            self.looks_at_words.store(false, Ordering::Release);
+        }
     }
 
     /// The first token in `text`, wherever it stands.
@@ -91,6 +99,10 @@ impl LeakGuard {
         if target.len() < TOKEN_BYTES_MIN {
             return None;
         }
+        // What is not encoded is part of the target as it stands, where the first two nets find a token anywhere.
+        if !target.contains('%') && !self.looks_at_words.load(Ordering::Acquire) {
+            return self.live_in(target.as_bytes());
+        }
         // Encoded delimiters belong to a value, so the values are taken apart before they are decoded.
         let values = target
             .split(['/', '?', '&', '#'])
@@ -134,7 +146,7 @@ impl LeakGuard {
     }
 
     fn find_word(&self, run: &[u8]) -> Option<Range<usize>> {
-        if self.live.entries().is_empty() {
+        if !self.looks_at_words.load(Ordering::Acquire) {
             return None;
         }
         let is_live = |range: &Range<usize>| {
@@ -165,13 +177,19 @@ fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// Where one word ends and the next begins, besides white space: the punctuation of JSON, URLs, shells and headers. The
+/// dot, the hyphen and the underscore belong to words.
+fn is_delimiter(byte: u8) -> bool {
+    byte.is_ascii_punctuation() && !matches!(byte, b'.' | b'-' | b'_')
+}
+
 /// The words of a run that could be a token: the whole, each piece between delimiters, and, where there are few
 /// pieces, those next to each other joined.
 fn words(run: &[u8]) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
     for (at, byte) in run.iter().enumerate() {
-        if DELIMITERS.contains(byte) {
+        if is_delimiter(*byte) {
             pieces.push(start..at);
             start = at + 1;
         }
@@ -341,6 +359,21 @@ mod tests {
         check(&guard, &format!("{{\"token\":\"{token}\"}}"), "{\"token\":\"[token withheld]\"}");
         check(&guard, &format!("/v1/session?t={token}"), "/v1/session?t=[token withheld]");
         check(&guard, HANDMADE, "[token withheld]");
+    }
+
+    #[test]
+    fn once_every_live_token_was_used_each_is_still_found_and_until_then_the_unused_ones_are() {
+        let [first, second] = ["abcdefghijklmnopqrstuvwxyz0123456789", HANDMADE];
+        let encoded: String = HANDMADE.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        for used in [&[first][..], &[second], &[first, second]] {
+            let guard = guard(&[first, second], used);
+            for token in [first, second] {
+                check(&guard, &format!("see {token} there"), "see [token withheld] there");
+            }
+            for token in [first, &encoded] {
+                assert!(guard.find_live_in_url(&format!("/v1/session?t={token}")).is_some(), "{used:?} {token}");
+            }
+        }
     }
 
     #[test]

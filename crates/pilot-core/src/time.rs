@@ -5,11 +5,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Microseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
 /// The span in which every time is written with a four-digit year.
@@ -46,9 +46,12 @@ impl Time {
     }
 }
 
-impl fmt::Display for Time {
+/// How many characters a time has.
+const WIDTH: usize = 27;
+
+impl Time {
     /// By hand: every log line and every entry has a time, and a fixed shape needs no general formatter.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write(self) -> [u8; WIDTH] {
         const SECOND: i64 = 1_000_000;
         const DAY: i64 = 86_400 * SECOND;
         let (days, of_day) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
@@ -69,7 +72,37 @@ impl fmt::Display for Time {
                 number /= 10;
             }
         }
-        f.pad(std::str::from_utf8(&text).unwrap_or_default())
+        text
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(std::str::from_utf8(&self.write()).unwrap_or_default())
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(std::str::from_utf8(&self.write()).unwrap_or_default())
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Time;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time as text")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Time, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
     }
 }
 
@@ -101,20 +134,6 @@ impl FromStr for Time {
             && !text.contains('[');
         let stamp: Timestamp = text.parse().ok().filter(|_| rfc3339).ok_or(MalformedTime)?;
         Ok(Time::from_unix_micros(stamp.as_microsecond()))
-    }
-}
-
-impl TryFrom<String> for Time {
-    type Error = MalformedTime;
-
-    fn try_from(text: String) -> Result<Self, MalformedTime> {
-        text.parse()
-    }
-}
-
-impl From<Time> for String {
-    fn from(time: Time) -> Self {
-        time.to_string()
     }
 }
 

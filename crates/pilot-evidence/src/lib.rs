@@ -6,6 +6,10 @@ pub mod cosignature;
 pub mod merkle;
 pub mod note;
 pub mod proof;
+pub mod replay;
+#[cfg(feature = "sample")]
+pub mod sample;
 pub mod tile;
 pub mod tlog_proof;
+pub mod verify;
 pub mod witness;

@@ -16,14 +16,20 @@ use crate::identity::Identity;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::openapi;
+use crate::peer::Edge;
+use crate::rate::Limits;
 use crate::refusals::Refusals;
 use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
+use crate::witnesses::Witnesses;
 use crate::workflows::Workflows;
 
 pub struct App {
     pub router: Router,
     pub identity: Identity,
+    /// How often anyone may call; none when that is not limited.
+    pub limits: Option<Limits>,
+    pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub metrics: Metrics,
     pub clock: Clock,
@@ -31,6 +37,7 @@ pub struct App {
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
     pub signer: Arc<Signer>,
+    pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
@@ -46,12 +53,15 @@ pub struct App {
 /// What an [`App`] is made of.
 pub struct Parts {
     pub identity: Identity,
+    pub limits: Option<Limits>,
+    pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub clock: Clock,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
     pub signer: Arc<Signer>,
+    pub witnesses: Arc<Witnesses>,
     pub stop: watch::Receiver<bool>,
     pub run: u32,
     pub console: config::Console,
@@ -59,7 +69,21 @@ pub struct Parts {
 
 impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
-        let Parts { identity, guard, clock, log, store, workflows, signer, stop, run, console } = parts;
+        let Parts {
+            identity,
+            limits,
+            edge,
+            guard,
+            clock,
+            log,
+            store,
+            workflows,
+            signer,
+            witnesses,
+            stop,
+            run,
+            console,
+        } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -69,9 +93,12 @@ impl App {
             docs: Bytes::from(docs),
             console_settings: console::settings(&console),
             signer,
+            witnesses,
             refusals: Refusals::default(),
             router,
             identity,
+            limits,
+            edge,
             guard,
             metrics,
             clock,

@@ -23,7 +23,7 @@ use crate::starts;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     Item(ItemId),
-    /// From the first of these times to the second, both included.
+    /// From the first of these times to just before the second, so that periods can follow one another.
     Period(Time, Time),
 }
 
@@ -72,17 +72,17 @@ impl Plan {
         if history.is_empty() {
             return Err(EvidenceError::NoSuchItem);
         }
-        let checkpoint = app.signer.checkpoint().await?;
+        let checkpoint = app.witnesses.best(&app.signer).await?;
         let single = history.iter().map(|entry| entry.index).collect();
         let single = with_starts(&*app.store, single).await?;
         Ok(Plan { scope: Scope::Item(id), checkpoint, first: 0, end: 0, single, with_documents })
     }
 
     async fn period(app: &Arc<App>, from: Time, to: Time, with_documents: bool) -> Result<Plan, EvidenceError> {
-        let (store, checkpoint) = (&*app.store, app.signer.checkpoint().await?);
+        let (store, checkpoint) = (&*app.store, app.witnesses.best(&app.signer).await?);
         let size = checkpoint.checkpoint.size;
         let first = lowest(store, size, |at| at >= from).await?;
-        let end = lowest(store, size, |at| at > to).await?.max(first);
+        let end = lowest(store, size, |at| at >= to).await?.max(first);
         let mut single = earlier_entries(store, first, end).await?;
         single.extend(first.checked_sub(1).into_iter().chain(Some(end).filter(|end| *end < size)));
         // The rules in force before the period are judged by, so the start they came with belongs to it.

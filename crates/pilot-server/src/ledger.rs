@@ -1,8 +1,9 @@
 //! From a decision to the ledger and back to an answer: the one path every write takes.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pilot_core::decide::due_at;
 use pilot_core::document::Document;
 use pilot_core::entry::Entry;
@@ -10,6 +11,7 @@ use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
 use pilot_store::{Key, Outcome, Record, Situation, Standing, StoreError, Subject, Write};
+use serde::Serialize;
 
 use crate::access::Caller;
 use crate::api::items::respond;
@@ -25,50 +27,59 @@ pub struct StoredAnswer {
     pub status: u16,
     pub location: Option<String>,
     pub version: Option<u64>,
-    pub body: String,
+    pub body: Bytes,
+}
+
+/// A line of its own for all but the body: `201 7 /v1/items/…`, with `-` for what is absent. The body is appended as it
+/// is.
+fn first_line(status: u16, version: Option<u64>, location: Option<&str>) -> Vec<u8> {
+    // Room for most bodies too, so that it need not grow.
+    let mut line = Vec::with_capacity(768);
+    let _ = match version {
+        Some(version) => write!(line, "{status} {version} "),
+        None => write!(line, "{status} - "),
+    };
+    line.extend_from_slice(location.unwrap_or("-").as_bytes());
+    line.push(b'\n');
+    line
 }
 
 impl StoredAnswer {
-    /// A line of its own for all but the body, which follows as it is: `201 7 /v1/items/…`, with `-` for what is absent.
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut text = String::with_capacity(64 + self.body.len());
-        let _ = match self.version {
-            Some(version) => write!(text, "{} {version} ", self.status),
-            None => write!(text, "{} - ", self.status),
-        };
-        text.push_str(self.location.as_deref().unwrap_or("-"));
-        text.push('\n');
-        text.push_str(&self.body);
-        text.into_bytes()
+    /// The bytes of an answer that shows `view`.
+    pub fn showing(status: u16, version: Option<u64>, location: Option<&str>, view: &impl Serialize) -> Vec<u8> {
+        let mut bytes = first_line(status, version, location);
+        // Views have text keys alone and are written to memory: this cannot fail.
+        let _ = serde_json::to_writer(&mut bytes, view);
+        bytes
+    }
+
+    /// Nobody waits for it.
+    pub fn empty() -> Vec<u8> {
+        first_line(200, None, None)
     }
 
     pub fn from_bytes(bytes: Vec<u8>) -> Option<StoredAnswer> {
-        let mut text = String::from_utf8(bytes).ok()?;
-        let body = text.split_off(text.find('\n')? + 1);
-        let mut words = text.trim_end().splitn(3, ' ');
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let line = std::str::from_utf8(bytes.get(..end)?).ok()?;
+        let mut words = line.splitn(3, ' ');
         let status = words.next()?.parse().ok()?;
         let mut present = || words.next().map(|word| Some(word).filter(|word| *word != "-"));
         let version = present()?.map(str::parse).transpose().ok()?;
         let location = present()?.map(str::to_owned);
+        let body = Bytes::from(bytes).split_off(end + 1);
         Some(StoredAnswer { status, location, version, body })
     }
 }
 
 /// What the store is asked to record about an item.
-pub fn record(
-    definition: &Definition,
-    entry: Entry,
-    documents: Vec<Document>,
-    item: Item,
-    answer: &StoredAnswer,
-) -> Record {
+pub fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, item: Item, answer: Vec<u8>) -> Record {
     let standing = Standing {
         is_open: !item.is_terminal(definition),
         waits_for: item.waits_for(definition),
         due_at: due_at(definition, &item).map(|deadline| deadline.at),
         item,
     };
-    Record { entry, documents, standing: Some(standing), answer: answer.to_bytes(), fact: None }
+    Record { entry, documents, standing: Some(standing), answer, fact: None }
 }
 
 /// The item a write is about, and the definition it keeps.
@@ -138,9 +149,11 @@ mod tests {
         for (location, version, body) in
             [(Some("/v1/items/x"), Some(7), "{\"a\":\"\\n\"}"), (None, Some(1), "a\nb - c"), (None, None, "")]
         {
+            let mut bytes = first_line(201, version, location);
+            bytes.extend_from_slice(body.as_bytes());
             let answer =
-                || StoredAnswer { status: 201, location: location.map(str::to_owned), version, body: body.into() };
-            assert_eq!(StoredAnswer::from_bytes(answer().to_bytes()), Some(answer()));
+                StoredAnswer { status: 201, location: location.map(str::to_owned), version, body: body.into() };
+            assert_eq!(StoredAnswer::from_bytes(bytes), Some(answer));
         }
         assert_eq!(StoredAnswer::from_bytes(b"201 7".to_vec()), None);
     }

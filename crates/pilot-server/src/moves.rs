@@ -9,7 +9,6 @@ use pilot_core::entry::{Entry, EntryType};
 use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
 use pilot_store::{Record, Situation};
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::ledger::{StoredAnswer, record, subject};
@@ -17,10 +16,6 @@ use crate::views::{ItemView, TransitionView};
 use crate::workflows::Workflows;
 
 type Decided = Result<Record, Refusal>;
-
-fn json_text(view: &impl Serialize) -> String {
-    serde_json::to_string(view).unwrap_or_default()
-}
 
 pub fn create(
     definition: Arc<Definition>,
@@ -33,13 +28,8 @@ pub fn create(
             decide::decide_creation(&definition, &new, &actor, situation.now, situation.open_items)?;
         let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
         let view = ItemView::new(&definition, &item, &actor, situation.now);
-        let answer = StoredAnswer {
-            status: 201,
-            location: Some(format!("/v1/items/{}", item.id)),
-            version: Some(1),
-            body: json_text(&view),
-        };
-        Ok(record(&definition, entry, vec![content.clone()], item, &answer))
+        let answer = StoredAnswer::showing(201, Some(1), Some(&format!("/v1/items/{}", item.id)), &view);
+        Ok(record(&definition, entry, vec![content.clone()], item, answer))
     }
 }
 
@@ -71,8 +61,8 @@ pub fn edit(
         let item = item.after(&transition);
         let entry = Entry::of_transition(EntryType::ItemEdited, situation.index, &transition, &item);
         let view = ItemView::new(&definition, &item, &actor, situation.now);
-        let answer = StoredAnswer { status: 200, location: None, version: Some(item.version), body: json_text(&view) };
-        Ok(record(&definition, entry, vec![content], item, &answer))
+        let answer = StoredAnswer::showing(200, Some(item.version), None, &view);
+        Ok(record(&definition, entry, vec![content], item, answer))
     }
 }
 
@@ -94,9 +84,9 @@ pub fn act(
             ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
         };
         let view = TransitionView::of_entry(&entry, transition.comment(), transition.inputs());
-        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body: json_text(&view) };
+        let answer = StoredAnswer::showing(201, Some(item.version), None, &view);
         let documents = comment.iter().chain(&inputs).cloned().collect();
-        Ok(record(&definition, entry, documents, item, &answer))
+        Ok(record(&definition, entry, documents, item, answer))
     }
 }
 
@@ -110,8 +100,8 @@ pub fn comment(
         let (item, definition) = subject(&workflows, situation)?;
         let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
         let view = TransitionView::of_entry(&entry, Some(&text), None);
-        let answer = StoredAnswer { status: 201, location: None, version: Some(item.version), body: json_text(&view) };
-        Ok(record(&definition, entry, vec![document.clone()], item.clone(), &answer))
+        let answer = StoredAnswer::showing(201, Some(item.version), None, &view);
+        Ok(record(&definition, entry, vec![document.clone()], item.clone(), answer))
     }
 }
 
@@ -122,7 +112,6 @@ pub fn expire(workflows: Arc<Workflows>) -> impl FnMut(&Situation<'_>) -> Decide
         let transition = decide::decide(&definition, item, &Request::Timer, &Caller::Timer, situation.now)?;
         let item = item.after(&transition);
         let entry = Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item);
-        let answer = StoredAnswer { status: 200, location: None, version: None, body: String::new() };
-        Ok(record(&definition, entry, Vec::new(), item, &answer))
+        Ok(record(&definition, entry, Vec::new(), item, StoredAnswer::empty()))
     }
 }

@@ -23,6 +23,7 @@ use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_core::workflow::builtin::{CONTROLLED_OPERATION, builtin};
 use pilot_evidence::merkle::{Edge, Hash, root_of};
+use pilot_evidence::replay::follow;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -357,7 +358,7 @@ pub async fn a_history_is_whole_and_in_order_with_its_documents(engine: &dyn Eng
     let mut item: Option<Item> = None;
     for stored in store.history(one.clone()).await.unwrap() {
         let entry: Entry = serde_json::from_slice(&stored.bytes).unwrap();
-        item = Some(crate::replay::follow(&cast.definition, item.as_ref(), &entry, &stored).unwrap());
+        item = Some(follow(&cast.definition, item.as_ref(), &entry, stored.documents()).unwrap());
     }
     assert_eq!(item.as_ref(), store.item(one).await.unwrap().as_deref(), "a replay leads to the stored item");
 }

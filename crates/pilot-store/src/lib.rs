@@ -17,11 +17,11 @@ use pilot_core::refusal::Refusal;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
+use pilot_evidence::replay::Documents;
 use tokio::sync::watch;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
-pub mod replay;
 pub mod sqlite;
 
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +138,13 @@ pub struct StoredEntry {
     pub index: u64,
     pub bytes: Vec<u8>,
     pub documents: Vec<(DocumentKind, Vec<u8>)>,
+}
+
+impl StoredEntry {
+    /// What a replay asks for.
+    pub fn documents(&self) -> Documents<'_> {
+        self.documents.iter().map(|(kind, bytes)| (*kind, bytes.as_slice())).collect()
+    }
 }
 
 /// A definition as it was when items were created under it.

@@ -14,10 +14,12 @@ use crate::{Filter, Outcome, Pending, Result, Store, StoreError, StoredDefinitio
 
 mod cache;
 mod connection;
+pub mod copy;
 pub mod fsck;
 mod read;
 mod reader;
 mod row;
+mod statement;
 mod writer;
 
 use reader::Readers;
@@ -56,13 +58,31 @@ impl Sqlite {
     /// Opens or makes the store, and makes sure that what is there is whole.
     pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
+        Sqlite::start(path, now, lock, connection::open_writer(path)?)
+    }
+
+    /// To fill a large store for a measurement. Nothing waits for the disk: when the machine stops, what was acknowledged
+    /// may be gone.
+    #[cfg(feature = "conformance")]
+    pub fn open_to_fill(path: &Path, now: Now) -> Result<Sqlite> {
+        let lock = lock(path)?;
         let connection = connection::open_writer(path)?;
+        connection.execute_batch("PRAGMA synchronous = OFF").map_err(|error| read::failed(&error))?;
+        Sqlite::start(path, now, lock, connection)
+    }
+
+    fn start(path: &Path, now: Now, lock: File, connection: rusqlite::Connection) -> Result<Sqlite> {
         let opened = connection::load(&connection)?;
         let (jobs, queue) = mpsc::sync_channel(WAITING_WRITES_MAX);
         let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));
         let health = Arc::new(Health::default());
-        let writer = writer::Writer::new(connection, lock, opened, now, head_sender, Arc::clone(&health));
-        let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run(&queue));
+        let of_writer = Arc::clone(&health);
+        let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
+            // Dropped in the reverse order: the lock is given up when the connection is closed.
+            let _lock = lock;
+            let connection = connection;
+            writer::Writer::new(&connection, opened, now, head_sender, of_writer).run(&queue);
+        });
         let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         let readers = Readers::start(path)?;
         Ok(Sqlite { jobs: Some(jobs), writer: Some(writer), readers: Some(readers), head, health })
@@ -87,7 +107,7 @@ impl Sqlite {
 }
 
 /// A second process on the same file would number its entries the same: it must not start.
-fn lock(path: &Path) -> Result<File> {
+pub fn lock(path: &Path) -> Result<File> {
     let beside: PathBuf = path.with_extension("lock");
     let failed = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
     let file = File::options().write(true).create(true).truncate(false).open(&beside).map_err(failed)?;

@@ -29,6 +29,8 @@ struct Arguments {
 enum Command {
     /// Run the service until SIGTERM or Ctrl-C
     Serve(cmd::serve::Arguments),
+    /// Check everything a start would, without starting
+    CheckConfig(cmd::check_config::Arguments),
     /// Run a service with five actors for a first look; everything is forgotten at the end
     Demo(cmd::demo::Arguments),
     /// Lay out a new installation: configuration, empty role map, log signing key
@@ -44,12 +46,18 @@ enum Command {
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
-    /// Evidence bundles: take them from the service
+    /// Take evidence bundles from the service, verify them, and leave content out of them
     #[command(subcommand)]
     Evidence(cmd::evidence::Command),
     /// The transparency log
     #[command(subcommand)]
     Log(cmd::log::Command),
+    /// Copy everything a service needs into a new directory, while it runs, and verify the copy
+    Backup(cmd::backup::Arguments),
+    /// Put a backup in the place of a lost ledger, if that is the newest there is
+    Restore(cmd::restore::Arguments),
+    /// Write a file for whoever helps: version, configuration, figures and log lines, without secrets
+    SupportBundle(cmd::support_bundle::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +65,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
+    // One provider of cryptography for the whole process, chosen before anything could choose another.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let environment = Environment::read();
     match run(arguments.command, &environment) {
         Ok(()) => ExitCode::SUCCESS,
@@ -67,6 +77,7 @@ fn main() -> ExitCode {
 fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => cmd::serve::run(&arguments, environment),
+        Command::CheckConfig(arguments) => cmd::check_config::run(&arguments, environment),
         Command::Demo(arguments) => cmd::demo::run(&arguments),
         Command::Init(arguments) => cmd::init::run(&arguments),
         Command::Credential(command) => cmd::credential::run(command, environment),
@@ -75,5 +86,8 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Evidence(command) => cmd::evidence::run(&command, environment),
         Command::Log(command) => cmd::log::run(&command, environment),
+        Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
+        Command::Restore(arguments) => cmd::restore::run(&arguments, environment),
+        Command::SupportBundle(arguments) => cmd::support_bundle::run(&arguments, environment),
     }
 }

@@ -1,6 +1,7 @@
 //! How an item comes to be.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::actor::Actor;
 use crate::decide::edit::content_faults;
@@ -62,7 +63,7 @@ fn item(definition: &Definition, request: &NewItem, actor: &Actor, now: Time) ->
         id: request.id.clone(),
         workflow: WorkflowRef::from(definition),
         title: request.title.clone(),
-        payload: request.payload.clone(),
+        payload: Arc::new(request.payload.clone()),
         state: definition.rules().initial.clone(),
         version: 1,
         content_digest: request.content_digest.clone(),

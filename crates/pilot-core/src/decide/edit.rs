@@ -17,7 +17,7 @@ impl EditRequest {
     /// Title and payload as an edit would leave them: what its content digest is made of.
     pub fn edited(item: &Item, title: Option<&str>, patch: Option<&Value>) -> (String, Value) {
         let title = title.unwrap_or(&item.title).to_owned();
-        let payload = patch.map_or_else(|| item.payload.clone(), |patch| merge_patch(&item.payload, patch));
+        let payload = patch.map_or_else(|| Value::clone(&item.payload), |patch| merge_patch(&item.payload, patch));
         (title, payload)
     }
 }

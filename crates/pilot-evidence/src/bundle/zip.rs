@@ -192,8 +192,11 @@ pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
         return Ok(files);
     }
     let same = rest.iter().zip(&expected).take_while(|(one, other)| one == other).count();
-    let after = files.last().map_or("the beginning", |file| file.path);
-    Err(fault(at + same, format!("after {after}: neither a further file nor the list of files that belongs here")))
+    let Some(last) = files.last() else {
+        return Err(fault(0, "this is no bundle: it does not begin with a file".into()));
+    };
+    let what = format!("after {}: neither a further file nor the list of files that belongs here", last.path);
+    Err(fault(at + same, what))
 }
 
 fn fault(at: usize, what: String) -> ZipFault {

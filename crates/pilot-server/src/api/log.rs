@@ -1,21 +1,35 @@
 //! The transparency log as others read it: checkpoint, tiles, entries and proofs.
 
+use std::sync::Arc;
+
+use pilot_core::fault::Fault;
 use pilot_evidence::merkle::Hash;
 use pilot_evidence::tile::{TILE_WIDTH, Wanted};
 use serde::Serialize;
 
-use crate::api::request::{item_id, no_such_item};
+use crate::api::request::{Query, item_id, no_such_item};
+use crate::app::App;
 use crate::body::Body;
 use crate::problem::{Code, Problem};
 use crate::proofs;
 use crate::routes::{Answer, Call};
 
+/// The newest checkpoint with the required cosignatures; with `cosignatures=any`, the newest with those it has.
 pub async fn get_checkpoint(call: Call) -> Answer {
-    let note = match call.app.signer.checkpoint().await {
-        Ok(signed) => signed.note.clone(),
-        // Older than the ledger, but as true as ever: whoever needs a newer one sees its size.
-        Err(_) => call.app.signer.newest().borrow().note.clone(),
+    let query = Query::read(&call, &["cosignatures"])?;
+    let is_any = match query.get("cosignatures") {
+        None | Some("required") => false,
+        Some("any") => true,
+        Some(_) => return Err(Problem::invalid(vec![Fault::new("/query/cosignatures", "must be required or any")])),
     };
+    let App { signer, witnesses, .. } = &*call.app;
+    let signed = match signer.checkpoint().await {
+        Ok(signed) => signed,
+        // Older than the ledger, but as true as ever: whoever needs a newer one sees its size.
+        Err(_) => Arc::clone(&signer.newest().borrow()),
+    };
+    let covered = if is_any { None } else { witnesses.newest_covered() };
+    let note = covered.unwrap_or_else(|| witnesses.cosigned(&signed));
     Ok(super::page("text/plain; charset=utf-8", note))
 }
 
@@ -84,5 +98,5 @@ pub async fn get_item_proof(call: Call) -> Answer {
             hashes: path.into_iter().map(Hash::to_base64).collect(),
         });
     }
-    super::json(&ProofsView { checkpoint: signed.note.clone(), proofs })
+    super::json(&ProofsView { checkpoint: call.app.witnesses.cosigned(&signed), proofs })
 }

@@ -1,5 +1,9 @@
 //! Reading what a caller sent: bodies, query parameters and the headers that matter.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, IF_MATCH};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -22,10 +26,10 @@ use crate::routes::Call;
 /// A body may be nested a little deeper than the payload inside of it.
 const BODY_DEPTH_MAX: usize = PAYLOAD_DEPTH_MAX + 4;
 
-/// A JSON object from the body, and the digest of its bytes.
+/// A JSON object from the body, and the bytes it was read from.
 pub struct JsonBody {
     pub members: Map<String, Value>,
-    digest: [u8; 32],
+    bytes: bytes::Bytes,
 }
 
 /// Reads a body strictly: media type, size and time, JSON without ambiguities, known members alone, and no token in it.
@@ -33,7 +37,6 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
     let Some(body) = call.body.take() else { return Err(Problem::framing("The body was read already.")) };
     check_media_type(&call.head.headers, media_types)?;
     let bytes = collect(body).await?;
-    let digest = Sha256::digest(&bytes).into();
     let value = json::parse(&bytes, BODY_DEPTH_MAX).map_err(Problem::invalid)?;
     refuse_tokens(&call.app.guard, &value)?;
     let Value::Object(members) = value else {
@@ -42,7 +45,7 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
     let unknown = members.keys().filter(|name| !known.contains(&name.as_str()));
     let detail = || format!("is unknown here; known are {}", known.join(", "));
     let faults: Vec<_> = unknown.map(|name| Fault::new(json::join("", name), detail())).collect();
-    if faults.is_empty() { Ok(JsonBody { members, digest }) } else { Err(Problem::invalid(faults)) }
+    if faults.is_empty() { Ok(JsonBody { members, bytes }) } else { Err(Problem::invalid(faults)) }
 }
 
 fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Problem> {
@@ -57,14 +60,29 @@ fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Pro
 }
 
 async fn collect(body: Incoming) -> Result<bytes::Bytes, Problem> {
-    let collected = tokio::time::timeout(BODY_DEADLINE, Limited::new(body, BODY_BYTES_MAX).collect()).await;
+    let mut collecting = pin!(Limited::new(body, BODY_BYTES_MAX).collect());
+    // The HTTP library hands over what it has when it is asked a second time. Most bodies are whole by then and need no
+    // timer.
+    let mut asked = false;
+    let at_once = poll_fn(|context| match collecting.as_mut().poll(context) {
+        Poll::Ready(collected) => Poll::Ready(Some(collected)),
+        Poll::Pending if asked => Poll::Ready(None),
+        Poll::Pending => {
+            asked = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    });
+    let collected = match at_once.await {
+        Some(collected) => collected,
+        None => tokio::time::timeout(BODY_DEADLINE, collecting).await.map_err(|_| Problem::body_too_slow())?,
+    };
     match collected {
-        Err(_) => Err(Problem::body_too_slow()),
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
             Err(Problem::new(Code::BodyTooLarge, "A request body has at most 1 MiB."))
         }
-        Ok(Err(_)) => Err(Problem::framing("The body ended before it was complete.")),
+        Err(_) => Err(Problem::framing("The body ended before it was complete.")),
     }
 }
 
@@ -115,7 +133,7 @@ impl JsonBody {
             let detail = "contains a clear token; remove it, and have it rotated if it is in use";
             return Err(Problem::token_in_content(vec![Fault::new("/headers/Idempotency-Key", detail)]));
         }
-        Ok(Some(Key { scope: scope(call, bare), body: self.digest }))
+        Ok(Some(Key { scope: scope(call, bare), body: Sha256::digest(&self.bytes).into() }))
     }
 }
 

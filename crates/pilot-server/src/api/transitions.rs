@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::api::items::nonce;
 use crate::api::request::{if_match, item_id, no_such_item, read_body};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
 use crate::views::TransitionView;
-use crate::{ledger, moves};
+use crate::{ledger, moves, witnesses};
 
 pub async fn take_action(mut call: Call) -> Answer {
     let known = ["action", "content_digest", "comment", "inputs"];
@@ -35,10 +35,19 @@ pub async fn take_action(mut call: Call) -> Answer {
     let id = item_id(&call)?;
     let action = request.action.clone();
     let (comment, inputs) = documents(&request)?;
-    let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
-    let decide = moves::act(workflows, actor, request, comment, inputs);
     let app = Arc::clone(&call.app);
-    ledger::settle(&app, &call.caller, &action, Subject::Item(id), key, decide).await
+    loop {
+        let covered = witnesses::cover_effect(&app, &call.caller, &id, &request).await?;
+        let request = ActionRequest { if_match: request.if_match.or(covered), ..request.clone() };
+        let is_guarded = covered.is_some() && request.if_match == covered;
+        let (workflows, actor) = (Arc::clone(&app.workflows), call.caller.actor.clone());
+        let decide = moves::act(workflows, actor, request, comment.clone(), inputs.clone());
+        match ledger::settle(&app, &call.caller, &action, Subject::Item(id.clone()), key, decide).await {
+            // Something happened to the item after it was cosigned: that has to be cosigned too.
+            Err(problem) if is_guarded && problem.code == Code::VersionMismatch => {}
+            answer => return answer,
+        }
+    }
 }
 
 fn documents(request: &ActionRequest) -> Result<(Option<Document>, Option<Document>), Problem> {

@@ -143,8 +143,15 @@ pub(super) const EVENTS: Docs = Docs {
     )
 };
 pub(super) const ACTORS: Docs = answer("Who there is", Success(200, "The actors", JSON, Some("Actors")));
-pub(super) const CHECKPOINT: Docs =
-    answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None));
+pub(super) const CHECKPOINT: Docs = Docs {
+    query: &[Parameter(
+        "cosignatures",
+        "Cosignatures",
+        "`required`: the newest checkpoint with as many cosignatures as the service requires; `any`: the newest, with those it has",
+    )],
+    problems: &[Code::InvalidRequest],
+    ..answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None))
+};
 pub(super) const TILE: Docs = find(
     "Hashes of the log's tree (C2SP tlog-tiles)",
     Success(200, "Up to 256 hashes", "application/octet-stream", None),
@@ -156,11 +163,14 @@ pub(super) const EVIDENCE: Docs = Docs {
     query: &[
         Parameter("item", "ItemId", "Everything about this item; give this, or from and to"),
         Parameter("from", "Time", "Everything from this time on"),
-        Parameter("to", "Time", "Up to and including this time"),
+        Parameter("to", "Time", "And before this time"),
         Parameter("documents", "Documents", "With `none`, what people wrote is left out; the proof still stands"),
     ],
     problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
-    ..answer("A bundle that proves, offline, what happened and that it was legal", Success(200, "A zip file", "application/zip", None))
+    ..answer(
+        "A bundle that proves, offline, what happened and that it was legal",
+        Success(200, "A zip file", "application/zip", None),
+    )
 };
 pub(super) const OPENAPI: Docs = answer("This document", Success(200, "OpenAPI 3.1", JSON, None));
 pub(super) const PAGE: Docs = answer(

@@ -19,8 +19,8 @@ pub(super) async fn open(config: &Config, store: &Arc<dyn Store>) -> Result<Arc<
     let place = open_place(&config.checkpoint_path())?;
     let is_begun = store.head().borrow().size() > 0 || place.path().exists();
     let key = load_or_make(&config.log_key_path(), is_begun)?;
-    let last = LastStart::read(&**store).await?;
-    Signer::open(key, Arc::clone(store), place, last.second_place).await
+    let was_kept = LastStart::read(&**store).await?.second_place;
+    Signer::open(key, Arc::clone(store), place, was_kept).await
 }
 
 pub fn open_place(path: &Path) -> Result<SecondPlace, StartError> {

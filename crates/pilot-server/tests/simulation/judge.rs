@@ -19,7 +19,7 @@ pub async fn entries(store: &dyn Store) -> Vec<Entry> {
 
 fn body(answer: &[u8]) -> Value {
     let answer = StoredAnswer::from_bytes(answer.to_vec()).unwrap();
-    serde_json::from_str(&answer.body).unwrap()
+    serde_json::from_slice(&answer.body).unwrap()
 }
 
 /// When the write was recorded that got this answer.

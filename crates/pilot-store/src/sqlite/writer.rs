@@ -2,7 +2,6 @@
 //! the disk is asked once for many, and nobody waits longer than for the commit before.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -10,20 +9,22 @@ use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::IDEMPOTENCY_KEY_KEPT;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
-use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::{oneshot, watch};
 
 use super::Now;
 use super::cache::Cache;
 use super::connection::{HEAD_FACT, Opened, head_bytes};
 use super::read::{self, Placed, kind_number};
-use super::row::{role_bits, to_json, to_key};
+use super::row::{TextBytes, role_bits, to_json, to_key};
+use super::statement::Statements;
 use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
 
 /// How many writes one commit takes at the most.
 const GROUP_MAX: usize = 512;
-/// After this many entries the write-ahead log, some tens of megabytes by then, is moved into the database.
-const CHECKPOINT_ENTRIES: u64 = 4_000;
+/// After this many entries the write-ahead log, some tens of megabytes by then, is moved into the database. Everyone who
+/// writes waits for that, so it is rare enough to meet fewer than one write in a hundred.
+const CHECKPOINT_ENTRIES: u64 = 12_000;
 
 pub(super) enum Job {
     Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },
@@ -60,10 +61,11 @@ impl Health {
     }
 }
 
-pub(super) struct Writer {
-    connection: Connection,
-    /// Given up after the connection is closed: fields are dropped in their order.
-    _lock: File,
+pub(super) struct Writer<'c> {
+    connection: &'c Connection,
+    statements: Statements<'c>,
+    /// Where an item is written before it is stored.
+    json: Vec<u8>,
     edge: Edge,
     last_at: Time,
     now: Now,
@@ -83,17 +85,26 @@ struct Group {
 
 type Reply = (oneshot::Sender<Result<Outcome>>, Outcome);
 
-impl Writer {
+impl<'c> Writer<'c> {
     pub(super) fn new(
-        connection: Connection,
-        lock: File,
+        connection: &'c Connection,
         opened: Opened,
         now: Now,
         head: watch::Sender<Arc<Edge>>,
         health: Arc<Health>,
-    ) -> Writer {
-        let (edge, last_at, checkpointed) = (opened.edge, opened.last_at, 0);
-        Writer { connection, _lock: lock, edge, last_at, now, cache: Cache::default(), head, health, checkpointed }
+    ) -> Writer<'c> {
+        Writer {
+            connection,
+            statements: Statements::default(),
+            json: Vec::new(),
+            edge: opened.edge,
+            last_at: opened.last_at,
+            now,
+            cache: Cache::default(),
+            head,
+            health,
+            checkpointed: 0,
+        }
     }
 
     /// Runs until the store is dropped.
@@ -155,22 +166,20 @@ impl Writer {
         }
     }
 
-    fn begin(&self) -> Result<()> {
+    fn begin(&mut self) -> Result<()> {
         self.health.check()?;
-        self.execute("BEGIN IMMEDIATE")
+        self.statements.begin.execute(self.connection, []).map(drop)
     }
 
-    fn commit(&self, group: &Group) -> Result<()> {
+    fn commit(&mut self, group: &Group) -> Result<()> {
         if group.edge.size() == self.edge.size() {
             // Everyone was refused: there is nothing to write, and no reason to wait for the disk.
             return self.execute("ROLLBACK");
         }
         // What the entries add up to is written beside them: the last ones have no full tile yet that would tell a flipped
         // bit, and a wrong root must never be signed.
-        let sql =
-            "INSERT INTO fact (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        self::sql(&self.connection).run(sql, (HEAD_FACT, head_bytes(&group.edge)))?;
-        self.execute("COMMIT")
+        self.statements.fact.run(self.connection, (HEAD_FACT, head_bytes(&group.edge)))?;
+        self.statements.commit.execute(self.connection, []).map(drop)
     }
 
     fn execute(&self, sql: &str) -> Result<()> {
@@ -227,7 +236,7 @@ impl Writer {
         let (placed, open_items) = match &subject {
             Subject::Ledger | Subject::NewItem { count_open: None } => (None, 0),
             Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
-                (None, read::open_items(&self.connection, actor_id.as_str(), workflow)?)
+                (None, read::open_items(self.connection, actor_id.as_str(), workflow)?)
             }
             Subject::Item(id) => match self.load(id, group)? {
                 Some(placed) => (Some(placed), 0),
@@ -247,7 +256,7 @@ impl Writer {
         if let Some(placed) = group.items.get(id).or_else(|| self.cache.get(id)) {
             return Ok(Some(Arc::clone(placed)));
         }
-        let placed = read::placed(&self.connection, id)?.map(Arc::new);
+        let placed = read::placed(self.connection, id)?.map(Arc::new);
         if let Some(placed) = &placed {
             self.cache.insert(id.clone(), Arc::clone(placed));
         }
@@ -279,16 +288,11 @@ impl Writer {
         }
         let bytes =
             entry.to_bytes().map_err(|error| StoreError::Damaged(format!("an entry cannot be written: {error}")))?;
-        let sql = sql(&self.connection);
-        sql.run(
-            "INSERT INTO entry (idx, prev, data) VALUES (?1, ?2, ?3)",
-            (number(index), before.map(|placed| number(placed.last_entry)), &bytes),
-        )?;
+        let prev = before.map(|placed| number(placed.last_entry));
+        self.statements.entry.run(self.connection, (number(index), prev, &bytes))?;
         for document in &documents {
-            sql.run(
-                "INSERT INTO document (entry, kind, data) VALUES (?1, ?2, ?3)",
-                (number(index), kind_number(document.kind), &document.bytes),
-            )?;
+            let values = (number(index), kind_number(document.kind), &document.bytes);
+            self.statements.document.run(self.connection, values)?;
         }
         if let Some(standing) = standing {
             let has_content = documents.iter().any(|document| document.digest == standing.item.content_digest);
@@ -297,49 +301,81 @@ impl Writer {
                 _ => index,
             };
             self.write_item(&standing, before, index, content_entry)?;
-            let placed = Placed { item: standing.item, last_entry: index, content_entry };
+            let is_open = standing.is_open;
+            let placed = Placed { item: standing.item, last_entry: index, content_entry, is_open };
             group.items.insert(placed.item.id.clone(), Arc::new(placed));
         }
         if let Some(key) = key {
-            // Only a key that is older than promised can be there already.
-            let sql = "INSERT OR REPLACE INTO idempotency (scope, body, answer, at) VALUES (?1, ?2, ?3, ?4)";
-            self::sql(&self.connection).run(sql, (key.scope, key.body, &answer, now.unix_micros()))?;
+            self.statements.key.run(self.connection, (key.scope, key.body, &answer, now.unix_micros()))?;
         }
         if let Some((name, value)) = fact {
-            let sql = "INSERT INTO fact (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-            self::sql(&self.connection).run(sql, (name, value))?;
+            self.statements.fact.run(self.connection, (name, value))?;
         }
         let mut full = Vec::new();
         group.edge.push(Hash::of_leaf(&bytes), &mut full);
         for tile in full {
-            let sql = "INSERT INTO tile (level, idx, hashes) VALUES (?1, ?2, ?3)";
-            self::sql(&self.connection).run(sql, (tile.level, number(tile.index), tile.to_bytes()))?;
+            self.statements.tile.run(self.connection, (tile.level, number(tile.index), tile.to_bytes()))?;
             self.forget_old_keys(now)?;
         }
         group.last_at = entry.at;
         Ok(Outcome::Recorded { index, answer })
     }
 
-    fn write_item(&self, standing: &Standing, before: Option<&Placed>, index: u64, content_entry: u64) -> Result<()> {
+    fn write_item(
+        &mut self,
+        standing: &Standing,
+        before: Option<&Placed>,
+        index: u64,
+        content_entry: u64,
+    ) -> Result<()> {
         let item: &Item = &standing.item;
-        let data = to_json(item)?;
+        to_json(item, &mut self.json)?;
+        let data = TextBytes(&self.json);
         let (id, version) = (to_key(&item.id), number(item.version));
         let (waits_for, due_at) = (role_bits(&standing.waits_for), standing.due_at.map(Time::unix_micros));
-        let sql = sql(&self.connection);
         let Some(before) = before else {
-            return sql.run(
-                "INSERT INTO item (id, version, state, workflow, created_by, title, open, waits_for, due_at, last_entry, content_entry, data) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-                (id, version, &*item.state, &*item.workflow.name, item.created_by.actor_id.as_str(), &item.title,
-                 standing.is_open, waits_for, due_at, number(index), number(content_entry), data),
+            return self.statements.new_item.run(
+                self.connection,
+                (
+                    id,
+                    version,
+                    &*item.state,
+                    &*item.workflow.name,
+                    item.created_by.actor_id.as_str(),
+                    &item.title,
+                    standing.is_open,
+                    waits_for,
+                    due_at,
+                    number(index),
+                    number(content_entry),
+                    data,
+                ),
             );
         };
-        // Compare-and-swap: the row must still be the one that was decided on.
-        sql.run(
-            "UPDATE item SET version = ?2, state = ?3, title = ?4, open = ?5, waits_for = ?6, due_at = ?7, last_entry = ?8, \
-             content_entry = ?9, data = ?10 WHERE id = ?1 AND version = ?11 AND last_entry = ?12",
-            (id, version, &*item.state, &item.title, standing.is_open, waits_for, due_at, number(index),
-             number(content_entry), data, number(before.item.version), number(before.last_entry)),
+        let (old_version, old_entry) = (number(before.item.version), number(before.last_entry));
+        if before.is_open == standing.is_open
+            && before.content_entry == content_entry
+            && before.item.title == item.title
+        {
+            let values = (id, version, &*item.state, waits_for, due_at, number(index), data, old_version, old_entry);
+            return self.statements.moved_item.run(self.connection, values);
+        }
+        self.statements.changed_item.run(
+            self.connection,
+            (
+                id,
+                version,
+                &*item.state,
+                &item.title,
+                standing.is_open,
+                waits_for,
+                due_at,
+                number(index),
+                number(content_entry),
+                data,
+                old_version,
+                old_entry,
+            ),
         )
     }
 
@@ -375,27 +411,6 @@ impl Writer {
             self.stop_if_lasting(&read::failed(&error));
         }
         self.checkpointed = self.edge.size();
-    }
-}
-
-/// Statements that must each change exactly one row.
-struct Sql<'a>(&'a Connection);
-
-fn sql(connection: &Connection) -> Sql<'_> {
-    Sql(connection)
-}
-
-impl Sql<'_> {
-    fn run(&self, text: &str, values: impl rusqlite::Params) -> Result<()> {
-        let mut statement = self.0.prepare_cached(text).map_err(|error| read::failed(&error))?;
-        match statement.execute(values) {
-            Ok(1) => Ok(()),
-            Ok(_) => Err(StoreError::Damaged("the stored item is not the one that was decided on".into())),
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                Err(StoreError::Damaged(format!("the ledger would contradict itself: {error}")))
-            }
-            Err(error) => Err(read::failed(&error)),
-        }
     }
 }
 

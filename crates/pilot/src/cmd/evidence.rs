@@ -1,7 +1,18 @@
-//! `pilot evidence`: what an auditor takes away.
+//! `pilot evidence`: what an auditor does with a bundle. To check one, no network and no service is needed.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use pilot_core::document::ContentDigest;
+use pilot_evidence::bundle::redact::{Redaction, redact};
+use pilot_evidence::verify::trust::{self, TrustError};
+use pilot_evidence::verify::{Trust, verify};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::output::{Output, OutputArguments, print, print_json};
 
 mod export;
 
@@ -9,10 +20,105 @@ mod export;
 pub enum Command {
     /// Take a bundle from the service, for an item or a period
     Export(export::Arguments),
+    /// Check a bundle: integrity, completeness, and whether everything in it happened by the rules
+    Verify(VerifyArguments),
+    /// Leave documents out of a bundle; what remains still proves everything that does not rest on them
+    Redact(RedactArguments),
+}
+
+#[derive(clap::Args)]
+pub struct TrustArguments {
+    /// The log's verifier key, as `pilot log key` prints it, or a file with that line
+    #[arg(long, value_name = "KEY")]
+    key: String,
+    /// A witness's verifier key, in the same way; may be given several times
+    #[arg(long, value_name = "KEY")]
+    witness_key: Vec<String>,
+    /// How many of these witnesses must have signed [default: all of them]
+    #[arg(long, value_name = "N")]
+    witnesses: Option<usize>,
+}
+
+#[derive(clap::Args)]
+pub struct VerifyArguments {
+    /// The bundle
+    bundle: PathBuf,
+    #[command(flatten)]
+    trust: TrustArguments,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(clap::Args)]
+pub struct RedactArguments {
+    /// The bundle; it stays as it is
+    bundle: PathBuf,
+    /// The new bundle to write
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// A document to leave out, as sha256:…; may be given several times
+    #[arg(long, value_name = "DIGEST", required_unless_present = "all_documents", conflicts_with = "all_documents")]
+    document: Vec<ContentDigest>,
+    /// Leave out every document
+    #[arg(long)]
+    all_documents: bool,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Export(arguments) => export::run(arguments, environment),
+        Command::Verify(arguments) => check(arguments),
+        Command::Redact(arguments) => leave_out(arguments),
+    }
+}
+
+impl TrustArguments {
+    fn read(&self) -> Result<Trust, Failure> {
+        let trust = trust::read(&self.key, &self.witness_key, self.witnesses, |path| std::fs::read(path));
+        trust.map_err(|error| match error {
+            TrustError::File { .. } => Failure::Environment(error.to_string()),
+            error => Failure::Usage(error.to_string()),
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))
+}
+
+/// Evidence is for those it was given to: nobody else on the machine reads it, and nothing is written over.
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+    written.map_err(|error| Failure::environment(path.display(), error))
+}
+
+fn check(arguments: &VerifyArguments) -> Result<(), Failure> {
+    let trust = arguments.trust.read()?;
+    let verdict = verify(&read(&arguments.bundle)?, &trust);
+    match arguments.output.output {
+        Output::Json => print_json(&verdict)?,
+        Output::Table => print(&verdict.to_text())?,
+    }
+    if verdict.holds { Ok(()) } else { Err(Failure::Refused("the evidence does not hold".into())) }
+}
+
+fn leave_out(arguments: &RedactArguments) -> Result<(), Failure> {
+    let redaction = if arguments.all_documents {
+        Redaction::All
+    } else {
+        Redaction::Documents(arguments.document.iter().cloned().collect())
+    };
+    let (smaller, left_out) =
+        redact(&read(&arguments.bundle)?, &redaction).map_err(|error| Failure::Refused(error.to_string()))?;
+    write_new(&arguments.out, &smaller)?;
+    match arguments.output.output {
+        Output::Json => print_json(&serde_json::json!({ "left_out": left_out })),
+        Output::Table => {
+            let lines: String = left_out.iter().map(|path| format!("{path} left out\n")).collect();
+            print(&format!("{lines}{} written; the log's signature stays valid\n", arguments.out.display()))
+        }
     }
 }

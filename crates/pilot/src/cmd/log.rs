@@ -13,12 +13,19 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
 
+mod checkpoint;
+mod witness;
+
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Print the log's verifier key: the line by which others check its signatures
     Key(Arguments),
     /// Read the whole ledger and name everything that does not fit together; nothing is changed
     Fsck(Arguments),
+    /// Print the current checkpoint of the log, and check its signatures
+    Checkpoint(checkpoint::Arguments),
+    /// Run a witness: cosign checkpoints of other people's logs, each only if it continues the one before
+    Witness(witness::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -36,6 +43,8 @@ pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> 
             let config = Config::load(&arguments.config, environment.variables())?;
             key(&config.log_key_path(), arguments.output.output)
         }
+        Command::Checkpoint(arguments) => checkpoint::run(arguments, environment),
+        Command::Witness(arguments) => witness::run(arguments),
         Command::Fsck(arguments) => {
             let config = Config::load(&arguments.config, environment.variables())?;
             let path = config.sqlite_path();
@@ -57,17 +66,7 @@ fn key(path: &Path, output: Output) -> Result<(), Failure> {
 }
 
 fn check(path: &Path, output: Output) -> Result<(), Failure> {
-    let is_watched = std::io::stderr().is_terminal();
-    let mut show = |progress: Progress| {
-        if is_watched {
-            show_progress(progress);
-        }
-    };
-    let report = fsck(path, &mut show);
-    if is_watched {
-        let _ = write!(std::io::stderr(), "\r\x1b[K");
-    }
-    let report = report.map_err(|error| Failure::Environment(error.to_string()))?;
+    let report = examine(path)?;
     match output {
         Output::Json => print_json(&report)?,
         Output::Table => print(&in_words(&report))?,
@@ -79,12 +78,27 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     }
 }
 
+/// Reads the whole store, and shows how far it has come to whoever watches.
+pub fn examine(path: &Path) -> Result<Report, Failure> {
+    let is_watched = std::io::stderr().is_terminal();
+    let mut show = |progress: Progress| {
+        if is_watched {
+            show_progress(progress);
+        }
+    };
+    let report = fsck(path, &mut show);
+    if is_watched {
+        let _ = write!(std::io::stderr(), "\r\x1b[K");
+    }
+    report.map_err(|error| Failure::Environment(error.to_string()))
+}
+
 fn show_progress(Progress { step, done, of }: Progress) {
     let percent = done.saturating_mul(100).checked_div(of).unwrap_or(100);
     let _ = write!(std::io::stderr(), "\r\x1b[Kchecking {step}: {percent} %");
 }
 
-fn in_words(report: &Report) -> String {
+pub fn in_words(report: &Report) -> String {
     let mut text = format!(
         "{} entries, {} documents ({} more erased), {} tiles, {} items ({} not replayed for erased documents), {} definitions\n",
         report.entries,

@@ -85,7 +85,7 @@ pub fn serve(config: &Config, log: &Log, started: impl FnOnce(&Service) -> Resul
     })
 }
 
-fn stop_on_signal() -> Result<watch::Receiver<bool>, Failure> {
+pub fn stop_on_signal() -> Result<watch::Receiver<bool>, Failure> {
     let listen = |kind| signal(kind).map_err(|error| Failure::environment("signals", error));
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let mut hangup = listen(SignalKind::hangup())?;
@@ -105,7 +105,7 @@ fn stop_on_signal() -> Result<watch::Receiver<bool>, Failure> {
 }
 
 /// A panic's message may quote what it was working on, so it goes through the guarded log like everything else.
-fn log_panics(log: Log) {
+pub fn log_panics(log: Log) {
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(String::new, ToString::to_string);
         let message = panic.payload_as_str().unwrap_or("(no message)");

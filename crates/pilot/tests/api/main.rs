@@ -19,6 +19,7 @@ mod wire;
 
 mod bad_input;
 mod duels;
+mod evidence;
 mod feed;
 mod keys;
 mod ledger;

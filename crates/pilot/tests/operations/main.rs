@@ -17,4 +17,6 @@ mod team;
 #[path = "../front_door/wire.rs"]
 mod wire;
 
+mod backup;
 mod second_place;
+mod witnesses;

@@ -147,11 +147,11 @@ fn a_ledger_from_before_the_second_place_begins_one_and_says_so() {
     let server = installation.serve();
     work(&server, 1);
     server.stop().expect(0);
-    // As such a version left it: no file, and the credentials remembered under their own name.
+    // As such a version left it: no file, and no word of one.
     fs::remove_file(installation.path("data/log.checkpoint")).unwrap();
     let database = rusqlite::Connection::open(installation.path("data/pilot.db")).unwrap();
-    let renamed = "UPDATE fact SET name = 'credentials', value = CAST(json_extract(value, '$.credentials') AS BLOB) WHERE name = 'start'";
-    assert_eq!(database.execute(renamed, []).unwrap(), 1);
+    let forget = "UPDATE fact SET value = CAST(json_remove(value, '$.second_place') AS BLOB) WHERE name = 'start'";
+    assert_eq!(database.execute(forget, []).unwrap(), 1);
     drop(database);
     let finished = installation.serve().stop().expect(0);
     finished.says(&["log.checkpoint from now on"]);
@@ -173,7 +173,11 @@ fn two_servers_on_one_key_and_one_second_place_cannot_both_go_on() {
     let server = installation.serve();
     // On one machine the lock says so; from another, the file that has changed.
     twin.serve_in_vain().expect(2).says(&["another service keeps its checkpoint there"]);
-    let note = fs::read_to_string(installation.path("shared")).unwrap();
+    let (begun, mut note) = (now(), String::new());
+    while !note.contains("\n2\n") {
+        assert!(begun.elapsed() < PATIENCE, "the start is never signed: {note}");
+        note = fs::read_to_string(installation.path("shared")).unwrap();
+    }
     fs::write(installation.path("shared"), note.replacen("\n2\n", "\n3\n", 1)).unwrap();
     person(&server, "ana")
         .post("/v1/items", &serde_json::json!({"workflow": "controlled-operation", "title": "x", "payload": {}}));

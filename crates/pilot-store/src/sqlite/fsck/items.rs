@@ -6,12 +6,12 @@ use pilot_core::decide::due_at;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId};
 use pilot_core::workflow::Definition;
+use pilot_evidence::replay::{Stray, follow};
 use rusqlite::Connection;
 
 use super::{Check, Trace, Traces, damaged, place_of};
-use crate::replay::{Stray, follow};
 use crate::sqlite::read::{self, Placed};
-use crate::sqlite::row::{from_key, role_bits, to_json, to_key};
+use crate::sqlite::row::{from_key, role_bits, to_key};
 use crate::{Result, StoreError, StoredEntry};
 
 impl Check<'_> {
@@ -83,8 +83,8 @@ impl Check<'_> {
                 self.compare_ends(&place, &placed, &history);
                 Ok(None)
             }
-            Err((index, Stray::Wrong(what))) => {
-                self.report.fault(place_of(index), format!("of item {id}: {what}"));
+            Err((index, stray)) => {
+                self.report.fault(place_of(index), format!("of item {id}: {stray}"));
                 Ok(None)
             }
         }
@@ -95,12 +95,13 @@ impl Check<'_> {
         for stored in history {
             let at = |stray| (stored.index, stray);
             let entry: Entry =
-                serde_json::from_slice(&stored.bytes).map_err(|error| at(Stray::Wrong(error.to_string())))?;
+                serde_json::from_slice(&stored.bytes).map_err(|error| at(Stray::wrong("entry", error.to_string())))?;
             let digest = entry.definition.as_deref().unwrap_or_default();
             let definition = self.definitions.get(digest);
-            let definition = definition.ok_or_else(|| at(Stray::Wrong("its definition is not kept".into())))?;
+            let definition = definition.ok_or_else(|| at(Stray::wrong("definition", "its definition is not kept")))?;
             let before = replayed.take();
-            let item = follow(definition, before.as_ref().map(|before| &before.item), &entry, stored).map_err(at)?;
+            let item = follow(definition, before.as_ref().map(|before| &before.item), &entry, stored.documents())
+                .map_err(at)?;
             let has_content = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
             let ended = before.as_ref().and_then(|before| before.ended);
             replayed = Some(Replayed {
@@ -114,7 +115,7 @@ impl Check<'_> {
                 item,
             });
         }
-        replayed.ok_or((0, Stray::Wrong("there is no entry".into())))
+        replayed.ok_or((0, Stray::wrong("history", "there is no entry")))
     }
 
     fn compare(&mut self, place: &str, placed: &Placed, replayed: &Replayed) -> Result<()> {
@@ -133,7 +134,6 @@ impl Check<'_> {
             waits_for: role_bits(&item.waits_for(definition)),
             due_at: due_at(definition, item).map(|deadline| deadline.at.unix_micros()),
             content_entry: i64::try_from(replayed.content_entry).unwrap_or(i64::MAX),
-            data: to_json(item)?,
         };
         if Columns::of(self.connection, item)? != expected {
             self.report.fault(place, "a column of its row is not what its entries lead to");
@@ -218,12 +218,11 @@ struct Columns {
     waits_for: i64,
     due_at: Option<i64>,
     content_entry: i64,
-    data: String,
 }
 
 impl Columns {
     fn of(connection: &Connection, item: &Item) -> Result<Columns> {
-        let sql = "SELECT version, state, workflow, created_by, title, open, waits_for, due_at, content_entry, data \
+        let sql = "SELECT version, state, workflow, created_by, title, open, waits_for, due_at, content_entry \
                    FROM item WHERE id = ?1";
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Columns {
@@ -236,7 +235,6 @@ impl Columns {
                 waits_for: row.get(6)?,
                 due_at: row.get(7)?,
                 content_entry: row.get(8)?,
-                data: row.get(9)?,
             })
         };
         let mut statement = connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;

@@ -1,0 +1,411 @@
+//! A ledger made by the rules without a store, and bundles of it: for the tests of everything that reads bundles.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::needless_pass_by_value,
+    reason = "only tests call this, and they stop at the first surprise"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pilot_core::actor::Actor;
+use pilot_core::decide::{ActionRequest, Caller, EditRequest, NewItem, Request, decide, decide_creation};
+use pilot_core::document::{ContentDigest, Document};
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::item::{Item, ItemId, WorkflowRef};
+use pilot_core::refusal::Refusal;
+use pilot_core::role::Role;
+use pilot_core::time::Time;
+use pilot_core::workflow::Definition;
+use pilot_core::workflow::builtin::{CONTROLLED_OPERATION, EMERGENCY_OPERATION, builtin};
+use serde_json::{Value, json};
+
+use crate::bundle::{Parts, PeriodParts, Scope, assemble};
+use crate::checkpoint::Checkpoint;
+use crate::merkle::{Hash, root_of};
+use crate::note::NoteKey;
+use crate::proof::{Rows, consistency, inclusion, peaks};
+
+pub const ORIGIN: &str = "log.example.org";
+/// The cast: each with the role their name is approved for.
+pub const CAST: [(&str, Role); 7] = [
+    ("ana", Role::Initiator),
+    ("ida", Role::Initiator),
+    ("ben", Role::Approver),
+    ("bea", Role::Approver),
+    ("sam", Role::SecurityAdmin),
+    ("eve", Role::Executor),
+    ("ada", Role::Auditor),
+];
+
+pub fn key() -> NoteKey {
+    NoteKey::generate(ORIGIN, &[42; 32]).unwrap()
+}
+
+pub fn actor(name: &str) -> Actor {
+    let (_, role) = CAST.iter().find(|(known, _)| *known == name).unwrap();
+    Actor { actor_id: name.parse().unwrap(), role: *role }
+}
+
+pub fn as_role(name: &str, role: Role) -> Actor {
+    Actor { actor_id: name.parse().unwrap(), role }
+}
+
+/// A ledger that grows by the rules, or, where a test forces it, against them.
+pub struct Ledger {
+    pub entries: Vec<Vec<u8>>,
+    pub documents: BTreeMap<ContentDigest, Vec<u8>>,
+    pub items: BTreeMap<ItemId, Item>,
+    pub role_maps: Vec<Vec<u8>>,
+    pub now: Time,
+    definitions: [Arc<Definition>; 2],
+    made: u32,
+}
+
+struct Leaves<'l>(&'l [Hash]);
+
+impl Rows for Leaves<'_> {
+    type Error = Infallible;
+
+    fn row(&self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>, Infallible> {
+        let span = 1_usize << (level * crate::tile::TILE_HEIGHT);
+        let subtree = |at: u64| root_of(&self.0[at as usize * span..(at as usize + 1) * span]);
+        Ok((start..start + count).map(subtree).collect())
+    }
+}
+
+fn head(leaves: &[Hash], size: u64) -> String {
+    let root = root_of(&leaves[..size as usize]);
+    Checkpoint { origin: ORIGIN.into(), size, root }.sign(&key())
+}
+
+impl Default for Ledger {
+    /// A service that has just started, with a role map of the whole cast.
+    fn default() -> Self {
+        let mut ledger = Ledger {
+            entries: Vec::new(),
+            documents: BTreeMap::new(),
+            items: BTreeMap::new(),
+            role_maps: Vec::new(),
+            now: "2026-11-15T08:00:00Z".parse().unwrap(),
+            definitions: builtin(),
+            made: 0,
+        };
+        ledger.start(Some(&role_map(&CAST)));
+        ledger
+    }
+}
+
+pub fn role_map(actors: &[(&str, Role)]) -> Vec<u8> {
+    let actors: Vec<_> = actors.iter().map(|(name, role)| json!({"actor_id": name, "role": role})).collect();
+    json!({"schema_version": 1, "approved_by": ["chief", "second chief"], "actors": actors}).to_string().into_bytes()
+}
+
+impl Ledger {
+    pub fn size(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    pub fn pass(&mut self, seconds: u64) {
+        self.now = self.now.plus(Duration::from_secs(seconds));
+    }
+
+    pub fn start(&mut self, role_map: Option<&[u8]>) {
+        let definitions: Vec<_> = self.definitions.iter().map(|known| WorkflowRef::from(known.as_ref())).collect();
+        let mut details = json!({"credentials": {"count": 7}, "definitions": definitions, "version": "0.1.0"});
+        if let Some(bytes) = role_map {
+            details["role_map"] = json!(ContentDigest::of_bytes(bytes));
+            self.role_maps.push(bytes.to_vec());
+        }
+        self.append(&Entry::new(EntryType::ServiceStarted, self.size(), self.now, None, details));
+    }
+
+    /// Appends an entry as it is, whatever the rules say.
+    pub fn append(&mut self, entry: &Entry) {
+        self.entries.push(entry.to_bytes().unwrap());
+        self.pass(1);
+    }
+
+    fn keep(&mut self, document: Document) -> ContentDigest {
+        self.documents.insert(document.digest.clone(), document.bytes);
+        document.digest
+    }
+
+    fn nonce(&mut self) -> String {
+        self.made += 1;
+        format!("{:032x}", self.made)
+    }
+
+    fn definition(&self, digest: &str) -> Arc<Definition> {
+        Arc::clone(self.definitions.iter().find(|known| **known.digest() == *digest).unwrap())
+    }
+
+    pub fn create(&mut self, workflow: &str, who: &Actor, title: &str, payload: Value) -> Result<ItemId, Refusal> {
+        let definition = Arc::clone(self.definitions.iter().find(|known| **known.name() == *workflow).unwrap());
+        let nonce = self.nonce();
+        let content = Document::content(title, &payload, &nonce);
+        let id: ItemId = format!("01890a5d-ac96-774b-bcce-{:012x}", self.made).parse().unwrap();
+        let new = NewItem { id: id.clone(), title: title.into(), payload, content_digest: content.digest.clone() };
+        let (transition, item) = decide_creation(&definition, &new, who, self.now, 0)?;
+        self.keep(content);
+        self.append(&Entry::of_transition(EntryType::ItemCreated, self.size(), &transition, &item));
+        self.items.insert(id.clone(), item);
+        Ok(id)
+    }
+
+    pub fn edit(&mut self, id: &ItemId, who: &Actor, title: &str, patch: Value) -> Result<(), Refusal> {
+        let item = self.items[id].clone();
+        let (new_title, payload) = EditRequest::edited(&item, Some(title), Some(&patch));
+        let nonce = self.nonce();
+        let content = Document::content(&new_title, &payload, &nonce);
+        let request = EditRequest {
+            title: Some(title.into()),
+            payload: Some(patch),
+            content_digest: content.digest.clone(),
+            if_match: None,
+        };
+        let definition = self.definition(&item.workflow.digest);
+        let caller = Caller::Actor(who.clone());
+        let transition = decide(&definition, &item, &Request::Edit(request), &caller, self.now)?;
+        let item = item.after(&transition);
+        self.keep(content);
+        self.append(&Entry::of_transition(EntryType::ItemEdited, self.size(), &transition, &item));
+        self.items.insert(id.clone(), item);
+        Ok(())
+    }
+
+    pub fn act(&mut self, id: &ItemId, who: &Actor, action: &str, comment: &str, inputs: Value) -> Result<(), Refusal> {
+        let item = self.items[id].clone();
+        let request = ActionRequest {
+            action: action.into(),
+            content_digest: Some(item.content_digest.to_string()),
+            comment: (!comment.is_empty()).then(|| comment.to_owned()),
+            inputs: (!inputs.is_null()).then(|| inputs.clone()),
+            if_match: None,
+        };
+        let definition = self.definition(&item.workflow.digest);
+        let caller = Caller::Actor(who.clone());
+        let transition = decide(&definition, &item, &Request::Act(request), &caller, self.now)?;
+        let item = item.after(&transition);
+        let entry = self.entry_of(comment, &inputs, &transition, &item);
+        self.append(&entry);
+        self.items.insert(id.clone(), item);
+        Ok(())
+    }
+
+    fn entry_of(
+        &mut self,
+        comment: &str,
+        inputs: &Value,
+        transition: &pilot_core::decide::Transition,
+        item: &Item,
+    ) -> Entry {
+        let (one, other) = (self.nonce(), self.nonce());
+        let comment = (!comment.is_empty()).then(|| self.keep(Document::comment(comment, &one)));
+        let inputs = (!inputs.is_null()).then(|| self.keep(Document::inputs(inputs, &other)));
+        let entry = Entry::of_transition(EntryType::ItemTransition, self.size(), transition, item);
+        Entry { comment, inputs, ..entry }
+    }
+
+    pub fn remark(&mut self, id: &ItemId, who: &Actor, text: &str) {
+        let nonce = self.nonce();
+        let comment = self.keep(Document::comment(text, &nonce));
+        let entry = Entry::of_comment(self.size(), self.now, who, &self.items[id], comment);
+        self.append(&entry);
+    }
+
+    /// Lets time move the item, when something is due.
+    pub fn expire(&mut self, id: &ItemId) -> Result<(), Refusal> {
+        let item = self.items[id].clone();
+        let definition = self.definition(&item.workflow.digest);
+        let transition = decide(&definition, &item, &Request::Timer, &Caller::Timer, self.now)?;
+        let item = item.after(&transition);
+        self.append(&Entry::of_transition(EntryType::ItemTransition, self.size(), &transition, &item));
+        self.items.insert(id.clone(), item);
+        Ok(())
+    }
+
+    /// Writes an entry about an item as if the rules had allowed it, from the item's last one.
+    pub fn force(&mut self, id: &ItemId, who: Option<&Actor>, change: impl FnOnce(&mut Entry)) {
+        let about = |bytes: &&Vec<u8>| {
+            let entry: Entry = serde_json::from_slice(bytes).unwrap();
+            entry.item.as_ref() == Some(id) && entry.r#type != EntryType::ItemComment
+        };
+        let last: Entry = serde_json::from_slice(self.entries.iter().rev().find(about).unwrap()).unwrap();
+        let mut entry = Entry {
+            action: None,
+            actor_id: who.map(|who| who.actor_id.clone()),
+            role: who.map(|who| who.role),
+            at: self.now,
+            from: last.to.clone(),
+            index: self.size(),
+            version: last.version.map(|version| version + 1),
+            r#type: EntryType::ItemTransition,
+            comment: None,
+            inputs: None,
+            ..last
+        };
+        change(&mut entry);
+        self.append(&entry);
+    }
+
+    /// One operation from draft to its end.
+    pub fn whole_operation(&mut self, title: &str, risk: &str) -> ItemId {
+        let id = self.create("controlled-operation", &actor("ana"), title, payload(risk)).unwrap();
+        let mut act = |who: &str, action: &str, comment: &str, inputs: Value| {
+            self.act(&id, &actor(who), action, comment, inputs).unwrap();
+        };
+        act("ana", "submit", "", Value::Null);
+        act("ben", "approve", "read twice", Value::Null);
+        if risk == "high" {
+            act("bea", "approve", "", Value::Null);
+        }
+        act("sam", "clear", "", json!({"not_after": "2026-11-20T00:00:00Z"}));
+        act("eve", "start", "", Value::Null);
+        act("eve", "heartbeat", "", Value::Null);
+        act("eve", "succeed", "", json!({"result": "rotated, old key destroyed"}));
+        act("bea", "accept", "as planned", Value::Null);
+        id
+    }
+
+    fn leaves(&self) -> Vec<Hash> {
+        self.entries.iter().map(|bytes| Hash::of_leaf(bytes)).collect()
+    }
+
+    fn read(&self, index: u64) -> Entry {
+        serde_json::from_slice(&self.entries[index as usize]).unwrap()
+    }
+
+    /// The start in force at an entry.
+    fn start_before(&self, index: u64) -> Option<u64> {
+        (0..index).rev().find(|index| self.read(*index).r#type == EntryType::ServiceStarted)
+    }
+
+    fn parts(&self, scope: Scope, indices: &BTreeSet<u64>, proved: &BTreeSet<u64>) -> Parts {
+        let leaves = self.leaves();
+        let checkpoint = head(&leaves, self.size());
+        let entries: Vec<_> = indices.iter().map(|index| self.read(*index)).collect();
+        let pins = entries.iter().filter_map(|entry| entry.details.as_ref()?.get("role_map")?.as_str());
+        let pins: BTreeSet<_> = pins.collect();
+        let is_pinned = |bytes: &&Vec<u8>| pins.contains(ContentDigest::of_bytes(bytes).as_str());
+        let period = match scope {
+            Scope::Item(_) => None,
+            Scope::Period { first, end, .. } => Some(PeriodParts {
+                from: head(&leaves, first),
+                to: head(&leaves, end),
+                edge: peaks(&Leaves(&leaves), first).unwrap(),
+                consistency: consistency(&Leaves(&leaves), end, self.size()).unwrap(),
+            }),
+        };
+        let touched: BTreeSet<_> = self.touched(&scope);
+        let of_items = entries.iter().filter(|entry| entry.item.as_ref().is_some_and(|id| touched.contains(id)));
+        let digests = of_items.clone().flat_map(|entry| [&entry.content, &entry.comment, &entry.inputs]).flatten();
+        let digests: BTreeSet<_> = digests.collect();
+        let definitions: BTreeSet<_> = of_items.filter_map(|entry| entry.definition.as_deref()).collect();
+        let texts = [CONTROLLED_OPERATION, EMERGENCY_OPERATION];
+        let named = self.definitions.iter().zip(texts);
+        Parts {
+            scope,
+            made: self.now,
+            period,
+            entries: indices.iter().map(|index| self.entries[*index as usize].clone()).collect(),
+            documents: digests.into_iter().filter_map(|digest| self.documents.get(digest).cloned()).collect(),
+            definitions: named
+                .filter(|(definition, _)| definitions.contains(&**definition.digest()))
+                .map(|(_, text)| text.to_owned())
+                .collect(),
+            role_maps: self.role_maps.iter().filter(is_pinned).cloned().collect::<BTreeSet<_>>().into_iter().collect(),
+            proofs: proved
+                .iter()
+                .map(|index| (*index, inclusion(&Leaves(&leaves), *index, self.size()).unwrap()))
+                .collect(),
+            checkpoint,
+            report: None,
+        }
+    }
+
+    fn touched(&self, scope: &Scope) -> BTreeSet<ItemId> {
+        match scope {
+            Scope::Item(id) => BTreeSet::from([id.clone()]),
+            Scope::Period { first, end, .. } => (*first..*end).filter_map(|index| self.read(index).item).collect(),
+        }
+    }
+
+    /// Everything about one item.
+    pub fn item_parts(&self, id: &ItemId) -> Parts {
+        let about = |index: &u64| self.read(*index).item.as_ref() == Some(id);
+        let own: BTreeSet<u64> = (0..self.size()).filter(about).collect();
+        let starts: BTreeSet<u64> = own.iter().filter_map(|index| self.start_before(*index)).collect();
+        let all = own.union(&starts).copied().collect();
+        self.parts(Scope::Item(id.clone()), &all, &all)
+    }
+
+    /// Everything from one entry to another.
+    pub fn period_parts(&self, first: u64, end: u64) -> Parts {
+        let at = |index| if index == self.size() { self.now } else { self.read(index).at };
+        let (from, to) = (if first == 0 { Time::EPOCH } else { at(first) }, at(end));
+        let scope = Scope::Period { from, to, first, end };
+        let touched = self.touched(&scope);
+        let earlier = (0..first).filter(|index| self.read(*index).item.is_some_and(|id| touched.contains(&id)));
+        let mut all: BTreeSet<u64> = earlier.chain(first..end).collect();
+        let starts: Vec<_> = all.iter().filter_map(|index| self.start_before(*index)).collect();
+        all.extend(starts);
+        all.extend(first.checked_sub(1));
+        all.extend(Some(end).filter(|end| *end < self.size()));
+        let proved = all.iter().copied().filter(|index| !(first..end).contains(index)).collect();
+        self.parts(scope, &all, &proved)
+    }
+
+    pub fn item_bundle(&self, id: &ItemId) -> Vec<u8> {
+        assemble(&self.item_parts(id), &key()).unwrap()
+    }
+
+    pub fn period_bundle(&self, first: u64, end: u64) -> Vec<u8> {
+        assemble(&self.period_parts(first, end), &key()).unwrap()
+    }
+}
+
+pub fn payload(risk: &str) -> Value {
+    json!({
+        "purpose": "Rotate the signing key of the release pipeline",
+        "operation": {"run": "rotate-key --slot 2", "host": "hsm-1"},
+        "risk": risk,
+        "rollback_plan": "Activate slot 1 again",
+        "targets": ["hsm-1", "hsm-2"],
+    })
+}
+
+pub fn emergency_payload() -> Value {
+    json!({
+        "purpose": "Stop the leak",
+        "operation": "close-valve 7",
+        "risk": "high",
+        "rollback_plan": "Open it again",
+        "incident": "INC-4711",
+    })
+}
+
+/// A ledger with operations in every stage of their life, two starts, remarks and a deadline.
+pub fn small_ledger() -> Ledger {
+    let mut ledger = Ledger::default();
+    ledger.whole_operation("Rotate the signing key", "high");
+    let returned = ledger.create("controlled-operation", &actor("ida"), "Open port 8443", payload("low")).unwrap();
+    ledger.act(&returned, &actor("ida"), "submit", "", Value::Null).unwrap();
+    ledger.act(&returned, &actor("ben"), "return", "Which hosts? <b>Name them</b>.", Value::Null).unwrap();
+    ledger.start(Some(&role_map(&CAST)));
+    ledger.edit(&returned, &actor("ida"), "Open port 8443 on two hosts", json!({"targets": ["a", "b"]})).unwrap();
+    ledger.remark(&returned, &actor("ada"), "Seen by audit");
+    ledger.act(&returned, &actor("ida"), "submit", "", Value::Null).unwrap();
+    ledger.act(&returned, &actor("bea"), "reject", "Not this quarter", Value::Null).unwrap();
+    let late = ledger.create("controlled-operation", &actor("ana"), "Never looked at", payload("low")).unwrap();
+    ledger.act(&late, &actor("ana"), "submit", "", Value::Null).unwrap();
+    ledger.pass(73 * 3600);
+    ledger.expire(&late).unwrap();
+    ledger
+}

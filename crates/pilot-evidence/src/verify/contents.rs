@@ -1,0 +1,203 @@
+//! A bundle opened: signature and hashes checked, every file read into what it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use data_encoding::HEXLOWER;
+use pilot_core::document::ContentDigest;
+use pilot_core::entry::{ENTRY_VERSION, Entry};
+use pilot_core::role_map::RoleMap;
+use pilot_core::workflow::Definition;
+use sha2::{Digest, Sha256};
+
+use super::verdict::{Check, Fault};
+use crate::bundle::zip::{Packed, read};
+use crate::bundle::{ENTRIES_PER_FILE, MANIFEST, Manifest, ManifestError, Piece, entries_path};
+use crate::note::{Note, NoteError, VerifierKey};
+
+/// An entry with its bytes and its place.
+pub struct Held<'b> {
+    pub bytes: &'b [u8],
+    pub entry: Entry,
+    pub file: &'b str,
+}
+
+/// Everything in a bundle whose bytes are those the log signed for.
+pub struct Contents<'b> {
+    pub manifest: Manifest,
+    /// Listed, absent, and allowed to be.
+    pub left_out: Vec<String>,
+    pub texts: BTreeMap<&'b str, &'b str>,
+    /// In the order of their index.
+    pub entries: Vec<Held<'b>>,
+    /// Paths to the root, as text, by index.
+    pub proofs: BTreeMap<u64, (&'b str, &'b str)>,
+    pub documents: BTreeMap<ContentDigest, &'b [u8]>,
+    /// By their digest, `sha256:…`.
+    pub definitions: BTreeMap<String, Arc<Definition>>,
+    pub role_maps: BTreeMap<String, RoleMap>,
+    pub file_count: usize,
+}
+
+/// Opens a bundle, or says what is wrong with it: with the container, with the manifest, or with its files.
+pub fn open<'b>(bundle: &'b [u8], key: &VerifierKey) -> Result<Contents<'b>, Vec<Fault>> {
+    let files = read(bundle).map_err(|fault| vec![Fault::new(Check::Container, "container", fault.to_string())])?;
+    let manifest = manifest(&files, key).map_err(|fault| vec![fault])?;
+    let mut faults = Vec::new();
+    let left_out = compare(&files, &manifest, &mut faults);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let contents = Contents {
+        left_out,
+        manifest,
+        texts: BTreeMap::new(),
+        entries: Vec::new(),
+        proofs: BTreeMap::new(),
+        documents: BTreeMap::new(),
+        definitions: BTreeMap::new(),
+        role_maps: BTreeMap::new(),
+        file_count: files.len(),
+    };
+    contents.sorted(&files)
+}
+
+fn manifest(files: &[Packed<'_>], key: &VerifierKey) -> Result<Manifest, Fault> {
+    let wrong = |what: String| Fault::new(Check::Manifest, "manifest", what).in_file(MANIFEST);
+    let last = files.last().filter(|file| file.path == MANIFEST);
+    let last = last.ok_or_else(|| wrong("it is not the last file, where it belongs".into()))?;
+    if !last.is_whole {
+        return Err(wrong("its bytes were changed: they do not give the checksum beside them".into()));
+    }
+    let note = std::str::from_utf8(last.bytes).map_err(|_| wrong("it is no text".into()))?;
+    Manifest::open(note, key).map_err(|error| match error {
+        ManifestError::Note(NoteError::Unsigned) => wrong(format!("it is signed by {}, not by {key}", signers(note))),
+        error => wrong(error.to_string()),
+    })
+}
+
+fn signers(note: &str) -> String {
+    let note = Note::parse(note);
+    let lines = note.iter().flat_map(|note| &note.signatures);
+    lines.map(|line| format!("{}+{}", line.name, HEXLOWER.encode(&line.id))).collect::<Vec<_>>().join(" and ")
+}
+
+/// The files against the list, in its order. Gives what was left out.
+fn compare(files: &[Packed<'_>], manifest: &Manifest, faults: &mut Vec<Fault>) -> Vec<String> {
+    let wrong = |path: &str, what: &str| Fault::new(Check::Files, "files", what).in_file(path);
+    let there: BTreeSet<&str> = files.iter().map(|file| file.path).collect();
+    let listed: BTreeMap<&str, &str> =
+        manifest.files.iter().map(|file| (file.path.as_str(), file.sha256.as_str())).collect();
+    if listed.len() != manifest.files.len() {
+        faults.push(wrong(MANIFEST, "it lists a file twice"));
+    }
+    let mut left_out = Vec::new();
+    for path in manifest.files.iter().map(|file| file.path.as_str()).filter(|path| !there.contains(path)) {
+        if Piece::of(path).is_some_and(|piece| piece.may_be_left_out()) {
+            left_out.push(path.to_owned());
+        } else {
+            faults.push(wrong(path, "the manifest lists it, and it is not there"));
+        }
+    }
+    let mut expected = manifest.files.iter().map(|file| file.path.as_str()).filter(|path| there.contains(path));
+    for file in files.iter().filter(|file| file.path != MANIFEST) {
+        let Some(sha256) = listed.get(file.path) else {
+            faults.push(wrong(file.path, "it is not listed in the manifest"));
+            continue;
+        };
+        let in_order = expected.next() == Some(file.path);
+        if HEXLOWER.encode(&Sha256::digest(file.bytes)) != *sha256 || !file.is_whole {
+            faults.push(wrong(file.path, "its bytes were changed: they do not give the hash in the manifest"));
+        } else if !in_order {
+            faults.push(wrong(file.path, "it is not in the place the manifest gives it"));
+        }
+    }
+    left_out
+}
+
+impl<'b> Contents<'b> {
+    fn sorted(mut self, files: &[Packed<'b>]) -> Result<Contents<'b>, Vec<Fault>> {
+        let mut faults = Vec::new();
+        for file in files {
+            if let Err(fault) = self.take(file, &mut faults) {
+                faults.push(fault);
+            }
+        }
+        if faults.is_empty() { Ok(self) } else { Err(faults) }
+    }
+
+    fn take(&mut self, file: &Packed<'b>, faults: &mut Vec<Fault>) -> Result<(), Fault> {
+        let wrong = |what: String| Fault::new(Check::Files, "format", what).in_file(file.path);
+        let text = || std::str::from_utf8(file.bytes).map_err(|_| wrong("it is no text".into()));
+        let own_digest = || ContentDigest::of_bytes(file.bytes);
+        let same = |hex: &str| own_digest().as_str().strip_prefix("sha256:") == Some(hex);
+        match Piece::of(file.path).ok_or_else(|| wrong("no bundle has a file of this name".into()))? {
+            Piece::Manifest | Piece::Report => {}
+            Piece::Checkpoint | Piece::CheckpointFrom | Piece::CheckpointTo | Piece::EdgeFrom | Piece::Consistency => {
+                self.texts.insert(file.path, text()?);
+            }
+            Piece::Entries(first) => self.entries(file, first, faults),
+            Piece::Proof(index) => {
+                self.proofs.insert(index, (file.path, text()?));
+            }
+            Piece::Document(hex) if same(hex) => {
+                self.documents.insert(own_digest(), file.bytes);
+            }
+            Piece::Definition(hex) => {
+                let definition = Definition::parse(text()?);
+                let definition = definition.map_err(|flaws| wrong(flaws.render(file.path, false)))?;
+                if definition.digest().strip_prefix("sha256:") != Some(hex) {
+                    return Err(wrong(format!("its rules have the digest {}", definition.digest())));
+                }
+                self.definitions.insert(definition.digest().to_string(), Arc::new(definition));
+            }
+            Piece::RoleMap(hex) if same(hex) => {
+                let map = RoleMap::parse(file.bytes)
+                    .map_err(|faults| wrong(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+                self.role_maps.insert(own_digest().as_str().to_owned(), map);
+            }
+            Piece::Document(_) | Piece::RoleMap(_) => {
+                return Err(wrong(format!("its bytes have the digest {}", own_digest())));
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&mut self, file: &Packed<'b>, first: u64, faults: &mut Vec<Fault>) {
+        let fault = |index: Option<u64>, what: String| {
+            let fault = Fault::new(Check::Files, "format", what).in_file(file.path);
+            Fault { entry: index, ..fault }
+        };
+        let Some(lines) = file.bytes.strip_suffix(b"\n") else {
+            faults.push(fault(None, "its last line has no end".into()));
+            return;
+        };
+        let lines: Vec<&'b [u8]> = lines.split(|byte| *byte == b'\n').collect();
+        if lines.len() > ENTRIES_PER_FILE {
+            faults.push(fault(None, format!("it has more than {ENTRIES_PER_FILE} entries")));
+        }
+        for (number, bytes) in lines.into_iter().enumerate() {
+            let entry: Entry = match serde_json::from_slice(bytes) {
+                Ok(entry) => entry,
+                Err(error) => {
+                    faults.push(fault(None, format!("line {} is no entry: {error}", number + 1)));
+                    continue;
+                }
+            };
+            let index = entry.index;
+            if entry.v != ENTRY_VERSION {
+                faults.push(fault(Some(index), format!("its format {} is not known", entry.v)));
+            } else if entry.to_bytes().ok().as_deref() != Some(bytes) {
+                faults.push(fault(Some(index), "it is not in canonical form".into()));
+            }
+            if number == 0 && index != first {
+                faults
+                    .push(fault(Some(index), format!("a file that begins with it is called {}", entries_path(index))));
+            }
+            if self.entries.last().is_some_and(|last| last.entry.index >= index) {
+                faults.push(fault(Some(index), "it is not in the order of the ledger".into()));
+            }
+            self.entries.push(Held { bytes, entry, file: file.path });
+        }
+    }
+}

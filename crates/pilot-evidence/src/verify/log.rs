@@ -1,0 +1,226 @@
+//! Whether the entries are in the log that was signed, and whether all of a period are there.
+
+use pilot_core::entry::EntryType;
+
+use super::Trust;
+use super::contents::{Contents, Held};
+use super::verdict::{Check, Fault, Finding};
+use crate::bundle::{CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, Scope};
+use crate::checkpoint::Checkpoint;
+use crate::merkle::{Hash, Peaks};
+use crate::note::{Note, NoteError};
+use crate::proof::{check_consistency, check_inclusion};
+use crate::tlog_proof::TlogProof;
+
+/// The bundle's newest checkpoint.
+pub fn checkpoint(contents: &Contents<'_>, trust: &Trust, path: &'static str) -> Result<Checkpoint, Fault> {
+    let wrong = |what: String| Fault::new(Check::Checkpoint, "checkpoint", what).in_file(path);
+    let note = contents.texts.get(path).ok_or_else(|| wrong("it is not there".into()))?;
+    Checkpoint::open(note, &trust.key).map_err(|error| wrong(error.to_string()))
+}
+
+/// How many of the known witnesses have signed the newest checkpoint.
+pub fn witnesses(contents: &Contents<'_>, trust: &Trust, faults: &mut Vec<Fault>) -> Finding<Check> {
+    let check = Check::Witnesses;
+    if trust.witnesses.is_empty() {
+        return Finding::not_checked(check, "no witness key was given; the log's word alone stands for its history");
+    }
+    let note = contents.texts.get(CHECKPOINT).copied().unwrap_or_default();
+    let mut signed = Vec::new();
+    for witness in &trust.witnesses {
+        match Note::parse(note).and_then(|note| witness.verify(&note)) {
+            Ok(time) => signed.push(format!("{} at {}", witness.name, seconds(time))),
+            Err(NoteError::Unsigned) => {}
+            Err(error) => {
+                faults.push(Fault::new(check, "witnesses", format!("{}: {error}", witness.name)).in_file(CHECKPOINT));
+            }
+        }
+    }
+    let detail = format!("{} of {}, {} needed", signed.len(), trust.witnesses.len(), trust.witnesses_needed);
+    if signed.len() < trust.witnesses_needed {
+        faults.push(Fault::new(check, "witnesses", format!("cosigned by {detail}")).in_file(CHECKPOINT));
+    }
+    if faults.iter().any(|fault| fault.check == check) {
+        Finding::fails(check, detail)
+    } else {
+        Finding::holds(check, format!("{detail}: {}", signed.join(", ")))
+    }
+}
+
+fn seconds(time: u64) -> String {
+    let micros = i64::try_from(time).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+    pilot_core::time::Time::from_unix_micros(micros).to_string().replace(".000000", "")
+}
+
+/// Every entry against the log's tree.
+pub fn inclusion(
+    contents: &Contents<'_>,
+    newest: &Checkpoint,
+    trust: &Trust,
+    faults: &mut Vec<Fault>,
+) -> Finding<Check> {
+    let check = Check::Inclusion;
+    let range = match contents.manifest.scope {
+        Scope::Item(_) => 0..0,
+        Scope::Period { first, end, .. } => first..end,
+    };
+    let mut single = 0_usize;
+    for held in contents.entries.iter().filter(|held| !range.contains(&held.entry.index)) {
+        single += 1;
+        faults.extend(one(contents, newest, held).err());
+    }
+    let needed = |index: u64| !range.contains(&index) && contents.entries.iter().any(|held| held.entry.index == index);
+    if contents.proofs.len() > single || !faults.is_empty() {
+        for (index, (path, _)) in contents.proofs.iter().filter(|(index, _)| !needed(**index)) {
+            let fault = Fault::new(check, "proof", format!("no entry {index} of this bundle needs it"));
+            faults.push(fault.in_file(*path));
+        }
+    }
+    if !range.is_empty() || matches!(contents.manifest.scope, Scope::Period { .. }) {
+        faults.extend(period(contents, newest, trust, range.start, range.end).err());
+    }
+    if faults.iter().any(|fault| fault.check == check) {
+        return Finding::fails(check, "an entry is not the one that was signed");
+    }
+    let several = range.end.saturating_sub(range.start);
+    let detail = match (several, single) {
+        (0, single) => format!("{single} entries, each with a proof of its own"),
+        (several, 0) => format!("{several} entries, as one piece of the tree"),
+        (several, single) => format!("{several} entries as one piece of the tree, {single} with proofs of their own"),
+    };
+    Finding::holds(check, detail)
+}
+
+fn one(contents: &Contents<'_>, newest: &Checkpoint, held: &Held<'_>) -> Result<(), Fault> {
+    let index = held.entry.index;
+    let wrong = |path: &str, what: String| Fault::new(Check::Inclusion, "proof", what).in_file(path).at_entry(index);
+    let Some((path, text)) = contents.proofs.get(&index) else {
+        return Err(wrong(held.file, "nothing proves that it is in the log".into()));
+    };
+    let proof = TlogProof::parse(text).map_err(|error| wrong(path, error.to_string()))?;
+    // The same bytes: their signature was checked once for all.
+    if Some(&proof.checkpoint) != contents.texts.get(CHECKPOINT) || proof.index != index {
+        return Err(wrong(path, "it is not about this entry and the bundle's checkpoint".into()));
+    }
+    let leaf = Hash::of_leaf(held.bytes);
+    let proved = check_inclusion(leaf, index, newest.size, &proof.path, newest.root);
+    proved.map_err(|error| wrong(held.file, format!("it is not the entry {index} of the log: {error}")))
+}
+
+/// The entries of a period, grown onto the tree before it, must give the tree after it; and the log went on from there.
+fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u64, end: u64) -> Result<(), Fault> {
+    let wrong = |path: &str, what: String| Fault::new(Check::Inclusion, "proof", what).in_file(path);
+    let (from, to) = (checkpoint(contents, trust, CHECKPOINT_FROM)?, checkpoint(contents, trust, CHECKPOINT_TO)?);
+    for (path, size, expected) in [(CHECKPOINT_FROM, from.size, first), (CHECKPOINT_TO, to.size, end)] {
+        if size != expected {
+            return Err(wrong(path, format!("it is of {size} entries, and the manifest says {expected}")));
+        }
+    }
+    let mut peaks = Peaks::new(first, &hashes(contents, EDGE_FROM)?)
+        .ok_or_else(|| wrong(EDGE_FROM, format!("a tree of {first} entries has more or fewer peaks")))?;
+    if peaks.root() != from.root {
+        return Err(wrong(EDGE_FROM, "it does not give the root of checkpoints/from".into()));
+    }
+    let inside = contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index));
+    for (held, index) in inside.clone().zip(first..) {
+        if held.entry.index != index {
+            let missing = Fault::new(Check::Completeness, "gap", format!("entry {index} is missing"));
+            return Err(missing.in_file(held.file).at_entry(index));
+        }
+        peaks.push(Hash::of_leaf(held.bytes));
+    }
+    let count = inside.count() as u64;
+    if count != end.saturating_sub(first) {
+        let what = format!("the period has {} entries, and {count} are here", end.saturating_sub(first));
+        return Err(Fault::new(Check::Completeness, "gap", what).at_entry(first.saturating_add(count)));
+    }
+    if peaks.root() != to.root {
+        return Err(wrong(
+            CHECKPOINT_TO,
+            "the entries of the period do not give its root: one of them is not the log's".into(),
+        ));
+    }
+    let consistency = hashes(contents, CONSISTENCY)?;
+    check_consistency(to.size, to.root, newest.size, newest.root, &consistency)
+        .map_err(|error| wrong(CONSISTENCY, format!("the checkpoint does not continue checkpoints/to: {error}")))
+}
+
+fn hashes(contents: &Contents<'_>, path: &'static str) -> Result<Vec<Hash>, Fault> {
+    let wrong =
+        || Fault::new(Check::Inclusion, "proof", "it is not a list of hashes in base64, one a line").in_file(path);
+    let text = contents.texts.get(path).ok_or_else(wrong)?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        return Err(wrong());
+    }
+    text.split_terminator('\n').map(|line| Hash::from_base64(line).ok_or_else(wrong)).collect()
+}
+
+/// Whether the entries are those the manifest promises: the period's, or the item's.
+pub fn completeness(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>) -> Finding<Check> {
+    let check = Check::Completeness;
+    let finding = match &contents.manifest.scope {
+        Scope::Item(id) => {
+            for held in &contents.entries {
+                let expected = held.entry.item.as_ref() == Some(id) || held.entry.r#type == EntryType::ServiceStarted;
+                if !expected {
+                    let fault = Fault::new(check, "scope", format!("it is not about item {id}"));
+                    faults.push(fault.in_file(held.file).at_entry(held.entry.index));
+                }
+            }
+            if !contents.entries.iter().any(|held| held.entry.item.as_ref() == Some(id)) {
+                faults.push(Fault::new(check, "scope", "no entry is about the item").of_item(id));
+            }
+            Finding::holds(check, "the item's versions are gap-free from its creation on")
+        }
+        Scope::Period { .. } => around(contents, newest, faults),
+    };
+    let mut earlier = None;
+    for held in &contents.entries {
+        if earlier.is_some_and(|earlier| earlier > held.entry.at) {
+            let fault = Fault::new(check, "time_order", "its time is before that of an entry with a lower index");
+            faults.push(fault.in_file(held.file).at_entry(held.entry.index));
+        }
+        earlier = Some(held.entry.at);
+    }
+    if faults.iter().any(|fault| fault.check == check) { Finding::fails(check, "see the faults") } else { finding }
+}
+
+/// The entries right before and after a period show that its range is not too narrow.
+fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>) -> Finding<Check> {
+    let check = Check::Completeness;
+    let Scope::Period { from, to, first, end } = contents.manifest.scope else {
+        return Finding::holds(check, String::new());
+    };
+    let find = |index: Option<u64>| contents.entries.iter().find(|held| Some(held.entry.index) == index);
+    let (before, after) = (find(first.checked_sub(1)), find(Some(end).filter(|end| *end < newest.size)));
+    let mut outside = |held: Option<&Held<'_>>, is_wrong: bool, what: &str| {
+        if let Some(held) = held.filter(|_| is_wrong) {
+            let fault = Fault::new(check, "scope", what.to_owned());
+            faults.push(fault.in_file(held.file).at_entry(held.entry.index));
+        }
+    };
+    outside(
+        before,
+        before.is_some_and(|held| held.entry.at >= from),
+        "its time is in the period, and the range leaves it out",
+    );
+    outside(
+        after,
+        after.is_some_and(|held| held.entry.at < to),
+        "its time is in the period, and the range leaves it out",
+    );
+    for held in contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index)) {
+        let is_outside = held.entry.at < from || held.entry.at >= to;
+        outside(Some(held), is_outside, "its time is not in the period");
+    }
+    let is_shown = (first == 0 || before.is_some()) && (end == newest.size || after.is_some());
+    let range = format!("{} entries from {first} on, without a gap", end.saturating_sub(first));
+    if is_shown {
+        Finding::holds(check, format!("{range}, and none beside them is of the period"))
+    } else {
+        Finding::not_checked(
+            check,
+            format!("{range}; the entries beside them, which would show the rest, are not here"),
+        )
+    }
+}

@@ -1,0 +1,114 @@
+//! Who was approved for which role: the role map that each start of the service wrote into the ledger.
+
+use std::collections::BTreeSet;
+
+use pilot_core::entry::EntryType;
+use pilot_core::item::ItemId;
+use pilot_core::role_map::RoleMap;
+
+use super::contents::{Contents, Held};
+use super::items::short;
+use super::verdict::{Check, Control, Fault, Finding};
+
+struct Start<'c> {
+    index: u64,
+    file: &'c str,
+    /// Digest of the role map in force, when there was one.
+    pinned: Option<String>,
+    map: Option<&'c RoleMap>,
+    /// Digests of the definitions new items could be created under.
+    definitions: Vec<String>,
+}
+
+/// The starts of the service in a bundle, in order.
+pub struct Starts<'c>(Vec<Start<'c>>);
+
+impl<'c> Starts<'c> {
+    pub fn of(contents: &'c Contents<'_>, faults: &mut Vec<Fault>) -> Starts<'c> {
+        let started = contents.entries.iter().filter(|held| held.entry.r#type == EntryType::ServiceStarted);
+        let starts = Starts(started.map(|held| Start::of(contents, held)).collect());
+        for start in &starts.0 {
+            if let (Some(digest), None) = (&start.pinned, start.map) {
+                let what = format!("the role map {digest} that it pins is not in the bundle");
+                let fault = Fault::new(Check::Completeness, "role_map", what);
+                faults.push(fault.in_file(start.file).at_entry(start.index));
+            }
+        }
+        let pinned: BTreeSet<_> = starts.0.iter().filter_map(|start| start.pinned.as_deref()).collect();
+        for digest in contents.role_maps.keys().filter(|digest| !pinned.contains(digest.as_str())) {
+            let fault = Fault::new(Check::Completeness, "role_map", "no start in this bundle pins it");
+            faults.push(fault.in_file(crate::bundle::role_map_path(digest)));
+        }
+        starts
+    }
+
+    fn in_force(&self, index: u64) -> Option<&Start<'c>> {
+        self.0.get(self.0.partition_point(|start| start.index < index).checked_sub(1)?)
+    }
+
+    /// Every actor of an item against the map in force at each entry, and its creation against the definitions.
+    pub fn check(&self, id: &ItemId, history: &[&Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
+        let control = Control::RoleMap;
+        let (mut maps, mut unknown, mut wrong) = (BTreeSet::new(), None, None);
+        for held in history {
+            let entry = &held.entry;
+            let Some(start) = self.in_force(entry.index) else {
+                unknown = Some("the start of the service that was in force is not in the bundle".to_owned());
+                continue;
+            };
+            let mut add = |rule, what: String| {
+                wrong.get_or_insert_with(|| what.clone());
+                let fault = Fault::new(Check::Legality, rule, what);
+                faults.push(fault.in_file(held.file).at_entry(entry.index).of_item(id));
+            };
+            let created_under = entry.definition.as_deref().filter(|_| entry.r#type == EntryType::ItemCreated);
+            if created_under.is_some_and(|digest| !start.offers(digest)) {
+                add("definition", "its definition was not in force when it was created".into());
+            }
+            let (Some(actor_id), Some(role)) = (&entry.actor_id, entry.role) else { continue };
+            let Some(map) = start.map else {
+                unknown = Some(format!("the start at entry {} pins no role map", start.index));
+                continue;
+            };
+            maps.extend(start.pinned.as_deref());
+            match map.role_of(actor_id) {
+                Some(approved) if approved == role => {}
+                Some(approved) => {
+                    add("role_map", format!("{actor_id} acts as {role}, and the role map in force says {approved}"));
+                }
+                None => {
+                    add("role_map", format!("{actor_id} acts as {role}, and the role map in force does not know them"));
+                }
+            }
+        }
+        match (wrong, unknown) {
+            (Some(what), _) => Finding::fails(control, what),
+            (None, Some(why)) => Finding::not_checked(control, why),
+            (None, None) => {
+                let maps: Vec<_> = maps.into_iter().map(short).collect();
+                Finding::holds(control, format!("everyone as approved in {}", maps.join(", ")))
+            }
+        }
+    }
+}
+
+impl<'c> Start<'c> {
+    fn of(contents: &'c Contents<'_>, held: &'c Held<'_>) -> Start<'c> {
+        let details = held.entry.details.as_ref();
+        let text = |name: &str| details.and_then(|details| details.get(name)?.as_str());
+        let pinned = text("role_map").map(str::to_owned);
+        let list = details.and_then(|details| details.get("definitions")?.as_array());
+        let digest = |definition: &serde_json::Value| Some(definition.get("digest")?.as_str()?.to_owned());
+        Start {
+            index: held.entry.index,
+            file: held.file,
+            map: pinned.as_ref().and_then(|digest| contents.role_maps.get(digest)),
+            pinned,
+            definitions: list.into_iter().flatten().filter_map(digest).collect(),
+        }
+    }
+
+    fn offers(&self, digest: &str) -> bool {
+        self.definitions.iter().any(|known| known == digest)
+    }
+}

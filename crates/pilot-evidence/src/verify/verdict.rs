@@ -1,0 +1,251 @@
+//! What a verification found, for people and for programs.
+
+use std::fmt;
+
+use pilot_core::actor::Actor;
+use pilot_core::item::ItemId;
+use pilot_core::time::Time;
+use pilot_core::workflow::Name;
+use serde::Serialize;
+
+use crate::bundle::Scope;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Holds,
+    Fails,
+    /// It could not be asked; the detail says why. This is no fault.
+    NotChecked,
+}
+
+/// What is asked of the bundle as a whole, in this order. After the first three fail, nothing further is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    Container,
+    Manifest,
+    Files,
+    Checkpoint,
+    Witnesses,
+    Inclusion,
+    Completeness,
+    Documents,
+    Legality,
+}
+
+impl Check {
+    pub const ALL: [Check; 9] = [
+        Check::Container,
+        Check::Manifest,
+        Check::Files,
+        Check::Checkpoint,
+        Check::Witnesses,
+        Check::Inclusion,
+        Check::Completeness,
+        Check::Documents,
+        Check::Legality,
+    ];
+
+    pub const fn title(self) -> &'static str {
+        match self {
+            Check::Container => "container",
+            Check::Manifest => "manifest",
+            Check::Files => "files",
+            Check::Checkpoint => "checkpoint",
+            Check::Witnesses => "witnesses",
+            Check::Inclusion => "in the log",
+            Check::Completeness => "complete",
+            Check::Documents => "documents",
+            Check::Legality => "by the rules",
+        }
+    }
+}
+
+/// What is asked of each item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Control {
+    People,
+    Quorum,
+    Window,
+    Content,
+    Steps,
+    Times,
+    RoleMap,
+}
+
+impl Control {
+    pub const ALL: [Control; 7] = [
+        Control::People,
+        Control::Quorum,
+        Control::Window,
+        Control::Content,
+        Control::Steps,
+        Control::Times,
+        Control::RoleMap,
+    ];
+
+    pub const fn title(self) -> &'static str {
+        match self {
+            Control::People => "distinct people",
+            Control::Quorum => "quorum",
+            Control::Window => "window",
+            Control::Content => "content unchanged",
+            Control::Steps => "steps in order",
+            Control::Times => "times in order",
+            Control::RoleMap => "role map",
+        }
+    }
+
+    /// The control that a broken rule belongs to.
+    pub fn of_rule(rule: &str) -> Control {
+        match rule {
+            "separation_of_duties" | "role_forbidden" | "not_owner" | "already_decided" => Control::People,
+            "quorum" => Control::Quorum,
+            "outside_window" => Control::Window,
+            "content_changed" => Control::Content,
+            "time_order" => Control::Times,
+            "role_map" => Control::RoleMap,
+            _ => Control::Steps,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding<K> {
+    pub name: K,
+    pub outcome: Outcome,
+    pub detail: String,
+}
+
+impl<K> Finding<K> {
+    pub fn holds(name: K, detail: impl Into<String>) -> Finding<K> {
+        Finding { name, outcome: Outcome::Holds, detail: detail.into() }
+    }
+
+    pub fn fails(name: K, detail: impl Into<String>) -> Finding<K> {
+        Finding { name, outcome: Outcome::Fails, detail: detail.into() }
+    }
+
+    pub fn not_checked(name: K, detail: impl Into<String>) -> Finding<K> {
+        Finding { name, outcome: Outcome::NotChecked, detail: detail.into() }
+    }
+}
+
+/// One thing that is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    pub check: Check,
+    /// A refusal's code, or a word for what no refusal is about.
+    pub rule: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<ItemId>,
+    pub what: String,
+}
+
+impl Fault {
+    pub fn new(check: Check, rule: &'static str, what: impl Into<String>) -> Fault {
+        Fault { check, rule, file: None, entry: None, item: None, what: what.into() }
+    }
+
+    #[must_use]
+    pub fn in_file(self, path: impl Into<String>) -> Fault {
+        Fault { file: Some(path.into()), ..self }
+    }
+
+    #[must_use]
+    pub fn at_entry(self, index: u64) -> Fault {
+        Fault { entry: Some(index), ..self }
+    }
+
+    #[must_use]
+    pub fn of_item(self, item: &ItemId) -> Fault {
+        Fault { item: Some(item.clone()), ..self }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = self.entry.map(|index| format!("entry {index}"));
+        let item = self.item.as_ref().map(|item| format!("item {item}"));
+        let place: Vec<_> = [self.file.clone(), entry, item].into_iter().flatten().collect();
+        let place = if place.is_empty() { "the bundle".to_owned() } else { place.join(", ") };
+        write!(f, "{place}: {} [{}]", self.what, self.rule)
+    }
+}
+
+/// What a bundle says of itself, believed only after its signature was checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct About {
+    pub origin: String,
+    /// The verifier key it was checked with.
+    pub key: String,
+    pub scope: Scope,
+    pub made: Time,
+    /// Entries in the log at the checkpoint.
+    pub size: u64,
+    /// The root of the log's tree at the checkpoint, in base64.
+    pub root: String,
+    /// Entries in this bundle.
+    pub entries: usize,
+    pub documents: usize,
+    /// Files that the manifest lists and the bundle lacks, as is allowed.
+    pub left_out: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ItemVerdict {
+    pub id: ItemId,
+    pub workflow: Name,
+    pub workflow_version: u32,
+    /// Absent when it was left out.
+    pub title: Option<String>,
+    pub state: Name,
+    pub version: u64,
+    pub entries: usize,
+    pub people: Vec<Actor>,
+    /// Every move was decided again by the rules.
+    pub replayed: bool,
+    pub outcome: Outcome,
+    pub controls: Vec<Finding<Control>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    pub holds: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<About>,
+    pub checks: Vec<Finding<Check>>,
+    /// Each control over all items.
+    pub controls: Vec<Finding<Control>>,
+    pub items: Vec<ItemVerdict>,
+    /// The first is the first in the order of the checks and, among those, of the ledger.
+    pub faults: Vec<Fault>,
+}
+
+impl Verdict {
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// One line that says it all.
+    pub fn sentence(&self) -> String {
+        let checks = self.checks.iter().map(|check| (check.name.title(), check.outcome));
+        let controls = self.controls.iter().map(|control| (control.name.title(), control.outcome));
+        let open = checks.chain(controls).filter(|(_, outcome)| *outcome == Outcome::NotChecked);
+        let open: Vec<_> = open.map(|(title, _)| title).collect();
+        match (self.faults.as_slice(), open.as_slice()) {
+            ([], []) => "The evidence holds.".to_owned(),
+            ([], open) => format!("The evidence holds. Not checked: {}.", open.join(", ")),
+            ([one], _) => format!("The evidence does NOT hold: {one}"),
+            ([first, rest @ ..], _) => {
+                format!("The evidence does NOT hold. First of {} faults: {first}", rest.len() + 1)
+            }
+        }
+    }
+}

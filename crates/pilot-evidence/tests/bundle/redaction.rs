@@ -1,0 +1,77 @@
+//! Bundles with content left out.
+
+use std::collections::BTreeSet;
+
+use expect_test::expect;
+use pilot_core::document::ContentDigest;
+use pilot_core::entry::Entry;
+use pilot_evidence::bundle::redact::{RedactError, Redaction, redact};
+use pilot_evidence::sample::small_ledger;
+use pilot_evidence::verify::verify;
+
+use crate::tampering::is_found;
+use crate::verdicts::{faults, trust};
+
+#[test]
+fn what_does_not_rest_on_left_out_content_is_still_checked() {
+    let ledger = small_ledger();
+    let bundle = ledger.period_bundle(0, ledger.size());
+    let (smaller, left_out) = redact(&bundle, &Redaction::All).unwrap();
+    assert!(smaller.len() < bundle.len());
+    assert_eq!(left_out.len(), 11, "contents, comments and inputs");
+    let text = String::from_utf8_lossy(&smaller);
+    assert!(!text.contains("Rotate the signing key") && !text.contains("read twice"));
+    let verdict = verify(&smaller, &trust());
+    assert!(verdict.holds);
+    expect![[r#"
+        Evidence of log.example.org about the period 1970-01-01T00:00:00.000000Z to 2026-11-18T09:00:21.000000Z, entries 0 to 20
+        made 2026-11-18T09:00:21.000000Z, 21 entries, 0 documents, 11 files left out
+        root tGZzuZKhgFxsmvwPmgV6lZ1WguSAttky+TTqMpwSea0= of 21 entries
+
+        CHECK         RESULT         DETAIL
+        container     ✓ holds        every byte is accounted for
+        manifest      ✓ holds        signed by log.example.org
+        files         ✓ holds        9 files as listed, 11 left out
+        checkpoint    ✓ holds        21 entries, signed by log.example.org
+        witnesses     – not checked  no witness key was given; the log's word alone stands for its history
+        in the log    ✓ holds        21 entries, as one piece of the tree
+        complete      ✓ holds        21 entries from 0 on, without a gap, and none beside them is of the period
+        documents     – not checked  0 documents with the digests in their entries; 11 erased or left out
+        by the rules  – not checked  0 of 3 items decided again; the rest by their entries alone: content left out
+
+        CONTROL            RESULT         DETAIL
+        distinct people    ✓ holds        in 3 of 3 items
+        quorum             – not checked  in 2 of 3 items; not in 1: approve 2 of at least 1; whether more were needed: content left out
+        window             – not checked  in 2 of 3 items; not in 1: content left out
+        content unchanged  ✓ holds        in 3 of 3 items
+        steps in order     – not checked  in 0 of 3 items; not in 3: by the entries alone they are in order; the whole of the rules: content left out
+        times in order     ✓ holds        in 3 of 3 items
+        role map           ✓ holds        in 3 of 3 items
+
+        ITEM                                  RESULT                         DETAIL
+        01890a5d-ac96-774b-bcce-000000000001  – not checked: quorum          closed v9, 5 people
+        01890a5d-ac96-774b-bcce-000000000012  – not checked: steps in order  rejected v6, 3 people
+        01890a5d-ac96-774b-bcce-00000000001d  – not checked: steps in order  expired v3, 1 person
+
+        The evidence holds. Not checked: witnesses, documents, by the rules, quorum, window, steps in order.
+    "#]].assert_eq(&verdict.to_text());
+    assert!(is_found(&smaller[..smaller.len() - 1]));
+    assert_eq!(redact(&smaller, &Redaction::All).unwrap(), (smaller, Vec::new()));
+}
+
+#[test]
+fn a_single_comment_can_be_left_out_and_the_rules_are_asked_all_the_same() {
+    let ledger = small_ledger();
+    let id = ledger.items.keys().next().unwrap();
+    let entries = ledger.entries.iter().map(|bytes| serde_json::from_slice::<Entry>(bytes).unwrap());
+    let comment = entries.filter(|entry| entry.item.as_ref() == Some(id)).find_map(|entry| entry.comment).unwrap();
+    let only = Redaction::Documents(BTreeSet::from([comment.clone()]));
+    let (smaller, left_out) = redact(&ledger.item_bundle(id), &only).unwrap();
+    assert_eq!(left_out, [format!("documents/{}.json", &comment.as_str()[7..])]);
+    let verdict = verify(&smaller, &trust());
+    assert_eq!(faults(&verdict), "");
+    assert!(verdict.items[0].replayed);
+    let unknown = ContentDigest::of_bytes(b"nothing");
+    let refused = redact(&smaller, &Redaction::Documents(BTreeSet::from([unknown.clone()])));
+    assert_eq!(refused, Err(RedactError::NoSuchDocument(unknown)));
+}

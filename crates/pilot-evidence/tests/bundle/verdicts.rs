@@ -1,0 +1,217 @@
+//! What a verdict says of bundles that are as they should be.
+
+use expect_test::expect;
+use pilot_evidence::bundle::{Parts, Scope, assemble};
+use pilot_evidence::cosignature::CosignerKey;
+use pilot_evidence::note::{Note, NoteKey};
+use pilot_evidence::sample::{Ledger, key, small_ledger};
+use pilot_evidence::verify::{Outcome, Trust, Verdict, verify};
+
+pub fn trust() -> Trust {
+    Trust::log(key().verifier())
+}
+
+pub fn faults(verdict: &Verdict) -> String {
+    verdict.faults.iter().map(|fault| format!("{fault}\n")).collect()
+}
+
+#[test]
+fn an_items_bundle_holds() {
+    let ledger = small_ledger();
+    let id = ledger.items.keys().next().unwrap();
+    let verdict = verify(&ledger.item_bundle(id), &trust());
+    expect![[r#"
+        Evidence of log.example.org about item 01890a5d-ac96-774b-bcce-000000000001
+        made 2026-11-18T09:00:21.000000Z, 10 entries, 5 documents
+        root tGZzuZKhgFxsmvwPmgV6lZ1WguSAttky+TTqMpwSea0= of 21 entries
+
+        CHECK         RESULT         DETAIL
+        container     ✓ holds        every byte is accounted for
+        manifest      ✓ holds        signed by log.example.org
+        files         ✓ holds        20 files as listed
+        checkpoint    ✓ holds        21 entries, signed by log.example.org
+        witnesses     – not checked  no witness key was given; the log's word alone stands for its history
+        in the log    ✓ holds        10 entries, each with a proof of its own
+        complete      ✓ holds        the item's versions are gap-free from its creation on
+        documents     ✓ holds        5 documents, each with the digest in its entry
+        by the rules  ✓ holds        1 item, every move decided again
+
+        CONTROL            RESULT   DETAIL
+        distinct people    ✓ holds  in 1 of 1 item
+        quorum             ✓ holds  in 1 of 1 item
+        window             ✓ holds  in 1 of 1 item
+        content unchanged  ✓ holds  in 1 of 1 item
+        steps in order     ✓ holds  in 1 of 1 item
+        times in order     ✓ holds  in 1 of 1 item
+        role map           ✓ holds  in 1 of 1 item
+
+        ITEM                                  RESULT   DETAIL
+        01890a5d-ac96-774b-bcce-000000000001  ✓ holds  closed v9, 5 people
+
+        The evidence holds. Not checked: witnesses.
+    "#]]
+    .assert_eq(&verdict.to_text());
+    assert!(verdict.holds);
+}
+
+#[test]
+fn a_periods_bundle_holds_wherever_it_begins_and_ends() {
+    let ledger = small_ledger();
+    let size = ledger.size();
+    for first in 0..=size {
+        for end in [first, (first + 3).min(size), size] {
+            let verdict = verify(&ledger.period_bundle(first, end), &trust());
+            assert_eq!(faults(&verdict), "", "{first} to {end}");
+            let open: Vec<_> = verdict.checks.iter().filter(|check| check.outcome != Outcome::Holds).collect();
+            assert_eq!(open.len(), 1, "all but the witnesses: {first} to {end}: {open:?}");
+        }
+    }
+    let verdict = verify(&ledger.period_bundle(5, 20), &trust());
+    expect![[r#"
+        Evidence of log.example.org about the period 2026-11-15T08:00:05.000000Z to 2026-11-18T09:00:20.000000Z, entries 5 to 19
+        made 2026-11-18T09:00:21.000000Z, 21 entries, 11 documents
+        root tGZzuZKhgFxsmvwPmgV6lZ1WguSAttky+TTqMpwSea0= of 21 entries
+
+        CHECK         RESULT         DETAIL
+        container     ✓ holds        every byte is accounted for
+        manifest      ✓ holds        signed by log.example.org
+        files         ✓ holds        26 files as listed
+        checkpoint    ✓ holds        21 entries, signed by log.example.org
+        witnesses     – not checked  no witness key was given; the log's word alone stands for its history
+        in the log    ✓ holds        15 entries as one piece of the tree, 6 with proofs of their own
+        complete      ✓ holds        15 entries from 5 on, without a gap, and none beside them is of the period
+        documents     ✓ holds        11 documents, each with the digest in its entry
+        by the rules  ✓ holds        3 items, every move decided again
+
+        CONTROL            RESULT   DETAIL
+        distinct people    ✓ holds  in 3 of 3 items
+        quorum             ✓ holds  in 3 of 3 items
+        window             ✓ holds  in 3 of 3 items
+        content unchanged  ✓ holds  in 3 of 3 items
+        steps in order     ✓ holds  in 3 of 3 items
+        times in order     ✓ holds  in 3 of 3 items
+        role map           ✓ holds  in 3 of 3 items
+
+        ITEM                                  RESULT   DETAIL
+        01890a5d-ac96-774b-bcce-000000000001  ✓ holds  closed v9, 5 people
+        01890a5d-ac96-774b-bcce-000000000012  ✓ holds  rejected v6, 3 people
+        01890a5d-ac96-774b-bcce-00000000001d  ✓ holds  expired v3, 1 person
+
+        The evidence holds. Not checked: witnesses.
+    "#]].assert_eq(&verdict.to_text());
+}
+
+#[test]
+fn a_bundle_of_another_log_is_refused() {
+    let bundle = small_ledger().period_bundle(0, 3);
+    let other = NoteKey::generate("log.example.org", &[1; 32]).unwrap().verifier();
+    let verdict = verify(&bundle, &Trust::log(other));
+    expect![[r#"
+        CHECK         RESULT         DETAIL
+        container     ✓ holds
+        manifest      ✗ FAILS        1 fault
+        files         – not checked  the manifest must hold first
+        checkpoint    – not checked  the manifest must hold first
+        witnesses     – not checked  the manifest must hold first
+        in the log    – not checked  the manifest must hold first
+        complete      – not checked  the manifest must hold first
+        documents     – not checked  the manifest must hold first
+        by the rules  – not checked  the manifest must hold first
+
+        fault 1: manifest: it is signed by log.example.org+cdd497b5, not by log.example.org+b3d4ba39+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c [manifest]
+
+        The evidence does NOT hold: manifest: it is signed by log.example.org+cdd497b5, not by log.example.org+b3d4ba39+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c [manifest]
+    "#]]
+    .assert_eq(&verdict.to_text());
+}
+
+#[test]
+fn as_many_witnesses_must_have_signed_as_are_asked_for() {
+    let ledger = small_ledger();
+    let witness = |number: u8| CosignerKey::generate(&format!("w{number}.example"), &[number; 32]).unwrap();
+    let mut parts = ledger.period_parts(0, 5);
+    let text = Note::parse(&parts.checkpoint).unwrap().text.to_owned();
+    let lines = [1, 2].map(|number| witness(number).cosign(&text, 1_800_000_000) + "\n").concat();
+    parts.checkpoint += &lines;
+    let bundle = assemble(&parts, &key()).unwrap();
+    let verdict = |numbers: &[u8], needed: usize| {
+        let witnesses = numbers.iter().map(|number| witness(*number).verifier()).collect();
+        verify(&bundle, &Trust { witnesses, witnesses_needed: needed, ..trust() })
+    };
+    let words = |verdict: &Verdict| format!("{:?} {}", verdict.checks[4].outcome, verdict.checks[4].detail);
+    let signed = verdict(&[1, 2, 3], 2);
+    assert!(signed.holds);
+    expect!["Holds 2 of 3, 2 needed: w1.example at 2027-01-15T08:00:00Z, w2.example at 2027-01-15T08:00:00Z"]
+        .assert_eq(&words(&signed));
+    expect!["Fails 1 of 2, 2 needed"].assert_eq(&words(&verdict(&[1, 3], 2)));
+    expect![[r#"
+        checkpoint: cosigned by 1 of 2, 2 needed [witnesses]
+    "#]]
+    .assert_eq(&faults(&verdict(&[1, 3], 2)));
+    assert!(!verdict(&[3], 1).holds);
+}
+
+#[test]
+fn a_range_narrower_than_its_period_is_found() {
+    let ledger = small_ledger();
+    let mut parts = ledger.period_parts(6, 12);
+    let Scope::Period { first, end, .. } = parts.scope else { unreachable!() };
+    let whole = ledger.period_parts(2, 16).scope;
+    let Scope::Period { from, to, .. } = whole else { unreachable!() };
+    parts.scope = Scope::Period { from, to, first, end };
+    expect![[r#"
+        entries/000000000000.jsonl, entry 5: its time is in the period, and the range leaves it out [scope]
+        entries/000000000000.jsonl, entry 12: its time is in the period, and the range leaves it out [scope]
+    "#]]
+    .assert_eq(&faults(&verify(&assemble(&parts, &key()).unwrap(), &trust())));
+}
+
+#[test]
+fn entries_that_a_bundle_should_have_and_has_not_are_named() {
+    let ledger = small_ledger();
+    let id = ledger.items.keys().next().unwrap().clone();
+    let verdict = |parts: &Parts| faults(&verify(&assemble(parts, &key()).unwrap(), &trust()));
+    let without = |parts: &Parts, at: usize| {
+        let mut parts = parts.clone();
+        parts.entries.remove(at);
+        parts
+    };
+    expect![[r#"
+        entries/000000000000.jsonl, entry 8: entry 8 is missing [gap]
+        entries/000000000000.jsonl, entry 9, item 01890a5d-ac96-774b-bcce-000000000001: its version is 9, and the next one is 8 [version_gap]
+        documents/e1e88ad59c107ce9b774976f6d99220ebb646272fccb9aa1a6d64a35b69a5c05.json: no entry of this bundle names it [document]
+    "#]].assert_eq(&verdict(&without(&ledger.period_parts(3, 12), 8)));
+    let item = ledger.item_parts(&id);
+    let mut shorter = without(&item, 3);
+    shorter.proofs.remove(3);
+    expect![[r#"
+        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: its version is 4, and the next one is 3 [version_gap]
+        documents/93eb6f05d08a024bbcd4730e780c7acab50109bd82cd5e5759ea66f5a008ee3e.json: no entry of this bundle names it [document]
+    "#]].assert_eq(&verdict(&shorter));
+    let mut unproved = item.clone();
+    unproved.proofs.remove(3);
+    expect![[r#"
+        entries/000000000000.jsonl, entry 3: nothing proves that it is in the log [proof]
+    "#]]
+    .assert_eq(&verdict(&unproved));
+    let mut no_rules = item.clone();
+    no_rules.definitions.clear();
+    expect![[r#"
+        entries/000000000000.jsonl, entry 1, item 01890a5d-ac96-774b-bcce-000000000001: the definition sha256:be62ca548d728b5557682e32327c382bf591ddf7c470e4a1ebd6144856405f53 is not in the bundle [definition]
+    "#]].assert_eq(&verdict(&no_rules));
+    let mut no_map = item;
+    no_map.role_maps.clear();
+    expect![[r#"
+        entries/000000000000.jsonl, entry 0: the role map sha256:c3ceaf0538466cd35a1ba50004a5399111f95622f4ea96881a9d8c5b82e168c5 that it pins is not in the bundle [role_map]
+    "#]].assert_eq(&verdict(&no_map));
+}
+
+#[test]
+fn a_ledger_without_a_role_map_says_that_roles_were_not_checked() {
+    let mut ledger = Ledger::default();
+    ledger.start(None);
+    let id = ledger.whole_operation("Rotate", "low");
+    let verdict = verify(&ledger.item_bundle(&id), &trust());
+    assert!(verdict.holds);
+    expect![[r#"Finding { name: RoleMap, outcome: NotChecked, detail: "in 0 of 1 item; not in 1: the start at entry 1 pins no role map" }"#]].assert_eq(&format!("{:?}", verdict.controls.last().unwrap()));
+}

@@ -1,0 +1,133 @@
+//! Requests the service makes itself: one connection each, no redirect is followed, no proxy is asked, the time is
+//! bounded and so is the answer.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use http::{Method, Request, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    #[error("{}: cannot be read as certificates in PEM form ({cause})", path.display())]
+    File { path: PathBuf, cause: String },
+    #[error("there is no certificate authority to trust: the system has none; name a file of them as log.ca_file")]
+    Nobody,
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum OutgoingError {
+    #[error("no answer within {} s", .0.as_secs())]
+    TooSlow(Duration),
+    #[error("{0}")]
+    Failed(Cause),
+}
+
+pub struct Reply {
+    pub status: u16,
+    pub body: Bytes,
+}
+
+/// Whom to trust, read once.
+pub struct Outgoing {
+    tls: Option<TlsConnector>,
+}
+
+impl Outgoing {
+    /// With `https`, the system's certificate authorities are trusted, and those in `ca_file`.
+    pub fn new(https: bool, ca_file: Option<&Path>) -> Result<Outgoing, TrustError> {
+        if !https {
+            return Ok(Outgoing { tls: None });
+        }
+        let mut roots = RootCertStore::empty();
+        // What cannot be read of the system's store is simply not trusted.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(path) = ca_file {
+            let failed = |cause: String| TrustError::File { path: path.to_owned(), cause };
+            let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
+            let before = roots.len();
+            for certificate in certificates {
+                let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+                roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+            }
+            if roots.len() == before {
+                return Err(failed("it holds none".into()));
+            }
+        }
+        if roots.is_empty() {
+            return Err(TrustError::Nobody);
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        Ok(Outgoing { tls: Some(TlsConnector::from(Arc::new(config))) })
+    }
+
+    pub async fn post(&self, url: &Uri, body: String, patience: Duration) -> Result<Reply, OutgoingError> {
+        self.ask(Method::POST, url, body, patience).await
+    }
+
+    pub async fn get(&self, url: &Uri, patience: Duration) -> Result<Reply, OutgoingError> {
+        self.ask(Method::GET, url, String::new(), patience).await
+    }
+
+    async fn ask(&self, method: Method, url: &Uri, body: String, patience: Duration) -> Result<Reply, OutgoingError> {
+        let answered = tokio::time::timeout(patience, self.send(method, url, body)).await;
+        answered.map_err(|_| OutgoingError::TooSlow(patience))?.map_err(OutgoingError::Failed)
+    }
+
+    async fn send(&self, method: Method, url: &Uri, body: String) -> Result<Reply, Cause> {
+        let is_https = url.scheme_str() == Some("https");
+        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let port = url.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+        let stream = TcpStream::connect((host, port)).await?;
+        stream.set_nodelay(true)?;
+        match &self.tls {
+            Some(tls) if is_https => {
+                let name = ServerName::try_from(host.to_owned())?;
+                exchange(tls.connect(name, stream).await?, method, url, body).await
+            }
+            None if is_https => Err("TLS is not set up".into()),
+            _ => exchange(stream, method, url, body).await,
+        }
+    }
+}
+
+async fn exchange<S>(stream: S, method: Method, url: &Uri, body: String) -> Result<Reply, Cause>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let request = Request::builder()
+        .method(method)
+        .uri(url.path())
+        .header(HOST, url.authority().map_or("", |authority| authority.as_str()))
+        .header(USER_AGENT, concat!("pilot/", env!("CARGO_PKG_VERSION")))
+        .header(CONTENT_TYPE, "text/plain; charset=utf-8")
+        .body(Full::new(Bytes::from(body)))?;
+    let answered = async move {
+        let response = sender.send_request(request).await?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
+        Ok(Reply { status, body })
+    };
+    // The connection's own error, if any, is what the exchange reports.
+    let (answered, _) = tokio::join!(answered, connection);
+    answered
+}

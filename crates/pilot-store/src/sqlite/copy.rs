@@ -1,0 +1,58 @@
+//! Copies of the database: made while a service may be writing, and looked at without one.
+
+use std::path::Path;
+
+use pilot_evidence::merkle::{Edge, Hash};
+use pilot_evidence::tile::TILE_WIDTH;
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::{connection, read};
+use crate::{Result, StoreError};
+
+/// Copies the database as it is at one moment into a new file, private to its owner and on disk when this returns.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    let unwritten = |error: &dyn std::fmt::Display| {
+        StoreError::Unavailable(format!("{}: the copy cannot be written: {error}", to.display()))
+    };
+    let source = connection::open_reader(from)?;
+    connection::make_private(to).map_err(|error| unwritten(&error))?;
+    let mut target = Connection::open(to).map_err(|error| unwritten(&error))?;
+    let backup = Backup::new(&source, &mut target).map_err(|error| unwritten(&error))?;
+    // All pages in one step are one snapshot; in pieces, every commit of the service would make it begin again.
+    match backup.step(-1).map_err(|error| unwritten(&error))? {
+        StepResult::Done => {}
+        other => return Err(unwritten(&format!("{other:?}"))),
+    }
+    drop(backup);
+    // One file, with no log beside it that could be left behind.
+    target.pragma_update(None, "journal_mode", "DELETE").map_err(|error| unwritten(&error))?;
+    target.close().map_err(|(_, error)| unwritten(&error))?;
+    std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(|error| unwritten(&error))
+}
+
+/// The root of the tree at a size, from what is stored; none when there are fewer entries.
+pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
+    let connection = connection::open_reader(path)?;
+    let last: Option<i64> = connection
+        .query_row("SELECT max(idx) FROM entry", [], |row| row.get(0))
+        .map_err(|error| read::failed(&error))?;
+    let entries = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
+    if entries < size {
+        return Ok(None);
+    }
+    let width = TILE_WIDTH as u64;
+    let mut levels = Vec::new();
+    let (mut level, mut row_size) = (0_u8, size);
+    while row_size > 0 {
+        let full = row_size / width;
+        levels.push(read::row(&connection, level, full * width, row_size % width)?);
+        (level, row_size) = (level + 1, full);
+    }
+    Ok(Some(Edge::new(size, levels).root()))
+}
+
+/// The version of SQLite that is built in.
+pub fn engine_version() -> &'static str {
+    rusqlite::version()
+}

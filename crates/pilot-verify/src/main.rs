@@ -1,0 +1,105 @@
+//! `pilot-verify`: checks an evidence bundle. For auditors who want to read, build and keep the verifier themselves.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use pilot_core::leak::LeakGuard;
+use pilot_evidence::verify::trust::{self, TrustError};
+use pilot_evidence::verify::verify;
+
+const HELP: &str = "\
+Checks an evidence bundle: integrity, completeness, and whether everything in it happened by the rules.
+
+Usage: pilot-verify BUNDLE --key KEY [--witness-key KEY]... [--witnesses N] [--output table|json]
+
+  --key KEY          the log's verifier key: one line, name+id+base64, or a file with that line
+  --witness-key KEY  a witness's verifier key, in the same way; may be given several times
+  --witnesses N      how many of these witnesses must have signed [default: all of them]
+  --output FORMAT    table (default) or json
+  --version          print the version
+
+Exit codes: 0 it holds, 1 it does not, 2 wrong usage, 3 a file cannot be read.
+";
+
+#[derive(Default)]
+struct Arguments {
+    bundle: Option<String>,
+    key: Option<String>,
+    witness_keys: Vec<String>,
+    witnesses: Option<usize>,
+    json: bool,
+}
+
+enum Failure {
+    Usage(String),
+    Environment(String),
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> =
+        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] | ["--help" | "-h"] => return ending(HELP, 0),
+        ["--version" | "-V"] => return ending(concat!("pilot-verify ", env!("CARGO_PKG_VERSION"), "\n"), 0),
+        _ => {}
+    }
+    match read(arguments).and_then(|arguments| run(&arguments)) {
+        Ok((text, holds)) => ending(&text, u8::from(!holds)),
+        Err(Failure::Usage(text)) => complain(&text, 2),
+        Err(Failure::Environment(text)) => complain(&text, 3),
+    }
+}
+
+fn ending(text: &str, code: u8) -> ExitCode {
+    // A reader that has seen enough changes nothing about the verdict.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::from(code)
+}
+
+fn complain(text: &str, code: u8) -> ExitCode {
+    let text = LeakGuard::for_generated_tokens().redact(text).into_owned();
+    let _ = writeln!(std::io::stderr(), "pilot-verify: {text}");
+    ExitCode::from(code)
+}
+
+fn read(given: Vec<String>) -> Result<Arguments, Failure> {
+    let mut arguments = Arguments::default();
+    let mut given = given.into_iter();
+    while let Some(argument) = given.next() {
+        let mut value = || given.next().ok_or_else(|| Failure::Usage(format!("{argument} needs a value; see --help")));
+        match argument.as_str() {
+            "--key" if arguments.key.is_none() => arguments.key = Some(value()?),
+            "--witness-key" => arguments.witness_keys.push(value()?),
+            "--witnesses" => {
+                let number = value()?.parse().map_err(|_| Failure::Usage("--witnesses needs a number".into()))?;
+                arguments.witnesses = Some(number);
+            }
+            "--output" => {
+                arguments.json = match value()?.as_str() {
+                    "table" => false,
+                    "json" => true,
+                    _ => return Err(Failure::Usage("--output is table or json".into())),
+                }
+            }
+            _ if argument.starts_with('-') || arguments.bundle.is_some() => {
+                return Err(Failure::Usage("an argument is not understood; see --help".into()));
+            }
+            _ => arguments.bundle = Some(argument),
+        }
+    }
+    Ok(arguments)
+}
+
+fn run(arguments: &Arguments) -> Result<(String, bool), Failure> {
+    let (Some(path), Some(key)) = (&arguments.bundle, &arguments.key) else {
+        return Err(Failure::Usage("a bundle and --key are needed; see --help".into()));
+    };
+    let trust = trust::read(key, &arguments.witness_keys, arguments.witnesses, |path| std::fs::read(path));
+    let trust = trust.map_err(|error| match error {
+        TrustError::File { .. } => Failure::Environment(error.to_string()),
+        error => Failure::Usage(error.to_string()),
+    })?;
+    let bundle = std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))?;
+    let verdict = verify(&bundle, &trust);
+    Ok((if arguments.json { verdict.to_json() } else { verdict.to_text() }, verdict.holds))
+}

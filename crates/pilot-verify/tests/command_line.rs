@@ -1,0 +1,91 @@
+//! The program as its user runs it.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use expect_test::expect;
+use pilot_evidence::sample::{key, small_ledger};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let directory = std::env::temp_dir().join(format!("pilot-verify-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        Scratch(directory)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Exit code, standard output and standard error.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let done = Command::new(env!("CARGO_BIN_EXE_pilot-verify")).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn a_bundle_that_holds_ends_with_0_and_a_changed_one_with_1() {
+    let scratch = Scratch::new("verdict");
+    let ledger = small_ledger();
+    let bundle = ledger.period_bundle(0, ledger.size());
+    let whole = scratch.file("whole.zip", &bundle);
+    let line = key().verifier().to_string();
+    let key_file = scratch.file("log.pub", format!("{line}\n").as_bytes());
+    for key in [&line, &key_file] {
+        let (code, out, err) = run(&[&whole, "--key", key]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(out.ends_with("The evidence holds. Not checked: witnesses.\n"), "{out}");
+    }
+    let mut changed = bundle;
+    changed[100] ^= 1;
+    let changed = scratch.file("changed.zip", &changed);
+    let (code, out, _) = run(&["--key", &line, &changed]);
+    assert_eq!(code, 1);
+    expect!["The evidence does NOT hold: checkpoint: its bytes were changed: they do not give the hash in the manifest [files]"].assert_eq(out.lines().last().unwrap());
+    let (code, out, _) = run(&[&changed, "--key", &line, "--output", "json"]);
+    assert_eq!(code, 1);
+    assert!(out.starts_with("{\n  \"holds\": false,"), "{out}");
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
+    let scratch = Scratch::new("usage");
+    let line = key().verifier().to_string();
+    let bundle = scratch.file("b.zip", b"");
+    let check = |code: i32, arguments: &[&str], said: &str| {
+        let (ended, out, err) = run(arguments);
+        assert_eq!((ended, out.as_str()), (code, ""), "{arguments:?}: {err}");
+        assert!(err.contains(said), "{arguments:?}: {err}");
+    };
+    check(2, &[&bundle], "a bundle and --key are needed");
+    check(2, &["--key", &line], "a bundle and --key are needed");
+    check(2, &[&bundle, "--key"], "--key needs a value");
+    check(2, &[&bundle, "--key", &line, "--what"], "not understood");
+    check(2, &[&bundle, "--key", &line, &bundle], "not understood");
+    check(2, &[&bundle, "--key", &line.replace("+ARl", "+ARk")], "--key: ");
+    check(2, &[&bundle, "--key", &line, "--witness-key", &line], "of another kind");
+    check(2, &[&bundle, "--key", &line, "--witnesses", "1"], "1 are asked for, and 0 keys are given");
+    check(3, &[&bundle, "--key", "nowhere.pub"], "nowhere.pub");
+    check(3, &["nowhere.zip", "--key", &line], "nowhere.zip");
+    let (code, out, _) = run(&[&bundle, "--key", &line]);
+    assert_eq!(code, 1);
+    expect![
+        "The evidence does NOT hold: the bundle: byte 0: this is no bundle: it does not begin with a file [container]"
+    ]
+    .assert_eq(out.lines().last().unwrap());
+    assert_eq!(run(&["--help"]).0, 0);
+}

@@ -1,0 +1,166 @@
+//! `pilot backup`: everything a service needs, in a directory of its own, verified before it gets its name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pilot_evidence::checkpoint::Checkpoint;
+use pilot_server::clock::Clock;
+use pilot_server::config::Config;
+use pilot_server::{private_file, second_place, start};
+use pilot_store::sqlite::copy::{copy, root_at};
+use pilot_store::sqlite::fsck::Report;
+
+use crate::cmd::log::{examine, in_words};
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::output::{Output, OutputArguments, print, print_json};
+
+mod manifest;
+
+pub use manifest::{Manifest, redact_config};
+
+pub const DATABASE: &str = "pilot.db";
+pub const CHECKPOINT: &str = "log.checkpoint";
+pub const KEY: &str = "log.key";
+pub const ROLE_MAP: &str = "role-map.json";
+pub const WORKFLOWS: &str = "workflows";
+pub const CONFIG: &str = "pilot.toml";
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
+    config: PathBuf,
+    /// The directory to make; it must not exist
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Put the log signing key into the backup; whoever has it can sign in the log's name
+    #[arg(long)]
+    with_key: bool,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let config = Config::load(&arguments.config, environment.variables())?;
+    let out = &arguments.out;
+    if out.exists() {
+        return Err(Failure::Usage(format!("{}: exists already; name a new directory", out.display())));
+    }
+    let mut partial = out.clone().into_os_string();
+    partial.push(".partial");
+    let partial = Partial::make(PathBuf::from(partial))?;
+    let (manifest, report) = fill(&partial.0, arguments, &config)?;
+    partial.becomes(out)?;
+    match arguments.output.output {
+        Output::Json => print_json(&manifest),
+        Output::Table => print(&format!("{}{}\n", in_words(&report), manifest.in_words(out))),
+    }
+}
+
+/// The backup while it is being made: removed again unless it is finished.
+struct Partial(PathBuf);
+
+impl Partial {
+    fn make(path: PathBuf) -> Result<Partial, Failure> {
+        use std::os::unix::fs::DirBuilderExt;
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Failure::Usage(format!(
+                "{}: is left over from a backup that was cut off, or another one is under way; remove it first",
+                path.display()
+            ))),
+            Err(error) => Err(Failure::environment(path.display(), error)),
+            Ok(()) => Ok(Partial(path)),
+        }
+    }
+
+    fn becomes(self, out: &Path) -> Result<(), Failure> {
+        let renamed = fs::File::open(&self.0).and_then(|directory| directory.sync_all());
+        let renamed = renamed.and_then(|()| fs::rename(&self.0, out));
+        renamed
+            .and_then(|()| private_file::sync_directory(out))
+            .map_err(|error| Failure::environment(out.display(), error))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Manifest, Report), Failure> {
+    let from = config.sqlite_path();
+    let from =
+        from.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be backed up like this".into()))?;
+    if !from.exists() {
+        return Err(Failure::Usage(format!(
+            "{}: there is no database yet, so there is nothing to back up",
+            from.display()
+        )));
+    }
+    let key = start::load_key(&config.log_key_path())?;
+    // Before the database: then the copy has everything the checkpoint speaks of.
+    let place = config.checkpoint_path();
+    let note = second_place::read(&place).map_err(|error| Failure::environment(place.display(), error))?;
+    let database = directory.join(DATABASE);
+    copy(&from, &database).map_err(|error| Failure::Environment(error.to_string()))?;
+    let report = examine(&database)?;
+    if !report.faults.is_empty() {
+        let faults = in_words(&report);
+        return Err(Failure::Refused(format!(
+            "the copy has faults, and so has the ledger; no backup was made:\n{faults}"
+        )));
+    }
+    if let Some(note) = &note {
+        check(note, &key.verifier(), &database)?;
+        write(&directory.join(CHECKPOINT), note.as_bytes())?;
+    }
+    if arguments.with_key {
+        write(&directory.join(KEY), key.to_line().as_bytes())?;
+    }
+    copy_files(directory, &arguments.config, config)?;
+    let manifest = Manifest::make(directory, Clock::System.now(), &report, note.as_deref(), &key.verifier())?;
+    write(&directory.join(manifest::NAME), &manifest.to_bytes()?)?;
+    Ok((manifest, report))
+}
+
+/// The copy must begin with what was signed.
+fn check(note: &str, key: &pilot_evidence::note::VerifierKey, database: &Path) -> Result<(), Failure> {
+    let wrong = |what: &dyn std::fmt::Display| {
+        Failure::Refused(format!(
+            "the checkpoint in the second place does not fit the ledger ({what}); no backup was made"
+        ))
+    };
+    let checkpoint = Checkpoint::open(note, key).map_err(|error| wrong(&error))?;
+    match root_at(database, checkpoint.size).map_err(|error| Failure::Environment(error.to_string()))? {
+        Some(root) if root == checkpoint.root => Ok(()),
+        Some(_) => Err(wrong(&format!("another root at {} entries", checkpoint.size))),
+        None => Err(wrong(&format!("fewer than the {} entries that were signed", checkpoint.size))),
+    }
+}
+
+/// The files beside the database that a service starts from. The credential file stays where it is.
+fn copy_files(directory: &Path, path: &Path, config: &Config) -> Result<(), Failure> {
+    let read = |path: &Path| fs::read(path).map_err(|error| Failure::environment(path.display(), error));
+    let text = String::from_utf8_lossy(&read(path)?).into_owned();
+    write(&directory.join(CONFIG), redact_config(&text).as_bytes())?;
+    if let Some(path) = &config.credentials.role_map {
+        write(&directory.join(ROLE_MAP), &read(path)?)?;
+    }
+    let Some(from) = &config.workflows.dir else { return Ok(()) };
+    let failed = |error| Failure::environment(from.display(), error);
+    let to = directory.join(WORKFLOWS);
+    fs::create_dir(&to).map_err(failed)?;
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if let (Some(name), true) = (path.file_name(), path.extension().is_some_and(|extension| extension == "toml")) {
+            write(&to.join(name), &read(&path)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    private_file::write_new(path, bytes).map_err(|error| Failure::environment(path.display(), error))
+}

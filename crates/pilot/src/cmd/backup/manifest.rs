@@ -1,0 +1,177 @@
+//! What is in a backup: each file with its digest, and how far the ledger had come.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use pilot_core::time::Time;
+use pilot_evidence::checkpoint::Checkpoint;
+use pilot_evidence::note::VerifierKey;
+use pilot_store::sqlite::fsck::Report;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::exit::Failure;
+
+pub const NAME: &str = "manifest.json";
+const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    pub schema_version: u32,
+    pub version: String,
+    pub made_at: Time,
+    pub entries: u64,
+    pub root: Option<String>,
+    /// How many entries the checkpoint beside the database covers.
+    pub signed_entries: Option<u64>,
+    pub verifier_key: String,
+    pub files: Vec<File>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+impl Manifest {
+    pub fn make(
+        directory: &Path,
+        made_at: Time,
+        report: &Report,
+        note: Option<&str>,
+        key: &VerifierKey,
+    ) -> Result<Manifest, Failure> {
+        let signed = note.and_then(|note| Checkpoint::open(note, key).ok());
+        Ok(Manifest {
+            schema_version: SCHEMA_VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            made_at,
+            entries: report.entries,
+            root: report.root.clone(),
+            signed_entries: signed.map(|checkpoint| checkpoint.size),
+            verifier_key: key.to_string(),
+            files: files(directory)?,
+        })
+    }
+
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Failure> {
+        serde_json::to_vec_pretty(self).map_err(|error| Failure::environment("JSON", error))
+    }
+
+    /// Reads the manifest of a backup and compares every file with it.
+    pub fn read(directory: &Path) -> Result<Manifest, Failure> {
+        let path = directory.join(NAME);
+        let bytes = fs::read(&path).map_err(|error| {
+            Failure::Usage(format!(
+                "{}: cannot be read ({error}); is this a directory `pilot backup` has made?",
+                path.display()
+            ))
+        })?;
+        let wrong = |what: String| Failure::Refused(format!("{}: the backup is damaged: {what}", directory.display()));
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|error| wrong(format!("{NAME}: {error}")))?;
+        if manifest.schema_version != SCHEMA_VERSION {
+            return Err(wrong(format!("{NAME}: schema_version {} is not known here", manifest.schema_version)));
+        }
+        let present: Vec<_> = files(directory)?.into_iter().filter(|file| file.name != NAME).collect();
+        let missing = manifest.files.iter().find(|file| !present.contains(file));
+        let added = present.iter().find(|file| manifest.files.iter().all(|known| known.name != file.name));
+        match (missing, added) {
+            (Some(file), _) => Err(wrong(format!("{} is missing or changed", file.name))),
+            (None, Some(file)) => Err(wrong(format!("{} was not part of it", file.name))),
+            (None, None) => Ok(manifest),
+        }
+    }
+
+    pub fn in_words(&self, out: &Path) -> String {
+        let has_key = self.files.iter().any(|file| file.name == super::KEY);
+        let key = if has_key {
+            "It holds the log signing key: guard it like the key itself."
+        } else {
+            "Not in it: the log signing key and the credential file. Keep copies of both elsewhere."
+        };
+        let signed = match self.signed_entries {
+            Some(size) => format!("{size} of them under its checkpoint"),
+            None => "WITHOUT a checkpoint: the second place was empty".to_owned(),
+        };
+        format!("{}: a verified backup of {} entries, {signed}.\n{key}", out.display(), self.entries)
+    }
+}
+
+/// Every file below the directory, in the order of their names.
+fn files(directory: &Path) -> Result<Vec<File>, Failure> {
+    let (mut found, mut directories) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(below) = directories.pop() {
+        let here = directory.join(&below);
+        let failed = |error: std::io::Error| Failure::environment(here.display(), error);
+        for entry in fs::read_dir(&here).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = below.join(entry.file_name());
+            if entry.file_type().map_err(failed)?.is_dir() {
+                directories.push(name);
+            } else {
+                found.push(describe(directory, &name).map_err(failed)?);
+            }
+        }
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(found)
+}
+
+fn describe(directory: &Path, name: &Path) -> std::io::Result<File> {
+    let mut file = fs::File::open(directory.join(name))?;
+    let (mut hash, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 20]);
+    loop {
+        let read = file.read(&mut buffer)?;
+        let Some(part) = buffer.get(..read).filter(|part| !part.is_empty()) else { break };
+        hash.update(part);
+        bytes += part.len() as u64;
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(File { name: name.display().to_string(), bytes, sha256 })
+}
+
+/// A configuration without what could be a secret in it: who may use a database is part of its address.
+pub fn redact_config(text: &str) -> String {
+    let mut redacted = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        redacted.push_str(before);
+        redacted.push_str("://");
+        let ends = |c: char| c.is_whitespace() || "\"'/?#,".contains(c);
+        let authority = after.get(..after.find(ends).unwrap_or(after.len())).unwrap_or("");
+        if let Some(at) = authority.rfind('@') {
+            redacted.push_str("(withheld)");
+            rest = after.get(at..).unwrap_or("");
+        } else {
+            rest = after;
+        }
+    }
+    redacted.push_str(rest);
+    let secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["password", "secret", "token", "private"].iter().any(|word| name.contains(word))
+    };
+    let line = |line: &str| match line.split_once('=') {
+        Some((name, _)) if secret(name) && !name.contains("_file") => format!("{name}= \"(withheld)\"\n"),
+        _ => format!("{line}\n"),
+    };
+    redacted.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redact_config;
+
+    #[test]
+    fn a_configuration_keeps_its_paths_and_loses_its_passwords() {
+        let text = "[store]\nurl = \"postgres://ana:pa:ss@db/pilot\"\nclient_secret = 'x'\ntoken_file = \"t\"\n[log]\nwitnesses = [{ url = \"https://w.example/a@b\" }]\n";
+        let expected = "[store]\nurl = \"postgres://(withheld)@db/pilot\"\nclient_secret = \"(withheld)\"\ntoken_file = \"t\"\n[log]\nwitnesses = [{ url = \"https://w.example/a@b\" }]\n";
+        assert_eq!(redact_config(text), expected);
+    }
+}

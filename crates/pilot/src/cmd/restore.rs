@@ -1,0 +1,196 @@
+//! `pilot restore`: a backup in the place of a lost ledger. It never makes a second history under the same key: either
+//! something outside of the backup says that nothing is missing, or the log goes on under a new key and says what it lost.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pilot_core::leak::LeakGuard;
+use pilot_evidence::checkpoint::Checkpoint;
+use pilot_evidence::note::NoteKey;
+use pilot_server::clock::Clock;
+use pilot_server::config::Config;
+use pilot_server::second_place::SecondPlace;
+use pilot_server::{private_file, random, start};
+use pilot_store::Store;
+use pilot_store::sqlite::{Sqlite, lock};
+
+use crate::cmd::backup::{self, Manifest};
+use crate::cmd::log::{examine, in_words};
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::output::print;
+
+mod entry;
+mod outside;
+mod places;
+
+use entry::Restored;
+use outside::{Outside, Verdict};
+use places::Places;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The directory `pilot backup` has made; without it, the database that is there is taken as it is (--accept-loss)
+    #[arg(value_name = "BACKUP", required_unless_present = "accept_loss")]
+    backup: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
+    config: PathBuf,
+    /// The newest checkpoint of the log you know of: from an auditor, a witness, another disk
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// Put the database that is there aside
+    #[arg(long, requires = "backup")]
+    replace: bool,
+    /// Go on though acknowledged entries are lost, or though nobody can tell: under a new log key, with an entry that says why
+    #[arg(long, value_name = "WHY")]
+    accept_loss: Option<String>,
+}
+
+pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let config = Config::load(&arguments.config, environment.variables())?;
+    let database = config.sqlite_path();
+    let database =
+        database.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be restored like this".into()))?;
+    check_reason(arguments.accept_loss.as_deref(), &config)?;
+    make_directory(&config.data_dir)?;
+    // Both are held to the end: no service can start in the middle.
+    let place = start::open_place(&config.checkpoint_path())?;
+    let _running = lock(&database).map_err(|error| Failure::Usage(error.to_string()))?;
+    let places = Places::new(database, &config);
+    if let Some(backup) = &arguments.backup {
+        let manifest = verify(backup, arguments, &places)?;
+        places.stage(backup)?;
+        return restore(arguments, &config, environment, &places, &place, Some((backup, &manifest)));
+    }
+    if !places.database.exists() {
+        return Err(Failure::Usage(format!("{}: there is no database to go on with", places.database.display())));
+    }
+    places.stage_present()?;
+    restore(arguments, &config, environment, &places, &place, None)
+}
+
+/// It goes into the ledger for ever.
+fn check_reason(reason: Option<&str>, config: &Config) -> Result<(), Failure> {
+    let Some(reason) = reason else { return Ok(()) };
+    if reason.trim().is_empty() || reason.chars().count() > 1_000 {
+        return Err(Failure::Usage("--accept-loss: say why, in 1 to 1,000 characters".into()));
+    }
+    let guard = match start::load_credentials(config) {
+        Ok((credentials, _)) => LeakGuard::new(credentials, random::number()?),
+        Err(_) => LeakGuard::for_generated_tokens(),
+    };
+    if guard.is_in(reason) {
+        return Err(Failure::Refused(
+            "--accept-loss: the reason holds a clear token; leave it out, and have it rotated".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn make_directory(path: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| Failure::environment(path.display(), error))
+}
+
+fn verify(backup: &Path, arguments: &Arguments, places: &Places) -> Result<Manifest, Failure> {
+    if places.database.exists() && !arguments.replace {
+        return Err(Failure::Usage(format!(
+            "{}: there is a database already; --replace puts it aside (it is kept)",
+            places.database.display()
+        )));
+    }
+    let manifest = Manifest::read(backup)?;
+    let report = examine(&backup.join(backup::DATABASE))?;
+    if !report.faults.is_empty() {
+        return Err(Failure::Refused(format!("the database in the backup has faults:\n{}", in_words(&report))));
+    }
+    Ok(manifest)
+}
+
+fn restore(
+    arguments: &Arguments,
+    config: &Config,
+    environment: &Environment,
+    places: &Places,
+    place: &SecondPlace,
+    backup: Option<(&Path, &Manifest)>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
+    let key = find_key(config, backup.map(|(path, _)| path))?;
+    let clock = Clock::System;
+    let store = Sqlite::open(&places.staged, Arc::new(move || clock.now()));
+    let store: Arc<dyn Store> = Arc::new(store.map_err(|error| Failure::Refused(error.to_string()))?);
+    let outside = Outside { config, place, given: arguments.checkpoint.as_deref() };
+    let verdict = runtime.block_on(outside.judge(key.as_ref(), &store))?;
+    let (key, is_new) = match (key, &verdict, &arguments.accept_loss) {
+        (Some(key), Verdict::Whole(_), _) => (key, false),
+        (key, _, Some(_)) => (new_key(key.as_ref())?, true),
+        (_, Verdict::Whole(why) | Verdict::Refused(why), None) => {
+            drop(store);
+            places.discard();
+            return Err(Failure::Refused(format!("nothing was restored: {why}")));
+        }
+    };
+    let restored = Restored {
+        manifest: backup.map(|(_, manifest)| manifest),
+        verdict: &verdict,
+        reason: arguments.accept_loss.as_deref().filter(|_| is_new),
+        operator: environment.operator(),
+        previous: outside.previous().filter(|_| is_new),
+    };
+    let entries = store.head().borrow().size();
+    runtime.block_on(restored.write(&*store))?;
+    let note = sign(&*store, &key);
+    drop(store);
+    places.put_in_place(&key, is_new)?;
+    let written = private_file::replace(place.path(), note.as_bytes());
+    written.map_err(|error| Failure::environment(place.path().display(), error))?;
+    let files = backup.map_or(Ok(Vec::new()), |(path, _)| places::put_files(path, config))?;
+    print(&in_short(entries, is_new.then(|| key.verifier().to_string()), &verdict, &files))
+}
+
+/// The key that is there, or the one in the backup.
+fn find_key(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, Failure> {
+    let here = config.log_key_path();
+    if here.exists() {
+        return Ok(Some(start::load_key(&here)?));
+    }
+    let there = backup.map(|path| path.join(backup::KEY)).filter(|path| path.exists());
+    Ok(there.map(|path| start::load_key(&path)).transpose()?)
+}
+
+/// Another name too: to witnesses and auditors it is another log, which begins with what is left of this one.
+fn new_key(old: Option<&NoteKey>) -> Result<NoteKey, Failure> {
+    let name = match old.map(|key| key.verifier().name) {
+        Some(name) => match name.rsplit_once(".r").and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?)))
+        {
+            Some((base, number)) => format!("{base}.r{}", number + 1),
+            None => format!("{name}.r2"),
+        },
+        None => format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?)),
+    };
+    NoteKey::generate(&name, &random::bytes()?).map_err(|error| Failure::Environment(error.to_string()))
+}
+
+fn sign(store: &dyn Store, key: &NoteKey) -> String {
+    let head = Arc::clone(&store.head().borrow());
+    Checkpoint { origin: key.verifier().name, size: head.size(), root: head.root() }.sign(key)
+}
+
+fn in_short(entries: u64, new_key: Option<String>, verdict: &Verdict, files: &[String]) -> String {
+    let (Verdict::Whole(why) | Verdict::Refused(why)) = verdict;
+    let key = match new_key {
+        Some(key) => {
+            format!("THE LOG HAS A NEW KEY. Give this line to everyone who checks it, and to its witnesses:\n{key}")
+        }
+        None => format!("Nothing is missing: {why}."),
+    };
+    let mut lines = vec![format!("Restored {entries} entries; one more says so."), key];
+    lines.extend_from_slice(files);
+    lines.push("Next: check the credential file, then start the service.\n".into());
+    lines.join("\n")
+}

@@ -1,0 +1,52 @@
+//! The entry by which the ledger itself says that it was restored.
+
+use pilot_core::entry::{Entry, EntryType};
+use pilot_store::{Outcome, Record, Situation, Store, Subject, Write};
+use serde_json::{Value, json};
+
+use super::outside::Verdict;
+use crate::cmd::backup::Manifest;
+use crate::exit::Failure;
+
+pub struct Restored<'a> {
+    pub manifest: Option<&'a Manifest>,
+    pub verdict: &'a Verdict,
+    /// Why the log goes on though something may be lost; then it has a new key.
+    pub reason: Option<&'a str>,
+    pub operator: Option<&'a str>,
+    /// With a new key: the last checkpoint of the log before, if anyone had it.
+    pub previous: Option<String>,
+}
+
+impl Restored<'_> {
+    pub async fn write(&self, store: &dyn Store) -> Result<(), Failure> {
+        let details = self.details();
+        let decide = move |situation: &Situation<'_>| {
+            let entry = Entry::new(EntryType::LedgerRestored, situation.index, situation.now, None, details.clone());
+            Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+        };
+        let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
+        match store.settle(write).await {
+            Ok(Outcome::Recorded { .. }) => Ok(()),
+            Ok(other) => Err(Failure::Environment(format!("the restore cannot be written to the ledger: {other:?}"))),
+            Err(error) => Err(Failure::Environment(error.to_string())),
+        }
+    }
+
+    fn details(&self) -> Value {
+        let (Verdict::Whole(because) | Verdict::Refused(because)) = self.verdict;
+        let mut details = json!({ "because": because });
+        let Some(members) = details.as_object_mut() else { return details };
+        if let Some(manifest) = self.manifest {
+            members.insert("backup".into(), json!({ "entries": manifest.entries, "made_at": manifest.made_at }));
+        }
+        if let Some(operator) = self.operator {
+            members.insert("operator".into(), json!(operator));
+        }
+        if let Some(reason) = self.reason {
+            members.insert("loss_accepted".into(), json!(reason));
+            members.insert("previous_checkpoint".into(), json!(self.previous));
+        }
+        details
+    }
+}
