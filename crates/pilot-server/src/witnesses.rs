@@ -11,6 +11,8 @@ use std::time::Duration;
 use http::HeaderValue;
 use http::header::RETRY_AFTER;
 use pilot_core::limits::WITNESSES_DEADLINE;
+use pilot_evidence::note::VerifierKey;
+use pilot_evidence::verify::Trust;
 use tokio::sync::watch;
 
 use crate::app::App;
@@ -69,6 +71,12 @@ impl Witnesses {
 
     pub fn list(&self) -> &[Arc<Witness>] {
         &self.list
+    }
+
+    /// What whoever believes this log's own configuration believes.
+    pub fn trust(&self, key: VerifierKey) -> Trust {
+        let witnesses = self.list.iter().map(|witness| witness.key.clone()).collect();
+        Trust { key, witnesses, witnesses_needed: self.required }
     }
 
     pub fn required(&self) -> usize {

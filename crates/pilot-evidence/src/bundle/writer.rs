@@ -34,6 +34,7 @@ pub enum BundleError {
 }
 
 /// Writes the files of a bundle one after another. It holds one file at a time: what is ready can be sent on at once.
+#[derive(Clone)]
 pub struct BundleWriter {
     zip: ZipWriter,
     scope: Scope,
