@@ -25,17 +25,6 @@ use crate::token::{self, find_generated};
 /// What stands in the place of a token that was found.
 pub const WITHHELD: &str = "[token withheld]";
 
-/// Where one word ends and the next begins, besides white space: the punctuation of JSON, URLs, shells and headers.
-const DELIMITERS: &[u8] = b"\"'`<>()[]{},;=&?#:/@|\\%+*!$^~";
-const IS_DELIMITER: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut rest = DELIMITERS;
-    while let [first, others @ ..] = rest {
-        table[*first as usize] = true;
-        rest = others;
-    }
-    table
-};
 /// Up to this many pieces of a run are also tried joined, for tokens that contain punctuation themselves.
 const JOINED_PIECES_MAX: usize = 8;
 
@@ -188,13 +177,19 @@ fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// Where one word ends and the next begins, besides white space: the punctuation of JSON, URLs, shells and headers. The
+/// dot, the hyphen and the underscore belong to words.
+fn is_delimiter(byte: u8) -> bool {
+    byte.is_ascii_punctuation() && !matches!(byte, b'.' | b'-' | b'_')
+}
+
 /// The words of a run that could be a token: the whole, each piece between delimiters, and, where there are few
 /// pieces, those next to each other joined.
 fn words(run: &[u8]) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
     for (at, byte) in run.iter().enumerate() {
-        if IS_DELIMITER.get(usize::from(*byte)).is_some_and(|is_delimiter| *is_delimiter) {
+        if is_delimiter(*byte) {
             pieces.push(start..at);
             start = at + 1;
         }

@@ -43,6 +43,9 @@ pub const QUORUM_MAX: u32 = 9;
 pub const RESULT_CHARS_MAX: usize = 4_000;
 pub const ARTIFACTS_MAX: usize = 100;
 
+/// A budget for more than this in a minute limits nothing.
+pub const RATE_PER_MINUTE_MAX: u32 = 1_000_000;
+
 /// The credential file and the role map are read whole, so their size is bounded before they are read.
 pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 

@@ -93,13 +93,23 @@ impl Peaks {
         self.0.iter().map(|(_, hash)| *hash).collect()
     }
 
-    /// Two subtrees of one height become one of the next, as in counting.
     pub fn push(&mut self, leaf: Hash) {
-        let mut peak = (0, leaf);
+        self.raise(leaf);
+    }
+
+    /// Two subtrees of one height become one of the next, as in counting. Gives the roots of the tiles that became full,
+    /// lowest level first.
+    fn raise(&mut self, leaf: Hash) -> Vec<Hash> {
+        let mut roots = Vec::new();
+        let mut peak = (0_u8, leaf);
         while let Some((height, left)) = self.0.pop_if(|(height, _)| *height == peak.0) {
             peak = (height + 1, Hash::of_children(left, peak.1));
+            if peak.0.is_multiple_of(TILE_HEIGHT) {
+                roots.push(peak.1);
+            }
         }
         self.0.push(peak);
+        roots
     }
 
     pub fn root(&self) -> Hash {
@@ -130,7 +140,7 @@ impl Edge {
 
     /// Adds a leaf. Tiles that it completes, most often none, are appended to `full`.
     pub fn push(&mut self, leaf: Hash, full: &mut Vec<Tile>) {
-        self.peaks.push(leaf);
+        let roots = self.peaks.raise(leaf);
         let mut carry = leaf;
         let mut position = self.size;
         self.size += 1;
@@ -143,7 +153,8 @@ impl Edge {
             if row.len() < TILE_WIDTH {
                 return;
             }
-            carry = root_of(row);
+            let Some(root) = roots.get(usize::from(level)) else { return };
+            carry = *root;
             full.push(Tile { level, index: position / TILE_WIDTH as u64, hashes: std::mem::take(row) });
             position /= TILE_WIDTH as u64;
         }

@@ -1,12 +1,14 @@
 //! Who may come in (401) and who may do what (403). Nothing else in the service answers either.
 
+use std::net::IpAddr;
+
 use http::request::Parts;
 use pilot_core::actor::Actor;
 use pilot_core::role::Role;
 
-use crate::identity::Identity;
-use crate::metrics::Metrics;
+use crate::app::App;
 use crate::problem::{Code, Problem};
+use crate::rate::{Budget, Standing};
 
 /// Who may call an operation. An operation without a rule cannot be put into the route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +33,37 @@ pub struct Caller {
     pub actor: Actor,
 }
 
-/// 401 unless the identity mechanism knows the caller.
-pub fn authenticate(identity: &Identity, head: &Parts, metrics: &Metrics) -> Result<Caller, Problem> {
-    identity.identify(head).map_err(|unknown| {
-        metrics.authentication_failed(unknown);
-        Problem::credential_required(unknown.credential_was_sent())
-    })
+/// 401 unless the identity mechanism knows the caller; 429 to an address that asks for too many of them. A valid
+/// credential is never refused for what others at its address do.
+pub fn authenticate(
+    app: &App,
+    head: &Parts,
+    address: IpAddr,
+    standing: &mut Option<Standing>,
+) -> Result<Caller, Problem> {
+    let unknown = match app.identity.identify(head) {
+        Ok(caller) => return Ok(caller),
+        Err(unknown) => unknown,
+    };
+    let budget = if unknown.credential_was_sent() { Budget::Failed } else { Budget::Anonymous };
+    *standing = app.limits.as_ref().map(|limits| limits.take_of_address(budget, address));
+    within(app, *standing)?;
+    app.metrics.authentication_failed(unknown);
+    Err(Problem::credential_required(unknown.credential_was_sent()))
+}
+
+/// 429 when the actor's budget is used up.
+pub fn charge(app: &App, caller: &Caller, head: &Parts, standing: &mut Option<Standing>) -> Result<(), Problem> {
+    *standing = app.limits.as_ref().map(|limits| limits.take_of_actor(&caller.actor.actor_id, &head.method));
+    within(app, *standing)
+}
+
+fn within(app: &App, standing: Option<Standing>) -> Result<(), Problem> {
+    let Some((standing, seconds)) = standing.and_then(|standing| Some((standing, standing.retry_after?))) else {
+        return Ok(());
+    };
+    app.metrics.rate_limited(standing.budget);
+    Err(Problem::rate_limited(seconds))
 }
 
 /// 403 unless the operation is open to the caller's role.

@@ -1,9 +1,12 @@
 //! A request's way through the service, in the order in which it is checked:
-//! framing, token in the URL, credential, route and method, role, then the handler.
+//! framing, token in the URL, credential, rate limit, route and method, role, then the handler.
 
 use std::sync::Arc;
 
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, STRICT_TRANSPORT_SECURITY,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use http::request::Parts;
 use http::{Method, Request, Response, Version};
 use http_body::Body as _;
@@ -15,7 +18,9 @@ use crate::body::Body;
 use crate::clock::Stopwatch;
 use crate::framing;
 use crate::log::RequestLine;
+use crate::peer::Peer;
 use crate::problem::{Code, Problem};
+use crate::rate::Standing;
 use crate::refusals;
 use crate::routes::{Answer, Call, Found, Guarded, Handler, is_under_v1};
 
@@ -27,6 +32,8 @@ struct Trace {
     operation: Option<(usize, &'static str)>,
     caller: Option<Caller>,
     cause: Option<String>,
+    /// What is left of the budget the request was charged to.
+    standing: Option<Standing>,
 }
 
 pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
@@ -34,6 +41,7 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     let request_id = app.next_request_id();
     let (head, body) = request.into_parts();
     let (method, version, guarded) = (head.method.clone(), head.version, is_under_v1(head.uri.path()));
+    let is_encrypted = head.extensions.get::<Peer>().is_some_and(|peer| peer.is_encrypted);
     let mut trace = Trace::default();
     let mut response = match handle(&app, head, body, &mut trace).await {
         Ok(response) => response,
@@ -55,6 +63,12 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     if guarded {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
+    if is_encrypted {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    if let Some(standing) = trace.standing {
+        standing.write(headers);
+    }
     let status = response.status().as_u16();
     let micros = watch.micros();
     app.metrics.answered(trace.operation.map(|(index, _)| index), status, micros);
@@ -65,11 +79,13 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     response
 }
 
-async fn handle(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Answer {
+async fn handle(app: &Arc<App>, mut head: Parts, body: Incoming, trace: &mut Trace) -> Answer {
     framing::check(&head)?;
+    let address = app.edge.admit(&mut head)?;
     refuse_token_in_url(app, &head).await?;
     if is_under_v1(head.uri.path()) {
-        trace.caller = Some(access::authenticate(&app.identity, &head, &app.metrics)?);
+        let caller = trace.caller.insert(access::authenticate(app, &head, address, &mut trace.standing)?);
+        access::charge(app, caller, &head, &mut trace.standing)?;
     }
     let Found { index, route, parameter } = app.router.find(&head.method, head.uri.path())?;
     trace.operation = Some((index, route.operation));

@@ -16,6 +16,8 @@ use crate::identity::Identity;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::openapi;
+use crate::peer::Edge;
+use crate::rate::Limits;
 use crate::refusals::Refusals;
 use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
@@ -25,6 +27,9 @@ use crate::workflows::Workflows;
 pub struct App {
     pub router: Router,
     pub identity: Identity,
+    /// How often anyone may call; none when that is not limited.
+    pub limits: Option<Limits>,
+    pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub metrics: Metrics,
     pub clock: Clock,
@@ -48,6 +53,8 @@ pub struct App {
 /// What an [`App`] is made of.
 pub struct Parts {
     pub identity: Identity,
+    pub limits: Option<Limits>,
+    pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub clock: Clock,
     pub log: Log,
@@ -62,7 +69,21 @@ pub struct Parts {
 
 impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
-        let Parts { identity, guard, clock, log, store, workflows, signer, witnesses, stop, run, console } = parts;
+        let Parts {
+            identity,
+            limits,
+            edge,
+            guard,
+            clock,
+            log,
+            store,
+            workflows,
+            signer,
+            witnesses,
+            stop,
+            run,
+            console,
+        } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
         let openapi = openapi::document(router.routes());
@@ -76,6 +97,8 @@ impl App {
             refusals: Refusals::default(),
             router,
             identity,
+            limits,
+            edge,
             guard,
             metrics,
             clock,

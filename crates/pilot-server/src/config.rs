@@ -10,9 +10,27 @@ use pilot_evidence::cosignature::CosignerVerifier;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+mod edge;
+
+pub use edge::{
+    ClientAddress, Count, IdentitySection, Mechanism, Mesh, Network, NotANetwork, RateLimits, Tls, TlsFiles,
+};
+
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 9] =
-    ["profile", "listen", "data_dir", "store", "credentials", "workflows", "log", "ops", "console"];
+const NAMES: [&str; 12] = [
+    "profile",
+    "listen",
+    "data_dir",
+    "store",
+    "credentials",
+    "workflows",
+    "log",
+    "ops",
+    "console",
+    "tls",
+    "rate_limits",
+    "identity",
+];
 /// Keys whose value is a number; the environment has texts alone.
 const NUMBERS: [&str; 2] = ["require_witnesses", "idle_minutes"];
 
@@ -36,6 +54,9 @@ pub struct Config {
     pub log: Log,
     pub ops: Option<Ops>,
     pub console: Console,
+    pub tls: Option<Tls>,
+    pub rate_limits: Option<RateLimits>,
+    pub identity: Option<IdentitySection>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -120,6 +141,9 @@ impl Default for Config {
             log: Log::default(),
             ops: None,
             console: Console::default(),
+            tls: None,
+            rate_limits: None,
+            identity: None,
         }
     }
 }
@@ -215,6 +239,9 @@ impl Config {
         self.workflows.dir = self.workflows.dir.as_ref().map(|path| base.join(path));
         self.log.checkpoint = self.log.checkpoint.as_ref().map(|path| base.join(path));
         self.log.ca_file = self.log.ca_file.as_ref().map(|path| base.join(path));
+        if let Some(tls) = &mut self.tls {
+            tls.resolve(base);
+        }
     }
 
     /// The file of the embedded store, when that is the one configured.
@@ -327,7 +354,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`"
             ],
         );
         check(

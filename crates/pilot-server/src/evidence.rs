@@ -23,7 +23,7 @@ use crate::starts;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     Item(ItemId),
-    /// From the first of these times to the second, both included.
+    /// From the first of these times to just before the second, so that periods can follow one another.
     Period(Time, Time),
 }
 
@@ -82,7 +82,7 @@ impl Plan {
         let (store, checkpoint) = (&*app.store, app.witnesses.best(&app.signer).await?);
         let size = checkpoint.checkpoint.size;
         let first = lowest(store, size, |at| at >= from).await?;
-        let end = lowest(store, size, |at| at > to).await?.max(first);
+        let end = lowest(store, size, |at| at >= to).await?.max(first);
         let mut single = earlier_entries(store, first, end).await?;
         single.extend(first.checked_sub(1).into_iter().chain(Some(end).filter(|end| *end < size)));
         // The rules in force before the period are judged by, so the start they came with belongs to it.

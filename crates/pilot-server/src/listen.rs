@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use pilot_core::limits::{CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, URL_BYTES_MAX};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
@@ -21,6 +22,8 @@ use crate::app::App;
 use crate::body::Body;
 use crate::deadline::{Connection, Deadlines, Watchdog, Watched};
 use crate::metrics::Metrics;
+use crate::peer::{Peer, PeerCertificate};
+use crate::tls::Tls;
 
 /// How long the last requests may take once the service was told to stop.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
@@ -44,6 +47,7 @@ pub struct Listener {
     socket: TcpListener,
     deadlines: Deadlines,
     connections_max: usize,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Listener {
@@ -53,7 +57,7 @@ impl Listener {
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         let socket = socket.listen(WAITING_CONNECTIONS_MAX)?;
-        Ok(Listener { socket, deadlines: Deadlines::default(), connections_max: CONNECTIONS_MAX })
+        Ok(Listener { socket, deadlines: Deadlines::default(), connections_max: CONNECTIONS_MAX, tls: None })
     }
 
     pub fn address(&self) -> io::Result<SocketAddr> {
@@ -63,6 +67,11 @@ impl Listener {
     /// Never more connections than the process may have files open.
     pub fn limit_connections(&mut self, connections_max: usize) {
         self.connections_max = connections_max.min(CONNECTIONS_MAX);
+    }
+
+    /// From now on a connection begins with a TLS handshake.
+    pub fn encrypt(&mut self, tls: Arc<Tls>) {
+        self.tls = Some(tls);
     }
 
     /// Serves until `stop` turns true, then drains and returns.
@@ -84,11 +93,19 @@ impl Listener {
                 _ = stop.wait_for(|stop| *stop) => break,
                 accepted = accept(&self.socket, &places) => accepted,
             };
-            let Some((socket, place)) = accepted else { continue };
+            let Some((socket, address, place)) = accepted else { continue };
             let (app, stop, connection) = (Arc::clone(&app), stop.clone(), watchdog.watch());
+            let tls = self.tls.clone();
             tokio::spawn(async move {
                 app.metrics().connection_opened();
-                serve_connection(&app, socket, connection, handler, stop).await;
+                let socket = Watched { socket, connection: Arc::clone(&connection) };
+                match tls {
+                    None => {
+                        let end = OtherEnd { peer: Peer { address, is_encrypted: false }, certificate: None };
+                        serve_connection(&app, socket, connection, end, handler, stop).await;
+                    }
+                    Some(tls) => serve_encrypted(&app, &tls, socket, address, connection, handler, stop).await,
+                }
                 app.metrics().connection_closed();
                 drop(place);
             });
@@ -105,13 +122,13 @@ impl Listener {
 type Place = tokio::sync::OwnedSemaphorePermit;
 
 /// Waits for a free place first, so that a flood waits in the kernel's queue and not in our memory.
-async fn accept(socket: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStream, Place)> {
+async fn accept(socket: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStream, IpAddr, Place)> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     match socket.accept().await {
-        Ok((stream, _)) => {
+        Ok((stream, address)) => {
             // Answers are written whole; waiting to fill a packet would only delay them.
             let _ = stream.set_nodelay(true);
-            Some((stream, place))
+            Some((stream, address.ip().to_canonical(), place))
         }
         Err(error) => {
             // Out of files, most likely. Pausing lets connections end; spinning would not.
@@ -122,9 +139,19 @@ async fn accept(socket: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStr
     }
 }
 
-async fn serve_connection<S, H, F>(
+/// What every request of a connection is told about its other end.
+struct OtherEnd {
+    peer: Peer,
+    certificate: Option<PeerCertificate>,
+}
+
+/// The handshake first. It counts against the deadlines like the head of a request, and failing it ends this connection
+/// alone.
+async fn serve_encrypted<S, H, F>(
     app: &Arc<S>,
-    socket: TcpStream,
+    tls: &Tls,
+    socket: Watched<TcpStream>,
+    address: IpAddr,
     connection: Arc<Connection>,
     handler: H,
     mut stop: watch::Receiver<bool>,
@@ -133,8 +160,49 @@ async fn serve_connection<S, H, F>(
     H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let io = TokioIo::new(Watched { socket, connection: Arc::clone(&connection) });
-    let service = service_fn(|request: Request<Incoming>| {
+    let shaken = tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => return,
+        () = connection.expired() => {
+            app.metrics().connection_expired();
+            return;
+        }
+        shaken = tls.accept(socket) => shaken,
+    };
+    match shaken {
+        Ok(stream) => {
+            let (_, session) = stream.get_ref();
+            let certificate = session.peer_certificates().and_then(|chain| chain.first());
+            let certificate = certificate.map(|certificate| PeerCertificate(certificate.as_ref().into()));
+            let end = OtherEnd { peer: Peer { address, is_encrypted: true }, certificate };
+            serve_connection(app, stream, connection, end, handler, stop).await;
+        }
+        Err(error) => {
+            app.metrics().handshake_failed();
+            tracing::debug!(error = %error, "a TLS handshake failed");
+        }
+    }
+}
+
+async fn serve_connection<S, T, H, F>(
+    app: &Arc<S>,
+    socket: T,
+    connection: Arc<Connection>,
+    end: OtherEnd,
+    handler: H,
+    mut stop: watch::Receiver<bool>,
+) where
+    S: Served,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let io = TokioIo::new(socket);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(end.peer);
+        if let Some(certificate) = &end.certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
         let connection = Arc::clone(&connection);
         connection.request_began(request.version());
         let answer = handler(Arc::clone(app), request);

@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pilot_core::time::Time;
+
 use crate::identity::Unknown;
+use crate::rate::Budget;
 
 /// Statuses the service gives; anything else is counted as the last, 0.
 const STATUSES: [u16; 25] = [
@@ -21,6 +24,12 @@ pub struct Metrics {
     connections_open: AtomicU64,
     connections_total: AtomicU64,
     connections_expired: AtomicU64,
+    rate_limited: [AtomicU64; Budget::ALL.len()],
+    handshakes_failed: AtomicU64,
+    /// Replacements of the certificate that were taken up, and those that could not be used.
+    certificate_reloads: [AtomicU64; 2],
+    /// In seconds since 1970; 0 without TLS.
+    certificate_expires: AtomicU64,
 }
 
 struct Operation {
@@ -46,6 +55,10 @@ impl Metrics {
             connections_open: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
             connections_expired: AtomicU64::new(0),
+            rate_limited: [const { AtomicU64::new(0) }; Budget::ALL.len()],
+            handshakes_failed: AtomicU64::new(0),
+            certificate_reloads: [const { AtomicU64::new(0) }; 2],
+            certificate_expires: AtomicU64::new(0),
         }
     }
 
@@ -78,6 +91,23 @@ impl Metrics {
 
     pub fn connection_expired(&self) {
         self.connections_expired.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn rate_limited(&self, budget: Budget) {
+        add(self.rate_limited.get(budget as usize), 1);
+    }
+
+    pub fn handshake_failed(&self) {
+        self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn certificate_loaded(&self, not_after: Time) {
+        let seconds = u64::try_from(not_after.unix_micros() / 1_000_000).unwrap_or(0);
+        self.certificate_expires.store(seconds, Ordering::Relaxed);
+    }
+
+    pub fn certificate_reloaded(&self, taken_up: bool) {
+        add(self.certificate_reloads.get(usize::from(!taken_up)), 1);
     }
 
     /// The Prometheus text format, version 0.0.4.
@@ -120,7 +150,31 @@ impl Metrics {
             family(&mut text, name, kind, help);
             line(&mut text, name, read(value));
         }
+        self.write_limits(&mut text);
+        if read(&self.certificate_expires) > 0 {
+            self.write_tls(&mut text);
+        }
         text
+    }
+
+    fn write_limits(&self, text: &mut String) {
+        family(text, "pilot_rate_limited_total", "counter", "Requests answered 429, by the budget that was used up.");
+        for (budget, count) in Budget::ALL.iter().zip(&self.rate_limited) {
+            line(text, &format!("pilot_rate_limited_total{{budget=\"{}\"}}", budget.as_str()), read(count));
+        }
+    }
+
+    fn write_tls(&self, text: &mut String) {
+        let name = "pilot_tls_handshakes_failed_total";
+        family(text, name, "counter", "TLS handshakes that came to nothing.");
+        line(text, name, read(&self.handshakes_failed));
+        family(text, "pilot_tls_reloads_total", "counter", "Replaced certificates, by whether they could be used.");
+        for (outcome, count) in ["used", "refused"].iter().zip(&self.certificate_reloads) {
+            line(text, &format!("pilot_tls_reloads_total{{outcome=\"{outcome}\"}}"), read(count));
+        }
+        let name = "pilot_tls_certificate_expires_seconds";
+        family(text, name, "gauge", "When the certificate in use expires, in seconds since 1970.");
+        line(text, name, read(&self.certificate_expires));
     }
 
     fn write_requests(&self, text: &mut String) {
@@ -242,7 +296,11 @@ mod tests {
             pilot_tokens_in_url_total 0
             pilot_connections_open 1
             pilot_connections_total 1
-            pilot_connections_expired_total 0"#]]
+            pilot_connections_expired_total 0
+            pilot_rate_limited_total{budget="reads"} 0
+            pilot_rate_limited_total{budget="writes"} 0
+            pilot_rate_limited_total{budget="anonymous"} 0
+            pilot_rate_limited_total{budget="failed"} 0"#]]
         .assert_eq(&shown.join("\n"));
     }
 }

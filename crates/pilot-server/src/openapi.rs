@@ -63,7 +63,7 @@ pub fn document(routes: &[Route]) -> Value {
 pub fn problems(route: &Route) -> Vec<Code> {
     let mut codes = vec![Code::TokenInUrl];
     if let Handler::Guarded(access, _) = route.handler {
-        codes.push(Code::CredentialRequired);
+        codes.extend([Code::CredentialRequired, Code::RateLimited]);
         if access != Access::AnyRole {
             codes.push(Code::RoleForbidden);
         }

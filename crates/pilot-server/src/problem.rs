@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use pilot_core::fault::Fault;
 use pilot_core::refusal::Refusal;
@@ -79,7 +79,7 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", 415, "Unsupported media type",
         "Send `Content-Type: application/json`.";
     RateLimited = "rate_limited", 429, "Too many requests",
-        "Wait as long as `Retry-After` says.";
+        "The actor, or the address when no valid credential was sent, has used up its budget. Wait as many seconds as `Retry-After` says; `RateLimit` says what is left, on every answer under a limit.";
     Unavailable = "unavailable", 503, "The service cannot do this now",
         "Nothing was recorded, or its outcome is not known yet. Retry with the same `Idempotency-Key`.";
     Internal = "internal", 500, "Internal error",
@@ -159,6 +159,11 @@ impl Problem {
     pub fn token_in_content(errors: Vec<Fault>) -> Problem {
         let detail = "The request contains a clear token; `errors` points to each place.";
         Problem { errors, ..Problem::new(Code::TokenInContent, detail) }
+    }
+
+    pub fn rate_limited(seconds: u64) -> Problem {
+        let detail = format!("Too many requests; try again in {seconds} s.");
+        Problem::new(Code::RateLimited, detail).with(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     pub fn internal(cause: &impl ToString) -> Problem {

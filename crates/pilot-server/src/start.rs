@@ -8,6 +8,7 @@ use pilot_core::credentials::Credentials;
 use pilot_core::fault::Fault;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
+use pilot_core::time::Time;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -16,16 +17,20 @@ use crate::answer::answer;
 use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
 use crate::clock::Clock;
-use crate::config::{Config, Profile};
+use crate::config::{self, Config, Profile};
 use crate::identity::{Identity, credential_file::CredentialFile};
 use crate::listen::Listener;
 use crate::log::Log;
+use crate::peer::Edge;
 use crate::private_file::{self, Others};
+use crate::production;
 use crate::random;
+use crate::rate::Limits;
 use crate::refusals;
 use crate::signer;
 use crate::starts::{self, Starting};
 use crate::timers;
+use crate::tls::Tls;
 use crate::witnesses::{self, Witnesses};
 use crate::workflows::Workflows;
 
@@ -71,21 +76,19 @@ pub struct Service {
     app: Arc<App>,
     main: Listener,
     ops: Option<Listener>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Service {
     pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> Result<Service, StartError> {
-        if config.profile == Profile::Production {
-            let missing = "profile: \"production\" needs TLS, rate limits and an identity mechanism, which this version does not have; use \"pilot\"";
-            return Err(StartError::Refused(missing.into()));
+        if let Some(refusal) = production::refusal(config) {
+            return Err(StartError::Refused(refusal));
         }
+        let tls = open_tls(config)?;
         let (credentials, role_map) = load_credentials(config)?;
         let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
-        if let Some(RoleMapFile { path, bytes, .. }) = &role_map
-            && guard.find(bytes).is_some()
-        {
-            let remedy = "holds a live token; remove it from there, and rotate the credential";
-            return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
+        if let Some(refusal) = role_map.as_ref().and_then(|file| token_in_role_map(file, &guard)) {
+            return Err(StartError::Refused(refusal));
         }
         log.guard_with(Arc::clone(&guard));
         check_workflows_dir(config)?;
@@ -98,6 +101,9 @@ impl Service {
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
         let mut main = bind(config.listen)?;
         main.limit_connections(connections_possible());
+        if let Some((tls, _)) = &tls {
+            main.encrypt(Arc::clone(tls));
+        }
         let ops = match &config.ops {
             Some(ops) => Some(bind(ops.listen)?),
             None => None,
@@ -108,6 +114,8 @@ impl Service {
             CredentialFile::new(credentials, role_map.map(|file| file.map), Arc::clone(&guard), clock.clone());
         let parts = Parts {
             identity: Identity::CredentialFile(identity),
+            limits: config.rate_limits.as_ref().map(Limits::new),
+            edge: edge(config),
             guard,
             clock,
             log: log.clone(),
@@ -121,13 +129,18 @@ impl Service {
         };
         let app = App::new(parts).map_err(|error| StartError::environment("this build is faulty", error))?;
         let app = Arc::new(app);
+        let tls = tls.map(|(tls, not_after)| {
+            app.metrics.certificate_loaded(not_after);
+            tls
+        });
         starts::write(&app, starting).await?;
-        Ok(Service { app, main, ops })
+        Ok(Service { app, main, ops, tls })
     }
 
     /// The line for standard output, with the real port.
     pub fn announcement(&self) -> io::Result<String> {
-        Ok(format!("listening on http://{}", self.main.address()?))
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        Ok(format!("listening on {scheme}://{}", self.main.address()?))
     }
 
     /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
@@ -135,6 +148,7 @@ impl Service {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
+        let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
@@ -144,6 +158,9 @@ impl Service {
                 tokio::join!(main, ops);
             }
             None => main.await,
+        }
+        if let Some(reloading) = reloading {
+            reloading.abort();
         }
         timers.abort();
         refusals.abort();
@@ -163,6 +180,11 @@ pub struct RoleMapFile {
     pub map: RoleMap,
 }
 
+pub(crate) fn token_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Option<String> {
+    let remedy = "holds a live token; remove it from there, and rotate the credential";
+    guard.find(&file.bytes).map(|_| format!("{}: {remedy}", file.path.display()))
+}
+
 /// The credential file and the role map, or every fault of both at once.
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
@@ -171,11 +193,7 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapF
         let remedy = "does not exist yet; make the first credential with `pilot credential new`";
         return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
     }
-    let others = match config.profile {
-        Profile::Pilot => Others::MayRead,
-        Profile::Production => Others::MayNothing,
-    };
-    let credentials = read(path, others, Credentials::parse, &mut faults);
+    let credentials = read(path, others(config), Credentials::parse, &mut faults);
     let role_map = config.credentials.role_map.as_deref().and_then(|path| {
         let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
         let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;
@@ -187,6 +205,32 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapF
     match credentials {
         Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
+    }
+}
+
+/// What the group and the rest of the world may do with a secret file.
+pub(crate) fn others(config: &Config) -> Others {
+    match config.profile {
+        Profile::Pilot => Others::MayRead,
+        Profile::Production => Others::MayNothing,
+    }
+}
+
+/// Certificate and key, when TLS ends here, and until when the certificate is valid.
+fn open_tls(config: &Config) -> Result<Option<(Arc<Tls>, Time)>, StartError> {
+    let Some(config::Tls::Here(files)) = &config.tls else { return Ok(None) };
+    let opened = Tls::open(files, others(config));
+    let (tls, loaded) = opened.map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))?;
+    if let Some(exposed) = loaded.exposed {
+        tracing::warn!("{exposed}");
+    }
+    Ok(Some((Arc::new(tls), loaded.certificate.not_after)))
+}
+
+fn edge(config: &Config) -> Edge {
+    match &config.tls {
+        Some(config::Tls::Mesh(mesh)) => Edge::new(Some(mesh.clone()), config.profile == Profile::Production),
+        _ => Edge::default(),
     }
 }
 
@@ -213,7 +257,7 @@ fn line(path: &Path, fault: &Fault) -> String {
     format!("{}{}{fault}", path.display(), if fault.pointer.is_empty() { " " } else { " at " })
 }
 
-fn with_cause(error: &impl std::error::Error) -> String {
+pub(crate) fn with_cause(error: &impl std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error} ({cause})"),
         None => error.to_string(),
@@ -221,7 +265,7 @@ fn with_cause(error: &impl std::error::Error) -> String {
 }
 
 /// Definitions are read from here; a misspelt directory must not silently mean "none".
-fn check_workflows_dir(config: &Config) -> Result<(), StartError> {
+pub(crate) fn check_workflows_dir(config: &Config) -> Result<(), StartError> {
     match &config.workflows.dir {
         Some(path) if !path.is_dir() => Err(StartError::Refused(format!(
             "{}: workflows.dir is not a directory; make it, or leave it out",
@@ -240,12 +284,14 @@ fn make_data_dir(path: &Path) -> Result<(), StartError> {
 }
 
 fn open_store(config: &Config, clock: &Clock) -> Result<Arc<dyn Store>, StartError> {
-    let Some(path) = config.sqlite_path() else {
-        let refused = "store.url: this version has the embedded store alone; give it as \"sqlite:pilot.db\"";
-        return Err(StartError::Refused(refused.into()));
-    };
+    let path = config.sqlite_path().ok_or_else(no_such_store)?;
     let clock = clock.clone();
     Ok(Arc::new(Sqlite::open(&path, Arc::new(move || clock.now()))?))
+}
+
+pub(crate) fn no_such_store() -> StartError {
+    let refused = "store.url: this version has the embedded store alone; give it as \"sqlite:pilot.db\"";
+    StartError::Refused(refused.into())
 }
 
 fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {

@@ -20,24 +20,7 @@ pub struct Workflows {
 impl Workflows {
     /// Reads and proves the definitions, and keeps their texts with the ledger for as long as it lasts.
     pub async fn load(dir: Option<&Path>, store: &dyn Store) -> Result<Workflows, StartError> {
-        let (mut offered, mut texts) = (Definitions::default(), Vec::new());
-        for text in [builtin::CONTROLLED_OPERATION, builtin::EMERGENCY_OPERATION] {
-            let definition = parse("built-in", text)?;
-            texts.push(stored(&definition, text));
-        }
-        let mut refusals = Vec::new();
-        for (name, text) in files(dir)? {
-            match parse(&name, &text) {
-                Ok(definition) => {
-                    texts.push(stored(&definition, &text));
-                    refusals.extend(offered.add(definition).err().map(|error| format!("{name}: {error}")));
-                }
-                Err(refused) => refusals.push(refused.to_string()),
-            }
-        }
-        if !refusals.is_empty() {
-            return Err(StartError::Refused(refusals.join("\n")));
-        }
+        let (offered, texts) = offered(dir)?;
         let mut kept = offered.clone();
         for StoredDefinition { digest, text } in store.keep_definitions(texts).await? {
             let added = kept.add(parse(&digest, &text)?);
@@ -62,6 +45,26 @@ impl Workflows {
     pub fn with_digest(&self, name: &str, digest: &str) -> Option<&Arc<Definition>> {
         self.kept.with_digest(name, digest)
     }
+}
+
+/// The definitions new items may be created under, each proved, and their texts.
+pub(crate) fn offered(dir: Option<&Path>) -> Result<(Definitions, Vec<StoredDefinition>), StartError> {
+    let (mut offered, mut texts) = (Definitions::default(), Vec::new());
+    for text in [builtin::CONTROLLED_OPERATION, builtin::EMERGENCY_OPERATION] {
+        let definition = parse("built-in", text)?;
+        texts.push(stored(&definition, text));
+    }
+    let mut refusals = Vec::new();
+    for (name, text) in files(dir)? {
+        match parse(&name, &text) {
+            Ok(definition) => {
+                texts.push(stored(&definition, &text));
+                refusals.extend(offered.add(definition).err().map(|error| format!("{name}: {error}")));
+            }
+            Err(refused) => refusals.push(refused.to_string()),
+        }
+    }
+    if refusals.is_empty() { Ok((offered, texts)) } else { Err(StartError::Refused(refusals.join("\n"))) }
 }
 
 fn parse(name: &str, text: &str) -> Result<Arc<Definition>, StartError> {

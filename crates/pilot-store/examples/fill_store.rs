@@ -47,7 +47,7 @@ fn now() -> Time {
 }
 
 async fn fill(file: &Path, items: u64, every: u64) -> Result<(), Anything> {
-    let store = Arc::new(Sqlite::open(file, Arc::new(now))?);
+    let store = Arc::new(Sqlite::open_to_fill(file, Arc::new(now))?);
     let [definition, _] = builtin::builtin();
     let text = builtin::CONTROLLED_OPERATION.to_owned();
     store.keep_definitions(vec![StoredDefinition { digest: definition.digest().to_string(), text }]).await?;

@@ -23,14 +23,14 @@ const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PR
 const CALLERS: usize = 64;
 const ITEMS_PER_CALLER: usize = 4;
 const GROUP_MAX: usize = 512;
-const CHECKPOINT_ENTRIES: i64 = 4_000;
+const CHECKPOINT_ENTRIES: i64 = 12_000;
 const TILE_ENTRIES: i64 = 256;
 /// The sizes of what the service writes for an approval and for taking it back, which has a comment.
 const APPROVAL: [u8; 401] = [b'e'; 401];
 const REVOCATION: [u8; 493] = [b'e'; 493];
 const COMMENT: [u8; 85] = [b'c'; 85];
 /// Of the item in JSON, with and without a vote.
-const ITEM_BYTES: [usize; 2] = [770, 612];
+const ITEM_BYTES: [usize; 2] = [314, 275];
 const TILE: [u8; 32 * 256] = [b't'; 32 * 256];
 
 struct Job {
@@ -154,22 +154,9 @@ impl Writer {
             run("INSERT INTO document (entry, kind, data) VALUES (?1, 1, ?2)", &[&index, &COMMENT])?;
         }
         run(
-            "UPDATE item SET version = ?2, state = ?3, title = ?4, open = ?5, waits_for = ?6, due_at = ?7, last_entry = ?8, \
-             content_entry = ?9, data = ?10 WHERE id = ?1 AND version = ?11 AND last_entry = ?12",
-            &[
-                &key(number),
-                &(version + 1),
-                &state,
-                &"An operation to measure",
-                &true,
-                &waits_for,
-                &(index + 2),
-                &index,
-                &0,
-                item,
-                &version,
-                &last_entry,
-            ],
+            "UPDATE item SET version = ?2, state = ?3, waits_for = ?4, due_at = ?5, last_entry = ?6, data = ?7 \
+             WHERE id = ?1 AND version = ?8 AND last_entry = ?9",
+            &[&key(number), &(version + 1), &state, &waits_for, &(index + 2), &index, item, &version, &last_entry],
         )?;
         if index % TILE_ENTRIES == TILE_ENTRIES - 1 {
             run("INSERT INTO tile (level, idx, hashes) VALUES (0, ?1, ?2)", &[&(index / TILE_ENTRIES), &TILE])?;

@@ -58,7 +58,20 @@ impl Sqlite {
     /// Opens or makes the store, and makes sure that what is there is whole.
     pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
+        Sqlite::start(path, now, lock, connection::open_writer(path)?)
+    }
+
+    /// To fill a large store for a measurement. Nothing waits for the disk: when the machine stops, what was acknowledged
+    /// may be gone.
+    #[cfg(feature = "conformance")]
+    pub fn open_to_fill(path: &Path, now: Now) -> Result<Sqlite> {
+        let lock = lock(path)?;
         let connection = connection::open_writer(path)?;
+        connection.execute_batch("PRAGMA synchronous = OFF").map_err(|error| read::failed(&error))?;
+        Sqlite::start(path, now, lock, connection)
+    }
+
+    fn start(path: &Path, now: Now, lock: File, connection: rusqlite::Connection) -> Result<Sqlite> {
         let opened = connection::load(&connection)?;
         let (jobs, queue) = mpsc::sync_channel(WAITING_WRITES_MAX);
         let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));

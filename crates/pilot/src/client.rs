@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
@@ -13,10 +13,16 @@ use hyper_util::rt::TokioIo;
 use pilot_core::token::Token;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use zeroize::Zeroizing;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+
+mod tls;
+
+use tls::Trust;
 
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,11 +35,16 @@ pub struct ClientArguments {
     /// A file that holds the token, or - for standard input [default: PILOT_TOKEN, else you are asked]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// The issuer of an https service's certificate, in PEM [env: PILOT_CA_FILE] [default: those the system trusts]
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
 }
 
 pub struct Client {
     base: Uri,
     token: Token,
+    /// For https alone.
+    trust: Option<Trust>,
 }
 
 pub struct Reply {
@@ -44,7 +55,10 @@ pub struct Reply {
 impl Client {
     pub fn new(arguments: &ClientArguments, environment: &Environment) -> Result<Client, Failure> {
         let url = arguments.url.as_deref().or(environment.get("PILOT_URL")).unwrap_or("http://127.0.0.1:7450");
-        Ok(Client { base: parse_url(url)?, token: read_token(arguments, environment)? })
+        let ca_file = arguments.ca_file.as_deref().or(environment.get("PILOT_CA_FILE").map(Path::new));
+        let base = parse_url(url)?;
+        let trust = is_encrypted(&base).then(|| Trust::load(ca_file)).transpose()?;
+        Ok(Client { base, token: read_token(arguments, environment)?, trust })
     }
 
     pub fn token(&self) -> &Token {
@@ -53,7 +67,9 @@ impl Client {
 
     /// A client for a token the program holds itself.
     pub fn with_token(url: &str, token: Token) -> Result<Client, Failure> {
-        Ok(Client { base: parse_url(url)?, token })
+        let base = parse_url(url)?;
+        let trust = is_encrypted(&base).then(|| Trust::load(None)).transpose()?;
+        Ok(Client { base, token, trust })
     }
 
     pub fn get(&self, path: &str) -> Result<Reply, Failure> {
@@ -116,9 +132,8 @@ impl Client {
     ) -> Result<(Response<Incoming>, Driver), Lost> {
         let authority = self.base.authority().map_or("", |authority| authority.as_str());
         let host = self.base.host().unwrap_or_default().trim_matches(['[', ']']);
-        let stream = tokio::net::TcpStream::connect((host, self.base.port_u16().unwrap_or(80))).await?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let driver = Driver(tokio::spawn(connection));
+        let port = self.base.port_u16().unwrap_or(if self.trust.is_some() { 443 } else { 80 });
+        let stream = TcpStream::connect((host, port)).await?;
         let mut bearer = HeaderValue::from_str(&self.token.bearer())?;
         bearer.set_sensitive(true);
         let body = body.map(Value::to_string).unwrap_or_default();
@@ -131,9 +146,21 @@ impl Client {
             .header(USER_AGENT, concat!("pilot/", env!("CARGO_PKG_VERSION")))
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(body)))?;
-        let response = sender.send_request(request).await?;
-        Ok((response, driver))
+        match &self.trust {
+            Some(trust) => exchange(trust.connect(host, stream).await?, request).await,
+            None => exchange(stream, request).await,
+        }
     }
+}
+
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, Driver), Lost>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let driver = Driver(tokio::spawn(connection));
+    let response = sender.send_request(request).await?;
+    Ok((response, driver))
 }
 
 type Lost = Box<dyn std::error::Error + Send + Sync>;
@@ -198,13 +225,17 @@ impl Reply {
 }
 
 fn parse_url(url: &str) -> Result<Uri, Failure> {
-    let wrong = |why: &str| Failure::Usage(format!("the service's address {why}; give it as http://host:port"));
+    let remedy = "give it as https://host:port or http://host:port";
+    let wrong = |why: &str| Failure::Usage(format!("the service's address {why}; {remedy}"));
     let uri: Uri = url.parse().map_err(|_| wrong("is not a URL"))?;
     match (uri.scheme_str(), uri.authority()) {
-        (Some("http"), Some(authority)) if !authority.as_str().contains('@') => Ok(uri),
-        (Some("https"), _) => Err(wrong("begins with https, which this version does not speak")),
+        (Some("http" | "https"), Some(authority)) if !authority.as_str().contains('@') => Ok(uri),
         _ => Err(wrong("is not an http URL")),
     }
+}
+
+fn is_encrypted(base: &Uri) -> bool {
+    base.scheme_str() == Some("https")
 }
 
 fn read_token(arguments: &ClientArguments, environment: &Environment) -> Result<Token, Failure> {
@@ -221,7 +252,7 @@ fn read_token(arguments: &ClientArguments, environment: &Environment) -> Result<
     Token::parse(trimmed).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-fn read_token_file(path: &std::path::Path) -> Result<Zeroizing<String>, Failure> {
+fn read_token_file(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let mut text = Zeroizing::new(String::new());
     let read = if path.as_os_str() == "-" {
         std::io::stdin().take(4096).read_to_string(&mut text)

@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 pub mod backup;
+pub mod check_config;
 pub mod credential;
 pub mod demo;
 pub mod evidence;

@@ -29,6 +29,8 @@ struct Arguments {
 enum Command {
     /// Run the service until SIGTERM or Ctrl-C
     Serve(cmd::serve::Arguments),
+    /// Check everything a start would, without starting
+    CheckConfig(cmd::check_config::Arguments),
     /// Run a service with five actors for a first look; everything is forgotten at the end
     Demo(cmd::demo::Arguments),
     /// Lay out a new installation: configuration, empty role map, log signing key
@@ -63,6 +65,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
+    // One provider of cryptography for the whole process, chosen before anything could choose another.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let environment = Environment::read();
     match run(arguments.command, &environment) {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
 fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => cmd::serve::run(&arguments, environment),
+        Command::CheckConfig(arguments) => cmd::check_config::run(&arguments, environment),
         Command::Demo(arguments) => cmd::demo::run(&arguments),
         Command::Init(arguments) => cmd::init::run(&arguments),
         Command::Credential(command) => cmd::credential::run(command, environment),

@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::load::Server;
-use super::moves::{self, Installation, Moves};
+use super::moves::{self, Installation, Moves, ROUND_SECONDS, WARM_UP_SECONDS, compare, print_figure};
 use crate::step::{Failure, Stopwatch, output_of, program};
 
 const SMALL_ENTRIES: u64 = 10_000;
@@ -12,12 +12,6 @@ const LARGE_ENTRIES: u64 = 5_000_000;
 /// The file, and the write-ahead log beside it, with room to spare.
 const BYTES_PER_ENTRY: u64 = 2_000;
 const ITEMS: usize = 256;
-const ROUNDS: usize = 3;
-const WARM_UP_SECONDS: u32 = 2;
-const ROUND_SECONDS: u32 = 5;
-const SPEED_TARGET: f64 = 0.85;
-const START_SECONDS_TARGET: f64 = 2.0;
-const RESIDENT_MIB_TARGET: f64 = 128.0;
 
 pub fn run() -> Result<(), Failure> {
     moves::build()?;
@@ -25,23 +19,20 @@ pub fn run() -> Result<(), Failure> {
     let large = Grown::make("large", LARGE_ENTRIES)?;
     println!("load average before: {}", moves::load_average());
     for grown in [&small, &large] {
-        grown.installation.measure(&grown.server, &grown.items, WARM_UP_SECONDS)?;
+        grown.measure(WARM_UP_SECONDS)?;
     }
-    Moves::print_head();
-    let (mut of_small, mut of_large) = (Vec::new(), Vec::new());
-    for round in 1..=ROUNDS {
-        for (name, grown, all) in [("small ledger", &small, &mut of_small), ("large ledger", &large, &mut of_large)] {
-            let moves = grown.installation.measure(&grown.server, &grown.items, ROUND_SECONDS)?;
-            moves.print(name, &round.to_string());
-            all.push(moves);
-        }
+    let medians = compare(&[
+        ("small ledger", &|| small.measure(ROUND_SECONDS)),
+        ("large ledger", &|| large.measure(ROUND_SECONDS)),
+    ])?;
+    if let [of_small, of_large] = medians.as_slice() {
+        let speed = of_large.per_second / of_small.per_second;
+        print_figure("large / small, moves per second", &format!("{speed:.2}"), "at least 0.85");
     }
-    let speed = Moves::medians(&of_large).per_second / Moves::medians(&of_small).per_second;
-    println!("\nlarge / small, moves per second   {speed:>7.2}     (to reach: at least {SPEED_TARGET})");
     for (name, grown) in [("small", &small), ("large", &large)] {
         let (start, resident) = (grown.start_seconds, grown.server.resident_mib()?);
-        println!("{name} ledger, start-up             {start:>7.2} s   (to reach: at most {START_SECONDS_TARGET})");
-        println!("{name} ledger, resident memory      {resident:>7.0} MiB (to reach: at most {RESIDENT_MIB_TARGET})");
+        print_figure(&format!("{name} ledger, start-up"), &format!("{start:.2} s"), "at most 2");
+        print_figure(&format!("{name} ledger, resident memory"), &format!("{resident:.0} MiB"), "at most 128");
     }
     println!("load average after: {}", moves::load_average());
     Ok(())
@@ -56,6 +47,10 @@ struct Grown {
 }
 
 impl Grown {
+    fn measure(&self, seconds: u32) -> Result<Moves, Failure> {
+        self.installation.measure(&self.server, &self.items, seconds)
+    }
+
     fn make(name: &str, entries: u64) -> Result<Grown, Failure> {
         let installation = Installation::make(&format!("growth-{name}"))?;
         // The first start makes the directory and the key that signs the log.

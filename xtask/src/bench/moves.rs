@@ -11,6 +11,9 @@ use super::load::Server;
 use crate::step::{Failure, cannot_start, cargo, output_of, program, run_timed, shown, target_dir};
 
 pub const CLIENTS: &str = "64";
+pub const WARM_UP_SECONDS: u32 = 2;
+pub const ROUND_SECONDS: u32 = 5;
+const ROUNDS: usize = 3;
 
 /// Everything these benchmarks run, optimised.
 pub fn build() -> Result<(), Failure> {
@@ -147,7 +150,7 @@ impl Moves {
     }
 
     /// Each figure's own median.
-    pub fn medians(rounds: &[Moves]) -> Moves {
+    fn medians(rounds: &[Moves]) -> Moves {
         let median = |figure: fn(&Moves) -> f64| {
             let mut values: Vec<f64> = rounds.iter().map(figure).collect();
             values.sort_by(f64::total_cmp);
@@ -161,15 +164,39 @@ impl Moves {
         }
     }
 
-    pub fn print_head() {
-        println!("what            round    moves/s   p50 µs   p99 µs   server CPU µs per move");
-    }
-
-    pub fn print(&self, what: &str, round: &str) {
+    fn print(&self, what: &str, round: &str) {
         let Moves { per_second, p50_micros, p99_micros, cpu_micros } = self;
         let cpu = if cpu_micros.is_nan() { String::new() } else { format!("{cpu_micros:.1}") };
         println!("{what:<15} {round:<6} {per_second:>9.0} {p50_micros:>8.0} {p99_micros:>8.0}   {cpu:>6}");
     }
+}
+
+/// A way to make one round of moves.
+pub type Round<'r> = &'r dyn Fn() -> Result<Moves, Failure>;
+
+/// Measures each of `kinds` turn and turn about, so that whatever else the machine does meets all of them; prints every
+/// round, and gives and prints the medians in the order of `kinds`.
+pub fn compare(kinds: &[(&str, Round<'_>)]) -> Result<Vec<Moves>, Failure> {
+    println!("what            round    moves/s   p50 µs   p99 µs   server CPU µs per move");
+    let mut rounds = vec![Vec::new(); kinds.len()];
+    for round in 1..=ROUNDS {
+        for ((what, measure), all) in kinds.iter().zip(&mut rounds) {
+            let moves = measure()?;
+            moves.print(what, &round.to_string());
+            all.push(moves);
+        }
+    }
+    let medians: Vec<_> = rounds.iter().map(|rounds| Moves::medians(rounds)).collect();
+    for ((what, _), moves) in kinds.iter().zip(&medians) {
+        moves.print(what, "median");
+    }
+    println!();
+    Ok(medians)
+}
+
+/// A figure and what it has to reach.
+pub fn print_figure(what: &str, figure: &str, target: &str) {
+    println!("{what:<40} {figure:>10}   (to reach: {target})");
 }
 
 #[cfg(test)]

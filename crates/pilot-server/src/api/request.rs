@@ -1,5 +1,9 @@
 //! Reading what a caller sent: bodies, query parameters and the headers that matter.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, IF_MATCH};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -56,14 +60,29 @@ fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Pro
 }
 
 async fn collect(body: Incoming) -> Result<bytes::Bytes, Problem> {
-    let collected = tokio::time::timeout(BODY_DEADLINE, Limited::new(body, BODY_BYTES_MAX).collect()).await;
+    let mut collecting = pin!(Limited::new(body, BODY_BYTES_MAX).collect());
+    // The HTTP library hands over what it has when it is asked a second time. Most bodies are whole by then and need no
+    // timer.
+    let mut asked = false;
+    let at_once = poll_fn(|context| match collecting.as_mut().poll(context) {
+        Poll::Ready(collected) => Poll::Ready(Some(collected)),
+        Poll::Pending if asked => Poll::Ready(None),
+        Poll::Pending => {
+            asked = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    });
+    let collected = match at_once.await {
+        Some(collected) => collected,
+        None => tokio::time::timeout(BODY_DEADLINE, collecting).await.map_err(|_| Problem::body_too_slow())?,
+    };
     match collected {
-        Err(_) => Err(Problem::body_too_slow()),
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
             Err(Problem::new(Code::BodyTooLarge, "A request body has at most 1 MiB."))
         }
-        Ok(Err(_)) => Err(Problem::framing("The body ended before it was complete.")),
+        Err(_) => Err(Problem::framing("The body ended before it was complete.")),
     }
 }
 

@@ -163,11 +163,14 @@ pub(super) const EVIDENCE: Docs = Docs {
     query: &[
         Parameter("item", "ItemId", "Everything about this item; give this, or from and to"),
         Parameter("from", "Time", "Everything from this time on"),
-        Parameter("to", "Time", "Up to and including this time"),
+        Parameter("to", "Time", "And before this time"),
         Parameter("documents", "Documents", "With `none`, what people wrote is left out; the proof still stands"),
     ],
     problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
-    ..answer("A bundle that proves, offline, what happened and that it was legal", Success(200, "A zip file", "application/zip", None))
+    ..answer(
+        "A bundle that proves, offline, what happened and that it was legal",
+        Success(200, "A zip file", "application/zip", None),
+    )
 };
 pub(super) const OPENAPI: Docs = answer("This document", Success(200, "OpenAPI 3.1", JSON, None));
 pub(super) const PAGE: Docs = answer(

@@ -14,7 +14,9 @@ use crate::{Result, StoreError};
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
 const VERSION_MIN: i32 = 3_051_003;
 /// The number of the schema this program writes. A file with a higher one belongs to a newer program.
-pub(super) const SCHEMA_VERSION: i64 = 1;
+pub(super) const SCHEMA_VERSION: i64 = 2;
+/// The first has the same tables, and more in an item's JSON; a row is written anew with its item's next move.
+pub(super) const OLDEST_SCHEMA_VERSION: i64 = 1;
 pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
 /// Marks the file as ours ("PILT").
 pub(super) const APPLICATION_ID: i64 = 0x5049_4c54;
@@ -99,6 +101,9 @@ fn migrate(connection: &Connection, path: &Path) -> Result<()> {
             connection.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} {marks} COMMIT;")).map_err(failed)
         }
         SCHEMA_VERSION => Ok(()),
+        OLDEST_SCHEMA_VERSION => {
+            connection.execute_batch(&format!("PRAGMA user_version = {SCHEMA_VERSION};")).map_err(failed)
+        }
         found => Err(StoreError::Refused(format!(
             "{}: was written by a newer version of pilot (schema {found}, this program knows {SCHEMA_VERSION}); use that version",
             path.display()

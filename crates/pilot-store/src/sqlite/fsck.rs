@@ -18,7 +18,7 @@ mod items;
 
 use documents::Documents;
 
-use super::connection::{self, APPLICATION_ID, HEAD_FACT, SCHEMA, SCHEMA_VERSION, head_bytes};
+use super::connection::{self, APPLICATION_ID, HEAD_FACT, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION, head_bytes};
 use super::read::{self, kind_number, kind_of};
 use crate::{Result, StoreError};
 
@@ -164,7 +164,7 @@ impl Check<'_> {
             );
             return Err(StoreError::Refused(refused));
         }
-        if found != SCHEMA_VERSION || self.number("PRAGMA application_id")? != APPLICATION_ID {
+        if found < OLDEST_SCHEMA_VERSION || self.number("PRAGMA application_id")? != APPLICATION_ID {
             self.report.fault("schema", "the file is not marked as a store of this program");
         }
         let failed = |error: rusqlite::Error| read::failed(&error);

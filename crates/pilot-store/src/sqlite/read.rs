@@ -7,7 +7,7 @@ use pilot_evidence::merkle::{Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql};
 
-use super::row::{from_json, from_key, role_bit, to_key};
+use super::row::{Columns, from_key, role_bit, to_item, to_key};
 use crate::{Filter, Result, StoreError, StoredEntry};
 
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
@@ -31,7 +31,8 @@ fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(u64::MAX))
 }
 
-const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open FROM item i \
+const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open, i.version, i.state, \
+     i.workflow, i.created_by, i.title FROM item i \
      LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0";
 
 /// An item with the places in the ledger its row points to.
@@ -55,10 +56,18 @@ pub(super) fn item(connection: &Connection, id: &ItemId) -> Result<Option<Item>>
 
 fn read_item(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Placed>> {
     let key = row.get_ref(0)?.as_blob()?;
-    let data = row.get_ref(1)?.as_str()?;
-    let content = row.get_ref(2)?.as_blob_or_null()?;
+    let text = |column| row.get_ref(column).and_then(|value| value.as_str().map_err(Into::into));
+    let columns = Columns {
+        data: text(1)?,
+        content: row.get_ref(2)?.as_blob_or_null()?,
+        version: index(row, 6)?,
+        state: text(7)?,
+        workflow: text(8)?,
+        created_by: text(9)?,
+        title: text(10)?,
+    };
     let (last_entry, content_entry, is_open) = (index(row, 3)?, index(row, 4)?, row.get(5)?);
-    let item = from_key(key).and_then(|id| from_json(id, data, content));
+    let item = from_key(key).and_then(|id| to_item(id, &columns));
     Ok(item.map(|item| Placed { item, last_entry, content_entry, is_open }))
 }
 

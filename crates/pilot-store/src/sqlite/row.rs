@@ -1,4 +1,5 @@
-//! How an item is laid out in its row: small columns to find it by, and JSON for the rest, without the payload.
+//! How an item is laid out in its row: columns to find it by, and JSON for the rest. What a column has, the JSON does not
+//! repeat, and the payload is in the content document.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,13 +13,78 @@ use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{Result, StoreError};
 
-#[derive(Serialize, Deserialize)]
-struct Row<'a> {
+/// The columns an item is read from.
+pub(super) struct Columns<'r> {
+    pub(super) version: u64,
+    pub(super) state: &'r str,
+    pub(super) workflow: &'r str,
+    pub(super) created_by: &'r str,
+    pub(super) title: &'r str,
+    pub(super) data: &'r str,
+    /// The item's content document; without it, after an erasure, the payload is empty.
+    pub(super) content: Option<&'r [u8]>,
+}
+
+/// The rest, as a list: written with every move, and names would be the larger part of it. Times are microseconds. A vote
+/// names its content only when that is not the item's own.
+type Rest = (
+    u32,
+    Name,
+    ContentDigest,
+    Role,
+    i64,
+    i64,
+    i64,
+    bool,
+    Option<(i64, i64)>,
+    Option<(ActorId, i64)>,
+    Vec<(ActorId, Name, Option<ContentDigest>, i64)>,
+    u32,
+    BTreeMap<ActorId, Role>,
+    BTreeSet<ActorId>,
+);
+
+/// Into `json`, whose room is used again for the next item.
+pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
+    struct Votes<'i>(&'i Item);
+    impl Serialize for Votes<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+            serializer.collect_seq(self.0.votes.iter().map(|vote| {
+                let digest = Some(&vote.content_digest).filter(|digest| **digest != self.0.content_digest);
+                (&vote.actor_id, &vote.action, digest, vote.at.unix_micros())
+            }))
+        }
+    }
+    let rest = (
+        item.workflow.version,
+        &item.workflow.digest,
+        &item.content_digest,
+        item.created_by.role,
+        item.created_at.unix_micros(),
+        item.updated_at.unix_micros(),
+        item.entered_at.unix_micros(),
+        item.held,
+        item.window.as_ref().map(|window| (window.not_before.unix_micros(), window.not_after.unix_micros())),
+        item.lease.as_ref().map(|lease| (&lease.holder, lease.expires_at.unix_micros())),
+        Votes(item),
+        item.attempts,
+        &item.participants,
+        &item.executors,
+    );
+    json.clear();
+    serde_json::to_writer(json, &rest)
+        .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
+}
+
+/// As in the first version of the schema, before an item's next move writes it anew: an object that repeats the columns.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct First<'a> {
     workflow: Cow<'a, WorkflowRef>,
     title: Cow<'a, str>,
     state: Cow<'a, Name>,
@@ -29,37 +95,83 @@ struct Row<'a> {
     updated_at: Time,
     entered_at: Time,
     held: bool,
-    window: Cow<'a, Option<Window>>,
-    lease: Cow<'a, Option<Lease>>,
-    votes: Cow<'a, [Vote]>,
+    window: Option<Window>,
+    lease: Option<Lease>,
+    votes: Vec<Vote>,
     attempts: u32,
-    participants: Cow<'a, BTreeMap<ActorId, Role>>,
-    executors: Cow<'a, BTreeSet<ActorId>>,
+    participants: BTreeMap<ActorId, Role>,
+    executors: BTreeSet<ActorId>,
 }
 
-/// Into `json`, whose room is used again for the next item.
-pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
-    let row = Row {
-        workflow: Cow::Borrowed(&item.workflow),
-        title: Cow::Borrowed(&item.title),
-        state: Cow::Borrowed(&item.state),
-        version: item.version,
-        content_digest: Cow::Borrowed(&item.content_digest),
-        created_at: item.created_at,
-        created_by: Cow::Borrowed(&item.created_by),
-        updated_at: item.updated_at,
-        entered_at: item.entered_at,
-        held: item.held,
-        window: Cow::Borrowed(&item.window),
-        lease: Cow::Borrowed(&item.lease),
-        votes: Cow::Borrowed(&item.votes),
-        attempts: item.attempts,
-        participants: Cow::Borrowed(&item.participants),
-        executors: Cow::Borrowed(&item.executors),
+pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
+    #[derive(Deserialize)]
+    struct Content {
+        payload: Value,
+    }
+    let damaged = |error: serde_json::Error| StoreError::Damaged(format!("item {id} cannot be read: {error}"));
+    let payload = match columns.content {
+        Some(bytes) => serde_json::from_slice::<Content>(bytes).map_err(damaged)?.payload,
+        None => Value::Object(serde_json::Map::new()),
     };
-    json.clear();
-    serde_json::to_writer(json, &row)
-        .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
+    let payload = Arc::new(payload);
+    if columns.data.starts_with('{') {
+        return serde_json::from_str(columns.data).map_err(damaged).map(|row: First<'_>| row.into_item(id, payload));
+    }
+    let rest: Rest = serde_json::from_str(columns.data).map_err(damaged)?;
+    let (workflow_version, workflow_digest, content_digest, role, created_at, updated_at, entered_at, ..) = rest;
+    let (.., held, window, lease, votes, attempts, participants, executors) = rest;
+    let malformed = |_| StoreError::Damaged(format!("item {id} cannot be read: its creator's name is none"));
+    let created_by = Actor { actor_id: columns.created_by.parse().map_err(malformed)?, role };
+    let time = Time::from_unix_micros;
+    let vote = |(actor_id, action, digest, at): (ActorId, Name, Option<ContentDigest>, i64)| {
+        let content_digest = digest.unwrap_or_else(|| content_digest.clone());
+        Vote { actor_id, action, content_digest, at: time(at) }
+    };
+    Ok(Item {
+        workflow: WorkflowRef { name: columns.workflow.into(), version: workflow_version, digest: workflow_digest },
+        title: columns.title.to_owned(),
+        payload,
+        state: columns.state.into(),
+        version: columns.version,
+        created_at: time(created_at),
+        created_by,
+        updated_at: time(updated_at),
+        entered_at: time(entered_at),
+        held,
+        window: window.map(|(from, to)| Window { not_before: time(from), not_after: time(to) }),
+        lease: lease.map(|(holder, at)| Lease { holder, expires_at: time(at) }),
+        votes: votes.into_iter().map(vote).collect(),
+        attempts,
+        participants,
+        executors,
+        content_digest,
+        id,
+    })
+}
+
+impl First<'_> {
+    fn into_item(self, id: ItemId, payload: Arc<Value>) -> Item {
+        Item {
+            id,
+            workflow: self.workflow.into_owned(),
+            title: self.title.into_owned(),
+            payload,
+            state: self.state.into_owned(),
+            version: self.version,
+            content_digest: self.content_digest.into_owned(),
+            created_at: self.created_at,
+            created_by: self.created_by.into_owned(),
+            updated_at: self.updated_at,
+            entered_at: self.entered_at,
+            held: self.held,
+            window: self.window,
+            lease: self.lease,
+            votes: self.votes,
+            attempts: self.attempts,
+            participants: self.participants,
+            executors: self.executors,
+        }
+    }
 }
 
 /// JSON as it was just written: text, though it is kept as bytes.
@@ -69,40 +181,6 @@ impl ToSql for TextBytes<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
     }
-}
-
-/// `content` is the item's content document; without it, after an erasure, the payload is empty.
-pub(super) fn from_json(id: ItemId, row: &str, content: Option<&[u8]>) -> Result<Item> {
-    #[derive(Deserialize)]
-    struct Content {
-        payload: Value,
-    }
-    let damaged = |error: serde_json::Error| StoreError::Damaged(format!("item {id} cannot be read: {error}"));
-    let row: Row<'_> = serde_json::from_str(row).map_err(damaged)?;
-    let payload = match content {
-        Some(bytes) => serde_json::from_slice::<Content>(bytes).map_err(damaged)?.payload,
-        None => Value::Object(serde_json::Map::new()),
-    };
-    Ok(Item {
-        workflow: row.workflow.into_owned(),
-        title: row.title.into_owned(),
-        payload: Arc::new(payload),
-        state: row.state.into_owned(),
-        version: row.version,
-        content_digest: row.content_digest.into_owned(),
-        created_at: row.created_at,
-        created_by: row.created_by.into_owned(),
-        updated_at: row.updated_at,
-        entered_at: row.entered_at,
-        held: row.held,
-        window: row.window.into_owned(),
-        lease: row.lease.into_owned(),
-        votes: row.votes.into_owned(),
-        attempts: row.attempts,
-        participants: row.participants.into_owned(),
-        executors: row.executors.into_owned(),
-        id,
-    })
 }
 
 /// A UUID as 16 bytes, whose order is the order of creation.

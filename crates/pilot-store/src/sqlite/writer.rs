@@ -22,8 +22,9 @@ use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, Store
 
 /// How many writes one commit takes at the most.
 const GROUP_MAX: usize = 512;
-/// After this many entries the write-ahead log, some tens of megabytes by then, is moved into the database.
-const CHECKPOINT_ENTRIES: u64 = 4_000;
+/// After this many entries the write-ahead log, some tens of megabytes by then, is moved into the database. Everyone who
+/// writes waits for that, so it is rare enough to meet fewer than one write in a hundred.
+const CHECKPOINT_ENTRIES: u64 = 12_000;
 
 pub(super) enum Job {
     Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },

@@ -60,7 +60,7 @@ fn the_evidence_of_a_period_is_complete_and_brings_the_older_part_of_its_items_a
     let from = after(now(&server));
     person(&server, "ben").decides(&id, "approve");
     let new = submitted(&server, "low");
-    let to = now(&server).to_string();
+    let to = after(now(&server));
     person(&server, "ben").decides(&other, "approve");
     person(&server, "ben").decides(&new, "approve");
     let exported = export(&installation, &server, &["--from", &from, "--to", &to, "--out", "period.zip"]).expect(0);
@@ -144,8 +144,10 @@ fn the_verifier_s_verdict_can_be_read_by_programs() {
     export(&installation, &server, &["--item", &id, "--out", "item.zip"]).expect(0);
     server.stop().expect(0);
     let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
-    let verdict: Value =
-        installation.pilot(&["evidence", "verify", "item.zip", "--key", key.trim(), "--output", "json"]).expect(0).json();
+    let verdict: Value = installation
+        .pilot(&["evidence", "verify", "item.zip", "--key", key.trim(), "--output", "json"])
+        .expect(0)
+        .json();
     assert!(verdict.is_object());
     let mut bundle = std::fs::read(installation.path("item.zip")).unwrap();
     let middle = bundle.len() / 2;

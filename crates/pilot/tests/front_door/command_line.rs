@@ -55,7 +55,7 @@ fn wrong_usage_ends_with_2() {
         &["credential", "remove", "--fingerprint", "xyz", "--file", "credentials.json"],
         &["credential", "list", "--config", "pilot.toml", "--file", "credentials.json"],
         &["session", "--output", "yaml"],
-        &["session", "--url", "https://127.0.0.1:1", "--token-file", "credentials.json"],
+        &["session", "--url", "https://a:1", "--ca-file", "credentials.json", "--token-file", "credentials.json"],
         &["session", "--url", "ftp://a", "--token-file", "credentials.json"],
         &["session", "--url", "not a url", "--token-file", "credentials.json"],
     ] {

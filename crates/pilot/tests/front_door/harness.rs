@@ -259,6 +259,7 @@ struct Log {
 pub struct Server {
     child: Option<Child>,
     pub address: SocketAddr,
+    scheme: String,
     log: Arc<Log>,
     /// Standard output so far; whole once `stdout_ended` was heard.
     printed: Arc<Mutex<String>>,
@@ -273,16 +274,16 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let (log, ended) = follow_log(child.stderr.take().unwrap());
         let (printed, address, stdout_ended) = follow_stdout(child.stdout.take().unwrap());
-        let Ok(address) = address.recv_timeout(PATIENCE) else {
+        let Ok((scheme, address)) = address.recv_timeout(PATIENCE) else {
             let _ = child.kill();
             let _ = child.wait();
             panic!("the service did not announce itself: {}", log.text.lock().unwrap());
         };
-        Server { child: Some(child), address, log, printed, stdout_ended, ended, _directory: directory }
+        Server { child: Some(child), address, scheme, log, printed, stdout_ended, ended, _directory: directory }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     pub fn wire(&self) -> Wire {
@@ -392,8 +393,8 @@ fn follow_log(stderr: ChildStderr) -> (Arc<Log>, Receiver<()>) {
     (log, ended)
 }
 
-/// Standard output as it grows, the address from the `listening on` line, and the end.
-fn follow_stdout(stdout: ChildStdout) -> (Arc<Mutex<String>>, Receiver<SocketAddr>, Receiver<()>) {
+/// Standard output as it grows, scheme and address from the `listening on` line, and the end.
+fn follow_stdout(stdout: ChildStdout) -> (Arc<Mutex<String>>, Receiver<(String, SocketAddr)>, Receiver<()>) {
     let ((found, address), (sender, ended)) = (channel(), channel());
     let printed = Arc::new(Mutex::new(String::new()));
     let written = Arc::clone(&printed);
@@ -402,8 +403,9 @@ fn follow_stdout(stdout: ChildStdout) -> (Arc<Mutex<String>>, Receiver<SocketAdd
         let mut line = String::new();
         while reader.read_line(&mut line).is_ok_and(|length| length > 0) {
             written.lock().unwrap().push_str(&line);
-            if let Some(address) = line.trim_end().strip_prefix("listening on http://") {
-                let _ = found.send(address.parse().unwrap());
+            let url = line.trim_end().strip_prefix("listening on ");
+            if let Some((scheme, address)) = url.and_then(|url| url.split_once("://")) {
+                let _ = found.send((scheme.to_owned(), address.parse().unwrap()));
             }
             line.clear();
         }

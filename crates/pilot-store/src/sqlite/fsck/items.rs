@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::{Check, Trace, Traces, damaged, place_of};
 use crate::sqlite::read::{self, Placed};
-use crate::sqlite::row::{from_key, role_bits, to_json, to_key};
+use crate::sqlite::row::{from_key, role_bits, to_key};
 use crate::{Result, StoreError, StoredEntry};
 
 impl Check<'_> {
@@ -124,8 +124,6 @@ impl Check<'_> {
             self.report
                 .fault(place, format!("its row is not what its entries lead to ({})", difference(&placed.item, item)));
         }
-        let mut json = Vec::new();
-        to_json(item, &mut json)?;
         let expected = Columns {
             version: i64::try_from(item.version).unwrap_or(i64::MAX),
             state: item.state.to_string(),
@@ -136,7 +134,6 @@ impl Check<'_> {
             waits_for: role_bits(&item.waits_for(definition)),
             due_at: due_at(definition, item).map(|deadline| deadline.at.unix_micros()),
             content_entry: i64::try_from(replayed.content_entry).unwrap_or(i64::MAX),
-            data: String::from_utf8_lossy(&json).into_owned(),
         };
         if Columns::of(self.connection, item)? != expected {
             self.report.fault(place, "a column of its row is not what its entries lead to");
@@ -221,12 +218,11 @@ struct Columns {
     waits_for: i64,
     due_at: Option<i64>,
     content_entry: i64,
-    data: String,
 }
 
 impl Columns {
     fn of(connection: &Connection, item: &Item) -> Result<Columns> {
-        let sql = "SELECT version, state, workflow, created_by, title, open, waits_for, due_at, content_entry, data \
+        let sql = "SELECT version, state, workflow, created_by, title, open, waits_for, due_at, content_entry \
                    FROM item WHERE id = ?1";
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Columns {
@@ -239,7 +235,6 @@ impl Columns {
                 waits_for: row.get(6)?,
                 due_at: row.get(7)?,
                 content_entry: row.get(8)?,
-                data: row.get(9)?,
             })
         };
         let mut statement = connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;

@@ -20,7 +20,7 @@ pub struct Arguments {
     /// Everything from this time on, complete and gap-free: 2026-11-01T00:00:00Z
     #[arg(long, value_name = "TIME", requires = "to")]
     from: Option<String>,
-    /// Up to and including this time
+    /// And before this time
     #[arg(long, value_name = "TIME", requires = "from")]
     to: Option<String>,
     /// Leave out what people wrote; the proof still stands
@@ -67,10 +67,9 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
 fn request(arguments: &Arguments) -> (String, String) {
     let documents = if arguments.without_documents { "none" } else { "all" };
     match (&arguments.item, &arguments.from, &arguments.to) {
-        (Some(id), ..) => (
-            format!("/v1/evidence?item={}&documents={documents}", encode(id)),
-            format!("evidence-{}.zip", plain(id)),
-        ),
+        (Some(id), ..) => {
+            (format!("/v1/evidence?item={}&documents={documents}", encode(id)), format!("evidence-{}.zip", plain(id)))
+        }
         (None, from, to) => {
             let (from, to) = (from.as_deref().unwrap_or_default(), to.as_deref().unwrap_or_default());
             (
@@ -168,7 +167,8 @@ impl Progress {
     /// Looks whether a header is complete: 30 bytes, with the lengths of content, name and extra field in them.
     fn open(&mut self) {
         let two = |at: usize| self.header.get(at..at + 2).and_then(|two| two.try_into().ok()).map(u16::from_le_bytes);
-        let four = |at: usize| self.header.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_le_bytes);
+        let four =
+            |at: usize| self.header.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_le_bytes);
         if self.header.len() == LOCAL_HEADER.len() && self.header != LOCAL_HEADER {
             self.is_over = true;
             return;
@@ -203,7 +203,9 @@ mod tests {
     #[test]
     fn entries_are_counted_however_the_bundle_is_cut_into_pieces() {
         let mut zip = ZipWriter::default();
-        for (path, text) in [("checkpoint", "a\nb\n"), ("entries/000000000000.jsonl", "{}\n{}\n{}\n"), ("manifest", "\n")] {
+        for (path, text) in
+            [("checkpoint", "a\nb\n"), ("entries/000000000000.jsonl", "{}\n{}\n{}\n"), ("manifest", "\n")]
+        {
             assert!(zip.add(path, text.as_bytes()));
         }
         let bundle = zip.finish();

@@ -1,0 +1,465 @@
+//! The sections about who reaches the service and how often: `[tls]`, `[rate_limits]`, `[identity]`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use pilot_core::limits::RATE_PER_MINUTE_MAX;
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// Where TLS ends: here, or at a mesh that is trusted to say who is calling.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TlsSection")]
+pub enum Tls {
+    Here(TlsFiles),
+    Mesh(Mesh),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate and those that lead to its root, in PEM.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    /// Who issues client certificates. Without it, none is asked for.
+    pub client_ca: Option<PathBuf>,
+    /// Which of them no longer count.
+    pub crl: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mesh {
+    pub trusted: Vec<Network>,
+    pub client_address: ClientAddress,
+}
+
+/// Which header the mesh writes the caller's address to. Only that one is believed: a mesh passes on those it does not
+/// know, as the caller wrote them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+pub enum ClientAddress {
+    #[default]
+    #[serde(rename = "x-forwarded-for")]
+    XForwardedFor,
+    #[serde(rename = "forwarded")]
+    Forwarded,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Termination {
+    Mesh,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsSection {
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    client_ca: Option<PathBuf>,
+    crl: Option<PathBuf>,
+    termination: Option<Termination>,
+    trusted: Option<Networks>,
+    client_address: Option<ClientAddress>,
+}
+
+impl TryFrom<TlsSection> for Tls {
+    type Error = &'static str;
+
+    fn try_from(section: TlsSection) -> Result<Tls, &'static str> {
+        let TlsSection { certificate, key, client_ca, crl, termination, trusted, client_address } = section;
+        let is_here = certificate.is_some() || key.is_some() || client_ca.is_some() || crl.is_some();
+        match (termination, certificate, key) {
+            (Some(_), ..) if is_here => Err("[tls] has both files and termination = \"mesh\"; TLS ends at one place"),
+            (Some(Termination::Mesh), ..) => match trusted {
+                Some(Networks(trusted)) if !trusted.is_empty() => {
+                    Ok(Tls::Mesh(Mesh { trusted, client_address: client_address.unwrap_or_default() }))
+                }
+                _ => Err("[tls] termination = \"mesh\" needs trusted: the addresses that speak for the mesh"),
+            },
+            (None, ..) if trusted.is_some() || client_address.is_some() => {
+                Err("[tls] trusted and client_address belong to termination = \"mesh\"")
+            }
+            (None, ..) if crl.is_some() && client_ca.is_none() => {
+                Err("[tls] crl needs client_ca: it revokes client certificates")
+            }
+            (None, Some(certificate), Some(key)) => Ok(Tls::Here(TlsFiles { certificate, key, client_ca, crl })),
+            (None, ..) => Err("[tls] needs certificate and key, or termination = \"mesh\" with trusted"),
+        }
+    }
+}
+
+impl Tls {
+    pub(super) fn resolve(&mut self, base: &Path) {
+        if let Tls::Here(files) = self {
+            files.certificate = base.join(&files.certificate);
+            files.key = base.join(&files.key);
+            files.client_ca = files.client_ca.as_ref().map(|path| base.join(path));
+            files.crl = files.crl.as_ref().map(|path| base.join(path));
+        }
+    }
+}
+
+/// An address, or all that share a prefix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    base: u128,
+    prefix: u32,
+    is_v4: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "must be an address or a network, such as 10.0.0.0/8, with no bit set beyond its prefix; /0 would trust everyone"
+)]
+pub struct NotANetwork;
+
+impl FromStr for Network {
+    type Err = NotANetwork;
+
+    fn from_str(text: &str) -> Result<Network, NotANetwork> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix.parse::<u32>().map_err(|_| NotANetwork)?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.unwrap_or(bits);
+        let network = Network { base: number(address), prefix, is_v4: address.is_ipv4() };
+        let is_sound = (1..=bits).contains(&prefix) && network.masked(network.base) == network.base;
+        is_sound.then_some(network).ok_or(NotANetwork)
+    }
+}
+
+impl Network {
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.is_v4 && self.masked(number(address)) == self.base
+    }
+
+    fn masked(&self, number: u128) -> u128 {
+        let bits: u32 = if self.is_v4 { 32 } else { 128 };
+        let beyond = bits.saturating_sub(self.prefix);
+        number.checked_shr(beyond).and_then(|kept| kept.checked_shl(beyond)).unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match u32::try_from(self.base) {
+            Ok(base) if self.is_v4 => write!(formatter, "{}/{}", Ipv4Addr::from(base), self.prefix),
+            _ => write!(formatter, "{}/{}", Ipv6Addr::from(self.base), self.prefix),
+        }
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+/// A list, or in the environment a text with commas.
+struct Networks(Vec<Network>);
+
+impl<'de> Deserialize<'de> for Networks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Networks, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Networks;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list of addresses and networks")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Networks, E> {
+                let networks = text.split(',').map(|part| part.trim().parse()).collect::<Result<_, _>>();
+                networks.map(Networks).map_err(E::custom)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Networks, A::Error> {
+                let mut networks = Vec::new();
+                while let Some(text) = list.next_element::<String>()? {
+                    networks.push(text.parse().map_err(A::Error::custom)?);
+                }
+                Ok(Networks(networks))
+            }
+        }
+        deserializer.deserialize_any(List)
+    }
+}
+
+/// How often one actor, and one address without a valid credential, may call. The section alone turns limits on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RateLimits {
+    pub reads_per_minute: Count,
+    pub writes_per_minute: Count,
+    pub anonymous_per_minute: Count,
+    pub failed_per_minute: Count,
+    /// How many seconds' worth of a budget may be used at once.
+    pub burst_seconds: Count,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        RateLimits {
+            reads_per_minute: Count(1_200),
+            writes_per_minute: Count(240),
+            anonymous_per_minute: Count(120),
+            failed_per_minute: Count(20),
+            burst_seconds: Count(60),
+        }
+    }
+}
+
+/// A whole number above zero; in the environment it comes as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count(u32);
+
+impl Count {
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Count, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Count;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "a whole number from 1 to {RATE_PER_MINUTE_MAX}")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Count, E> {
+                let count = u32::try_from(number).ok().filter(|count| (1..=RATE_PER_MINUTE_MAX).contains(count));
+                count
+                    .map(Count)
+                    .ok_or_else(|| E::custom(format!("must be a whole number from 1 to {RATE_PER_MINUTE_MAX}")))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Count, E> {
+                self.visit_i64(text.parse().unwrap_or(0))
+            }
+        }
+        deserializer.deserialize_any(Number)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdentitySection {
+    pub mechanism: Mechanism,
+}
+
+/// How a caller proves who it is. Exactly one is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    Oauth,
+    MutualTls,
+    CredentialFile,
+}
+
+impl Mechanism {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Mechanism::Oauth => "oauth",
+            Mechanism::MutualTls => "mutual_tls",
+            Mechanism::CredentialFile => "credential_file",
+        }
+    }
+
+    /// Whether this version has it.
+    pub const fn is_built(self) -> bool {
+        matches!(self, Mechanism::CredentialFile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[test]
+    fn a_network_holds_the_addresses_that_share_its_prefix() {
+        let holds = |network: &str, address: &str| {
+            network.parse::<Network>().unwrap().contains(address.parse::<IpAddr>().unwrap())
+        };
+        assert!(holds("127.0.0.1", "127.0.0.1"));
+        assert!(!holds("127.0.0.1", "127.0.0.2"));
+        assert!(holds("10.0.0.0/8", "10.255.0.1"));
+        assert!(!holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("10.0.0.0/8", "::ffff:10.0.0.1"), "an IPv4 address may come in the dress of an IPv6 one");
+        assert!(holds("fd00::/8", "fd12::1"));
+        assert!(!holds("fd00::/8", "fe80::1"));
+        assert!(!holds("::1", "0.0.0.1"));
+    }
+
+    #[test]
+    fn a_network_with_stray_bits_or_without_any_prefix_is_refused() {
+        for text in ["10.0.0.1/8", "0.0.0.0/0", "::/0", "10.0.0.0/33", "::1/129", "", "host", "10.0.0.0/x", "1.2.3"] {
+            assert!(text.parse::<Network>().is_err(), "{text}");
+        }
+        assert_eq!("10.0.0.0/8".parse::<Network>().unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!("::1".parse::<Network>().unwrap().to_string(), "::1/128");
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
+    fn check(text: &str, environment: &[(&str, &str)], expected: Expect) {
+        let environment: Vec<_> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let verdict = match Config::parse(Path::new("pilot.toml"), text, &environment) {
+            Ok(Config { tls, rate_limits, identity, .. }) => format!("{tls:?} {rate_limits:?} {identity:?}"),
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&verdict);
+    }
+
+    #[test]
+    fn tls_ends_here_with_certificate_and_key_or_at_a_mesh_with_trusted_addresses() {
+        check(
+            "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'",
+            &[],
+            expect![[
+                r#"Some(Here(TlsFiles { certificate: "c.pem", key: "k.pem", client_ca: None, crl: None })) None None"#
+            ]],
+        );
+        check(
+            "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']",
+            &[],
+            expect!["Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor })) None None"],
+        );
+        check(
+            "",
+            &[("PILOT_TLS__TERMINATION", "mesh"), ("PILOT_TLS__TRUSTED", "127.0.0.1, fd00::/8")],
+            expect!["Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor })) None None"],
+        );
+        for (text, expected) in [
+            (
+                "[tls]",
+                expect![[
+                    r#"pilot.toml, line 1, column 1: [tls] needs certificate and key, or termination = "mesh" with trusted"#
+                ]],
+            ),
+            (
+                "[tls]\ncertificate = 'c.pem'",
+                expect![[
+                    r#"pilot.toml, line 1, column 1: [tls] needs certificate and key, or termination = "mesh" with trusted"#
+                ]],
+            ),
+            (
+                "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ntermination = 'mesh'",
+                expect![[
+                    r#"pilot.toml, line 1, column 1: [tls] has both files and termination = "mesh"; TLS ends at one place"#
+                ]],
+            ),
+            (
+                "[tls]\ntermination = 'mesh'",
+                expect![[
+                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses that speak for the mesh"#
+                ]],
+            ),
+            (
+                "[tls]\ntermination = 'mesh'\ntrusted = []",
+                expect![[
+                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses that speak for the mesh"#
+                ]],
+            ),
+            (
+                "[tls]\ntermination = 'mesh'\ntrusted = ['0.0.0.0/0']",
+                expect![
+                    "pilot.toml, line 3, column 11: must be an address or a network, such as 10.0.0.0/8, with no bit set beyond its prefix; /0 would trust everyone"
+                ],
+            ),
+            ("[tls]\ntermination = 'nowhere'", expect!["pilot.toml, line 2, column 15: is not known, expected `mesh`"]),
+            (
+                "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ntrusted = ['127.0.0.1']",
+                expect![[
+                    r#"pilot.toml, line 1, column 1: [tls] trusted and client_address belong to termination = "mesh""#
+                ]],
+            ),
+            (
+                "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ncrl = 'r.pem'",
+                expect!["pilot.toml, line 1, column 1: [tls] crl needs client_ca: it revokes client certificates"],
+            ),
+            (
+                "[tls]\ncert = 'c.pem'",
+                expect![
+                    "pilot.toml, line 2, column 1: unknown field `cert`, expected one of `certificate`, `key`, `client_ca`, `crl`, `termination`, `trusted`, `client_address`"
+                ],
+            ),
+        ] {
+            check(text, &[], expected);
+        }
+    }
+
+    #[test]
+    fn rate_limits_have_defaults_and_bounds() {
+        check(
+            "[rate_limits]",
+            &[],
+            expect![
+                "None Some(RateLimits { reads_per_minute: Count(1200), writes_per_minute: Count(240), anonymous_per_minute: Count(120), failed_per_minute: Count(20), burst_seconds: Count(60) }) None"
+            ],
+        );
+        check(
+            "[rate_limits]\nreads_per_minute = 10",
+            &[("PILOT_RATE_LIMITS__BURST_SECONDS", "5")],
+            expect![
+                "None Some(RateLimits { reads_per_minute: Count(10), writes_per_minute: Count(240), anonymous_per_minute: Count(120), failed_per_minute: Count(20), burst_seconds: Count(5) }) None"
+            ],
+        );
+        check(
+            "[rate_limits]\nreads_per_minute = 0",
+            &[],
+            expect!["pilot.toml, line 2, column 20: must be a whole number from 1 to 1000000"],
+        );
+        check(
+            "[rate_limits]\nreads_per_minute = 1.5",
+            &[],
+            expect!["pilot.toml, line 2, column 20: is of the wrong kind, expected a whole number from 1 to 1000000"],
+        );
+        check(
+            "[rate_limits]\nreads = 1",
+            &[],
+            expect![
+                "pilot.toml, line 2, column 1: unknown field `reads`, expected one of `reads_per_minute`, `writes_per_minute`, `anonymous_per_minute`, `failed_per_minute`, `burst_seconds`"
+            ],
+        );
+        check(
+            "",
+            &[("PILOT_RATE_LIMITS__BURST_SECONDS", "many")],
+            expect![
+                "the environment overrides the configuration with a faulty value: must be a whole number from 1 to 1000000 (set by PILOT_RATE_LIMITS__BURST_SECONDS)"
+            ],
+        );
+    }
+
+    #[test]
+    fn an_unknown_mechanism_is_refused_with_the_known_ones() {
+        check(
+            "[identity]\nmechanism = 'credential_file'",
+            &[],
+            expect!["None None Some(IdentitySection { mechanism: CredentialFile })"],
+        );
+        check(
+            "[identity]\nmechanism = 'password'",
+            &[],
+            expect![
+                "pilot.toml, line 2, column 13: is not known, expected one of `oauth`, `mutual_tls`, `credential_file`"
+            ],
+        );
+        check("[identity]", &[], expect!["pilot.toml, line 1, column 1: missing field `mechanism`"]);
+    }
+}

@@ -1,0 +1,209 @@
+//! Who is at the other end of the connection, and whom it may speak for.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::{FORWARDED, HeaderName};
+use http::request::Parts;
+
+use crate::config::{ClientAddress, Mesh};
+use crate::problem::Problem;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// RFC 9440.
+const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
+/// Headers by which a proxy speaks for its callers. From anyone else they are a caller's own claim, and removed.
+const CLAIMS: [HeaderName; 8] = [
+    FORWARDED,
+    X_FORWARDED_FOR,
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-client-cert"),
+    HeaderName::from_static("x-real-ip"),
+    CLIENT_CERT,
+    HeaderName::from_static("client-cert-chain"),
+];
+
+/// The other end, as the socket has it. The listener gives it to every request.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    pub address: IpAddr,
+    pub is_encrypted: bool,
+}
+
+/// The client's certificate in DER: verified by the handshake, or by a mesh that is trusted to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerCertificate(pub Arc<[u8]>);
+
+/// Which peers are believed when they speak for others.
+#[derive(Debug, Default)]
+pub struct Edge {
+    mesh: Option<Mesh>,
+    /// Whoever does not come through the mesh is refused.
+    mesh_only: bool,
+}
+
+impl Edge {
+    pub fn new(mesh: Option<Mesh>, mesh_only: bool) -> Edge {
+        Edge { mesh_only: mesh_only && mesh.is_some(), mesh }
+    }
+
+    /// The address the request comes from, which is the caller's and not the mesh's. Afterwards the head holds no claim
+    /// of a peer that is not believed.
+    pub fn admit(&self, head: &mut Parts) -> Result<IpAddr, Problem> {
+        let peer = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.address);
+        let trusted = self.mesh.as_ref().filter(|mesh| mesh.trusts(peer));
+        if trusted.is_none() && self.mesh_only {
+            return Err(Problem::framing("Connect through the mesh: this address does not speak for it."));
+        }
+        let address = trusted.and_then(|mesh| mesh.caller(&head.headers)).unwrap_or(peer);
+        let certificate = trusted.and_then(|_| certificate(&head.headers));
+        for claim in &CLAIMS {
+            head.headers.remove(claim);
+        }
+        if let Some(certificate) = certificate {
+            head.extensions.insert(certificate);
+        }
+        Ok(address)
+    }
+}
+
+impl Mesh {
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.contains(address))
+    }
+
+    /// The last address in the chain that is not the mesh's own: those before it were written by the caller.
+    fn caller(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        let name = match self.client_address {
+            ClientAddress::XForwardedFor => &X_FORWARDED_FOR,
+            ClientAddress::Forwarded => &FORWARDED,
+        };
+        let lines: Vec<_> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        for part in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+            let address = match self.client_address {
+                ClientAddress::XForwardedFor => parse_address(part.trim()),
+                ClientAddress::Forwarded => forwarded_for(part),
+            }?;
+            if !self.trusts(address) {
+                return Some(address);
+            }
+        }
+        None
+    }
+}
+
+/// The `for` of one element of RFC 7239: `for=192.0.2.43`, `for="[2001:db8::1]:4711"`.
+fn forwarded_for(element: &str) -> Option<IpAddr> {
+    let pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let mut values = pairs.filter(|(name, _)| name.eq_ignore_ascii_case("for")).map(|(_, value)| value);
+    parse_address(values.next()?.trim_matches('"'))
+}
+
+/// With or without a port, with or without brackets.
+fn parse_address(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let address = bare.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));
+    address.map(|address: IpAddr| address.to_canonical())
+}
+
+/// RFC 9440: one structured byte sequence, `:base64:`.
+fn certificate(headers: &HeaderMap) -> Option<PeerCertificate> {
+    let mut lines = headers.get_all(CLIENT_CERT).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let encoded = line.as_bytes().strip_prefix(b":")?.strip_suffix(b":")?;
+    let der = data_encoding::BASE64.decode(encoded).ok()?;
+    Some(PeerCertificate(der.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn head(peer: &str, lines: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder();
+        for (name, value) in lines {
+            request = request.header(*name, *value);
+        }
+        let (mut head, ()) = request.body(()).unwrap().into_parts();
+        head.extensions.insert(Peer { address: peer.parse().unwrap(), is_encrypted: false });
+        head
+    }
+
+    fn mesh(client_address: ClientAddress) -> Mesh {
+        Mesh { trusted: vec!["10.0.0.0/8".parse().unwrap()], client_address }
+    }
+
+    #[track_caller]
+    fn check(client_address: ClientAddress, peer: &str, lines: &[(&str, &str)], expected: &str) {
+        let mut head = head(peer, lines);
+        let address = Edge::new(Some(mesh(client_address)), false).admit(&mut head).unwrap();
+        assert_eq!(address.to_string(), expected);
+        assert_eq!(head.headers.keys().count(), 0, "no claim is left");
+    }
+
+    #[test]
+    fn the_caller_is_the_last_address_the_mesh_did_not_write_about_itself() {
+        use ClientAddress::{Forwarded, XForwardedFor};
+        let xff = |value| [("x-forwarded-for", value)];
+        check(XForwardedFor, "10.1.1.1", &xff("192.0.2.7"), "192.0.2.7");
+        check(XForwardedFor, "10.1.1.1", &xff("6.6.6.6, 192.0.2.7, 10.2.2.2"), "192.0.2.7");
+        check(XForwardedFor, "10.1.1.1", &xff("192.0.2.7:4711"), "192.0.2.7");
+        check(XForwardedFor, "10.1.1.1", &xff("[2001:db8::1]:4711"), "2001:db8::1");
+        check(XForwardedFor, "10.1.1.1", &xff("::ffff:192.0.2.7"), "192.0.2.7");
+        check(
+            XForwardedFor,
+            "10.1.1.1",
+            &[("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "192.0.2.7")],
+            "192.0.2.7",
+        );
+        check(XForwardedFor, "10.1.1.1", &xff("unknown"), "10.1.1.1");
+        check(XForwardedFor, "10.1.1.1", &[], "10.1.1.1");
+        check(Forwarded, "10.1.1.1", &[("forwarded", "for=6.6.6.6, for=192.0.2.7;proto=https")], "192.0.2.7");
+        check(Forwarded, "10.1.1.1", &[("forwarded", "proto=https;For=\"[2001:db8::1]:4711\"")], "2001:db8::1");
+    }
+
+    #[test]
+    fn the_header_the_mesh_does_not_write_is_not_believed() {
+        check(ClientAddress::XForwardedFor, "10.1.1.1", &[("forwarded", "for=6.6.6.6")], "10.1.1.1");
+        check(ClientAddress::Forwarded, "10.1.1.1", &[("x-forwarded-for", "6.6.6.6")], "10.1.1.1");
+    }
+
+    #[test]
+    fn claims_of_others_are_removed_and_believed_by_nobody() {
+        let claims = [
+            ("x-forwarded-for", "6.6.6.6"),
+            ("forwarded", "for=6.6.6.6"),
+            ("x-real-ip", "6.6.6.6"),
+            ("client-cert", ":AAAA:"),
+            ("client-cert-chain", ":AAAA:"),
+            ("x-forwarded-client-cert", "Hash=00"),
+        ];
+        check(ClientAddress::XForwardedFor, "192.0.2.9", &claims, "192.0.2.9");
+        let mut head = head("192.0.2.9", &claims);
+        Edge::default().admit(&mut head).unwrap();
+        assert!(head.headers.is_empty() && head.extensions.get::<PeerCertificate>().is_none());
+    }
+
+    #[test]
+    fn a_certificate_is_taken_from_the_mesh_alone_and_only_when_it_is_one_byte_sequence() {
+        let seen = |peer, lines: &[(&str, &str)]| {
+            let mut head = head(peer, lines);
+            Edge::new(Some(mesh(ClientAddress::XForwardedFor)), false).admit(&mut head).unwrap();
+            head.extensions.get::<PeerCertificate>().map(|certificate| certificate.0.to_vec())
+        };
+        assert_eq!(seen("10.1.1.1", &[("client-cert", ":MAA=:")]), Some(vec![0x30, 0]));
+        assert_eq!(seen("192.0.2.9", &[("client-cert", ":MAA=:")]), None);
+        assert_eq!(seen("10.1.1.1", &[("client-cert", "MAA=")]), None);
+        assert_eq!(seen("10.1.1.1", &[("client-cert", ":MAA=:"), ("client-cert", ":MAA=:")]), None);
+    }
+
+    #[test]
+    fn with_a_mesh_alone_others_are_refused() {
+        let edge = Edge::new(Some(mesh(ClientAddress::XForwardedFor)), true);
+        assert!(edge.admit(&mut head("10.1.1.1", &[])).is_ok());
+        assert!(edge.admit(&mut head("192.0.2.9", &[])).is_err());
+    }
+}

@@ -1,0 +1,231 @@
+//! Everything a start would check, without starting and without changing anything.
+
+use std::path::Path;
+use std::time::Duration;
+
+use pilot_core::leak::LeakGuard;
+use pilot_core::time::Time;
+use rustix::fs::Access;
+use serde::Serialize;
+
+use crate::config::{self, Config, Profile};
+use crate::private_file::{self, Others};
+use crate::start::{self, StartError, with_cause};
+use crate::witnesses::Witnesses;
+use crate::{production, random, tls, workflows};
+
+/// A certificate that expires sooner is worth a word.
+const CERTIFICATE_WARNING: Duration = Duration::from_hours(14 * 24);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Ok,
+    /// The service would start, and someone should look at this.
+    Warning,
+    /// The service would refuse to start until someone changes this.
+    Refused,
+    /// The machine does not play along.
+    Environment,
+}
+
+impl Verdict {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Warning => "warning",
+            Verdict::Refused => "refused",
+            Verdict::Environment => "environment",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub check: &'static str,
+    pub verdict: Verdict,
+    pub detail: String,
+}
+
+impl Finding {
+    fn new(check: &'static str, verdict: Verdict, detail: impl Into<String>) -> Finding {
+        Finding { check, verdict, detail: detail.into() }
+    }
+
+    fn failed(check: &'static str, error: &StartError) -> Finding {
+        match error {
+            StartError::Refused(detail) => Finding::new(check, Verdict::Refused, detail),
+            StartError::Environment { .. } => Finding::new(check, Verdict::Environment, with_cause(error)),
+        }
+    }
+}
+
+/// Every check has a finding; `now` judges how long the certificate still lasts.
+pub fn check(config: &Config, now: Time) -> Vec<Finding> {
+    let mut findings = check_profile(config);
+    findings.push(check_listener(config));
+    findings.extend(check_tls(config, now));
+    findings.push(check_rate_limits(config));
+    findings.extend(check_credentials(config));
+    findings.push(check_workflows(config));
+    findings.push(check_data_dir(&config.data_dir));
+    findings.push(check_store(config));
+    findings.push(check_log_key(config));
+    findings.push(check_witnesses(config));
+    findings
+}
+
+fn check_profile(config: &Config) -> Vec<Finding> {
+    let missing = production::missing(config);
+    let detail = match config.profile {
+        Profile::Production => "production; nothing it insists on is missing",
+        Profile::Pilot => "pilot",
+    };
+    if missing.is_empty() {
+        return vec![Finding::new("profile", Verdict::Ok, detail)];
+    }
+    missing.into_iter().map(|line| Finding::new("profile", Verdict::Refused, line)).collect()
+}
+
+fn check_listener(config: &Config) -> Finding {
+    let listen = config.listen;
+    if config.tls.is_none() && !listen.ip().is_loopback() {
+        let detail = format!("{listen}, without TLS: whoever is on the way reads every token");
+        return Finding::new("listen", Verdict::Warning, detail);
+    }
+    Finding::new("listen", Verdict::Ok, listen.to_string())
+}
+
+fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
+    let ok = |detail: String| vec![Finding::new("tls", Verdict::Ok, detail)];
+    let files = match &config.tls {
+        None => return ok("off".into()),
+        Some(config::Tls::Mesh(mesh)) => {
+            let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
+            return ok(format!("ends at the mesh; {} may speak for it", trusted.join(", ")));
+        }
+        Some(config::Tls::Here(files)) => files,
+    };
+    let loaded = match tls::load(files, start::others(config)) {
+        Ok(loaded) => loaded,
+        Err(error) => return vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
+    };
+    let tls::Described { names, not_before, not_after } = loaded.certificate;
+    let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
+    let soon = i64::try_from(CERTIFICATE_WARNING.as_micros()).unwrap_or(i64::MAX);
+    let left = not_after.unix_micros().saturating_sub(now.unix_micros());
+    let (verdict, state) = match () {
+        () if left <= 0 => (Verdict::Warning, "has expired: clients will refuse it. It was valid"),
+        () if not_before > now => (Verdict::Warning, "is not valid yet: clients will refuse it. It is valid"),
+        () if left < soon => (Verdict::Warning, "expires soon: it is valid"),
+        () => (Verdict::Ok, "is valid"),
+    };
+    let detail = format!("the certificate for {names} {state} from {not_before} to {not_after}");
+    let exposed = loaded.exposed.map(|exposed| Finding::new("tls", Verdict::Warning, exposed.to_string()));
+    [Finding::new("tls", verdict, detail)].into_iter().chain(exposed).collect()
+}
+
+fn check_rate_limits(config: &Config) -> Finding {
+    let detail = match &config.rate_limits {
+        None => "off".to_owned(),
+        Some(limits) => format!(
+            "per minute {} reads and {} writes an actor, {} anonymous and {} failed requests an address",
+            limits.reads_per_minute.get(),
+            limits.writes_per_minute.get(),
+            limits.anonymous_per_minute.get(),
+            limits.failed_per_minute.get(),
+        ),
+    };
+    Finding::new("rate limits", Verdict::Ok, detail)
+}
+
+fn check_credentials(config: &Config) -> Vec<Finding> {
+    let (credentials, role_map) = match start::load_credentials(config) {
+        Ok(loaded) => loaded,
+        Err(error) => return vec![Finding::failed("credentials", &error)],
+    };
+    let count = credentials.entries().len();
+    let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };
+    let mut findings = vec![Finding::new("credentials", Verdict::Ok, format!("{count} credentials; {compared}"))];
+    let files = [Some(config.credentials.file.as_path()), role_map.as_ref().map(|file| file.path.as_path())];
+    for path in files.into_iter().flatten() {
+        let exposed = private_file::read(path, Others::MayRead).ok().and_then(|file| file.exposed);
+        findings.extend(exposed.map(|exposed| Finding::new("credentials", Verdict::Warning, exposed.to_string())));
+    }
+    let guard = random::number().map(|key| LeakGuard::new(credentials, key));
+    match (guard, role_map) {
+        (Err(error), _) => findings.push(Finding::new("credentials", Verdict::Environment, error.to_string())),
+        (Ok(guard), Some(file)) => {
+            let refusal = start::token_in_role_map(&file, &guard);
+            findings.extend(refusal.map(|refusal| Finding::new("credentials", Verdict::Refused, refusal)));
+        }
+        (Ok(_), None) => {}
+    }
+    findings
+}
+
+fn check_workflows(config: &Config) -> Finding {
+    let offered = start::check_workflows_dir(config).and_then(|()| workflows::offered(config.workflows.dir.as_deref()));
+    match offered {
+        Ok((offered, _)) => {
+            let names: Vec<_> = offered.in_force().map(|definition| definition.name().to_string()).collect();
+            Finding::new("workflows", Verdict::Ok, names.join(", "))
+        }
+        Err(error) => Finding::failed("workflows", &error),
+    }
+}
+
+fn check_data_dir(path: &Path) -> Finding {
+    let shown = path.display();
+    // What is not there yet is made inside the nearest directory that is; a relative path ends where we are.
+    let here = Path::new(".");
+    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(here);
+    if !existing.is_dir() {
+        let detail = format!("{}: is not a directory; name another data_dir", existing.display());
+        return Finding::new("data directory", Verdict::Environment, detail);
+    }
+    match rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) if existing == path => Finding::new("data directory", Verdict::Ok, format!("{shown} can be written")),
+        Ok(()) => Finding::new("data directory", Verdict::Ok, format!("{shown} will be made at the start")),
+        Err(error) => {
+            let detail = format!("{}: cannot be written; give it to the service's user ({error})", existing.display());
+            Finding::new("data directory", Verdict::Environment, detail)
+        }
+    }
+}
+
+fn check_store(config: &Config) -> Finding {
+    match config.sqlite_path() {
+        None => Finding::failed("store", &start::no_such_store()),
+        Some(path) if !path.exists() => {
+            Finding::new("store", Verdict::Ok, format!("{} will be made at the start", path.display()))
+        }
+        Some(path) => {
+            let detail = format!("{} is there; `pilot log fsck` reads it whole", path.display());
+            Finding::new("store", Verdict::Ok, detail)
+        }
+    }
+}
+
+fn check_witnesses(config: &Config) -> Finding {
+    match Witnesses::new(&config.log) {
+        Ok(_) => Finding::new("witnesses", Verdict::Ok, format!("{} configured", config.log.witnesses.len())),
+        Err(error) => Finding::new("witnesses", Verdict::Refused, error.to_string()),
+    }
+}
+
+fn check_log_key(config: &Config) -> Finding {
+    let path = config.log_key_path();
+    let shown = path.display();
+    if path.exists() {
+        return match start::load_key(&path) {
+            Ok(_) => Finding::new("log key", Verdict::Ok, format!("{shown} can be used")),
+            Err(error) => Finding::failed("log key", &error),
+        };
+    }
+    if config.sqlite_path().is_some_and(|store| store.exists()) || config.checkpoint_path().exists() {
+        let detail = format!("{shown}: is missing, but there is a store; restore the key from your copy");
+        return Finding::new("log key", Verdict::Refused, detail);
+    }
+    Finding::new("log key", Verdict::Ok, format!("{shown} will be made at the start"))
+}

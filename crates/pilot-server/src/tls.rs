@@ -1,0 +1,171 @@
+//! TLS on the main listener. Certificate and key are read anew when their files are replaced; connections that exist
+//! keep what they were opened with.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use pilot_core::time::Time;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use crate::config::TlsFiles;
+use crate::private_file::{self, FileError, Others};
+
+mod reload;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{}: holds no certificate; it must be PEM, the service's own certificate first", path.display())]
+    NoCertificate { path: PathBuf },
+    #[error("{}: holds no private key; it must be PEM (PKCS#8, PKCS#1 or SEC1) and not encrypted", path.display())]
+    NoKey { path: PathBuf },
+    #[error("{}: holds no revocation list in PEM", path.display())]
+    NoRevocationList { path: PathBuf },
+    #[error("{}: is not the key of the certificate in {}; give the pair that belongs together", key.display(), certificate.display())]
+    Mismatch { certificate: PathBuf, key: PathBuf },
+    #[error("{}: cannot be used", path.display())]
+    Unusable { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+impl TlsError {
+    fn unusable(path: &Path, source: impl std::error::Error + Send + Sync + 'static) -> TlsError {
+        TlsError::Unusable { path: path.to_owned(), source: Box::new(source) }
+    }
+}
+
+/// What is said of a certificate to those who look after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    pub names: Vec<String>,
+    pub not_before: Time,
+    pub not_after: Time,
+}
+
+/// Certificate, key and rules, ready for handshakes.
+pub struct Loaded {
+    pub config: Arc<ServerConfig>,
+    pub certificate: Described,
+    /// Set when others may read the key though they should not.
+    pub exposed: Option<FileError>,
+}
+
+/// Everything the files hold, or what is wrong with them.
+pub fn load(files: &TlsFiles, others: Others) -> Result<Loaded, TlsError> {
+    let chain = certificates(&files.certificate)?;
+    let key_file = private_file::read(&files.key, others)?;
+    let no_key = |_| TlsError::NoKey { path: files.key.clone() };
+    let key = PrivateKeyDer::from_pem_slice(&key_file.bytes).map_err(no_key)?;
+    let first = chain.first().ok_or_else(|| TlsError::NoCertificate { path: files.certificate.clone() })?;
+    let certificate = describe(first, &files.certificate)?;
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    // The pair is judged here once more than by the builder, to say which file is meant.
+    CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            TlsError::Mismatch { certificate: files.certificate.clone(), key: files.key.clone() }
+        }
+        other => TlsError::unusable(&files.key, other),
+    })?;
+    let verifier = client_verifier(files, &provider)?;
+    let unusable = |error| TlsError::unusable(&files.certificate, error);
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?.with_client_cert_verifier(verifier);
+    let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // Made anew with every load: a client whose certificate was revoked meanwhile cannot resume an old session.
+    config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
+    Ok(Loaded { config: Arc::new(config), certificate, exposed: key_file.exposed })
+}
+
+/// Client certificates are asked for when their issuer is known, and optional here: whether one is needed is the
+/// identity mechanism's to say, and health checks have none.
+fn client_verifier(
+    files: &TlsFiles,
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let Some(path) = &files.client_ca else { return Ok(WebPkiClientVerifier::no_client_auth()) };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| TlsError::unusable(path, error))?;
+    }
+    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .allow_unauthenticated()
+        .only_check_end_entity_revocation();
+    if let Some(path) = &files.crl {
+        verifier = verifier.with_crls(revocation_lists(path)?);
+    }
+    verifier.build().map_err(|error| TlsError::unusable(files.crl.as_ref().unwrap_or(path), error))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bytes = private_file::read(path, Others::MayRead)?.bytes;
+    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
+    found.ok().filter(|found| !found.is_empty()).ok_or_else(|| TlsError::NoCertificate { path: path.to_owned() })
+}
+
+fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let bytes = private_file::read(path, Others::MayRead)?.bytes;
+    let found = CertificateRevocationListDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
+    found.ok().filter(|found| !found.is_empty()).ok_or_else(|| TlsError::NoRevocationList { path: path.to_owned() })
+}
+
+fn describe(certificate: &CertificateDer<'_>, path: &Path) -> Result<Described, TlsError> {
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| TlsError::unusable(path, error))?;
+    let alternatives = parsed.subject_alternative_name().ok().flatten();
+    let names =
+        alternatives.iter().flat_map(|extension| &extension.value.general_names).filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => address(bytes),
+            _ => None,
+        });
+    let time = |seconds: i64| Time::from_unix_micros(seconds.saturating_mul(1_000_000));
+    let validity = parsed.validity();
+    Ok(Described {
+        names: names.collect(),
+        not_before: time(validity.not_before.timestamp()),
+        not_after: time(validity.not_after.timestamp()),
+    })
+}
+
+fn address(bytes: &[u8]) -> Option<String> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string());
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string())).ok()
+}
+
+/// What new connections are greeted with; replaced as a whole when the files are.
+pub struct Tls {
+    files: TlsFiles,
+    others: Others,
+    current: RwLock<Arc<ServerConfig>>,
+    watched: reload::Watched,
+}
+
+impl Tls {
+    pub fn open(files: &TlsFiles, others: Others) -> Result<(Tls, Loaded), TlsError> {
+        // Looked at before it is read: a file replaced in between is then read once more.
+        let watched = reload::Watched::new(files);
+        let loaded = load(files, others)?;
+        let current = RwLock::new(Arc::clone(&loaded.config));
+        Ok((Tls { files: files.clone(), others, current, watched }, loaded))
+    }
+
+    /// The handshake. It has the deadline of the request's head, which the caller keeps.
+    pub async fn accept<S>(&self, socket: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let config = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
+        TlsAcceptor::from(config).accept(socket).await
+    }
+}

@@ -1,0 +1,74 @@
+//! The client's side of TLS: who issues the service's certificate. There is no way to go without knowing.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::exit::Failure;
+
+#[derive(Clone)]
+pub struct Trust(TlsConnector);
+
+impl Trust {
+    /// The issuers in this file and no others, or those the system trusts.
+    pub fn load(ca_file: Option<&Path>) -> Result<Trust, Failure> {
+        let roots = match ca_file {
+            Some(path) => from_file(path)?,
+            None => from_system()?,
+        };
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| Failure::environment("TLS", error))?;
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Trust(TlsConnector::from(Arc::new(config))))
+    }
+
+    pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| io::Error::other(error.to_string()))?;
+        self.0.connect(name, stream).await.map_err(explained)
+    }
+}
+
+fn from_file(path: &Path) -> Result<RootCertStore, Failure> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&bytes) {
+        let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
+        added.ok_or_else(|| Failure::Usage(format!("{shown}: holds something that is no certificate in PEM")))?;
+    }
+    if roots.is_empty() {
+        return Err(Failure::Usage(format!("{shown}: holds no certificate in PEM")));
+    }
+    Ok(roots)
+}
+
+fn from_system() -> Result<RootCertStore, Failure> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        let remedy = "give the issuer of the service's certificate with --ca-file or PILOT_CA_FILE";
+        return Err(Failure::Environment(format!("this system has no trusted certificates; {remedy}")));
+    }
+    Ok(roots)
+}
+
+/// The commonest refusal of all has a remedy.
+fn explained(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    match cause {
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => io::Error::other(
+            "its certificate is from an issuer that is not trusted here; give the issuer with --ca-file or PILOT_CA_FILE",
+        ),
+        Some(rustls::Error::InvalidMessage(_)) => io::Error::other("it does not speak TLS; is it http and not https?"),
+        _ => error,
+    }
+}

@@ -1,0 +1,58 @@
+//! `pilot check-config`: would the service start, and if not, why.
+
+use std::path::PathBuf;
+
+use pilot_core::leak::LeakGuard;
+use pilot_server::clock::Clock;
+use pilot_server::config::Config;
+use pilot_server::preflight::{self, Finding, Verdict};
+use serde::Serialize;
+
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::output::{Output, OutputArguments, print, print_json, table};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
+    config: PathBuf,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(Serialize)]
+struct ReportView<'f> {
+    ok: bool,
+    checks: &'f [Finding],
+}
+
+pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let config = Config::load(&arguments.config, environment.variables())?;
+    let mut findings = preflight::check(&config, Clock::System.now());
+    // Details quote names from files, and a file may hold anything.
+    let guard = LeakGuard::for_generated_tokens();
+    for finding in &mut findings {
+        finding.detail = guard.redact(&finding.detail).into_owned();
+    }
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let (refused, environment) = (count(Verdict::Refused), count(Verdict::Environment));
+    match arguments.output.output {
+        Output::Json => print_json(&ReportView { ok: refused + environment == 0, checks: &findings })?,
+        Output::Table => print(&table(&["check", "verdict", "detail"], findings.iter().flat_map(rows)))?,
+    }
+    match (refused, environment) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(Failure::Environment("the service would not start on this machine".into())),
+        _ => Err(Failure::Usage(format!("the service would not start: {refused} to mend first"))),
+    }
+}
+
+/// A row for each line of the detail.
+fn rows(finding: &Finding) -> Vec<Vec<String>> {
+    let row = |(at, line): (usize, &str)| {
+        let (check, verdict) = if at == 0 { (finding.check, finding.verdict.as_str()) } else { ("", "") };
+        vec![check.to_owned(), verdict.to_owned(), line.to_owned()]
+    };
+    finding.detail.lines().enumerate().map(row).collect()
+}

@@ -1,0 +1,104 @@
+//! `pilot check-config` says what a start would say, and leaves everything as it was.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::authority::{Authority, IDENTITY, RATE_LIMITS, ROLE_MAP, TLS, configure, installation};
+use crate::harness::{Finished, Installation, credential_file};
+
+const ALL: [&str; 4] = [TLS, ROLE_MAP, RATE_LIMITS, IDENTITY];
+
+fn verdict_of(finished: &Finished, check: &str) -> Vec<String> {
+    let report = finished.json();
+    let checks = report["checks"].as_array().unwrap().iter().filter(|finding| finding["check"] == check);
+    checks.map(|finding| format!("{}: {}", text(finding, "verdict"), text(finding, "detail"))).collect()
+}
+
+fn text(finding: &Value, member: &str) -> String {
+    finding[member].as_str().unwrap().to_owned()
+}
+
+/// The check and the start both refuse, and for the same reason.
+#[track_caller]
+fn both_refuse(installation: &Installation, check: &str, words: &[&str]) {
+    let checked = installation.pilot(&["check-config", "--output", "json"]).expect(2);
+    assert_eq!(checked.json()["ok"], false);
+    let found = verdict_of(&checked, check).join("\n");
+    let refused = installation.serve_in_vain().expect(2);
+    for word in words {
+        assert!(found.starts_with("refused") && found.contains(word), "{word:?} is missing in {found}");
+        assert!(refused.stderr.contains(word), "{word:?} is missing in {refused:#?}");
+    }
+}
+
+#[test]
+fn a_sound_configuration_is_reported_line_by_line_and_nothing_is_changed() {
+    let (installation, _) = installation("production", &ALL);
+    let before = installation.files();
+    let checked = installation.pilot(&["check-config", "--config", "pilot.toml", "--output", "json"]).expect(0);
+    assert_eq!(checked.json()["ok"], true);
+    assert_eq!(verdict_of(&checked, "profile"), ["ok: production; nothing it insists on is missing"]);
+    assert_eq!(verdict_of(&checked, "credentials"), ["ok: 2 credentials; all agree with the role map"]);
+    let tls = verdict_of(&checked, "tls").join("\n");
+    assert!(tls.contains("ok: the certificate for 127.0.0.1, localhost is valid from"), "{tls}");
+    assert_eq!(installation.files(), before);
+    assert!(!installation.path("data").exists());
+    let table = installation.pilot(&["check-config"]).expect(0).stdout;
+    assert!(table.starts_with("CHECK"), "{table}");
+}
+
+#[test]
+fn a_pair_that_cannot_be_used_is_refused_with_its_file() {
+    let (installation, authority) = installation("production", &ALL);
+    let other = authority.issue(&["127.0.0.1"], 2);
+    installation.write("tls.key", &other.key);
+    both_refuse(&installation, "tls", &["tls.key: is not the key of the certificate", "tls.pem"]);
+    installation.write("tls.key", &other.certificate);
+    both_refuse(&installation, "tls", &["tls.key: holds no private key"]);
+    installation.write("tls.key", &other.key);
+    for nonsense in ["", "nonsense", &other.key, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        installation.write("tls.pem", nonsense);
+        both_refuse(&installation, "tls", &["tls.pem"]);
+    }
+    fs::remove_file(installation.path("tls.pem")).unwrap();
+    both_refuse(&installation, "tls", &["tls.pem: cannot be opened"]);
+}
+
+#[test]
+fn what_other_files_have_wrong_is_refused_as_by_the_start() {
+    let (installation, _) = installation("pilot", &[ROLE_MAP]);
+    installation.write("credentials.json", &credential_file(&[("eve", "executor", "e".repeat(32).as_str())]));
+    both_refuse(&installation, "credentials", &["is not in the role map"]);
+    installation.write("credentials.json", "{}");
+    both_refuse(&installation, "credentials", &["/schema_version: is missing", "/credentials: is missing"]);
+    configure(&installation, "pilot", &["[workflows]\ndir = 'nowhere'\n"]);
+    both_refuse_workflows(&installation);
+    configure(&installation, "pilot", &["[store]\nurl = 'postgres://x'\n"]);
+    let checked = installation.pilot(&["check-config", "--output", "json"]).expect(2);
+    assert!(verdict_of(&checked, "store").join("").contains("store.url"), "{checked:#?}");
+}
+
+fn both_refuse_workflows(installation: &Installation) {
+    installation.write("credentials.json", &credential_file(&[("ana", "initiator", crate::harness::TOKEN)]));
+    both_refuse(installation, "workflows", &["workflows.dir is not a directory"]);
+}
+
+#[test]
+fn a_missing_log_key_beside_a_store_is_refused() {
+    let (installation, _) = installation("pilot", &[]);
+    installation.serve().stop().expect(0);
+    installation.pilot(&["check-config"]).expect(0);
+    fs::remove_file(installation.path("data/log.key")).unwrap();
+    both_refuse(&installation, "log key", &["log.key", "is missing"]);
+}
+
+#[test]
+fn a_certificate_about_to_expire_is_a_warning_and_no_refusal() {
+    let (installation, _) = installation("production", &ALL);
+    let authority = Authority::new("Another");
+    crate::authority::install(&installation, &authority.issue_until(&["127.0.0.1"], 2024));
+    let checked = installation.pilot(&["check-config", "--output", "json"]).expect(0);
+    let tls = verdict_of(&checked, "tls").join("\n");
+    assert!(tls.starts_with("warning: the certificate for 127.0.0.1 has expired"), "{tls}");
+}

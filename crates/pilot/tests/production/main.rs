@@ -1,0 +1,24 @@
+//! The production profile from outside: what it insists on, TLS, the mesh, and rate limits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    dead_code,
+    reason = "a test stops at the first surprise and prints its figures; the harness is shared, and each program of tests uses a part of it"
+)]
+
+#[path = "../front_door/harness.rs"]
+mod harness;
+#[path = "../front_door/wire.rs"]
+mod wire;
+
+mod authority;
+mod check_config;
+mod client;
+mod gate;
+mod https;
+mod mesh;
+mod rate;
+mod tls;
