@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -17,12 +18,14 @@ use pilot_core::limits::{CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, URL_BYTES_MAX}
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::server::TlsStream;
 
 use crate::app::App;
 use crate::body::Body;
 use crate::deadline::{Connection, Deadlines, Watchdog, Watched};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerCertificate};
+use crate::problem::Problem;
 use crate::tls::Tls;
 
 /// How long the last requests may take once the service was told to stop.
@@ -48,6 +51,7 @@ pub struct Listener {
     deadlines: Deadlines,
     connections_max: usize,
     tls: Option<Arc<Tls>>,
+    tells_peers: bool,
 }
 
 impl Listener {
@@ -57,7 +61,13 @@ impl Listener {
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         let socket = socket.listen(WAITING_CONNECTIONS_MAX)?;
-        Ok(Listener { socket, deadlines: Deadlines::default(), connections_max: CONNECTIONS_MAX, tls: None })
+        Ok(Listener {
+            socket,
+            deadlines: Deadlines::default(),
+            connections_max: CONNECTIONS_MAX,
+            tls: None,
+            tells_peers: false,
+        })
     }
 
     pub fn address(&self) -> io::Result<SocketAddr> {
@@ -67,6 +77,11 @@ impl Listener {
     /// Never more connections than the process may have files open.
     pub fn limit_connections(&mut self, connections_max: usize) {
         self.connections_max = connections_max.min(CONNECTIONS_MAX);
+    }
+
+    /// From now on every request has its [`Peer`], which costs a little each time.
+    pub fn tell_peers(&mut self) {
+        self.tells_peers = true;
     }
 
     /// From now on a connection begins with a TLS handshake.
@@ -95,13 +110,14 @@ impl Listener {
             };
             let Some((socket, address, place)) = accepted else { continue };
             let (app, stop, connection) = (Arc::clone(&app), stop.clone(), watchdog.watch());
-            let tls = self.tls.clone();
+            let (tls, tells_peers) = (self.tls.clone(), self.tells_peers);
             tokio::spawn(async move {
                 app.metrics().connection_opened();
                 let socket = Watched { socket, connection: Arc::clone(&connection) };
                 match tls {
                     None => {
-                        let end = OtherEnd { peer: Peer { address, is_encrypted: false }, certificate: None };
+                        let peer = tells_peers.then_some(Peer { address, is_encrypted: false });
+                        let end = OtherEnd { peer, certificate: None };
                         serve_connection(&app, socket, connection, end, handler, stop).await;
                     }
                     Some(tls) => serve_encrypted(&app, &tls, socket, address, connection, handler, stop).await,
@@ -141,7 +157,7 @@ async fn accept(socket: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStr
 
 /// What every request of a connection is told about its other end.
 struct OtherEnd {
-    peer: Peer,
+    peer: Option<Peer>,
     certificate: Option<PeerCertificate>,
 }
 
@@ -167,14 +183,19 @@ async fn serve_encrypted<S, H, F>(
             app.metrics().connection_expired();
             return;
         }
-        shaken = tls.accept(socket) => shaken,
+        shaken = shake_hands(tls, socket) => shaken,
     };
     match shaken {
-        Ok(stream) => {
+        Ok(Shaken::Plain(socket)) => {
+            app.metrics().handshake_failed();
+            let end = OtherEnd { peer: None, certificate: None };
+            serve_connection(app, socket, connection, end, answer_plain, stop).await;
+        }
+        Ok(Shaken::Encrypted(stream)) => {
             let (_, session) = stream.get_ref();
             let certificate = session.peer_certificates().and_then(|chain| chain.first());
             let certificate = certificate.map(|certificate| PeerCertificate(certificate.as_ref().into()));
-            let end = OtherEnd { peer: Peer { address, is_encrypted: true }, certificate };
+            let end = OtherEnd { peer: Some(Peer { address, is_encrypted: true }), certificate };
             serve_connection(app, stream, connection, end, handler, stop).await;
         }
         Err(error) => {
@@ -182,6 +203,28 @@ async fn serve_encrypted<S, H, F>(
             tracing::debug!(error = %error, "a TLS handshake failed");
         }
     }
+}
+
+enum Shaken {
+    Encrypted(Box<TlsStream<Watched<TcpStream>>>),
+    /// The peer began with a letter, as HTTP does and TLS never.
+    Plain(Watched<TcpStream>),
+}
+
+async fn shake_hands(tls: &Tls, socket: Watched<TcpStream>) -> io::Result<Shaken> {
+    let mut first = [0];
+    socket.socket.peek(&mut first).await?;
+    if first.iter().all(u8::is_ascii_uppercase) {
+        return Ok(Shaken::Plain(socket));
+    }
+    Ok(Shaken::Encrypted(Box::new(tls.accept(socket).await?)))
+}
+
+/// Whoever forgot the `s` is told so, whatever was asked for.
+async fn answer_plain<S>(_: Arc<S>, _: Request<Incoming>) -> Response<Body> {
+    let mut response = Problem::framing("This address speaks TLS: use https.").into_response("");
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 async fn serve_connection<S, T, H, F>(
@@ -199,7 +242,9 @@ async fn serve_connection<S, T, H, F>(
 {
     let io = TokioIo::new(socket);
     let service = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(end.peer);
+        if let Some(peer) = end.peer {
+            request.extensions_mut().insert(peer);
+        }
         if let Some(certificate) = &end.certificate {
             request.extensions_mut().insert(certificate.clone());
         }

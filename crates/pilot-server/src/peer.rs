@@ -14,18 +14,18 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// RFC 9440.
 const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
 /// Headers by which a proxy speaks for its callers. From anyone else they are a caller's own claim, and removed.
-const CLAIMS: [HeaderName; 8] = [
-    FORWARDED,
-    X_FORWARDED_FOR,
-    HeaderName::from_static("x-forwarded-host"),
-    HeaderName::from_static("x-forwarded-proto"),
-    HeaderName::from_static("x-forwarded-client-cert"),
-    HeaderName::from_static("x-real-ip"),
-    CLIENT_CERT,
-    HeaderName::from_static("client-cert-chain"),
+const CLAIMS: [&str; 8] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-client-cert",
+    "x-real-ip",
+    "client-cert",
+    "client-cert-chain",
 ];
 
-/// The other end, as the socket has it. The listener gives it to every request.
+/// The other end, as the socket has it. The listener gives it to every request when anything asks for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer {
     pub address: IpAddr,
@@ -59,8 +59,11 @@ impl Edge {
         }
         let address = trusted.and_then(|mesh| mesh.caller(&head.headers)).unwrap_or(peer);
         let certificate = trusted.and_then(|_| certificate(&head.headers));
-        for claim in &CLAIMS {
-            head.headers.remove(claim);
+        // Looked for first: almost no request has one, and a search costs less than eight removals.
+        if head.headers.keys().any(|name| CLAIMS.contains(&name.as_str())) {
+            for claim in CLAIMS {
+                head.headers.remove(claim);
+            }
         }
         if let Some(certificate) = certificate {
             head.extensions.insert(certificate);

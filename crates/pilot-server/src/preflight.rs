@@ -110,13 +110,16 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         Ok(loaded) => loaded,
         Err(error) => return vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
     };
-    let tls::Described { names, not_before, not_after } = loaded.certificate;
+    let tls::Described { names, is_issuer, not_before, not_after } = loaded.certificate;
     let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
     let soon = i64::try_from(CERTIFICATE_WARNING.as_micros()).unwrap_or(i64::MAX);
     let left = not_after.unix_micros().saturating_sub(now.unix_micros());
     let (verdict, state) = match () {
         () if left <= 0 => (Verdict::Warning, "has expired: clients will refuse it. It was valid"),
         () if not_before > now => (Verdict::Warning, "is not valid yet: clients will refuse it. It is valid"),
+        () if is_issuer => {
+            (Verdict::Warning, "is an issuer's own (CA:TRUE): strict clients will refuse it. It is valid")
+        }
         () if left < soon => (Verdict::Warning, "expires soon: it is valid"),
         () => (Verdict::Ok, "is valid"),
     };
@@ -146,7 +149,7 @@ fn check_credentials(config: &Config) -> Vec<Finding> {
     };
     let count = credentials.entries().len();
     let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };
-    let mut findings = vec![Finding::new("credentials", Verdict::Ok, format!("{count} credentials; {compared}"))];
+    let mut findings = vec![Finding::new("credentials", Verdict::Ok, format!("{count} credential(s); {compared}"))];
     let files = [Some(config.credentials.file.as_path()), role_map.as_ref().map(|file| file.path.as_path())];
     for path in files.into_iter().flatten() {
         let exposed = private_file::read(path, Others::MayRead).ok().and_then(|file| file.exposed);

@@ -104,6 +104,9 @@ impl Service {
         if let Some((tls, _)) = &tls {
             main.encrypt(Arc::clone(tls));
         }
+        if config.rate_limits.is_some() || config.tls.is_some() {
+            main.tell_peers();
+        }
         let ops = match &config.ops {
             Some(ops) => Some(bind(ops.listen)?),
             None => None,

@@ -49,6 +49,8 @@ impl TlsError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
     pub names: Vec<String>,
+    /// An issuer's own: strict clients do not take it for a service's.
+    pub is_issuer: bool,
     pub not_before: Time,
     pub not_after: Time,
 }
@@ -133,6 +135,7 @@ fn describe(certificate: &CertificateDer<'_>, path: &Path) -> Result<Described, 
     let validity = parsed.validity();
     Ok(Described {
         names: names.collect(),
+        is_issuer: parsed.is_ca(),
         not_before: time(validity.not_before.timestamp()),
         not_after: time(validity.not_after.timestamp()),
     })

@@ -315,8 +315,7 @@ mod tests {
         assert_eq!("::1".parse::<Network>().unwrap().to_string(), "::1/128");
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
-    fn check(text: &str, environment: &[(&str, &str)], expected: Expect) {
+    fn check(text: &str, environment: &[(&str, &str)], expected: &Expect) {
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let verdict = match Config::parse(Path::new("pilot.toml"), text, &environment) {
@@ -331,19 +330,19 @@ mod tests {
         check(
             "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'",
             &[],
-            expect![[
+            &expect![[
                 r#"Some(Here(TlsFiles { certificate: "c.pem", key: "k.pem", client_ca: None, crl: None })) None None"#
             ]],
         );
         check(
             "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']",
             &[],
-            expect!["Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor })) None None"],
+            &expect!["Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor })) None None"],
         );
         check(
             "",
             &[("PILOT_TLS__TERMINATION", "mesh"), ("PILOT_TLS__TRUSTED", "127.0.0.1, fd00::/8")],
-            expect!["Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor })) None None"],
+            &expect!["Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor })) None None"],
         );
         for (text, expected) in [
             (
@@ -400,7 +399,7 @@ mod tests {
                 ],
             ),
         ] {
-            check(text, &[], expected);
+            check(text, &[], &expected);
         }
     }
 
@@ -409,38 +408,38 @@ mod tests {
         check(
             "[rate_limits]",
             &[],
-            expect![
+            &expect![
                 "None Some(RateLimits { reads_per_minute: Count(1200), writes_per_minute: Count(240), anonymous_per_minute: Count(120), failed_per_minute: Count(20), burst_seconds: Count(60) }) None"
             ],
         );
         check(
             "[rate_limits]\nreads_per_minute = 10",
             &[("PILOT_RATE_LIMITS__BURST_SECONDS", "5")],
-            expect![
+            &expect![
                 "None Some(RateLimits { reads_per_minute: Count(10), writes_per_minute: Count(240), anonymous_per_minute: Count(120), failed_per_minute: Count(20), burst_seconds: Count(5) }) None"
             ],
         );
         check(
             "[rate_limits]\nreads_per_minute = 0",
             &[],
-            expect!["pilot.toml, line 2, column 20: must be a whole number from 1 to 1000000"],
+            &expect!["pilot.toml, line 2, column 20: must be a whole number from 1 to 1000000"],
         );
         check(
             "[rate_limits]\nreads_per_minute = 1.5",
             &[],
-            expect!["pilot.toml, line 2, column 20: is of the wrong kind, expected a whole number from 1 to 1000000"],
+            &expect!["pilot.toml, line 2, column 20: is of the wrong kind, expected a whole number from 1 to 1000000"],
         );
         check(
             "[rate_limits]\nreads = 1",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 2, column 1: unknown field `reads`, expected one of `reads_per_minute`, `writes_per_minute`, `anonymous_per_minute`, `failed_per_minute`, `burst_seconds`"
             ],
         );
         check(
             "",
             &[("PILOT_RATE_LIMITS__BURST_SECONDS", "many")],
-            expect![
+            &expect![
                 "the environment overrides the configuration with a faulty value: must be a whole number from 1 to 1000000 (set by PILOT_RATE_LIMITS__BURST_SECONDS)"
             ],
         );
@@ -451,15 +450,15 @@ mod tests {
         check(
             "[identity]\nmechanism = 'credential_file'",
             &[],
-            expect!["None None Some(IdentitySection { mechanism: CredentialFile })"],
+            &expect!["None None Some(IdentitySection { mechanism: CredentialFile })"],
         );
         check(
             "[identity]\nmechanism = 'password'",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 2, column 13: is not known, expected one of `oauth`, `mutual_tls`, `credential_file`"
             ],
         );
-        check("[identity]", &[], expect!["pilot.toml, line 1, column 1: missing field `mechanism`"]);
+        check("[identity]", &[], &expect!["pilot.toml, line 1, column 1: missing field `mechanism`"]);
     }
 }

@@ -68,6 +68,10 @@ fn explained(error: io::Error) -> io::Error {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => io::Error::other(
             "its certificate is from an issuer that is not trusted here; give the issuer with --ca-file or PILOT_CA_FILE",
         ),
+        // The library has no name for it that could be matched.
+        Some(rustls::Error::InvalidCertificate(fault)) if format!("{fault:?}").contains("CaUsedAsEndEntity") => {
+            io::Error::other("its certificate is an issuer's own (CA:TRUE); a service needs one of its own (CA:FALSE)")
+        }
         Some(rustls::Error::InvalidMessage(_)) => io::Error::other("it does not speak TLS; is it http and not https?"),
         _ => error,
     }

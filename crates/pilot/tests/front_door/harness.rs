@@ -393,8 +393,10 @@ fn follow_log(stderr: ChildStderr) -> (Arc<Log>, Receiver<()>) {
     (log, ended)
 }
 
+type Announced = (String, SocketAddr);
+
 /// Standard output as it grows, scheme and address from the `listening on` line, and the end.
-fn follow_stdout(stdout: ChildStdout) -> (Arc<Mutex<String>>, Receiver<(String, SocketAddr)>, Receiver<()>) {
+fn follow_stdout(stdout: ChildStdout) -> (Arc<Mutex<String>>, Receiver<Announced>, Receiver<()>) {
     let ((found, address), (sender, ended)) = (channel(), channel());
     let printed = Arc::new(Mutex::new(String::new()));
     let written = Arc::clone(&printed);

@@ -31,6 +31,11 @@ impl Authority {
         Authority { pem, issuer: Issuer::new(params, key) }
     }
 
+    /// The authority's own certificate, as if it were a service's.
+    pub fn itself(&self) -> Pair {
+        Pair { certificate: self.pem.clone(), key: self.issuer.key().serialize_pem() }
+    }
+
     /// For a service at these names and addresses.
     pub fn issue(&self, names: &[&str], serial: u64) -> Pair {
         self.sign(names, serial, 2099)

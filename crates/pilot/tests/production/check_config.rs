@@ -39,7 +39,7 @@ fn a_sound_configuration_is_reported_line_by_line_and_nothing_is_changed() {
     let checked = installation.pilot(&["check-config", "--config", "pilot.toml", "--output", "json"]).expect(0);
     assert_eq!(checked.json()["ok"], true);
     assert_eq!(verdict_of(&checked, "profile"), ["ok: production; nothing it insists on is missing"]);
-    assert_eq!(verdict_of(&checked, "credentials"), ["ok: 2 credentials; all agree with the role map"]);
+    assert_eq!(verdict_of(&checked, "credentials"), ["ok: 2 credential(s); all agree with the role map"]);
     let tls = verdict_of(&checked, "tls").join("\n");
     assert!(tls.contains("ok: the certificate for 127.0.0.1, localhost is valid from"), "{tls}");
     assert_eq!(installation.files(), before);
@@ -94,11 +94,15 @@ fn a_missing_log_key_beside_a_store_is_refused() {
 }
 
 #[test]
-fn a_certificate_about_to_expire_is_a_warning_and_no_refusal() {
+fn a_certificate_clients_will_refuse_is_a_warning_and_no_refusal() {
     let (installation, _) = installation("production", &ALL);
     let authority = Authority::new("Another");
     crate::authority::install(&installation, &authority.issue_until(&["127.0.0.1"], 2024));
     let checked = installation.pilot(&["check-config", "--output", "json"]).expect(0);
     let tls = verdict_of(&checked, "tls").join("\n");
     assert!(tls.starts_with("warning: the certificate for 127.0.0.1 has expired"), "{tls}");
+    crate::authority::install(&installation, &authority.itself());
+    let checked = installation.pilot(&["check-config", "--output", "json"]).expect(0);
+    let tls = verdict_of(&checked, "tls").join("\n");
+    assert!(tls.starts_with("warning: the certificate for no name is an issuer's own"), "{tls}");
 }

@@ -37,6 +37,15 @@ fn a_service_that_cannot_prove_itself_gets_no_token() {
 }
 
 #[test]
+fn an_issuers_own_certificate_is_not_a_services() {
+    let (installation, authority) = installation("pilot", &[TLS]);
+    install(&installation, &authority.itself());
+    let server = installation.serve();
+    let asked = ["session", "--url", &server.url(), "--ca-file", "ca.pem"];
+    installation.pilot_as(TOKEN, &asked).expect(3).says(&["CA:TRUE", "CA:FALSE"]);
+}
+
+#[test]
 fn a_certificate_for_another_name_is_refused() {
     let (installation, authority) = installation("pilot", &[TLS]);
     install(&installation, &authority.issue(&["pilot.example"], 2));
@@ -54,5 +63,5 @@ fn https_to_a_plain_service_and_http_to_an_encrypted_one_fail_and_say_so() {
     let (encrypted, _) = installation("pilot", &[TLS]);
     let server = encrypted.serve();
     let url = server.url().replace("https://", "http://");
-    encrypted.pilot_as(TOKEN, &["session", "--url", &url]).expect(3).says(&["cannot be reached"]);
+    encrypted.pilot_as(TOKEN, &["session", "--url", &url]).expect(1).says(&["400", "use https"]);
 }

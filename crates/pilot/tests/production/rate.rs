@@ -26,11 +26,11 @@ fn an_actor_who_floods_does_not_touch_another() {
     let (installation, _) = installation("pilot", &["[rate_limits]\nreads_per_minute = 20\nwrites_per_minute = 1\n"]);
     let server = installation.serve();
     let began = now();
-    let (mut served, mut limited) = (0, 0);
+    let (mut answered, mut limited) = (0, 0);
     for round in 0..20 {
         for _ in 0..20 {
             match server.session(TOKEN).status {
-                200 => served += 1,
+                200 => answered += 1,
                 429 => limited += 1,
                 other => panic!("{other}"),
             }
@@ -39,7 +39,7 @@ fn an_actor_who_floods_does_not_touch_another() {
     }
     // One read comes back every 3 s.
     let earned = 20 + began.elapsed().as_secs() / 3 + 1;
-    assert!((20..=earned).contains(&served) && served + limited == 400, "{served} served, {limited} limited");
+    assert!((20..=earned).contains(&answered) && answered + limited == 400, "{answered} answered, {limited} limited");
 }
 
 #[test]

@@ -66,15 +66,15 @@ async fn a_replaced_certificate_is_taken_up_under_load_and_no_request_is_dropped
     let (installation, authority) = installation("production", &[TLS, ROLE_MAP, MANY, IDENTITY]);
     let server = installation.serve();
     let (address, ca) = (server.address, authority.pem.clone());
-    let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (stop, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut callers = JoinSet::new();
     for protocol in ["h2", "http/1.1"] {
-        let (https, stop, served) = (Https::new(address, &ca, &[protocol]), Arc::clone(&stop), Arc::clone(&served));
+        let (https, stop, answers) = (Https::new(address, &ca, &[protocol]), Arc::clone(&stop), Arc::clone(&answers));
         callers.spawn(async move {
             while !stop.load(Ordering::Relaxed) {
                 let (_, response) = https.get("/v1/session", Some(TOKEN)).await.expect("every request is answered");
                 assert_eq!(response.status(), 200);
-                served.fetch_add(1, Ordering::Relaxed);
+                answers.fetch_add(1, Ordering::Relaxed);
             }
         });
     }
@@ -88,8 +88,8 @@ async fn a_replaced_certificate_is_taken_up_under_load_and_no_request_is_dropped
     while let Some(caller) = callers.join_next().await {
         caller.unwrap();
     }
-    println!("{} requests during two replacements", served.load(Ordering::Relaxed));
-    assert!(served.load(Ordering::Relaxed) > 0);
+    println!("{} requests during two replacements", answers.load(Ordering::Relaxed));
+    assert!(answers.load(Ordering::Relaxed) > 0);
     server.wait_for_log("the certificate was replaced");
 }
 
