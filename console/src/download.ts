@@ -1,7 +1,9 @@
 // A download that needs an Authorization header: fetched, counted, and only then handed to the browser.
-import { open } from './api'
+import { open, Unreachable } from './api'
 
 export interface Progress {
+  /** How many entries are to come, when the service says so. */
+  entries: number | null
   bytes: number
   whole: number | null
 }
@@ -10,16 +12,22 @@ export async function download(path: string, fallback: string, signal: AbortSign
   const response = await open(path, {}, signal)
   const length = Number(response.headers.get('Content-Length'))
   const whole = length > 0 ? length : null
+  const counted = Number(response.headers.get('Evidence-Entries'))
+  const entries = counted > 0 ? counted : null
   const name = nameOf(response.headers.get('Content-Disposition')) ?? fallback
   const chunks: Uint8Array<ArrayBuffer>[] = []
   let bytes = 0
   const reader = (response.body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader()
   for (;;) {
-    const { done, value } = await reader.read()
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      // Half a bundle is none: it is not kept.
+      if (signal.aborted) throw error
+      throw new Unreachable()
+    })
     if (done) break
     chunks.push(value)
     bytes += value.length
-    tell({ bytes, whole })
+    tell({ bytes, whole, entries })
   }
   save(new Blob(chunks, { type: 'application/zip' }), name)
   return { name, bytes }

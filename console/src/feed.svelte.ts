@@ -28,13 +28,18 @@ class Feed {
     void this.#run(this.#stop.signal)
   }
 
-  stop(): void {
+  /** Lets go of the connection, of which a browser has only a few for each service, and goes on from there later. */
+  pause(): void {
     this.#stop?.abort()
     this.#stop = null
+    this.isLive = false
+  }
+
+  stop(): void {
+    this.pause()
     this.entries = []
     this.#last = null
     this.#known = -1
-    this.isLive = false
   }
 
   /** Tells of entries that came in since the sign-in. */

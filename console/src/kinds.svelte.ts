@@ -2,6 +2,7 @@
 import { SvelteMap } from 'svelte/reactivity'
 import { getWorkflow, type Item, type Workflow } from './api'
 import { stateOf } from './rules'
+import { session } from './session.svelte'
 
 const known = new SvelteMap<string, Workflow>()
 /** Titles by id: an entry of the ledger has only a digest in their place. */
@@ -17,6 +18,8 @@ export function learn(items: Item[]): void {
     )
   }
 }
+
+session.onEnd(() => titles.clear())
 
 export type Kind = 'open' | 'effect' | 'terminal'
 

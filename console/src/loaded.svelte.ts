@@ -1,4 +1,8 @@
 // Something asked of the service: what it said last, and what went wrong since.
+import { session } from './session.svelte'
+
+const KEPT = 40
+const answers = new Map<string, Loaded<unknown>>()
 
 export class Loaded<T> {
   value = $state.raw<T | null>(null)
@@ -31,3 +35,15 @@ export class Loaded<T> {
     this.isLoading = false
   }
 }
+
+/** What was asked before is on the screen at once when one comes back, while it is asked for again. Gone with the session. */
+export function keptUnder<T>(name: string): Loaded<T> {
+  const known = answers.get(name) ?? new Loaded<unknown>()
+  answers.delete(name)
+  answers.set(name, known)
+  const [oldest] = answers.keys()
+  if (answers.size > KEPT && oldest !== undefined) answers.delete(oldest)
+  return known as Loaded<T>
+}
+
+session.onEnd(() => answers.clear())

@@ -224,6 +224,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/evidence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A bundle that proves, offline, what happened and that it was legal
+         * @description For auditor.
+         */
+        get: operations["get_evidence"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/items": {
         parameters: {
             query?: never;
@@ -534,7 +554,14 @@ export interface components {
             /** @description After so many minutes without a sign of life the console forgets its token. */
             idle_minutes: number;
         };
+        /**
+         * @default required
+         * @enum {string}
+         */
+        Cosignatures: "required" | "any";
         Digest: string;
+        /** @enum {string} */
+        Documents: "all" | "none";
         /** @description One line of the ledger, exactly as it was hashed. */
         Entry: {
             action?: string;
@@ -1339,6 +1366,111 @@ export interface operations {
             };
             /** @description `credential_required`: A valid credential is required */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: The service cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_evidence: {
+        parameters: {
+            query?: {
+                /** @description Everything about this item; give this, or from and to */
+                item?: components["schemas"]["ItemId"];
+                /** @description Everything from this time on */
+                from?: components["schemas"]["Time"];
+                /** @description And before this time */
+                to?: components["schemas"]["Time"];
+                /** @description With `none`, what people wrote is left out; the proof still stands */
+                documents?: components["schemas"]["Documents"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A zip file */
+            200: {
+                headers: {
+                    /** @description A name for the file */
+                    "Content-Disposition": string;
+                    /** @description How many entries the bundle holds, for those who show progress */
+                    "Evidence-Entries": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": unknown;
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `role_forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2297,7 +2429,10 @@ export interface operations {
     };
     get_checkpoint: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `required`: the newest checkpoint with as many cosignatures as the service requires; `any`: the newest, with those it has */
+                cosignatures?: components["schemas"]["Cosignatures"];
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2333,6 +2468,15 @@ export interface operations {
             };
             /** @description `invalid_request`: The request is not valid */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,4 +1,5 @@
 // What is computed from what the API says: addresses, forms, paths, figures.
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { Entry, Item, Workflow } from './api'
 import { nameOf, sizeOf } from './download'
@@ -7,6 +8,7 @@ import { inputsOf, needsOf } from './inputs'
 import { mainLine, picture } from './layout'
 import { handOver, pathTaken, rulesFor, spanWords } from './rules'
 import { href, segments } from './router.svelte'
+import { problems } from './text'
 import { fieldOfPointer, fieldsOf, read, typed } from './schema'
 
 const workflow = {
@@ -125,4 +127,11 @@ test('a downloaded file has a plain name', () => {
   expect(nameOf('attachment; filename=".."')).toBeNull()
   expect(nameOf(null)).toBeNull()
   expect([sizeOf(999), sizeOf(1_500), sizeOf(2_500_000)]).toEqual(['999 B', '1.5 kB', '2.5 MB'])
+})
+
+test('every problem the service can answer with has words for people', () => {
+  const document = JSON.parse(readFileSync('../docs/reference/openapi.json', 'utf8')) as { components: { schemas: { Code: { enum: string[] } } } }
+  const codes = document.components.schemas.Code.enum
+  expect(codes.length).toBeGreaterThan(15)
+  expect(codes.filter((code) => !(code in problems))).toEqual([])
 })

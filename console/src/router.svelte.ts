@@ -50,7 +50,10 @@ class Router {
     if (!replace && !this.#mayLeave()) return
     const url = new URL(to, location.href)
     if (replace) history.replaceState({ index: this.#index }, '', url)
-    else history.pushState({ index: ++this.#index }, '', url)
+    else {
+      history.replaceState({ index: this.#index, top: scrollY }, '')
+      history.pushState({ index: ++this.#index }, '', url)
+    }
     this.#read()
     if (!replace) scrollTo(0, 0)
   }
@@ -68,6 +71,9 @@ class Router {
     }
     this.#index = index
     this.#read()
+    // What was there is shown again at once, so it can be scrolled to where one was.
+    const { top = 0 } = (event.state ?? {}) as { top?: number }
+    requestAnimationFrame(() => scrollTo(0, top))
   }
 
   #mayLeave(): boolean {

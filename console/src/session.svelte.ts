@@ -22,6 +22,8 @@ class Session {
   /** Milliseconds until the tab forgets the token, once it is less than a minute. */
   idleLeft = $state.raw<number | null>(null)
   idleMinutes = $state.raw(15)
+  #lastActive = 0
+  #forgetful: (() => void)[] = []
   #timer: ReturnType<typeof setInterval> | undefined
 
   /** Takes up the session of this tab after a reload, unless the tab is a copy of another that is still there. */
@@ -43,6 +45,7 @@ class Session {
     await claimTab(crypto.getRandomValues(new Uint32Array(4)).join('-'))
     this.ending = null
     this.me = me
+    this.#lastActive = 0
     this.active()
     this.#watch()
   }
@@ -54,6 +57,12 @@ class Session {
     this.me = null
     this.idleLeft = null
     this.ending = why
+    for (const forget of this.#forgetful) forget()
+  }
+
+  /** For whoever keeps something of what the signed-in person may see. */
+  onEnd(forget: () => void): void {
+    this.#forgetful.push(forget)
   }
 
   /** For one request's header; nobody keeps it. */
@@ -69,7 +78,11 @@ class Session {
   /** A person did something. */
   active(): void {
     if (this.me === null) return
-    sessionStorage.setItem(ACTIVE, String(Date.now()))
+    const now = Date.now()
+    // Wheels and keys come in bursts; a second more or less is no matter.
+    if (this.idleLeft === null && now - this.#lastActive < 1_000) return
+    this.#lastActive = now
+    sessionStorage.setItem(ACTIVE, String(now))
     this.idleLeft = null
   }
 

@@ -13,9 +13,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dist = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("../../console/dist");
     // The directory is always in the repository: cargo takes a missing one for changed, and would build us every time.
     println!("cargo::rerun-if-changed={}", dist.display());
+    let out = PathBuf::from(variable("OUT_DIR")?);
     let mut files = BTreeMap::new();
     if dist.join("index.html").exists() {
         walk(&dist, "", &mut files)?;
+    }
+    // From copies: the console may be built anew while the compiler is at work.
+    for (number, place) in files.values_mut().enumerate() {
+        let copy = out.join(format!("console-{number}"));
+        fs::copy(&*place, &copy)?;
+        *place = copy;
     }
     let mut source = String::from("pub static FILES: &[File] = &[\n");
     for (path, place) in files.iter().filter(|(path, _)| !is_packed(path) && !path.starts_with('.')) {
@@ -33,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         )?;
     }
     source.push_str("];\n");
-    fs::write(PathBuf::from(variable("OUT_DIR")?).join("console_files.rs"), source)?;
+    fs::write(out.join("console_files.rs"), source)?;
     Ok(())
 }
 
@@ -54,7 +61,7 @@ fn walk(directory: &Path, prefix: &str, files: &mut BTreeMap<String, PathBuf>) -
         if entry.file_type()?.is_dir() {
             walk(&entry.path(), &format!("{path}/"), files)?;
         } else {
-            files.insert(path, fs::canonicalize(entry.path())?);
+            files.insert(path, entry.path());
         }
     }
     Ok(())

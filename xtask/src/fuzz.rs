@@ -12,7 +12,9 @@ use crate::tools::{self, CXX};
 /// Each with the words the fuzzer is given to start from, if any.
 pub const TARGETS: &[Target] = &[
     Target { name: "authorization", dictionary: None },
+    Target { name: "bundle", dictionary: Some("fuzz/json.dict") },
     Target { name: "credential_file", dictionary: Some("fuzz/json.dict") },
+    Target { name: "evidence_text", dictionary: None },
     Target { name: "leak_guard", dictionary: None },
     Target { name: "strict_json", dictionary: Some("fuzz/json.dict") },
 ];

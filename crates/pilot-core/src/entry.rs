@@ -37,6 +37,9 @@ pub enum EntryType {
     /// The ledger was put back from a backup; says what was lost, if anything was.
     #[serde(rename = "ledger.restored")]
     LedgerRestored,
+    /// What people wrote about an item was erased; says of which, by whom and why.
+    #[serde(rename = "documents.erased")]
+    DocumentsErased,
 }
 
 impl EntryType {
@@ -50,6 +53,7 @@ impl EntryType {
             EntryType::AccessTokenExposed => "access.token_exposed",
             EntryType::ServiceStarted => "service.started",
             EntryType::LedgerRestored => "ledger.restored",
+            EntryType::DocumentsErased => "documents.erased",
         }
     }
 

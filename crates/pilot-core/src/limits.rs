@@ -27,6 +27,14 @@ pub const BODY_DEADLINE: Duration = Duration::from_secs(15);
 pub const IDLE_DEADLINE: Duration = Duration::from_mins(1);
 pub const CONNECTIONS_MAX: usize = 10_000;
 
+/// A checkpoint with all the signatures a note may have, and a proof.
+pub const WITNESS_BODY_BYTES_MAX: usize = 64 * 1024;
+/// There is no crowd at a witness: a handful of logs, once a second.
+pub const WITNESS_CONNECTIONS_MAX: usize = 256;
+/// How long one witness has for its answer, and a request for enough of them.
+pub const WITNESS_ANSWER_DEADLINE: Duration = Duration::from_secs(4);
+pub const WITNESSES_DEADLINE: Duration = Duration::from_secs(5);
+
 pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 pub const DEFINITION_STATES_MAX: usize = 50;
 pub const DEFINITION_TRANSITIONS_MAX: usize = 200;
@@ -67,6 +75,8 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Request body, time to arrive", "15 s", "408 `invalid_request`, and the connection is closed"),
     ("TLS handshake", "5 s from its first byte, the first request's headers included", "the connection is closed"),
     ("Idle connection", "60 s", "the connection is closed"),
+    ("Wait for required witnesses before an effect", "5 s", "503 `unavailable`"),
+    ("Request to a witness", "64 KiB, 256 connections", "413; new connections wait to be accepted"),
     ("Open connections", "10,000", "new connections wait to be accepted"),
     (
         "Requests of one actor, with rate limits",

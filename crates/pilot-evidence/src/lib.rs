@@ -7,6 +7,8 @@ pub mod merkle;
 pub mod note;
 pub mod proof;
 pub mod replay;
+#[cfg(feature = "report")]
+pub mod report;
 #[cfg(feature = "sample")]
 pub mod sample;
 pub mod tile;

@@ -282,9 +282,12 @@ impl Ledger {
         serde_json::from_slice(&self.entries[index as usize]).unwrap()
     }
 
-    /// The start in force at an entry.
-    fn start_before(&self, index: u64) -> Option<u64> {
-        (0..index).rev().find(|index| self.read(*index).r#type == EntryType::ServiceStarted)
+    /// The starts in force at these entries.
+    fn starts_before(&self, indices: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let is_start = |index: &u64| self.read(*index).r#type == EntryType::ServiceStarted;
+        let starts: Vec<u64> = (0..self.size()).filter(is_start).collect();
+        let before = |index: &u64| starts.iter().rev().find(|start| *start < index).copied();
+        indices.iter().filter_map(before).collect()
     }
 
     fn parts(&self, scope: Scope, indices: &BTreeSet<u64>, proved: &BTreeSet<u64>) -> Parts {
@@ -341,7 +344,7 @@ impl Ledger {
     pub fn item_parts(&self, id: &ItemId) -> Parts {
         let about = |index: &u64| self.read(*index).item.as_ref() == Some(id);
         let own: BTreeSet<u64> = (0..self.size()).filter(about).collect();
-        let starts: BTreeSet<u64> = own.iter().filter_map(|index| self.start_before(*index)).collect();
+        let starts = self.starts_before(&own);
         let all = own.union(&starts).copied().collect();
         self.parts(Scope::Item(id.clone()), &all, &all)
     }
@@ -354,8 +357,7 @@ impl Ledger {
         let touched = self.touched(&scope);
         let earlier = (0..first).filter(|index| self.read(*index).item.is_some_and(|id| touched.contains(&id)));
         let mut all: BTreeSet<u64> = earlier.chain(first..end).collect();
-        let starts: Vec<_> = all.iter().filter_map(|index| self.start_before(*index)).collect();
-        all.extend(starts);
+        all.extend(self.starts_before(&all));
         all.extend(first.checked_sub(1));
         all.extend(Some(end).filter(|end| *end < self.size()));
         let proved = all.iter().copied().filter(|index| !(first..end).contains(index)).collect();

@@ -10,6 +10,7 @@ use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use pilot_evidence::bundle::{BundleError, BundleWriter, ENTRIES_PER_FILE, PeriodParts, Scope};
+use pilot_evidence::report::report;
 use pilot_store::{Store, StoreError, StoredEntry};
 use tokio::sync::mpsc;
 
@@ -18,6 +19,9 @@ use crate::body::Broken;
 use crate::proofs;
 use crate::signer::{SignError, Signed};
 use crate::starts;
+
+/// Of a larger bundle the service makes no report: it would have to hold all of it in memory. Whoever has the bundle can.
+const REPORTED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub enum EvidenceError {
     Definition(String),
     #[error("{0} holds a live token")]
     Token(&'static str),
+    #[error("the report cannot be made: {0}")]
+    Report(String),
     #[error("the reader has gone")]
     Gone,
 }
@@ -175,14 +181,17 @@ struct Gatherer<'g> {
     writer: BundleWriter,
     /// Entries that wait for their file to be full.
     lines: Vec<StoredEntry>,
-    /// Definitions that were named and are not in the bundle yet, by digest.
+    /// By digest.
     definitions: BTreeMap<String, String>,
+    /// What was sent already, for the report, unless it became too much.
+    sent: Option<Vec<u8>>,
 }
 
 impl<'g> Gatherer<'g> {
     fn new(app: &'g Arc<App>, plan: &'g Plan, sender: &'g mpsc::Sender<Result<Bytes, Broken>>) -> Gatherer<'g> {
         let writer = BundleWriter::new(plan.scope.clone(), app.clock.now());
-        Gatherer { app, plan, sender, writer, lines: Vec::new(), definitions: BTreeMap::new() }
+        let (lines, definitions, sent) = (Vec::new(), BTreeMap::new(), Some(Vec::new()));
+        Gatherer { app, plan, sender, writer, lines, definitions, sent }
     }
 
     async fn write(mut self) -> Result<(), EvidenceError> {
@@ -207,6 +216,7 @@ impl<'g> Gatherer<'g> {
             self.writer.proof(*index, &path, note)?;
             self.pass_on().await?;
         }
+        self.report().await?;
         let rest = self.app.signer.sign_bundle(self.writer)?;
         self.sender.send(Ok(rest.into())).await.map_err(|_| EvidenceError::Gone)
     }
@@ -290,11 +300,26 @@ impl<'g> Gatherer<'g> {
         if self.app.guard.find(bytes).is_some() { Err(EvidenceError::Token(what)) } else { Ok(()) }
     }
 
+    /// A page for people about what the bundle holds so far, by the same verifier that its reader will use.
+    async fn report(&mut self) -> Result<(), EvidenceError> {
+        self.pass_on().await?;
+        let Some(mut bundle) = self.sent.take() else { return Ok(()) };
+        bundle.extend(self.app.signer.sign_bundle(self.writer.clone())?);
+        let trust = self.app.witnesses.trust(self.app.signer.verifier());
+        let made = tokio::task::spawn_blocking(move || report(&bundle, &trust).map_err(|verdict| verdict.sentence()));
+        let made = made.await.unwrap_or_else(|error| Err(error.to_string()));
+        let html = made.map_err(EvidenceError::Report)?;
+        self.clean("the report", html.as_bytes())?;
+        Ok(self.writer.report(&html)?)
+    }
+
     async fn pass_on(&mut self) -> Result<(), EvidenceError> {
         let ready = self.writer.take_ready();
         if ready.is_empty() {
             return Ok(());
         }
+        self.sent = self.sent.take().filter(|sent| sent.len() + ready.len() <= REPORTED_BYTES_MAX);
+        self.sent.iter_mut().for_each(|sent| sent.extend_from_slice(&ready));
         self.sender.send(Ok(ready.into())).await.map_err(|_| EvidenceError::Gone)
     }
 }

@@ -11,7 +11,7 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use pilot_core::limits::BODY_DEADLINE;
+use pilot_core::limits::{BODY_DEADLINE, WITNESS_BODY_BYTES_MAX, WITNESS_CONNECTIONS_MAX};
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::cosignature::{CosignerKey, CosignerVerifier};
 use pilot_evidence::note::{Note, VerifierKey};
@@ -28,11 +28,6 @@ use crate::start::StartError;
 mod state;
 
 pub use state::State;
-
-/// A checkpoint with all the signatures a note may have, and a proof; far below what the main listener takes.
-const BODY_BYTES_MAX: usize = 64 * 1024;
-/// There is no crowd: a handful of logs, once a second.
-const CONNECTIONS_MAX: usize = 256;
 
 pub struct Witness {
     key: CosignerKey,
@@ -140,7 +135,7 @@ impl WitnessService {
         let mut listener = Listener::bind(listen).map_err(|error| {
             StartError::environment(format!("{listen}: cannot listen there; is another service using the port?"), error)
         })?;
-        listener.limit_connections(CONNECTIONS_MAX);
+        listener.limit_connections(WITNESS_CONNECTIONS_MAX);
         Ok(WitnessService { witness: Arc::new(Witness::new(key, logs, state, Clock::System)), listener })
     }
 
@@ -187,7 +182,7 @@ async fn answer(witness: Arc<Witness>, request: Request<Incoming>) -> Response<B
 }
 
 async fn read(body: Incoming) -> Result<String, Response<Body>> {
-    let collected = tokio::time::timeout(BODY_DEADLINE, Limited::new(body, BODY_BYTES_MAX).collect()).await;
+    let collected = tokio::time::timeout(BODY_DEADLINE, Limited::new(body, WITNESS_BODY_BYTES_MAX).collect()).await;
     match collected {
         Err(_) => Err(plain(408, "the body took too long".into())),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(plain(413, "a request has at most 64 KiB".into())),

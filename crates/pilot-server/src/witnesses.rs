@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::RETRY_AFTER;
+use pilot_core::limits::WITNESSES_DEADLINE;
+use pilot_evidence::note::VerifierKey;
+use pilot_evidence::verify::Trust;
 use tokio::sync::watch;
 
 use crate::app::App;
@@ -28,8 +31,7 @@ pub use witness::Witness;
 
 /// How often the witnesses are offered a newer checkpoint, when there is one.
 const ROUND: Duration = Duration::from_secs(1);
-/// How long a request waits for its entries to be cosigned, and how often it asks again meanwhile.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a request that waits for cosignatures asks again.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 /// Checkpoints whose cosignatures are being gathered; older ones will not be completed any more.
 const GATHERED_MAX: usize = 32;
@@ -69,6 +71,12 @@ impl Witnesses {
 
     pub fn list(&self) -> &[Arc<Witness>] {
         &self.list
+    }
+
+    /// What whoever believes this log's own configuration believes.
+    pub fn trust(&self, key: VerifierKey) -> Trust {
+        let witnesses = self.list.iter().map(|witness| witness.key.clone()).collect();
+        Trust { key, witnesses, witnesses_needed: self.required }
     }
 
     pub fn required(&self) -> usize {
@@ -141,8 +149,8 @@ impl Witnesses {
 
     /// A checkpoint of everything so far, cosigned by as many witnesses as answer in time.
     pub async fn best(self: &Arc<Self>, signer: &Arc<Signer>) -> Result<Arc<Signed>, SignError> {
-        let signed = signer.checkpoint().await?;
-        let size = signed.checkpoint.size;
+        let newest = signer.checkpoint().await?;
+        let size = newest.checkpoint.size;
         let asking = async {
             while self.most_cosigned(size).is_none_or(|(count, _)| count < self.list.len()) {
                 self.round(signer, true);
@@ -150,9 +158,9 @@ impl Witnesses {
             }
         };
         if !self.list.is_empty() {
-            let _ = tokio::time::timeout(PATIENCE, asking).await;
+            let _ = tokio::time::timeout(WITNESSES_DEADLINE, asking).await;
         }
-        Ok(self.most_cosigned(size).map_or(signed, |(_, signed)| Arc::new(signed)))
+        Ok(self.most_cosigned(size).map_or(newest, |(_, most)| Arc::new(most)))
     }
 
     /// Of the checkpoints that cover this many entries, the one with the most cosignatures.
@@ -175,7 +183,7 @@ impl Witnesses {
                 let _ = tokio::time::timeout(ASK_AGAIN, covered.changed()).await;
             }
         };
-        tokio::time::timeout(PATIENCE, asking).await.map_err(|_| self.not_covered(size))
+        tokio::time::timeout(WITNESSES_DEADLINE, asking).await.map_err(|_| self.not_covered(size))
     }
 
     fn not_covered(&self, size: u64) -> Problem {

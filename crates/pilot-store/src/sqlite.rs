@@ -15,6 +15,7 @@ use crate::{Filter, Outcome, Pending, Result, Store, StoreError, StoredDefinitio
 mod cache;
 mod connection;
 pub mod copy;
+pub mod erase;
 pub mod fsck;
 mod read;
 mod reader;

@@ -46,7 +46,7 @@ enum Command {
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
-    /// Take evidence bundles from the service, verify them, and leave content out of them
+    /// Take evidence bundles from the service, verify them, make pages of them, leave content out
     #[command(subcommand)]
     Evidence(cmd::evidence::Command),
     /// The transparency log

@@ -29,9 +29,12 @@ pub enum BundleError {
     Entry(#[from] serde_json::Error),
     #[error("a definition cannot be read: {0}")]
     Definition(String),
+    #[error("a report could not be made: {0}")]
+    Report(String),
 }
 
 /// Writes the files of a bundle one after another. It holds one file at a time: what is ready can be sent on at once.
+#[derive(Clone)]
 pub struct BundleWriter {
     zip: ZipWriter,
     scope: Scope,

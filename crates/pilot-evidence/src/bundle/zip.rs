@@ -53,7 +53,7 @@ struct Listed {
     offset: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ZipWriter {
     ready: Vec<u8>,
     written: u64,

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::verdict::{Check, Fault};
 use crate::bundle::zip::{Packed, read};
-use crate::bundle::{ENTRIES_PER_FILE, MANIFEST, Manifest, ManifestError, Piece, entries_path};
+use crate::bundle::{ENTRIES_PER_FILE, MANIFEST, Manifest, ManifestError, Piece, REPORT, entries_path};
 use crate::note::{Note, NoteError, VerifierKey};
 
 /// An entry with its bytes and its place.
@@ -57,7 +57,8 @@ pub fn open<'b>(bundle: &'b [u8], key: &VerifierKey) -> Result<Contents<'b>, Vec
         documents: BTreeMap::new(),
         definitions: BTreeMap::new(),
         role_maps: BTreeMap::new(),
-        file_count: files.len(),
+        // Without the report, so that a report made again from its bundle is the same.
+        file_count: files.iter().filter(|file| file.path != REPORT).count(),
     };
     contents.sorted(&files)
 }

@@ -3,5 +3,6 @@
 
 mod legality;
 mod redaction;
+mod report;
 mod tampering;
 mod verdicts;

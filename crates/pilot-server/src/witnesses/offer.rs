@@ -1,7 +1,6 @@
 //! One checkpoint offered to one witness (C2SP tlog-witness).
 
-use std::time::Duration;
-
+use pilot_core::limits::WITNESS_ANSWER_DEADLINE;
 use pilot_evidence::note::Note;
 use pilot_evidence::witness::{AddCheckpoint, parse_cosignatures, parse_size};
 use pilot_store::{Store, StoreError};
@@ -11,7 +10,6 @@ use crate::outgoing::{Outgoing, OutgoingError};
 use crate::proofs;
 use crate::signer::Signed;
 
-const PATIENCE: Duration = Duration::from_secs(4);
 /// The first question, the one with the size the witness has named, and one more for what happened in between.
 const QUESTIONS_MAX: usize = 3;
 
@@ -54,7 +52,7 @@ pub async fn offer(
     for _ in 0..QUESTIONS_MAX {
         let proof = proofs::consistency(store, old, size).await?;
         let body = AddCheckpoint { old, proof, checkpoint: &signed.note }.to_body();
-        let reply = outgoing.post(&witness.url, body, PATIENCE).await?;
+        let reply = outgoing.post(&witness.url, body, WITNESS_ANSWER_DEADLINE).await?;
         let text = String::from_utf8_lossy(&reply.body);
         match reply.status {
             200 => return cosignature(&text, witness, signed),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pilot_core::document::ContentDigest;
 use pilot_evidence::bundle::redact::{Redaction, redact};
+use pilot_evidence::report::report;
 use pilot_evidence::verify::trust::{self, TrustError};
 use pilot_evidence::verify::{Trust, verify};
 
@@ -14,6 +15,7 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
 
+mod erase;
 mod export;
 
 #[derive(clap::Subcommand)]
@@ -22,6 +24,10 @@ pub enum Command {
     Export(export::Arguments),
     /// Check a bundle: integrity, completeness, and whether everything in it happened by the rules
     Verify(VerifyArguments),
+    /// Make a page for people from a bundle: one HTML file that needs nothing else
+    Report(ReportArguments),
+    /// Erase what people wrote about an item that has ended, from the stopped service's ledger; its proofs stand
+    Erase(erase::Arguments),
     /// Leave documents out of a bundle; what remains still proves everything that does not rest on them
     Redact(RedactArguments),
 }
@@ -50,6 +56,17 @@ pub struct VerifyArguments {
 }
 
 #[derive(clap::Args)]
+pub struct ReportArguments {
+    /// The bundle
+    bundle: PathBuf,
+    #[command(flatten)]
+    trust: TrustArguments,
+    /// Where to write the page [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
 pub struct RedactArguments {
     /// The bundle; it stays as it is
     bundle: PathBuf,
@@ -69,7 +86,9 @@ pub struct RedactArguments {
 pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Export(arguments) => export::run(arguments, environment),
+        Command::Erase(arguments) => erase::run(arguments, environment),
         Command::Verify(arguments) => check(arguments),
+        Command::Report(arguments) => tell(arguments),
         Command::Redact(arguments) => leave_out(arguments),
     }
 }
@@ -103,6 +122,18 @@ fn check(arguments: &VerifyArguments) -> Result<(), Failure> {
         Output::Table => print(&verdict.to_text())?,
     }
     if verdict.holds { Ok(()) } else { Err(Failure::Refused("the evidence does not hold".into())) }
+}
+
+/// The page is made even of evidence that does not hold, and says so; the exit code says so too.
+fn tell(arguments: &ReportArguments) -> Result<(), Failure> {
+    let trust = arguments.trust.read()?;
+    let bundle = read(&arguments.bundle)?;
+    let page = report(&bundle, &trust).map_err(|verdict| Failure::Refused(verdict.sentence()))?;
+    match &arguments.out {
+        Some(path) => write_new(path, page.as_bytes())?,
+        None => print(&page)?,
+    }
+    if verify(&bundle, &trust).holds { Ok(()) } else { Err(Failure::Refused("the evidence does not hold".into())) }
 }
 
 fn leave_out(arguments: &RedactArguments) -> Result<(), Failure> {

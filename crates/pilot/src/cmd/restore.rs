@@ -11,6 +11,7 @@ use pilot_evidence::note::NoteKey;
 use pilot_server::clock::Clock;
 use pilot_server::config::Config;
 use pilot_server::second_place::SecondPlace;
+use pilot_server::start::StartError;
 use pilot_server::{private_file, random, start};
 use pilot_store::Store;
 use pilot_store::sqlite::{Sqlite, lock};
@@ -56,8 +57,8 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     check_reason(arguments.accept_loss.as_deref(), &config)?;
     make_directory(&config.data_dir)?;
     // Both are held to the end: no service can start in the middle.
-    let place = start::open_place(&config.checkpoint_path())?;
-    let _running = lock(&database).map_err(|error| Failure::Usage(error.to_string()))?;
+    let place = start::open_place(&config.checkpoint_path()).map_err(busy)?;
+    let _running = lock(&database).map_err(|error| busy(error.into()))?;
     let places = Places::new(database, &config);
     if let Some(backup) = &arguments.backup {
         let manifest = verify(backup, arguments, &places)?;
@@ -69,6 +70,13 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     }
     places.stage_present()?;
     restore(arguments, &config, environment, &places, &place, None)
+}
+
+fn busy(error: StartError) -> Failure {
+    match error {
+        StartError::Refused(why) => Failure::Usage(format!("nothing was restored; is the service stopped?\n{why}")),
+        error @ StartError::Environment { .. } => error.into(),
+    }
 }
 
 /// It goes into the ledger for ever.

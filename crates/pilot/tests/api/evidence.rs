@@ -155,3 +155,41 @@ fn the_verifier_s_verdict_can_be_read_by_programs() {
     std::fs::write(installation.path("changed.zip"), bundle).unwrap();
     verify(&installation, "changed.zip").expect(1);
 }
+
+#[test]
+fn what_people_wrote_can_be_erased_and_the_proof_of_what_happened_stands() {
+    let installation = with_role_map();
+    let server = installation.serve();
+    let erase = |id: &str| {
+        ["evidence", "erase", "--item", id, "--why", "request 12", "--config", "pilot.toml"].map(str::to_owned)
+    };
+    let run = |id: &str| installation.pilot(&erase(id).each_ref().map(String::as_str));
+    let id = submitted(&server, "low");
+    let other = submitted(&server, "low");
+    person(&server, "ben").must(&id, &json!({"action": "reject", "comment": "because of Walter"}));
+    run(&id).expect(1).says(&["another process has this store open"]);
+    server.stop().expect(0);
+    run(&other).expect(1).says(&["is still open"]);
+    run("01890a5d-ac96-774b-bcce-b302099a8057").expect(1).says(&["there is no item"]);
+    assert!(run(&id).expect(0).stdout.contains("2 documents"));
+    assert!(run(&id).expect(0).stdout.contains("nothing left"));
+    for file in installation.files().iter().filter(|file| file.starts_with(installation.path("data"))) {
+        let bytes = std::fs::read(file).unwrap();
+        assert!(!bytes.windows(6).any(|window| window == b"Walter"), "{}", file.display());
+    }
+    installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
+    let server = installation.serve();
+    let item = person(&server, "ana").item(&id);
+    assert_eq!(
+        (&item["title"], &item["payload"], &item["state"]),
+        (&json!("(erased)"), &json!({}), &json!("rejected"))
+    );
+    let events = person(&server, "ada").get("/v1/events?limit=200").json();
+    let told: Vec<_> =
+        events["events"].as_array().unwrap().iter().filter(|event| event["type"] == "documents.erased").collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!((&told[0]["details"]["item"], &told[0]["details"]["why"]), (&json!(id), &json!("request 12")));
+    export(&installation, &server, &["--item", &id, "--out", "item.zip"]).expect(0);
+    server.stop().expect(0);
+    verify(&installation, "item.zip").expect(0);
+}

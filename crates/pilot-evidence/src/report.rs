@@ -1,0 +1,346 @@
+//! The report: one page for people, with everything in it and nothing from outside.
+
+mod timeline;
+
+use askama::Template;
+use pilot_core::document::ContentDigest;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::item::ItemId;
+use pilot_core::role_map::{Kind, RoleMap};
+use pilot_core::time::Time;
+use pilot_core::workflow::graph::{Trail, svg};
+use serde_json::Value;
+
+use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};
+use crate::note::{Note, NoteKey};
+use crate::verify::contents::{Contents, Held, open};
+use crate::verify::items::{documents, histories};
+use crate::verify::{About, Finding, ItemVerdict, Outcome, Trust, Verdict, examine, verify};
+use timeline::{Step, gathered};
+
+/// Items told in detail. A page of more would not be read, and not printed.
+const DETAILED_MAX: usize = 100;
+const LEFT_OUT: &str = "(left out)";
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'r> {
+    subject: String,
+    headline: String,
+    scope: String,
+    made: String,
+    cosigners: String,
+    verdict: &'r Verdict,
+    about: &'r About,
+    checks: Vec<Row>,
+    controls: Vec<Row>,
+    rows: Vec<ItemRow>,
+    hidden: usize,
+    items: Vec<ItemView>,
+    role_maps: Vec<RoleMapView>,
+    others: Vec<OtherView>,
+}
+
+struct Row {
+    title: &'static str,
+    class: &'static str,
+    words: &'static str,
+    detail: String,
+}
+
+struct ItemRow {
+    id: String,
+    title: String,
+    workflow: String,
+    state: String,
+    people: String,
+    class: &'static str,
+    words: &'static str,
+    detailed: bool,
+}
+
+struct ItemView {
+    id: String,
+    title: String,
+    workflow: String,
+    state: String,
+    version: u64,
+    definition: String,
+    controls: Vec<Row>,
+    timeline: String,
+    diagram: String,
+    steps: Vec<StepView>,
+    contents: Vec<ContentView>,
+}
+
+struct StepView {
+    entry: u64,
+    at: String,
+    who: String,
+    role: &'static str,
+    action: String,
+    state: String,
+    comment: String,
+    inputs: String,
+}
+
+struct ContentView {
+    entry: u64,
+    digest: ContentDigest,
+    title: String,
+    payload: String,
+}
+
+struct RoleMapView {
+    digest: String,
+    approved_by: String,
+    starts: String,
+    actors: Vec<(String, &'static str, &'static str)>,
+}
+
+struct OtherView {
+    entry: u64,
+    at: String,
+    kind: &'static str,
+    who: String,
+    details: String,
+}
+
+/// The report about a bundle, or the verdict on one that cannot even be opened.
+pub fn report(bundle: &[u8], trust: &Trust) -> Result<String, Box<Verdict>> {
+    let Ok(contents) = open(bundle, &trust.key) else { return Err(Box::new(verify(bundle, trust))) };
+    let verdict = examine(&contents, trust);
+    let Some(about) = &verdict.about else { return Err(Box::new(verdict)) };
+    let page = page(&contents, &verdict, about);
+    page.render().map_err(|_| Box::new(verdict.clone()))
+}
+
+/// A whole bundle with a report in it.
+pub fn assemble_with_report(parts: &Parts, key: &NoteKey, trust: &Trust) -> Result<Vec<u8>, BundleError> {
+    let bare = assemble(parts, key)?;
+    let report = report(&bare, trust).map_err(|verdict| BundleError::Report(verdict.sentence()))?;
+    assemble(&Parts { report: Some(report), ..parts.clone() }, key)
+}
+
+fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> Page<'r> {
+    let mut detailed: Vec<_> = verdict.items.iter().collect();
+    detailed.sort_by_key(|item| item.outcome != Outcome::Fails);
+    detailed.truncate(DETAILED_MAX);
+    let histories = histories(contents);
+    let view = |item: &&ItemVerdict| {
+        let history = histories.iter().find(|(id, _)| *id == item.id).map(|(_, history)| history)?;
+        Some(item_view(contents, item, history))
+    };
+    let items: Vec<_> = detailed.iter().filter_map(view).collect();
+    let is_detailed = |id: &ItemId| detailed.iter().any(|item| item.id == *id);
+    Page {
+        subject: subject(about, &verdict.items),
+        headline: verdict.sentence(),
+        scope: scope(about),
+        made: clock(about.made),
+        cosigners: cosigners(contents),
+        verdict,
+        about,
+        checks: verdict.checks.iter().map(|check| row(check.name.title(), check)).collect(),
+        controls: verdict.controls.iter().map(|control| row(control.name.title(), control)).collect(),
+        rows: verdict.items.iter().map(|item| item_row(item, is_detailed(&item.id))).collect(),
+        hidden: verdict.items.len().saturating_sub(items.len()),
+        items,
+        role_maps: contents.role_maps.iter().map(|(digest, map)| role_map_view(contents, digest, map)).collect(),
+        others: contents.entries.iter().filter(|held| held.entry.item.is_none()).map(other_view).collect(),
+    }
+}
+
+fn subject(about: &About, items: &[ItemVerdict]) -> String {
+    match (&about.scope, items) {
+        (Scope::Item(_), [item]) => title(item),
+        (Scope::Item(id), _) => format!("Item {id}"),
+        (Scope::Period { from, to, .. }, _) if *from == Time::EPOCH => format!("Everything until {} UTC", clock(*to)),
+        (Scope::Period { from, to, .. }, _) => format!("{} to {} UTC", clock(*from), clock(*to)),
+    }
+}
+
+fn scope(about: &About) -> String {
+    match &about.scope {
+        Scope::Item(id) => format!("everything about item {id}"),
+        Scope::Period { from, to, first, end } => {
+            format!("every entry from {from} to {to}: entries {first} to {}", end.saturating_sub(1))
+        }
+    }
+}
+
+fn title(item: &ItemVerdict) -> String {
+    item.title.clone().unwrap_or_else(|| format!("Item {}, its title {LEFT_OUT}", item.id))
+}
+
+fn cosigners(contents: &Contents<'_>) -> String {
+    let note = Note::parse(contents.texts.get(CHECKPOINT).copied().unwrap_or_default());
+    let names = note.iter().flat_map(|note| &note.signatures).map(|line| line.name);
+    names.filter(|name| *name != contents.manifest.origin).collect::<Vec<_>>().join(", ")
+}
+
+const fn class(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Holds => "holds",
+        Outcome::Fails => "fails",
+        Outcome::NotChecked => "not_checked",
+    }
+}
+
+fn row<K>(title: &'static str, finding: &Finding<K>) -> Row {
+    let outcome = finding.outcome;
+    Row { title, class: class(outcome), words: outcome.words(), detail: finding.detail.clone() }
+}
+
+fn item_row(item: &ItemVerdict, detailed: bool) -> ItemRow {
+    ItemRow {
+        id: item.id.to_string(),
+        title: title(item),
+        workflow: format!("{} v{}", item.workflow, item.workflow_version),
+        state: item.state.to_string(),
+        people: item.people.iter().map(|actor| actor.actor_id.as_str()).collect::<Vec<_>>().join(", "),
+        class: class(item.outcome),
+        words: item.outcome.words(),
+        detailed,
+    }
+}
+
+/// To the second; the entries have it to the microsecond.
+fn clock(at: Time) -> String {
+    at.to_string().replace('T', " ").chars().take(19).collect()
+}
+
+fn lane(entry: &Entry) -> &'static str {
+    entry.role.map_or("clock", |role| role.as_str())
+}
+
+fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[&Held<'_>]) -> ItemView {
+    let digest = history.first().and_then(|held| held.entry.definition.clone()).unwrap_or_else(|| "".into());
+    let moves = history.iter().filter_map(|held| Some((held.entry.from.clone()?, held.entry.to.clone()?)));
+    let trail = Trail { moves: moves.collect(), current: Some(item.state.clone()) };
+    let diagram = contents.definitions.get(&*digest).map(|definition| svg(definition, Some(&trail)));
+    let mut state = String::new();
+    let steps = gathered(history.iter().map(|held| {
+        let entry = &held.entry;
+        if let Some(to) = &entry.to {
+            state = to.to_string();
+        }
+        Step {
+            action: action(entry),
+            who: entry.actor_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            lane: lane(entry),
+            state: state.clone(),
+            at: entry.at,
+            count: 1,
+        }
+    }));
+    ItemView {
+        id: item.id.to_string(),
+        title: title(item),
+        workflow: format!("{} v{}", item.workflow, item.workflow_version),
+        state: item.state.to_string(),
+        version: item.version,
+        definition: digest.to_string(),
+        controls: item.controls.iter().map(|control| row(control.name.title(), control)).collect(),
+        timeline: timeline::svg(&steps),
+        diagram: inlined(&diagram.unwrap_or_default(), &item.id),
+        steps: history.iter().map(|held| step_view(contents, held)).collect(),
+        contents: history.iter().filter_map(|held| content_view(contents, held)).collect(),
+    }
+}
+
+/// Names inside a picture must be its own once several stand on one page.
+fn inlined(svg: &str, id: &ItemId) -> String {
+    svg.replace("id=\"t\"", &format!("id=\"t-{id}\""))
+        .replace("id=\"d\"", &format!("id=\"d-{id}\""))
+        .replace("aria-labelledby=\"t d\"", &format!("aria-labelledby=\"t-{id} d-{id}\""))
+}
+
+fn action(entry: &Entry) -> String {
+    match (&entry.action, entry.r#type) {
+        (_, EntryType::ItemComment) => "comment".to_owned(),
+        (Some(action), _) => action.to_string(),
+        (None, kind) => kind.to_string(),
+    }
+}
+
+fn member(bytes: Option<&[u8]>, name: &str) -> Option<Value> {
+    serde_json::from_slice::<Value>(bytes?).ok()?.get_mut(name).map(Value::take)
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+fn step_view(contents: &Contents<'_>, held: &Held<'_>) -> StepView {
+    let entry = &held.entry;
+    let documents = documents(contents, held);
+    let absent = || LEFT_OUT.to_owned();
+    let comment = entry.comment.as_ref().map(|_| {
+        member(documents.comment, "comment").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(absent)
+    });
+    let inputs =
+        entry.inputs.as_ref().map(|_| member(documents.inputs, "inputs").map_or_else(absent, |inputs| pretty(&inputs)));
+    let state = match (&entry.from, &entry.to) {
+        (Some(from), Some(to)) if from != to => format!("{from} → {to}"),
+        (_, Some(to)) => to.to_string(),
+        _ => String::new(),
+    };
+    StepView {
+        entry: entry.index,
+        at: clock(entry.at),
+        who: entry.actor_id.as_ref().map_or_else(|| "time".to_owned(), ToString::to_string),
+        role: lane(entry),
+        action: action(entry),
+        state,
+        comment: comment.unwrap_or_default(),
+        inputs: inputs.unwrap_or_default(),
+    }
+}
+
+fn content_view(contents: &Contents<'_>, held: &Held<'_>) -> Option<ContentView> {
+    let entry = &held.entry;
+    let brings = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
+    let digest = entry.content.clone().filter(|_| brings)?;
+    let bytes = documents(contents, held).content;
+    let title = member(bytes, "title").and_then(|title| title.as_str().map(str::to_owned));
+    Some(ContentView {
+        entry: entry.index,
+        digest,
+        title: title.unwrap_or_else(|| LEFT_OUT.to_owned()),
+        payload: member(bytes, "payload").map(|payload| pretty(&payload)).unwrap_or_default(),
+    })
+}
+
+fn role_map_view(contents: &Contents<'_>, digest: &str, map: &RoleMap) -> RoleMapView {
+    let pins = |held: &&Held<'_>| {
+        let details = held.entry.details.as_ref();
+        details.and_then(|details| details.get("role_map")?.as_str()) == Some(digest)
+    };
+    let starts: Vec<_> = contents.entries.iter().filter(pins).map(|held| held.entry.index.to_string()).collect();
+    let kind = |kind| match kind {
+        Kind::Human => "human",
+        Kind::Machine => "machine",
+    };
+    let actors = map
+        .actors
+        .iter()
+        .map(|mapped| (mapped.actor.actor_id.to_string(), mapped.actor.role.as_str(), kind(mapped.kind)));
+    RoleMapView {
+        digest: digest.to_owned(),
+        approved_by: map.approved_by.join(", "),
+        starts: format!("from entry {}", starts.join(", ")),
+        actors: actors.collect(),
+    }
+}
+
+fn other_view(held: &Held<'_>) -> OtherView {
+    let entry = &held.entry;
+    OtherView {
+        entry: entry.index,
+        at: clock(entry.at),
+        kind: entry.r#type.as_str(),
+        who: entry.actor_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+        details: entry.details.as_ref().map(ToString::to_string).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,62 @@
+//! Erasing what people wrote about an item that has ended. The entries stay, and with them every proof.
+
+use std::path::Path;
+
+use pilot_core::item::ItemId;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::row::to_key;
+use super::{connection, lock, read};
+use crate::{Result, StoreError};
+
+/// Stands where the title was.
+const ERASED_TITLE: &str = "(erased)";
+
+/// The entries about an item, newest first, as in a history.
+const CHAIN: &str = "WITH RECURSIVE chain (idx) AS ( \
+     SELECT last_entry FROM item WHERE id = ?1 \
+     UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx)";
+
+/// How many documents an item has. Refused while it is open: decisions still rest on them.
+pub fn erasable(path: &Path, id: &ItemId) -> Result<u64> {
+    count(&connection::open_reader(path)?, id)
+}
+
+fn count(connection: &Connection, id: &ItemId) -> Result<u64> {
+    let failed = |error: rusqlite::Error| read::failed(&error);
+    let is_open =
+        connection.query_row("SELECT open FROM item WHERE id = ?1", [to_key(id)], |row| row.get::<_, bool>(0));
+    match is_open.optional().map_err(failed)? {
+        None => Err(StoreError::Refused(format!("there is no item {id}"))),
+        Some(true) => Err(StoreError::Refused(format!(
+            "item {id} is still open, and decisions rest on what would be erased; withdraw it, or let it end, first"
+        ))),
+        Some(false) => {
+            let sql = format!(
+                "{CHAIN} SELECT count(*) FROM document d JOIN chain c ON d.entry = c.idx WHERE d.data IS NOT NULL"
+            );
+            let count: i64 = connection.query_row(&sql, [to_key(id)], |row| row.get(0)).map_err(failed)?;
+            Ok(u64::try_from(count).unwrap_or(0))
+        }
+    }
+}
+
+/// Erases them, and whatever else in the file repeats them. The bytes are overwritten, not only forgotten.
+pub fn erase(path: &Path, id: &ItemId) -> Result<u64> {
+    let _lock = lock(path)?;
+    let connection = connection::open_writer(path)?;
+    let failed = |error: rusqlite::Error| read::failed(&error);
+    let documents = count(&connection, id)?;
+    connection.execute_batch("PRAGMA secure_delete = ON; BEGIN IMMEDIATE").map_err(failed)?;
+    let erase = format!("{CHAIN} UPDATE document SET data = NULL WHERE entry IN (SELECT idx FROM chain)");
+    connection.execute(&erase, [to_key(id)]).map_err(failed)?;
+    // A row of the first schema repeats the title in its data.
+    let title = "UPDATE item SET title = ?2, data = CASE WHEN data LIKE '{%' THEN json_set(data, '$.title', ?2) ELSE data END \
+                 WHERE id = ?1";
+    connection.execute(title, (to_key(id), ERASED_TITLE)).map_err(failed)?;
+    // An answer kept for repetition quotes what it answered.
+    let answers = "DELETE FROM idempotency WHERE instr(CAST(answer AS TEXT), ?1) > 0";
+    connection.execute(answers, [id.as_str()]).map_err(failed)?;
+    connection.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").map_err(failed)?;
+    Ok(documents)
+}

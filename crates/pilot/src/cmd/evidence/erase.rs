@@ -1,0 +1,110 @@
+//! `pilot evidence erase`: what people wrote about an item goes; that it happened, and by whom, stays proved.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::item::ItemId;
+use pilot_core::leak::LeakGuard;
+use pilot_server::clock::Clock;
+use pilot_server::config::Config;
+use pilot_server::{random, start};
+use pilot_store::sqlite::{Sqlite, erase};
+use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
+use serde_json::json;
+
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::output::{Output, OutputArguments, print, print_json};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The item, which must have ended
+    #[arg(long, value_name = "ID")]
+    item: ItemId,
+    /// Why, for the ledger: it keeps this for ever
+    #[arg(long, value_name = "TEXT")]
+    why: String,
+    /// The configuration file of the service, which must be stopped
+    #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
+    config: PathBuf,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+const WHY_CHARS_MAX: usize = 1_000;
+
+pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let config = Config::load(&arguments.config, environment.variables())?;
+    let path = config.sqlite_path();
+    let path =
+        path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be changed like this".into()))?;
+    check_why(&arguments.why, &config)?;
+    if !path.exists() {
+        return Err(Failure::Usage(format!("{}: there is no database", path.display())));
+    }
+    let clock = Clock::System;
+    let store = Sqlite::open(&path, Arc::new(move || clock.now())).map_err(failed)?;
+    let documents = erase::erasable(&path, &arguments.item).map_err(failed)?;
+    if documents > 0 {
+        // Said before it is done: what is gone without a word would look like damage.
+        write_entry(&store, arguments, environment, documents)?;
+    }
+    drop(store);
+    let erased = erase::erase(&path, &arguments.item).map_err(failed)?;
+    match arguments.output.output {
+        Output::Json => print_json(&json!({ "item": arguments.item, "erased": erased })),
+        Output::Table if erased == 0 => print("There was nothing left to erase.\n"),
+        Output::Table => print(&format!(
+            "{erased} documents of item {} were erased; its entries and their proofs stand.\nBackups, exported bundles and the terminals of people who read it still have them: see to those too.\n",
+            arguments.item
+        )),
+    }
+}
+
+fn failed(error: StoreError) -> Failure {
+    match error {
+        StoreError::Refused(what) => Failure::Refused(what),
+        error => Failure::Environment(error.to_string()),
+    }
+}
+
+fn check_why(why: &str, config: &Config) -> Result<(), Failure> {
+    if why.trim().is_empty() || why.chars().count() > WHY_CHARS_MAX {
+        return Err(Failure::Usage(format!("--why: say it in 1 to {WHY_CHARS_MAX} characters")));
+    }
+    let guard = match start::load_credentials(config) {
+        Ok((credentials, _)) => LeakGuard::new(credentials, random::number()?),
+        Err(_) => LeakGuard::for_generated_tokens(),
+    };
+    if guard.is_in(why) {
+        return Err(Failure::Refused("--why: holds a clear token; leave it out, and have it rotated".into()));
+    }
+    Ok(())
+}
+
+fn write_entry(
+    store: &Sqlite,
+    arguments: &Arguments,
+    environment: &Environment,
+    documents: u64,
+) -> Result<(), Failure> {
+    let details = json!({
+        "documents": documents,
+        "item": arguments.item,
+        "operator": environment.operator(),
+        "why": arguments.why,
+    });
+    let decide = move |situation: &Situation<'_>| {
+        let entry = Entry::new(EntryType::DocumentsErased, situation.index, situation.now, None, details.clone());
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+    };
+    let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|error| Failure::environment("runtime", error))?;
+    match runtime.block_on(store.settle(write)) {
+        Ok(Outcome::Recorded { .. }) => Ok(()),
+        Ok(other) => Err(Failure::Environment(format!("the erasure cannot be written to the ledger: {other:?}"))),
+        Err(error) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,110 @@
+//! `pilot evidence`, as an auditor runs it: no service, no configuration, no network.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use pilot_evidence::report::assemble_with_report;
+use pilot_evidence::sample::{key, small_ledger};
+use pilot_evidence::verify::Trust;
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A directory with a bundle, the log's key, and the bundle with one byte changed.
+    fn new(name: &str) -> Scratch {
+        let directory = std::env::temp_dir().join(format!("pilot-evidence-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let ledger = small_ledger();
+        let parts = ledger.period_parts(0, ledger.size());
+        let mut bundle = assemble_with_report(&parts, &key(), &Trust::log(key().verifier())).unwrap();
+        let scratch = Scratch(directory);
+        fs::write(scratch.path("whole.zip"), &bundle).unwrap();
+        bundle.swap(200, 201);
+        fs::write(scratch.path("changed.zip"), &bundle).unwrap();
+        fs::write(scratch.path("log.pub"), key().verifier().to_string() + "\n").unwrap();
+        scratch
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Exit code, standard output and standard error.
+    fn run(&self, line: &str) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pilot"));
+        let done = command.arg("evidence").args(line.split(' ')).current_dir(&self.0).env_clear().output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_whole_bundle_ends_with_0_and_a_changed_one_with_1() {
+    let scratch = Scratch::new("verify");
+    let (code, out, err) = scratch.run("verify whole.zip --key log.pub");
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.ends_with("The evidence holds. Not checked: witnesses.\n"), "{out}");
+    let (code, out, err) = scratch.run("verify changed.zip --key log.pub");
+    assert_eq!((code, err.as_str()), (1, "pilot: the evidence does not hold\n"));
+    assert!(out.contains("The evidence does NOT hold"), "{out}");
+    let (code, out, _) = scratch.run("verify whole.zip --key log.pub --output json");
+    let verdict: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, verdict.pointer("/holds")), (0, Some(&true.into())));
+    assert_eq!(verdict.pointer("/about/size"), Some(&21.into()));
+}
+
+#[test]
+fn usage_and_missing_files_have_their_own_exit_codes() {
+    let scratch = Scratch::new("usage");
+    for (code, line, said) in [
+        (2, "verify whole.zip", "--key"),
+        (2, "verify whole.zip --key a+b+c", "--key: "),
+        (2, "verify whole.zip --key log.pub --witnesses 2", "2 are asked for, and 0 keys are given"),
+        (2, "redact whole.zip --out x.zip", "--document"),
+        (2, "redact whole.zip --out x.zip --document sha256:1", "sha256"),
+        (3, "verify nowhere.zip --key log.pub", "nowhere.zip"),
+        (3, "verify whole.zip --key nowhere.pub", "nowhere.pub"),
+        (3, "report whole.zip --key log.pub --out no/where.html", "no/where.html"),
+        (1, "redact changed.zip --out x.zip --all-documents", "pilot: "),
+        (1, "report changed.zip --key log.pub", "The evidence does NOT hold"),
+    ] {
+        let (ended, _, err) = scratch.run(line);
+        assert_eq!(ended, code, "{line}: {err}");
+        assert!(err.contains(said), "{line}: {err}");
+    }
+    assert!(!scratch.path("x.zip").exists());
+}
+
+#[test]
+fn a_redacted_bundle_still_holds_and_nothing_is_written_over() {
+    let scratch = Scratch::new("redact");
+    let (code, out, err) = scratch.run("redact whole.zip --out public.zip --all-documents");
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("report.html left out\n") && out.ends_with("the log's signature stays valid\n"), "{out}");
+    let (code, out, _) = scratch.run("verify public.zip --key log.pub");
+    assert_eq!(code, 0);
+    assert!(out.contains("content left out"), "{out}");
+    let mode = fs::metadata(scratch.path("public.zip")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(scratch.run("redact whole.zip --out public.zip --all-documents").0, 3);
+    assert_eq!(scratch.run("redact whole.zip --out whole.zip --all-documents").0, 3);
+}
+
+#[test]
+fn a_report_is_a_page_of_its_own() {
+    let scratch = Scratch::new("report");
+    assert_eq!(scratch.run("report whole.zip --key log.pub --out page.html").0, 0);
+    let page = fs::read_to_string(scratch.path("page.html")).unwrap();
+    assert!(page.contains("Rotate the signing key") && !page.contains("<script"));
+    let (code, out, _) = scratch.run("report whole.zip --key log.pub");
+    assert_eq!((code, out == page), (0, true));
+}

@@ -1,0 +1,44 @@
+//! Notes, checkpoints, cosignatures, proofs, manifests and what witnesses are sent: text that strangers write.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pilot_evidence::bundle::Manifest;
+use pilot_evidence::checkpoint::Checkpoint;
+use pilot_evidence::cosignature::{CosignerKey, CosignerVerifier};
+use pilot_evidence::note::{Note, VerifierKey};
+use pilot_evidence::sample::key;
+use pilot_evidence::tlog_proof::TlogProof;
+use pilot_evidence::witness::{AddCheckpoint, parse_cosignatures, parse_size, size_body};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let witness = CosignerKey::generate("w.example", &[1; 32]).unwrap().verifier();
+    if let Ok(note) = Note::parse(text) {
+        assert!(text.starts_with(note.text));
+        assert!(witness.verify(&note).is_err(), "nobody but the witness can sign");
+        let opened = Checkpoint::open(text, &key().verifier());
+        assert!(opened.is_err() || opened == Checkpoint::parse(note.text));
+    }
+    if let Ok(checkpoint) = Checkpoint::parse(text) {
+        assert!(text.starts_with(checkpoint.text().trim_end()));
+    }
+    if let Ok(proof) = TlogProof::parse(text) {
+        assert_eq!(proof.to_text(), text);
+    }
+    if let Ok(request) = AddCheckpoint::parse(text) {
+        assert_eq!(request.to_body(), text);
+    }
+    if let Some(manifest) = Manifest::parse(text) {
+        assert_eq!(manifest.text(), text);
+    }
+    if let Ok(size) = parse_size(text) {
+        assert_eq!(size_body(size), text);
+    }
+    assert!(parse_cosignatures(text, "", &witness).is_err());
+    if let Ok(key) = VerifierKey::parse(text) {
+        assert_eq!(key.to_string(), text.trim_end());
+    }
+    if let Ok(key) = CosignerVerifier::parse(text) {
+        assert_eq!(key.to_string(), text.trim_end());
+    }
+});
