@@ -45,6 +45,10 @@ pub const ARTIFACTS_MAX: usize = 100;
 
 /// A budget for more than this in a minute limits nothing.
 pub const RATE_PER_MINUTE_MAX: u32 = 1_000_000;
+/// Actors are few: those of the role map.
+pub const RATE_ACTORS_MAX: usize = 16 * 1024;
+/// Addresses are as many as the internet has; beyond this, the least interesting are forgotten.
+pub const RATE_ADDRESSES_MAX: usize = 64 * 1024;
 
 /// The credential file and the role map are read whole, so their size is bounded before they are read.
 pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -69,8 +73,19 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("First byte of a connection", "5 s", "the connection is closed"),
     ("Request headers", "5 s", "the connection is closed"),
     ("Request body, time to arrive", "15 s", "408 `invalid_request`, and the connection is closed"),
+    ("TLS handshake", "5 s from its first byte, the first request's headers included", "the connection is closed"),
     ("Idle connection", "60 s", "the connection is closed"),
     ("Wait for required witnesses before an effect", "5 s", "503 `unavailable`"),
     ("Request to a witness", "64 KiB, 256 connections", "413; new connections wait to be accepted"),
     ("Open connections", "10,000", "new connections wait to be accepted"),
+    (
+        "Requests of one actor, with rate limits",
+        "as configured; 1,200 reads and 240 writes a minute",
+        "429 `rate_limited`",
+    ),
+    (
+        "Requests of one address without a valid credential, with rate limits",
+        "as configured; 120 anonymous and 20 failed a minute",
+        "429 `rate_limited`",
+    ),
 ];

@@ -95,7 +95,11 @@ fn operation(route: &Route) -> Value {
         let description =
             codes.iter().map(|code| format!("`{}`: {}", code.as_str(), code.title())).collect::<Vec<_>>().join("; ");
         let content = json!({ "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } });
-        responses.insert(status.to_string(), json!({ "description": description, "content": content }));
+        let mut response = json!({ "description": description, "content": content });
+        if let Some(members) = response.as_object_mut().filter(|_| codes.contains(&Code::RateLimited)) {
+            members.insert("headers".into(), json!({ "Retry-After": retry_after() }));
+        }
+        responses.insert(status.to_string(), response);
     }
     let mut operation =
         json!({ "operationId": route.operation, "summary": route.docs.summary, "responses": responses });
@@ -169,6 +173,11 @@ fn answer_header(name: &str) -> Value {
         _ => (false, "^</v1/items\\?.*>; rel=\"next\"$", "The next page, unless this is the last"),
     };
     json!({ "description": description, "required": required, "schema": { "type": "string", "pattern": pattern } })
+}
+
+fn retry_after() -> Value {
+    let schema = json!({ "type": "integer", "minimum": 1 });
+    json!({ "description": "How many seconds to wait", "required": true, "schema": schema })
 }
 
 pub fn who(access: Access) -> String {

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use pilot_core::actor::ActorId;
+use pilot_core::limits::{RATE_ACTORS_MAX, RATE_ADDRESSES_MAX};
 
 use crate::clock::Stopwatch;
 use crate::config::RateLimits;
@@ -20,10 +21,6 @@ use table::Table;
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const WINDOW_SECONDS: u64 = 60;
-/// Actors are few: those of the role map.
-const ACTORS_MAX: usize = 16 * 1024;
-/// Addresses are as many as the internet has.
-const ADDRESSES_MAX: usize = 64 * 1024;
 
 /// What a request is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,10 +130,10 @@ impl Limits {
         Limits {
             started: Stopwatch::start(),
             hasher: RandomState::new(),
-            reads: Kept::new(Budget::Reads, limits, ACTORS_MAX),
-            writes: Kept::new(Budget::Writes, limits, ACTORS_MAX),
-            anonymous: Kept::new(Budget::Anonymous, limits, ADDRESSES_MAX),
-            failed: Kept::new(Budget::Failed, limits, ADDRESSES_MAX),
+            reads: Kept::new(Budget::Reads, limits, RATE_ACTORS_MAX),
+            writes: Kept::new(Budget::Writes, limits, RATE_ACTORS_MAX),
+            anonymous: Kept::new(Budget::Anonymous, limits, RATE_ADDRESSES_MAX),
+            failed: Kept::new(Budget::Failed, limits, RATE_ADDRESSES_MAX),
         }
     }
 
@@ -256,7 +253,7 @@ mod tests {
     fn a_million_addresses_take_no_more_room_and_do_not_hide_a_flooder() {
         let limits = limits("failed_per_minute = 20");
         let room = limits.failed.table.places();
-        assert_eq!(room, ADDRESSES_MAX);
+        assert_eq!(room, RATE_ADDRESSES_MAX);
         let flooder = limits.hasher.hash_one(place_of("192.0.2.1".parse().unwrap()));
         while limits.take(Budget::Failed, flooder, 0).retry_after.is_none() {}
         for number in 0..1_000_000_u32 {

@@ -41,11 +41,12 @@ fn every_operation_has_a_unique_id_a_summary_and_says_who_may_call_it() {
 }
 
 #[test]
-fn every_operation_under_v1_needs_a_bearer_token_and_documents_its_absence() {
+fn every_operation_under_v1_needs_a_bearer_token_and_documents_its_absence_and_the_rate_limit() {
     each_operation(|place, operation| {
         let needs_token = operation["security"] == serde_json::json!([{ "bearer": [] }]);
         assert_eq!(needs_token, place.contains(" /v1/"), "{place}");
         assert_eq!(needs_token, operation["responses"].get("401").is_some(), "{place}");
+        assert_eq!(needs_token, operation["responses"].get("429").is_some(), "{place}");
     });
 }
 

@@ -86,7 +86,7 @@ impl Client {
         path: &str,
         mut take: impl FnMut(&dyn Fn(&str) -> Option<String>, &[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.runtime()?.block_on(async {
+        runtime()?.block_on(async {
             let (response, connection) =
                 in_time(self.open(Method::GET, path, None)).await.map_err(|e| self.lost(&e))?;
             let (head, mut body) = response.into_parts();
@@ -111,12 +111,7 @@ impl Client {
             drop(connection);
             Ok(Reply { status, body })
         };
-        self.runtime()?.block_on(in_time(request)).map_err(|error| self.lost(&error))
-    }
-
-    fn runtime(&self) -> Result<tokio::runtime::Runtime, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.map_err(|error| Failure::environment("runtime", error))
+        runtime()?.block_on(in_time(request)).map_err(|error| self.lost(&error))
     }
 
     fn lost(&self, cause: &Lost) -> Failure {
@@ -161,6 +156,11 @@ where
     let driver = Driver(tokio::spawn(connection));
     let response = sender.send_request(request).await?;
     Ok((response, driver))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::environment("runtime", error))
 }
 
 type Lost = Box<dyn std::error::Error + Send + Sync>;
