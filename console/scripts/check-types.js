@@ -16,6 +16,6 @@ run('svelte-check', '--fail-on-warnings')
 const fresh = 'node_modules/.cache-openapi.d.ts'
 execFileSync(bin('openapi-typescript'), ['../docs/reference/openapi.json', '--empty-objects-unknown', '--output', fresh])
 if (readFileSync(fresh, 'utf8') !== readFileSync('src/openapi.d.ts', 'utf8')) {
-  throw new Error('src/openapi.d.ts is not what the API says; run `npm run api` and read the difference')
+  throw new Error('src/openapi.d.ts is not what the API says; run `cargo xtask console api` and read the difference')
 }
 rmSync(fresh)

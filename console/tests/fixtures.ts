@@ -61,19 +61,19 @@ export class People {
     const context = await this.#browser.newContext({ baseURL: this.#service.url, ...options })
     this.#contexts.push(context)
     const page = await context.newPage()
-    this.watch(page)
+    await this.watch(page)
     await page.goto(path)
     return page
   }
 
-  watch(page: Page): void {
+  async watch(page: Page): Promise<void> {
     const watch = new Watch(page, Object.values(this.#service.tokens))
     this.#watches.push(watch)
-    void page.exposeFunction('reportViolation', (what: string) => watch.findings.push(`policy: ${what}`)).catch(() => {})
-    void page.addInitScript(() => {
-      const report = (window as unknown as { reportViolation?: (what: string) => void }).reportViolation
+    await page.exposeFunction('reportViolation', (what: string) => watch.findings.push(`policy: ${what}`))
+    await page.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (event) => {
-        report?.(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`)
+        const { reportViolation } = window as unknown as { reportViolation: (what: string) => void }
+        reportViolation(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`)
       })
     })
   }
@@ -86,7 +86,11 @@ export class People {
 
   async settle(): Promise<void> {
     await Promise.all(this.#contexts.map((context) => context.close()))
-    expect(this.#watches.flatMap((watch) => watch.findings)).toEqual([])
+    expect(this.findings()).toEqual([])
+  }
+
+  findings(): string[] {
+    return this.#watches.flatMap((watch) => watch.findings)
   }
 }
 

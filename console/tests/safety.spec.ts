@@ -143,3 +143,19 @@ test('among ten thousand items one is found, and a page is a page', async ({ bro
     await service.remove()
   }
 })
+
+test('the watch over every page notices a violation, a script that ran and a token in an address', async ({ browser, service }) => {
+  const people = new People(browser, service)
+  const page = await people.visit('/')
+  await page.evaluate((token) => {
+    const style = document.createElement('style')
+    style.textContent = 'body { color: red }'
+    document.head.append(style)
+    alert('ran')
+    void fetch(`/healthz?${token}`)
+  }, service.tokens.eli)
+  await expect.poll(() => people.findings().sort().map((finding) => finding.split(' ').slice(0, 2).join(' '))).toEqual(
+    expect.arrayContaining(['a script', 'a token', 'policy: style-src-elem']),
+  )
+  await page.close()
+})

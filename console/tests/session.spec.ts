@@ -32,7 +32,7 @@ test('a reload stays signed in, a new tab does not, and neither does a copied on
   await expect(page.getByRole('heading', { name: 'Items' })).toBeVisible()
 
   const fresh = await page.context().newPage()
-  people.watch(fresh)
+  await people.watch(fresh)
   await fresh.goto('/console/items')
   await expect(fresh.getByLabel('Your token')).toBeVisible()
 
@@ -40,7 +40,7 @@ test('a reload stays signed in, a new tab does not, and neither does a copied on
   const opening = page.context().waitForEvent('page')
   await page.evaluate(() => void window.open('/console/items'))
   const copy = await opening
-  people.watch(copy)
+  await people.watch(copy)
   await expect(copy.getByText('This tab is a copy of another one.')).toBeVisible()
   expect(await copy.evaluate(() => sessionStorage.length)).toBe(0)
   await page.reload()

@@ -33,6 +33,12 @@ pub fn check_in_browser() -> Result<(), Failure> {
     npm("browser tests", &["run", "--silent", "browser"])
 }
 
+/// After a change of the API: its types, from its document.
+pub fn generate_types() -> Result<(), Failure> {
+    install()?;
+    npm("types", &["run", "--silent", "api"])
+}
+
 fn install() -> Result<(), Failure> {
     let console = root().join("console");
     let installed = modified(&console.join("node_modules/.package-lock.json"));

@@ -23,6 +23,7 @@ cargo xtask COMMAND
   demo [ARGUMENTS]        build everything and start a demonstration; arguments go to `pilot demo`
   check                   everything a change must pass: format, tidy, console, lints, tests, browser, schema, dependencies, fuzzing
   console                 build the operator console
+  console api             the API's types for the console, from docs/reference/openapi.json
   console check           its types, unit tests and size, and the console in a browser against the real service
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
   schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
@@ -54,6 +55,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["demo", rest @ ..] => demo::run(rest),
         ["check"] => check::run(),
         ["console"] => console::build(),
+        ["console", "api"] => console::generate_types(),
         ["console", "check"] => console::check().and_then(|()| console::check_in_browser()),
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["schema", rest @ ..] => schema::command(rest),
