@@ -45,6 +45,7 @@ async fn older_clients_get_http_1_and_tls_1_2() {
         let (agreed, response) = https.get("/v1/session", Some(TOKEN)).await.unwrap();
         assert_eq!((agreed.protocol.as_str(), agreed.version), expected);
         assert_eq!(response.status(), 200);
+        assert!(!response.headers().contains_key("strict-transport-security"), "a pilot must not bind a whole host");
     }
 }
 
