@@ -27,21 +27,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut source = String::from("pub static FILES: &[File] = &[\n");
     for (path, place) in files.iter().filter(|(path, _)| !is_packed(path) && !path.starts_with('.')) {
         let packed = |ending: &str| match files.get(&format!("{path}.{ending}")) {
-            Some(place) => format!("Some(include_bytes!({place:?}))"),
+            Some(place) => format!("Some({})", inclusion(place)),
             None => "None".to_owned(),
         };
         let mut hash = DefaultHasher::new();
         fs::read(place)?.hash(&mut hash);
         let tag = format!("W/\"{:016x}\"", hash.finish());
-        let (brotli, gzip) = (packed("br"), packed("gz"));
+        let (bytes, brotli, gzip) = (inclusion(place), packed("br"), packed("gz"));
         writeln!(
             source,
-            "    File {{ path: {path:?}, tag: {tag:?}, bytes: include_bytes!({place:?}), brotli: {brotli}, gzip: {gzip} }},"
+            "    File {{ path: {path:?}, tag: {tag:?}, bytes: {bytes}, brotli: {brotli}, gzip: {gzip} }},"
         )?;
     }
     source.push_str("];\n");
     fs::write(out.join("console_files.rs"), source)?;
     Ok(())
+}
+
+fn inclusion(place: &Path) -> String {
+    format!("include_bytes!({:?})", place.display().to_string())
 }
 
 fn is_packed(path: &str) -> bool {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
 
 mod legality;
+mod random_days;
 mod redaction;
 mod report;
 mod tampering;

@@ -12,7 +12,11 @@ const CHANGES: u32 = 500;
 pub struct Dice(u64);
 
 impl Dice {
-    fn below(&mut self, end: usize) -> usize {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from((self.0 >> 33) % u64::try_from(end).unwrap()).unwrap()
     }
@@ -130,7 +134,7 @@ fn every_changed_inserted_removed_or_reordered_byte_is_found_and_named() {
     let bundles = [ledger.period_bundle(4, 20), ledger.item_bundle(id)];
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     for number in 0..CHANGES {
         let bundle = &bundles[dice.below(2)];
         let (what, changed) = if number % 2 == 0 { crude(bundle, &mut dice) } else { skilled(bundle, &mut dice) };
