@@ -18,7 +18,6 @@ use crate::body::Body;
 use crate::clock::Stopwatch;
 use crate::framing;
 use crate::log::RequestLine;
-use crate::peer::Peer;
 use crate::problem::{Code, Problem};
 use crate::rate::Standing;
 use crate::refusals;
@@ -41,7 +40,6 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     let request_id = app.next_request_id();
     let (head, body) = request.into_parts();
     let (method, version, guarded) = (head.method.clone(), head.version, is_under_v1(head.uri.path()));
-    let is_encrypted = head.extensions.get::<Peer>().is_some_and(|peer| peer.is_encrypted);
     let mut trace = Trace::default();
     let mut response = match handle(&app, head, body, &mut trace).await {
         Ok(response) => response,
@@ -63,7 +61,7 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     if guarded {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    if is_encrypted {
+    if app.edge.https_only {
         headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
     if let Some(standing) = trace.standing {

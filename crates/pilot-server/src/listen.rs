@@ -110,17 +110,16 @@ impl Listener {
             };
             let Some((socket, address, place)) = accepted else { continue };
             let (app, stop, connection) = (Arc::clone(&app), stop.clone(), watchdog.watch());
-            let (tls, tells_peers) = (self.tls.clone(), self.tells_peers);
+            let (tls, peer) = (self.tls.clone(), self.tells_peers.then_some(Peer(address)));
             tokio::spawn(async move {
                 app.metrics().connection_opened();
                 let socket = Watched { socket, connection: Arc::clone(&connection) };
                 match tls {
                     None => {
-                        let peer = tells_peers.then_some(Peer { address, is_encrypted: false });
                         let end = OtherEnd { peer, certificate: None };
                         serve_connection(&app, socket, connection, end, handler, stop).await;
                     }
-                    Some(tls) => serve_encrypted(&app, &tls, socket, address, connection, handler, stop).await,
+                    Some(tls) => serve_encrypted(&app, &tls, socket, peer, connection, handler, stop).await,
                 }
                 app.metrics().connection_closed();
                 drop(place);
@@ -167,7 +166,7 @@ async fn serve_encrypted<S, H, F>(
     app: &Arc<S>,
     tls: &Tls,
     socket: Watched<TcpStream>,
-    address: IpAddr,
+    peer: Option<Peer>,
     connection: Arc<Connection>,
     handler: H,
     mut stop: watch::Receiver<bool>,
@@ -195,7 +194,7 @@ async fn serve_encrypted<S, H, F>(
             let (_, session) = stream.get_ref();
             let certificate = session.peer_certificates().and_then(|chain| chain.first());
             let certificate = certificate.map(|certificate| PeerCertificate(certificate.as_ref().into()));
-            let end = OtherEnd { peer: Some(Peer { address, is_encrypted: true }), certificate };
+            let end = OtherEnd { peer, certificate };
             serve_connection(app, stream, connection, end, handler, stop).await;
         }
         Err(error) => {

@@ -27,10 +27,7 @@ const CLAIMS: [&str; 8] = [
 
 /// The other end, as the socket has it. The listener gives it to every request when anything asks for it.
 #[derive(Debug, Clone, Copy)]
-pub struct Peer {
-    pub address: IpAddr,
-    pub is_encrypted: bool,
-}
+pub struct Peer(pub IpAddr);
 
 /// The client's certificate in DER: verified by the handshake, or by a mesh that is trusted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,17 +39,25 @@ pub struct Edge {
     mesh: Option<Mesh>,
     /// Whoever does not come through the mesh is refused.
     mesh_only: bool,
+    /// Browsers are told to come back by https alone. That holds for a whole host and a whole year, so a pilot on
+    /// somebody's `localhost` must not say it.
+    pub https_only: bool,
 }
 
 impl Edge {
     pub fn new(mesh: Option<Mesh>, mesh_only: bool) -> Edge {
-        Edge { mesh_only: mesh_only && mesh.is_some(), mesh }
+        Edge { mesh_only: mesh_only && mesh.is_some(), mesh, https_only: false }
+    }
+
+    /// TLS ends here.
+    pub fn encrypted(https_only: bool) -> Edge {
+        Edge { https_only, ..Edge::default() }
     }
 
     /// The address the request comes from, which is the caller's and not the mesh's. Afterwards the head holds no claim
     /// of a peer that is not believed.
     pub fn admit(&self, head: &mut Parts) -> Result<IpAddr, Problem> {
-        let peer = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.address);
+        let peer = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
         let trusted = self.mesh.as_ref().filter(|mesh| mesh.trusts(peer));
         if trusted.is_none() && self.mesh_only {
             return Err(Problem::framing("Connect through the mesh: this address does not speak for it."));
@@ -131,7 +136,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (mut head, ()) = request.body(()).unwrap().into_parts();
-        head.extensions.insert(Peer { address: peer.parse().unwrap(), is_encrypted: false });
+        head.extensions.insert(Peer(peer.parse().unwrap()));
         head
     }
 

@@ -45,6 +45,7 @@ pub fn refusal(config: &Config) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::RateLimits;
 
     const TLS: &str = "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\n";
     const MESH: &str = "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\n";
@@ -81,6 +82,14 @@ mod tests {
                 assert!(found.len() == 1 && found[0].contains(mechanism), "{found:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_sample_configuration_has_every_piece_and_shows_the_defaults() {
+        let config: Config = toml::from_str(include_str!("../../../deploy/production.toml")).unwrap();
+        assert_eq!(config.profile, Profile::Production);
+        assert_eq!(missing(&config), [""; 0]);
+        assert_eq!(config.rate_limits, Some(RateLimits::default()));
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Service {
         if let Some((tls, _)) = &tls {
             main.encrypt(Arc::clone(tls));
         }
-        if config.rate_limits.is_some() || config.tls.is_some() {
+        if config.rate_limits.is_some() || matches!(config.tls, Some(config::Tls::Mesh(_))) {
             main.tell_peers();
         }
         let ops = match &config.ops {
@@ -233,7 +233,8 @@ fn open_tls(config: &Config) -> Result<Option<(Arc<Tls>, Time)>, StartError> {
 fn edge(config: &Config) -> Edge {
     match &config.tls {
         Some(config::Tls::Mesh(mesh)) => Edge::new(Some(mesh.clone()), config.profile == Profile::Production),
-        _ => Edge::default(),
+        Some(config::Tls::Here(_)) => Edge::encrypted(config.profile == Profile::Production),
+        None => Edge::default(),
     }
 }
 

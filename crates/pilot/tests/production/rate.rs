@@ -1,5 +1,8 @@
 //! Rate limits, counted and not timed: budgets are so small that nothing comes back while a test runs.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
 use crate::authority::{OTHER, installation};
 use crate::harness::{PATIENCE, Server, TOKEN, bearer, now};
 use crate::wire::Response;
@@ -88,6 +91,37 @@ fn an_address_without_a_valid_credential_is_limited_and_a_valid_one_from_there_i
     let limited = server.get("/v1/nowhere", &[]);
     assert_eq!(limited.header("ratelimit-policy"), Some("\"anonymous\";q=2;w=60"));
     assert_eq!(server.session(TOKEN).status, 200);
+}
+
+#[test]
+fn a_live_feed_costs_one_read_however_much_it_carries() {
+    let (installation, _) = installation("pilot", &[LIMITS]);
+    let server = installation.serve();
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = ["GET /v1/events HTTP/1.1", "Host: a", "Accept: text/event-stream", &bearer(OTHER), "", ""].join("\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let (mut lines, mut seen) = (BufReader::new(stream).lines(), Vec::new());
+    // The item is made once the feed is open, so that it is carried live.
+    while !seen.iter().any(|line: &String| line.starts_with("data:") && line.contains("item.created")) {
+        seen.push(lines.next().unwrap().unwrap());
+        if seen.last().unwrap().starts_with(": connected") {
+            create(&server);
+        }
+    }
+    assert!(seen.contains(&"ratelimit: \"reads\";r=2;t=20".to_owned()), "{seen:#?}");
+    let next = server.session(OTHER);
+    assert!(next.header("ratelimit").unwrap().starts_with("\"reads\";r=1;"), "{next:?}");
+}
+
+fn create(server: &Server) {
+    let item = r#"{"workflow":"controlled-operation","title":"A title","payload":{}}"#;
+    let length = format!("Content-Length: {}", item.len());
+    let mut wire = server.wire();
+    let lines =
+        ["POST /v1/items HTTP/1.1", "Host: a", &bearer(TOKEN), "Content-Type: application/json", &length, "", item];
+    wire.send(lines.join("\r\n").as_bytes());
+    assert_eq!(wire.response().unwrap().status, 201);
 }
 
 #[test]
