@@ -62,6 +62,8 @@ pub struct Plan {
     end: u64,
     /// Entries with a proof of their own, below `first` or not below `end`.
     single: BTreeSet<u64>,
+    /// Of these, the ones that show nothing but where the period ends: their items are none of its business.
+    neighbours: BTreeSet<u64>,
     with_documents: bool,
 }
 
@@ -81,7 +83,8 @@ impl Plan {
         let checkpoint = app.witnesses.best(&app.signer).await?;
         let single = history.iter().map(|entry| entry.index).collect();
         let single = with_starts(&*app.store, single).await?;
-        Ok(Plan { scope: Scope::Item(id), checkpoint, first: 0, end: 0, single, with_documents })
+        let scope = Scope::Item(id);
+        Ok(Plan { scope, checkpoint, first: 0, end: 0, single, neighbours: BTreeSet::new(), with_documents })
     }
 
     async fn period(app: &Arc<App>, from: Time, to: Time, with_documents: bool) -> Result<Plan, EvidenceError> {
@@ -89,13 +92,19 @@ impl Plan {
         let size = checkpoint.checkpoint.size;
         let first = lowest(store, size, |at| at >= from).await?;
         let end = lowest(store, size, |at| at >= to).await?.max(first);
-        let mut single = earlier_entries(store, first, end).await?;
-        single.extend(first.checked_sub(1).into_iter().chain(Some(end).filter(|end| *end < size)));
+        let touched = touched_items(store, first, end).await?;
+        let mut single = earlier_entries(store, &touched, first).await?;
+        let mut neighbours = BTreeSet::new();
+        for index in first.checked_sub(1).into_iter().chain(Some(end).filter(|end| *end < size)) {
+            single.insert(index);
+            let entry = entry_at(store, index).await?;
+            neighbours.extend(entry.item.filter(|id| !touched.contains_key(id)).map(|_| index));
+        }
         // The rules in force before the period are judged by, so the start they came with belongs to it.
         let single = with_starts(store, single).await?;
         let single = single.into_iter().filter(|index| !(first..end).contains(index)).collect();
         let scope = Scope::Period { from, to, first, end };
-        Ok(Plan { scope, checkpoint, first, end, single, with_documents })
+        Ok(Plan { scope, checkpoint, first, end, single, neighbours, with_documents })
     }
 
     /// How many entries the bundle will hold.
@@ -116,36 +125,46 @@ fn read(stored: &StoredEntry) -> Result<Entry, EvidenceError> {
     serde_json::from_slice(&stored.bytes).map_err(|_| EvidenceError::Entry(stored.index))
 }
 
+async fn entry_at(store: &dyn Store, index: u64) -> Result<Entry, EvidenceError> {
+    read(store.entries(index, 1).await?.first().ok_or(EvidenceError::Entry(index))?)
+}
+
 /// The lowest index below `size` whose time fits, or `size`. Time never runs backwards along the ledger.
 async fn lowest(store: &dyn Store, size: u64, fits: impl Fn(Time) -> bool) -> Result<u64, EvidenceError> {
     let (mut low, mut high) = (0, size);
     while low < high {
         let middle = low + (high - low) / 2;
-        let found = store.entries(middle, 1).await?;
-        let entry = read(found.first().ok_or(EvidenceError::Entry(middle))?)?;
-        if fits(entry.at) { high = middle } else { low = middle + 1 }
+        if fits(entry_at(store, middle).await?.at) { high = middle } else { low = middle + 1 }
     }
     Ok(low)
 }
 
-/// What happened before `first` to the items that are touched from there to `end`: without it they could not be judged.
-async fn earlier_entries(store: &dyn Store, first: u64, end: u64) -> Result<BTreeSet<u64>, EvidenceError> {
-    let (mut seen, mut older, mut next) = (BTreeSet::new(), Vec::new(), first);
+/// The items with an entry from `first` to `end`, each with whether it was created there.
+async fn touched_items(store: &dyn Store, first: u64, end: u64) -> Result<BTreeMap<ItemId, bool>, EvidenceError> {
+    let (mut touched, mut next) = (BTreeMap::new(), first);
     while next < end {
         let wanted = usize::try_from(end - next).unwrap_or(usize::MAX).min(ENTRIES_PER_FILE);
         let page = store.entries(next, wanted).await?;
         next = page.last().ok_or(EvidenceError::Entry(next))?.index + 1;
         for stored in &page {
             let entry = read(stored)?;
-            let Some(id) = entry.item else { continue };
-            if seen.insert(id.clone()) && entry.r#type != EntryType::ItemCreated {
-                older.push(id);
+            if let Some(id) = entry.item {
+                touched.entry(id).or_insert(entry.r#type == EntryType::ItemCreated);
             }
         }
     }
+    Ok(touched)
+}
+
+/// What happened to these items before `first`: without it they could not be judged.
+async fn earlier_entries(
+    store: &dyn Store,
+    touched: &BTreeMap<ItemId, bool>,
+    first: u64,
+) -> Result<BTreeSet<u64>, EvidenceError> {
     let mut indices = BTreeSet::new();
-    for id in older {
-        let history = store.history(id).await?;
+    for (id, _) in touched.iter().filter(|(_, is_new)| !**is_new) {
+        let history = store.history(id.clone()).await?;
         indices.extend(history.iter().map(|entry| entry.index).filter(|index| *index < first));
     }
     Ok(indices)
@@ -261,7 +280,7 @@ impl<'g> Gatherer<'g> {
         let bytes: Vec<_> = lines.iter().map(|stored| stored.bytes.clone()).collect();
         self.clean("an entry", &bytes.concat())?;
         self.writer.entries(first.index, &bytes)?;
-        for stored in &lines {
+        for stored in lines.iter().filter(|stored| !self.plan.neighbours.contains(&stored.index)) {
             let entry = read(stored)?;
             if let Some(digest) = &entry.definition {
                 self.definition(digest)?;

@@ -63,18 +63,27 @@ fn the_evidence_of_a_period_is_complete_and_brings_the_older_part_of_its_items_a
     let to = after(now(&server));
     person(&server, "ben").decides(&other, "approve");
     person(&server, "ben").decides(&new, "approve");
+    // A period between two creations, whose items are none of its business.
+    let before = submitted(&server, "low");
+    person(&server, "ana").creates("controlled-operation", &payload("low"));
+    let quiet = after(now(&server));
+    person(&server, "ben").must(&before, &json!({"action": "reject", "comment": "no"}));
+    let end_of_quiet = after(now(&server));
+    person(&server, "ana").creates("controlled-operation", &payload("low"));
     let exported = export(&installation, &server, &["--from", &from, "--to", &to, "--out", "period.zip"]).expect(0);
     // Three of the period; two older ones of its item; the start; the neighbours on both sides, one of them new.
     assert_eq!(exported.json()["entries"], 3 + 2 + 1 + 2);
     let whole = ["--from", "1970-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"];
     let all = export(&installation, &server, &[&whole[..], &["--out", "all.zip"]].concat()).expect(0).json();
-    assert_eq!(all["entries"], 10);
+    assert_eq!(all["entries"], 15);
+    let quiet = ["--from", &quiet, "--to", &end_of_quiet, "--out", "quiet.zip"];
+    assert_eq!(export(&installation, &server, &quiet).expect(0).json()["entries"], 1 + 2 + 2 + 1);
     let empty = ["--from", "1970-01-01T00:00:00Z", "--to", "1970-01-02T00:00:00Z", "--out", "empty.zip"];
     export(&installation, &server, &empty).expect(0);
     let bare = [&whole[..], &["--out", "bare.zip", "--without-documents"]].concat();
     export(&installation, &server, &bare).expect(0);
     server.stop().expect(0);
-    for bundle in ["period.zip", "all.zip", "empty.zip", "bare.zip"] {
+    for bundle in ["period.zip", "all.zip", "empty.zip", "bare.zip", "quiet.zip"] {
         verify(&installation, bundle).expect(0);
     }
 }

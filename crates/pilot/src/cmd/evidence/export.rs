@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
         progress.show();
         part.write(bytes)
     })?;
-    progress.clear();
+    Progress::clear();
     part.finish(&out)?;
     let Progress { bytes, entries, .. } = progress;
     match arguments.output.output {
@@ -152,7 +152,7 @@ impl Progress {
                 let taken = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
                 let (file, rest) = bytes.split_at(taken);
                 if self.counts {
-                    self.entries += file.iter().filter(|byte| **byte == b'\n').count() as u64;
+                    self.entries += file.split(|byte| *byte == b'\n').count().saturating_sub(1) as u64;
                 }
                 self.left -= taken as u64;
                 bytes = rest;
@@ -188,7 +188,7 @@ impl Progress {
         }
     }
 
-    fn clear(&self) {
+    fn clear() {
         if std::io::stderr().is_terminal() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
