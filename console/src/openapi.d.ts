@@ -1320,6 +1320,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1403,6 +1405,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1517,6 +1521,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1617,6 +1623,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1747,6 +1755,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1834,6 +1844,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1983,6 +1995,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2104,6 +2118,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2189,6 +2205,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2274,6 +2292,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2359,6 +2379,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2509,6 +2531,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2595,6 +2619,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2680,6 +2706,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2765,6 +2793,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2839,6 +2869,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2904,6 +2936,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2992,6 +3026,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3080,6 +3116,8 @@ export interface operations {
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
