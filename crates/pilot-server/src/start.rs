@@ -146,6 +146,11 @@ impl Service {
         Ok(format!("listening on {scheme}://{}", self.main.address()?))
     }
 
+    /// The line by which others check what this log signs.
+    pub fn verifier_key(&self) -> String {
+        self.app.signer.verifier().to_string()
+    }
+
     /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
     pub async fn run(self) {
         let stop = self.app.stop.clone();

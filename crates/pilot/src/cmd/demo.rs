@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let log = Log::start(Format::Text, LevelFilter::WARN, Clock::System);
     let served = serve(&config, &log, |service| {
         let url = url(service)?;
-        introduce(&url, &tokens)?;
+        introduce(&url, &service.verifier_key(), &tokens)?;
         // The service answers as soon as this returns; the samples come in by the same door as everyone.
         std::thread::spawn(move || samples::make(&url, tokens));
         Ok(())
@@ -126,12 +126,12 @@ fn url(service: &Service) -> Result<String, Failure> {
     Ok(announcement.trim_start_matches("listening on ").to_owned())
 }
 
-fn introduce(url: &str, tokens: &[(Actor, Zeroizing<String>)]) -> Result<(), Failure> {
+fn introduce(url: &str, verifier_key: &str, tokens: &[(Actor, Zeroizing<String>)]) -> Result<(), Failure> {
     let rows =
         tokens.iter().map(|(actor, token)| vec![actor.actor_id.to_string(), actor.role.to_string(), token.to_string()]);
     let first = tokens.first().map_or("", |(_, token)| token.as_str());
     print(&format!(
-        "Pilot demo\n\n{}\nConsole and API   {url}/\nDocumentation     {url}/docs\n\n\
+        "Pilot demo\n\n{}\nConsole and API   {url}/\nDocumentation     {url}/docs\nVerifier key      {verifier_key}\n\n\
          Try:\n  printf 'Authorization: Bearer {first}' | curl -H @- {url}/v1/session\n\n\
          The tokens are shown this once. Press Ctrl-C to stop.\nlistening on {url}\n",
         table(&["actor", "role", "token"], rows)

@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     match arguments.output.output {
         Output::Json => print_json(&json!({ "bundle": out, "bytes": bytes, "entries": entries })),
         Output::Table => print(&format!(
-            "{}: {entries} entries, {bytes} bytes\ncheck it, on any machine and without the service:\n  pilot evidence verify {} --key 'THE LOG\\'S VERIFIER KEY'\n",
+            "{}: {entries} entries, {bytes} bytes\ncheck it, on any machine and without the service:\n  pilot evidence verify {} --key KEY\nwhere KEY is the line that `pilot log key` prints, from someone you trust\n",
             out.display(),
             out.display()
         )),
