@@ -96,7 +96,7 @@ async fn a_replaced_certificate_is_taken_up_under_load_and_no_request_is_dropped
 
 #[tokio::test]
 async fn a_new_pair_that_cannot_be_used_leaves_the_old_one_in_force() {
-    let (installation, authority) = installation("production", &[TLS, ROLE_MAP, RATE_LIMITS, IDENTITY]);
+    let (installation, authority) = installation("production", &[TLS, ROLE_MAP, MANY, IDENTITY]);
     let old = der(&installation.read("tls.pem"));
     let server = installation.serve();
     let https = Https::new(server.address, &authority.pem, &["h2"]);
