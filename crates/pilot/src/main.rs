@@ -6,6 +6,7 @@ mod environment;
 mod exit;
 mod files;
 mod output;
+mod reason;
 
 use std::process::ExitCode;
 

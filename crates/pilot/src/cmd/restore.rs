@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilot_core::leak::LeakGuard;
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::note::NoteKey;
 use pilot_server::clock::Clock;
@@ -21,6 +20,7 @@ use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::print;
+use crate::reason;
 
 mod entry;
 mod outside;
@@ -54,7 +54,9 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     let database = config.sqlite_path();
     let database =
         database.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be restored like this".into()))?;
-    check_reason(arguments.accept_loss.as_deref(), &config)?;
+    if let Some(why) = &arguments.accept_loss {
+        reason::check("--accept-loss", why, &config)?;
+    }
     make_directory(&config.data_dir)?;
     // Both are held to the end: no service can start in the middle.
     let place = start::open_place(&config.checkpoint_path()).map_err(busy)?;
@@ -77,24 +79,6 @@ fn busy(error: StartError) -> Failure {
         StartError::Refused(why) => Failure::Usage(format!("nothing was restored; is the service stopped?\n{why}")),
         error @ StartError::Environment { .. } => error.into(),
     }
-}
-
-/// It goes into the ledger for ever.
-fn check_reason(reason: Option<&str>, config: &Config) -> Result<(), Failure> {
-    let Some(reason) = reason else { return Ok(()) };
-    if reason.trim().is_empty() || reason.chars().count() > 1_000 {
-        return Err(Failure::Usage("--accept-loss: say why, in 1 to 1,000 characters".into()));
-    }
-    let guard = match start::load_credentials(config) {
-        Ok((credentials, _)) => LeakGuard::new(credentials, random::number()?),
-        Err(_) => LeakGuard::for_generated_tokens(),
-    };
-    if guard.is_in(reason) {
-        return Err(Failure::Refused(
-            "--accept-loss: the reason holds a clear token; leave it out, and have it rotated".into(),
-        ));
-    }
-    Ok(())
 }
 
 fn make_directory(path: &Path) -> Result<(), Failure> {

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
-use pilot_core::leak::LeakGuard;
 use pilot_server::clock::Clock;
 use pilot_server::config::Config;
-use pilot_server::{random, start};
 use pilot_store::sqlite::{Sqlite, erase};
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;
@@ -16,6 +14,7 @@ use serde_json::json;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
+use crate::reason;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -32,14 +31,12 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-const WHY_CHARS_MAX: usize = 1_000;
-
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     let path = config.sqlite_path();
     let path =
         path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be changed like this".into()))?;
-    check_why(&arguments.why, &config)?;
+    reason::check("--why", &arguments.why, &config)?;
     if !path.exists() {
         return Err(Failure::Usage(format!("{}: there is no database", path.display())));
     }
@@ -67,20 +64,6 @@ fn failed(error: StoreError) -> Failure {
         StoreError::Refused(what) => Failure::Refused(what),
         error => Failure::Environment(error.to_string()),
     }
-}
-
-fn check_why(why: &str, config: &Config) -> Result<(), Failure> {
-    if why.trim().is_empty() || why.chars().count() > WHY_CHARS_MAX {
-        return Err(Failure::Usage(format!("--why: say it in 1 to {WHY_CHARS_MAX} characters")));
-    }
-    let guard = match start::load_credentials(config) {
-        Ok((credentials, _)) => LeakGuard::new(credentials, random::number()?),
-        Err(_) => LeakGuard::for_generated_tokens(),
-    };
-    if guard.is_in(why) {
-        return Err(Failure::Refused("--why: holds a clear token; leave it out, and have it rotated".into()));
-    }
-    Ok(())
 }
 
 fn write_entry(
