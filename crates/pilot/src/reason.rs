@@ -1,0 +1,25 @@
+//! Why an operator did something to the ledger itself. It is kept there for ever, so it is looked at first.
+
+use pilot_core::leak::LeakGuard;
+use pilot_server::config::Config;
+use pilot_server::{random, start};
+
+use crate::exit::Failure;
+
+const CHARS_MAX: usize = 1_000;
+
+/// `option` is how the reason was given.
+pub fn check(option: &str, reason: &str, config: &Config) -> Result<(), Failure> {
+    if reason.trim().is_empty() || reason.chars().count() > CHARS_MAX {
+        return Err(Failure::Usage(format!("{option}: say why, in 1 to 1,000 characters")));
+    }
+    let guard = match start::load_credentials(config) {
+        Ok((credentials, _)) => LeakGuard::new(credentials, random::number()?),
+        Err(_) => LeakGuard::for_generated_tokens(),
+    };
+    if guard.is_in(reason) {
+        let remedy = "the reason holds a clear token; leave it out, and have it rotated";
+        return Err(Failure::Refused(format!("{option}: {remedy}")));
+    }
+    Ok(())
+}
