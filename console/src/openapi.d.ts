@@ -204,6 +204,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/credentials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Credentials and how they stand; never a digest
+         * @description For security_admin, auditor.
+         */
+        get: operations["list_credentials"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/credentials/{id}/revocation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a credential at once and for good; asked again, the answer tells what was done
+         * @description For security_admin.
+         */
+        post: operations["revoke_credential"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -559,6 +599,26 @@ export interface components {
          * @enum {string}
          */
         Cosignatures: "required" | "any";
+        /**
+         * @description What a credential is called: the `credential_id` of the credential file, else its fingerprint.
+         * @example ana-2026-11
+         */
+        CredentialId: string;
+        /** @description One credential; never its digest. */
+        CredentialInfo: {
+            actor_id: components["schemas"]["ActorId"] | null;
+            credential_id: components["schemas"]["CredentialId"];
+            expires_at: components["schemas"]["Time"] | null;
+            /** @description Since the service started. */
+            last_seen: components["schemas"]["Time"] | null;
+            not_before: components["schemas"]["Time"] | null;
+            role: components["schemas"]["Role"] | null;
+            /** @enum {string} */
+            state: "not_yet" | "live" | "expired" | "revoked";
+        };
+        Credentials: {
+            credentials: components["schemas"]["CredentialInfo"][];
+        };
         Digest: string;
         /** @enum {string} */
         Documents: "all" | "none";
@@ -651,6 +711,10 @@ export interface components {
             /** @example controlled-operation */
             workflow: string;
         };
+        NewRevocation: {
+            /** @description Why, for the ledger. */
+            comment?: string;
+        };
         /** @description RFC 9457 problem details. `code` is stable; `title` and `detail` are for people and may change. */
         Problem: {
             code: components["schemas"]["Code"];
@@ -675,6 +739,16 @@ export interface components {
         Proofs: {
             checkpoint: string;
             proofs: components["schemas"]["Proof"][];
+        };
+        Revocation: {
+            actor_id?: components["schemas"]["ActorId"];
+            credential_id: components["schemas"]["CredentialId"];
+            /** @description Its index in the ledger. */
+            entry: number;
+            revoked_at: components["schemas"]["Time"];
+            /** @description Null when the service did it by itself, because the token was in a URL. */
+            revoked_by: components["schemas"]["Actor"] | null;
+            role?: components["schemas"]["Role"];
         };
         /**
          * @description One of the five separated roles.
@@ -1330,6 +1404,212 @@ export interface operations {
             };
             /** @description `invalid_request`: The request is not valid */
             431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_credentials: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The credentials */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Credentials"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `role_forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_credential: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and body give the same answer again, for 24 hours */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: components["schemas"]["CredentialId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewRevocation"];
+            };
+        };
+        responses: {
+            /** @description The revocation */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Revocation"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `role_forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large`: The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid; `token_in_content`: The content contains a token; `idempotency_key_reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: The service cannot do this now */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2833,6 +3113,8 @@ export interface operations {
             /** @description The actor and its role */
             200: {
                 headers: {
+                    /** @description When the credential stops working; absent when it has no end */
+                    "Credential-Expires-At"?: string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use pilot_core::actor::Actor;
-use pilot_core::credentials::{Credential, Credentials};
+use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_core::digest::Digest;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role::Role;
@@ -16,8 +16,8 @@ const USED: &str = "correct-horse_battery.staple~0042";
 
 static GUARD: LazyLock<LeakGuard> = LazyLock::new(|| {
     let actor = Actor { actor_id: "ana".parse().expect("an actor_id"), role: Role::Auditor };
-    let entry = Credential { actor, digest: Digest::of(USED.as_bytes()) };
-    let guard = LeakGuard::new(Credentials::new(vec![entry]), 0x9E37_79B9_7F4A_7C15);
+    let entry = Credential::plain(actor, Digest::of(USED.as_bytes()));
+    let guard = LeakGuard::new(Credentials::new(Schema::One, vec![entry]), 0x9E37_79B9_7F4A_7C15);
     guard.remember(USED.as_bytes(), Digest::of(USED.as_bytes()));
     guard
 });

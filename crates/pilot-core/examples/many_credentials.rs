@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use pilot_core::actor::Actor;
-use pilot_core::credentials::{Credential, Credentials};
+use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_core::role::Role;
 use pilot_core::token::Token;
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         entries.push(Credential::new(actor, &token(number)));
     }
     println!("{}", *token(count / 2).hand_over());
-    print!("{}", Credentials::new(entries).to_json());
+    print!("{}", Credentials::new(Schema::One, entries).to_json());
     Ok(())
 }
 

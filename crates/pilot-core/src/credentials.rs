@@ -2,8 +2,10 @@
 //!
 //! Read strictly and whole. A file with any fault is refused, every fault is listed with its place, and no value is
 //! ever repeated, because sooner or later somebody pastes a clear token into it.
+//!
+//! Version 1 is the specification's. Version 2 adds a name and a span of time to each credential.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,36 +16,89 @@ use crate::fault::Fault;
 use crate::json;
 use crate::role::Role;
 use crate::role_map::RoleMap;
-use crate::token::Token;
+use crate::time::Time;
+use crate::token::{Token, find_generated};
+
+mod id;
+
+pub use id::{CredentialId, MalformedCredentialId};
 
 const DEPTH_MAX: usize = 8;
 
 #[derive(Debug, Clone)]
 pub struct Credential {
+    pub id: CredentialId,
     pub actor: Actor,
     pub digest: Digest,
+    /// Before this it is not accepted yet.
+    pub not_before: Option<Time>,
+    /// From then on it is no longer accepted.
+    pub expires_at: Option<Time>,
+}
+
+/// The formats of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schema {
+    /// Actor, role and digest: the specification's own.
+    One,
+    /// With `credential_id`, `not_before` and `expires_at` besides.
+    Two,
 }
 
 /// Every credential of a file, in the file's order, and an index to find one by its digest.
 #[derive(Debug, Clone)]
 pub struct Credentials {
+    schema: Schema,
     entries: Vec<Credential>,
     by_digest: Vec<([u8; 32], usize)>,
 }
 
 impl Credentials {
+    /// Version 1, and no other.
     pub fn parse(bytes: &[u8]) -> Result<Credentials, Vec<Fault>> {
-        let value = json::parse(bytes, DEPTH_MAX).map_err(without_long_names)?;
-        let mut faults = Vec::new();
-        let entries = read_file(&value, &mut faults);
-        if faults.is_empty() { Ok(Credentials::new(entries)) } else { Err(without_long_names(faults)) }
+        Credentials::parse_one_of(bytes, &[Schema::One], "must be the integer 1; 2 belongs to the production profile")
     }
 
-    pub fn new(entries: Vec<Credential>) -> Credentials {
+    /// Version 2, and no other.
+    pub fn parse_expiring(bytes: &[u8]) -> Result<Credentials, Vec<Fault>> {
+        let detail = "must be the integer 2: in production every credential has a credential_id and an expires_at";
+        Credentials::parse_one_of(bytes, &[Schema::Two], detail)
+    }
+
+    pub fn parse_either(bytes: &[u8]) -> Result<Credentials, Vec<Fault>> {
+        Credentials::parse_one_of(bytes, &[Schema::One, Schema::Two], "must be the integer 1 or 2")
+    }
+
+    fn parse_one_of(bytes: &[u8], accepted: &[Schema], otherwise: &str) -> Result<Credentials, Vec<Fault>> {
+        let value = json::parse(bytes, DEPTH_MAX).map_err(without_long_names)?;
+        let mut faults = Vec::new();
+        let schema = value.get("schema_version").and_then(|version| match version.as_u64() {
+            Some(1) => Some(Schema::One),
+            Some(2) => Some(Schema::Two),
+            _ => None,
+        });
+        let schema = schema.filter(|schema| accepted.contains(schema));
+        if schema.is_none() && value.get("schema_version").is_some() {
+            faults.push(Fault::new("/schema_version", otherwise));
+        }
+        let schema = schema.or(accepted.first().copied()).unwrap_or(Schema::One);
+        let entries = read_file(&value, schema, &mut faults);
+        if faults.is_empty() { Ok(Credentials::new(schema, entries)) } else { Err(without_long_names(faults)) }
+    }
+
+    pub fn new(schema: Schema, entries: Vec<Credential>) -> Credentials {
         let mut by_digest: Vec<_> =
             entries.iter().enumerate().map(|(index, entry)| (entry.digest.sort_key(), index)).collect();
         by_digest.sort_unstable();
-        Credentials { entries, by_digest }
+        Credentials { schema, entries, by_digest }
+    }
+
+    pub fn none() -> Credentials {
+        Credentials::new(Schema::One, Vec::new())
+    }
+
+    pub fn schema(&self) -> Schema {
+        self.schema
     }
 
     pub fn entries(&self) -> &[Credential] {
@@ -89,23 +144,41 @@ impl Credentials {
         }
         #[derive(Serialize)]
         struct Entry<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            credential_id: Option<&'a CredentialId>,
             actor_id: &'a ActorId,
             roles: [Role; 1],
             token_sha3_256: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            not_before: Option<Time>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            expires_at: Option<Time>,
         }
         let credentials = self.entries.iter().map(|credential| Entry {
+            credential_id: Some(&credential.id).filter(|_| self.schema == Schema::Two),
             actor_id: &credential.actor.actor_id,
             roles: [credential.actor.role],
             token_sha3_256: credential.digest.to_hex(),
+            not_before: credential.not_before,
+            expires_at: credential.expires_at,
         });
-        let file = File { schema_version: 1, credentials: credentials.collect() };
+        let schema_version = match self.schema {
+            Schema::One => 1,
+            Schema::Two => 2,
+        };
+        let file = File { schema_version, credentials: credentials.collect() };
         serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
     }
 }
 
 impl Credential {
+    /// As version 1 has it: it has no name of its own, and no end.
     pub fn new(actor: Actor, token: &Token) -> Credential {
-        Credential { actor, digest: token.digest() }
+        Credential::plain(actor, token.digest())
+    }
+
+    pub fn plain(actor: Actor, digest: Digest) -> Credential {
+        Credential { id: digest.fingerprint().into(), actor, digest, not_before: None, expires_at: None }
     }
 }
 
@@ -121,9 +194,8 @@ pub(crate) fn without_long_names(faults: Vec<Fault>) -> Vec<Fault> {
     faults.into_iter().map(mend).collect()
 }
 
-fn read_file(value: &Value, faults: &mut Vec<Fault>) -> Vec<Credential> {
+fn read_file(value: &Value, schema: Schema, faults: &mut Vec<Fault>) -> Vec<Credential> {
     let Some(file) = members(value, "", &["schema_version", "credentials"], faults) else { return Vec::new() };
-    check_schema_version(file, faults);
     let Some(list) = file.get("credentials") else { return Vec::new() };
     let Some(list) = list.as_array() else {
         faults.push(Fault::new("/credentials", "must be an array of credential entries"));
@@ -138,11 +210,26 @@ fn read_file(value: &Value, faults: &mut Vec<Fault>) -> Vec<Credential> {
     let mut together = Together::default();
     let mut entries = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
-        if let Some(credential) = read_entry(entry, &format!("/credentials/{index}"), &mut together, faults) {
-            entries.push(credential);
+        let at = format!("/credentials/{index}");
+        let credential = match schema {
+            Schema::One => read_entry(entry, &at, &ENTRY_OF_ONE, &[], &mut together, faults),
+            Schema::Two => read_expiring_entry(entry, &at, &mut together, faults),
+        };
+        entries.extend(credential);
+    }
+    refuse_tokens_as_names(&together, faults);
+    entries
+}
+
+/// A name is shown to many; a token in its place would be too.
+fn refuse_tokens_as_names(together: &Together, faults: &mut Vec<Fault>) {
+    for (id, index) in together.ids.values() {
+        let name = id.as_str().as_bytes();
+        if find_generated(name, 0).is_some() || together.digests.contains_key(&Digest::of(name).sort_key()) {
+            let detail = "is a token; give the credential another name, and replace the token";
+            faults.push(Fault::new(format!("/credentials/{index}/credential_id"), detail));
         }
     }
-    entries
 }
 
 pub(crate) fn check_schema_version(file: &Map<String, Value>, faults: &mut Vec<Fault>) {
@@ -156,13 +243,67 @@ pub(crate) fn check_schema_version(file: &Map<String, Value>, faults: &mut Vec<F
 struct Together {
     digests: HashMap<[u8; 32], usize>,
     actors: HashMap<String, (ActorId, Role)>,
+    /// By their letters, whatever their case.
+    ids: BTreeMap<String, (CredentialId, usize)>,
     count: usize,
 }
 
-fn read_entry(value: &Value, at: &str, together: &mut Together, faults: &mut Vec<Fault>) -> Option<Credential> {
+const ENTRY_OF_ONE: [&str; 3] = ["actor_id", "roles", "token_sha3_256"];
+const ENTRY_OF_TWO: [&str; 5] = ["credential_id", "actor_id", "roles", "token_sha3_256", "expires_at"];
+
+fn read_expiring_entry(
+    value: &Value,
+    at: &str,
+    together: &mut Together,
+    faults: &mut Vec<Fault>,
+) -> Option<Credential> {
+    let index = together.count;
+    let credential = read_entry(value, at, &ENTRY_OF_TWO, &["not_before"], together, faults);
+    let entry = value.as_object()?;
+    let id = entry.get("credential_id").and_then(|value| read_id(value, &format!("{at}/credential_id"), faults));
+    if let Some(id) = &id
+        && let Some((_, earlier)) = together.ids.insert(id.as_str().to_ascii_lowercase(), (id.clone(), index))
+    {
+        let detail = format!("is the name already given at /credentials/{earlier} (letter case does not count)");
+        faults.push(Fault::new(format!("{at}/credential_id"), detail));
+    }
+    let mut time = |name: &str| entry.get(name).and_then(|value| read_time(value, &format!("{at}/{name}"), faults));
+    let (not_before, expires_at) = (time("not_before"), time("expires_at"));
+    if let (Some(not_before), Some(expires_at)) = (not_before, expires_at)
+        && expires_at <= not_before
+    {
+        faults.push(Fault::new(format!("{at}/expires_at"), "must be later than not_before"));
+    }
+    Some(Credential { id: id?, not_before, expires_at: Some(expires_at?), ..credential? })
+}
+
+fn read_id(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<CredentialId> {
+    let read = value
+        .as_str()
+        .ok_or_else(|| "must be text".to_owned())
+        .and_then(|text| text.parse().map_err(|error: MalformedCredentialId| error.to_string()));
+    read.map_err(|detail| faults.push(Fault::new(at, detail))).ok()
+}
+
+fn read_time(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Time> {
+    let time = value.as_str().and_then(|text| text.parse().ok());
+    if time.is_none() {
+        faults.push(Fault::new(at, "must be a time as RFC 3339 has it, such as 2027-01-31T00:00:00Z"));
+    }
+    time
+}
+
+fn read_entry(
+    value: &Value,
+    at: &str,
+    required: &[&str],
+    optional: &[&str],
+    together: &mut Together,
+    faults: &mut Vec<Fault>,
+) -> Option<Credential> {
     let index = together.count;
     together.count += 1;
-    let entry = members(value, at, &["actor_id", "roles", "token_sha3_256"], faults)?;
+    let entry = members_with_optional(value, at, required, optional, faults)?;
     let actor_id = entry.get("actor_id").and_then(|value| read_actor_id(value, &format!("{at}/actor_id"), faults));
     let role = entry.get("roles").and_then(|value| read_one_role(value, &format!("{at}/roles"), faults));
     let digest =
@@ -189,7 +330,7 @@ fn read_entry(value: &Value, at: &str, together: &mut Together, faults: &mut Vec
         }
         Some(_) => {}
     }
-    Some(Credential { actor: Actor { actor_id, role }, digest: digest? })
+    Some(Credential::plain(Actor { actor_id, role }, digest?))
 }
 
 pub(crate) fn read_actor_id(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<ActorId> {

@@ -32,6 +32,17 @@ pub enum EntryType {
     /// A live token was seen where it must never be.
     #[serde(rename = "access.token_exposed")]
     AccessTokenExposed,
+    /// A credential was shown for the first time, and accepted.
+    #[serde(rename = "credential.first_used")]
+    CredentialFirstUsed,
+    /// A credential that was removed, expired or revoked was shown again for the first time, and refused.
+    #[serde(rename = "credential.refused")]
+    CredentialRefused,
+    #[serde(rename = "credential.expired")]
+    CredentialExpired,
+    /// By a security_admin, or by the service when it saw the token in a URL.
+    #[serde(rename = "credential.revoked")]
+    CredentialRevoked,
     #[serde(rename = "service.started")]
     ServiceStarted,
     /// The ledger was put back from a backup; says what was lost, if anything was.
@@ -51,6 +62,10 @@ impl EntryType {
             EntryType::ItemComment => "item.comment",
             EntryType::AccessRefused => "access.refused",
             EntryType::AccessTokenExposed => "access.token_exposed",
+            EntryType::CredentialFirstUsed => "credential.first_used",
+            EntryType::CredentialRefused => "credential.refused",
+            EntryType::CredentialExpired => "credential.expired",
+            EntryType::CredentialRevoked => "credential.revoked",
             EntryType::ServiceStarted => "service.started",
             EntryType::LedgerRestored => "ledger.restored",
             EntryType::DocumentsErased => "documents.erased",
@@ -59,7 +74,21 @@ impl EntryType {
 
     /// About access and credentials: for security_admin and auditor alone.
     pub const fn is_restricted(self) -> bool {
-        matches!(self, EntryType::AccessRefused | EntryType::AccessTokenExposed | EntryType::ServiceStarted)
+        match self {
+            EntryType::AccessRefused
+            | EntryType::AccessTokenExposed
+            | EntryType::CredentialFirstUsed
+            | EntryType::CredentialRefused
+            | EntryType::CredentialExpired
+            | EntryType::CredentialRevoked
+            | EntryType::ServiceStarted => true,
+            EntryType::ItemCreated
+            | EntryType::ItemEdited
+            | EntryType::ItemTransition
+            | EntryType::ItemComment
+            | EntryType::LedgerRestored
+            | EntryType::DocumentsErased => false,
+        }
     }
 }
 

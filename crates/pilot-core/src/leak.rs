@@ -44,7 +44,7 @@ impl LeakGuard {
 
     /// For programs that hold no credentials: net 1 alone works.
     pub fn for_generated_tokens() -> LeakGuard {
-        LeakGuard::new(Credentials::new(Vec::new()), 0)
+        LeakGuard::new(Credentials::none(), 0)
     }
 
     /// Remembers the fingerprint of a token that was just used. Call once per credential.
@@ -314,14 +314,15 @@ fn filter_bit(fingerprint: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{actor::Actor, role::Role, token::Token};
+    use crate::{actor::Actor, credentials::Schema, role::Role, token::Token};
 
     const HANDMADE: &str = "correct/horse\"battery\\staple=2026!";
 
     fn guard(live: &[&str], used: &[&str]) -> LeakGuard {
         let actor = Actor { actor_id: "ana".parse().unwrap(), role: Role::Auditor };
-        let entry = |token: &&str| Credential { actor: actor.clone(), digest: Digest::of(token.as_bytes()) };
-        let guard = LeakGuard::new(Credentials::new(live.iter().map(entry).collect()), 0x9E37_79B9_7F4A_7C15);
+        let entry = |token: &&str| Credential::plain(actor.clone(), Digest::of(token.as_bytes()));
+        let guard =
+            LeakGuard::new(Credentials::new(Schema::One, live.iter().map(entry).collect()), 0x9E37_79B9_7F4A_7C15);
         for token in used {
             guard.remember(token.as_bytes(), Digest::of(token.as_bytes()));
         }

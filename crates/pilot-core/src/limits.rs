@@ -5,6 +5,9 @@ use std::time::Duration;
 pub const TOKEN_BYTES_MIN: usize = 32;
 pub const TOKEN_BYTES_MAX: usize = 256;
 pub const ACTOR_ID_CHARS_MAX: usize = 128;
+pub const CREDENTIAL_ID_CHARS_MAX: usize = 128;
+/// How a certificate or an identity provider names an actor.
+pub const SUBJECT_CHARS_MAX: usize = 512;
 
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const HEADER_BLOCK_BYTES_MAX: usize = 16 * 1024;
@@ -59,6 +62,8 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Digest in the credential file", "64 lowercase hexadecimal characters", "the start is refused"),
     ("Roles per credential", "exactly 1", "the start is refused"),
     ("Actor id", "128 characters", "the start is refused"),
+    ("Credential id", "128 characters", "the start is refused"),
+    ("Subject in the role map", "512 characters", "the start is refused"),
     ("Request body", "1 MiB", "413 `body_too_large`"),
     ("Header block", "16 KiB, 64 fields", "431 `invalid_request`"),
     ("URL", "8 KiB", "414 `invalid_request`"),

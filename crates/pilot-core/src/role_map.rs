@@ -11,6 +11,7 @@ use crate::credentials::{
 };
 use crate::fault::Fault;
 use crate::json;
+use crate::limits::SUBJECT_CHARS_MAX;
 use crate::role::Role;
 
 const DEPTH_MAX: usize = 8;
@@ -28,6 +29,15 @@ pub struct MappedActor {
     #[serde(flatten)]
     pub actor: Actor,
     pub kind: Kind,
+    /// How an identity provider or a certificate names this actor; without it, by the `actor_id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+}
+
+impl MappedActor {
+    pub fn subject(&self) -> &str {
+        self.subject.as_deref().unwrap_or(self.actor.actor_id.as_str())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -57,6 +67,11 @@ impl RoleMap {
         self.actors.iter().find(|mapped| mapped.actor.actor_id == *actor_id).map(|mapped| mapped.kind)
     }
 
+    /// The actor that an identity provider or a certificate means. Nobody else's word makes anyone an actor.
+    pub fn actor_of_subject(&self, subject: &str) -> Option<&MappedActor> {
+        self.actors.iter().find(|mapped| mapped.subject() == subject)
+    }
+
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
@@ -72,6 +87,7 @@ fn read_map(value: &Value, faults: &mut Vec<Fault>) -> RoleMap {
     match file.get("actors").map(Value::as_array) {
         Some(Some(list)) => {
             let mut folded = BTreeMap::new();
+            let mut subjects = BTreeMap::new();
             for (index, entry) in list.iter().enumerate() {
                 let at = format!("/actors/{index}");
                 let Some(actor) = read_actor(entry, &at, faults) else { continue };
@@ -79,6 +95,10 @@ fn read_map(value: &Value, faults: &mut Vec<Fault>) -> RoleMap {
                     let detail =
                         format!("names the actor already given at /actors/{earlier} (letter case does not count)");
                     faults.push(Fault::new(format!("{at}/actor_id"), detail));
+                } else if let Some(earlier) = subjects.insert(actor.subject().to_owned(), index) {
+                    let detail =
+                        format!("means the actor already given at /actors/{earlier}; a subject means one actor");
+                    faults.push(Fault::new(format!("{at}/subject"), detail));
                 }
                 map.actors.push(actor);
             }
@@ -108,7 +128,7 @@ fn read_names(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Vec<String> {
 }
 
 fn read_actor(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<MappedActor> {
-    let entry = members_with_optional(value, at, &["actor_id", "role"], &["kind"], faults)?;
+    let entry = members_with_optional(value, at, &["actor_id", "role"], &["kind", "subject"], faults)?;
     let actor_id = entry.get("actor_id").and_then(|value| read_actor_id(value, &format!("{at}/actor_id"), faults));
     let role = entry.get("role").and_then(|value| read_role(value, &format!("{at}/role"), faults));
     let kind = match entry.get("kind").map(Value::as_str) {
@@ -119,7 +139,18 @@ fn read_actor(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Mapped
             Kind::Human
         }
     };
-    Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind })
+    let subject = entry.get("subject").map(|value| read_subject(value, &format!("{at}/subject"), faults));
+    Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind, subject: subject.flatten() })
+}
+
+fn read_subject(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<String> {
+    let is_usable = |text: &&str| (1..=SUBJECT_CHARS_MAX).contains(&text.chars().count()) && text.trim() == *text;
+    let subject = value.as_str().filter(is_usable).filter(|text| !text.chars().any(char::is_control));
+    if subject.is_none() {
+        let detail = format!("must be 1 to {SUBJECT_CHARS_MAX} characters without a space at either end");
+        faults.push(Fault::new(at, detail));
+    }
+    subject.map(str::to_owned)
 }
 
 #[cfg(test)]

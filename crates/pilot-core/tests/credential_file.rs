@@ -6,6 +6,7 @@ use pilot_core::credentials::Credentials;
 use pilot_core::digest::Digest;
 use pilot_core::fault::Fault;
 use pilot_core::role_map::RoleMap;
+use pilot_core::token::Token;
 
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -84,8 +85,8 @@ fn every_fault_is_listed_at_once_with_its_place() {
             {"actor_id":9,"roles":"auditor","token_sha3_256":null,"note":"hi"},
             "text"]}"#,
         expect![[r#"
+            /schema_version: must be the integer 1; 2 belongs to the production profile
             /extra: is unknown here; known are schema_version, credentials
-            /schema_version: must be the integer 1, the only version this program reads
             /credentials/0/roles: must be an array of exactly one role: a credential cannot combine roles
             /credentials/0/token_sha3_256: must be a SHA3-256 digest: 64 lowercase hexadecimal characters (never the token itself)
             /credentials/1/actor_id: an actor_id has 1 to 128 characters
@@ -140,7 +141,7 @@ fn a_schema_version_that_is_not_the_integer_1_is_refused() {
         let text = file(&[entry("ana", "auditor", A)]).replace(":1,", &format!(":{wrong},"));
         assert_eq!(
             verdict(Credentials::parse(text.as_bytes())),
-            "/schema_version: must be the integer 1, the only version this program reads",
+            "/schema_version: must be the integer 1; 2 belongs to the production profile",
             "{wrong}"
         );
     }
@@ -201,4 +202,66 @@ fn a_credential_outside_of_the_role_map_or_with_another_role_is_found() {
             "/credentials/1/actor_id: is not in the role map; have it approved there, or remove the credential"
         ]
     );
+}
+
+fn expiring(id: &str, actor: &str, role: &str, digest: &str, times: &str) -> String {
+    format!(r#"{{"credential_id":"{id}","actor_id":"{actor}","roles":["{role}"],"token_sha3_256":"{digest}"{times}}}"#)
+}
+
+fn expiring_file(entries: &[String]) -> String {
+    format!(r#"{{"schema_version":2,"credentials":[{}]}}"#, entries.join(","))
+}
+
+const TIMES: &str = r#","not_before":"2026-11-01T00:00:00Z","expires_at":"2027-02-01T00:00:00Z""#;
+
+#[test]
+fn version_2_has_a_name_and_a_span_of_time_and_is_written_as_it_was_read() {
+    let text = expiring_file(&[
+        expiring("ana-1", "ana", "initiator", A, TIMES),
+        expiring("ana-2", "ana", "initiator", B, r#","expires_at":"2027-05-01T00:00:00+02:00""#),
+    ]);
+    let credentials = Credentials::parse_expiring(text.as_bytes()).unwrap();
+    let shown: Vec<_> = credentials
+        .entries()
+        .iter()
+        .map(|credential| format!("{} {:?} {:?}", credential.id, credential.not_before, credential.expires_at))
+        .collect();
+    expect![[r#"
+        ana-1 Some(Time(1793491200000000)) Some(Time(1801440000000000))
+        ana-2 None Some(Time(1809122400000000))"#]]
+    .assert_eq(&shown.join("\n"));
+    let again = Credentials::parse_either(credentials.to_json().as_bytes()).unwrap();
+    assert_eq!(again.to_json(), credentials.to_json());
+    assert!(Credentials::parse(text.as_bytes()).is_err(), "the pilot reads version 1 alone");
+    let plain = file(&[entry("ana", "initiator", A)]);
+    assert!(Credentials::parse_expiring(plain.as_bytes()).is_err(), "production reads version 2 alone");
+    assert!(Credentials::parse_either(plain.as_bytes()).is_ok());
+}
+
+#[test]
+fn faults_of_version_2_are_listed_with_their_place_and_no_value() {
+    let token = Token::generate(&[7; 32]);
+    let pasted = expiring("x", "eve", "auditor", &token.digest().to_hex(), TIMES);
+    let text = expiring_file(&[
+        expiring(
+            "ana-1",
+            "ana",
+            "initiator",
+            A,
+            r#","not_before":"2027-02-01T00:00:00Z","expires_at":"2027-02-01T00:00:00Z""#,
+        ),
+        expiring("ANA-1", "ben", "approver", B, r#","expires_at":1801440000"#),
+        expiring("a b", "cat", "executor", &A.replace('a', "c"), ""),
+        pasted.replace("\"x\"", &format!("\"{}\"", *token.hand_over())),
+        entry("dan", "auditor", &A.replace('a', "d")),
+    ]);
+    expect![[r#"
+        /credentials/0/expires_at: must be later than not_before
+        /credentials/1/credential_id: is the name already given at /credentials/0 (letter case does not count)
+        /credentials/1/expires_at: must be a time as RFC 3339 has it, such as 2027-01-31T00:00:00Z
+        /credentials/2/expires_at: is missing
+        /credentials/2/credential_id: must have 1 to 128 characters of A-Z a-z 0-9 . _ : - and begin with a letter or a digit
+        /credentials/4/credential_id: is missing
+        /credentials/4/expires_at: is missing
+        /credentials/3/credential_id: is a token; give the credential another name, and replace the token"#]].assert_eq(&verdict(Credentials::parse_expiring(text.as_bytes())));
 }

@@ -1,6 +1,7 @@
 //! Who may come in (401) and who may do what (403). Nothing else in the service answers either.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::request::Parts;
 use pilot_core::actor::Actor;
@@ -9,6 +10,7 @@ use pilot_core::role::Role;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::rate::{Budget, Standing};
+use crate::register::ShownCredential;
 
 /// Who may call an operation. An operation without a rule cannot be put into the route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +33,19 @@ impl Access {
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub actor: Actor,
+    /// What it was derived from.
+    pub credential: Arc<ShownCredential>,
 }
 
 /// 401 unless the identity mechanism knows the caller; 429 to an address that asks for too many of them. A valid
 /// credential is never refused for what others at its address do.
-pub fn authenticate(
+pub async fn authenticate(
     app: &App,
     head: &Parts,
     address: IpAddr,
     standing: &mut Option<Standing>,
 ) -> Result<Caller, Problem> {
-    let unknown = match app.identity.identify(head) {
+    let unknown = match app.identity.identify(head).await {
         Ok(caller) => return Ok(caller),
         Err(unknown) => unknown,
     };

@@ -11,6 +11,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use pilot_core::credentials::CredentialId;
 
 use crate::access::{self, Caller};
 use crate::app::App;
@@ -21,6 +22,7 @@ use crate::log::RequestLine;
 use crate::problem::{Code, Problem};
 use crate::rate::Standing;
 use crate::refusals;
+use crate::register::{self, Cause};
 use crate::routes::{Answer, Call, Found, Guarded, Handler, is_under_v1};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -82,7 +84,7 @@ async fn handle(app: &Arc<App>, mut head: Parts, body: Incoming, trace: &mut Tra
     let address = app.edge.admit(&mut head)?;
     refuse_token_in_url(app, &head).await?;
     if is_under_v1(head.uri.path()) {
-        let caller = trace.caller.insert(access::authenticate(app, &head, address, &mut trace.standing)?);
+        let caller = trace.caller.insert(access::authenticate(app, &head, address, &mut trace.standing).await?);
         access::charge(app, caller, &head, &mut trace.standing)?;
     }
     let Found { index, route, parameter } = app.router.find(&head.method, head.uri.path())?;
@@ -107,7 +109,7 @@ async fn handle(app: &Arc<App>, mut head: Parts, body: Incoming, trace: &mut Tra
     }
 }
 
-async fn refuse_token_in_url(app: &App, head: &Parts) -> Result<(), Problem> {
+async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     // The beginning that is ours is no part of a token; with it, every item's id would be tried in a dozen combinations.
     let target = target.strip_prefix("/v1/items/").unwrap_or(target);
@@ -120,12 +122,21 @@ async fn refuse_token_in_url(app: &App, head: &Parts) -> Result<(), Problem> {
             refusals::write_exposure(app, &credential.actor).await;
         }
         tracing::warn!(actor_id, fingerprint, "a live token of `{actor_id}` was sent in a URL and refused; rotate it");
-        return Err(Problem::new(
-            Code::TokenInUrl,
-            "Send the token in the Authorization header, and have this one rotated.",
-        ));
+        return Err(Problem::new(Code::TokenInUrl, end_exposed(app, &credential.id).await));
     }
     Ok(())
+}
+
+/// Revokes what was exposed, where that is the service's to do, and says what the caller has to.
+async fn end_exposed(app: &Arc<App>, id: &CredentialId) -> &'static str {
+    let known = app.identity.credential(id).filter(|_| app.register.keeps_record());
+    let Some(known) = known else { return "Send the token in the Authorization header, and have this one rotated." };
+    if app.register.end_of(id).is_none()
+        && let Err(problem) = register::revoke(app, &known, Cause::TokenInUrl).await
+    {
+        tracing::error!(credential_id = %id, cause = problem.cause, "a revocation is in force and not in the ledger");
+    }
+    "Send tokens in the Authorization header. This one was revoked, because it was sent in the URL; ask for a new one."
 }
 
 /// HEAD has the headers of GET and no body.

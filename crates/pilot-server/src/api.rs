@@ -9,6 +9,7 @@ use crate::problem::Problem;
 use crate::routes::Answer;
 
 pub mod actors;
+pub mod credentials;
 pub mod events;
 pub mod evidence;
 pub mod health;

@@ -19,6 +19,7 @@ use crate::openapi;
 use crate::peer::Edge;
 use crate::rate::Limits;
 use crate::refusals::Refusals;
+use crate::register::Register;
 use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
 use crate::witnesses::Witnesses;
@@ -27,6 +28,7 @@ use crate::workflows::Workflows;
 pub struct App {
     pub router: Router,
     pub identity: Identity,
+    pub register: Arc<Register>,
     /// How often anyone may call; none when that is not limited.
     pub limits: Option<Limits>,
     pub edge: Edge,
@@ -53,6 +55,7 @@ pub struct App {
 /// What an [`App`] is made of.
 pub struct Parts {
     pub identity: Identity,
+    pub register: Arc<Register>,
     pub limits: Option<Limits>,
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
@@ -71,6 +74,7 @@ impl App {
     pub fn new(parts: Parts) -> Result<App, FaultyTable> {
         let Parts {
             identity,
+            register,
             limits,
             edge,
             guard,
@@ -97,6 +101,7 @@ impl App {
             refusals: Refusals::default(),
             router,
             identity,
+            register,
             limits,
             edge,
             guard,

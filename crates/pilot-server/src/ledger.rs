@@ -17,7 +17,7 @@ use crate::access::Caller;
 use crate::api::items::respond;
 use crate::api::request::no_such_item;
 use crate::app::App;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::routes::Answer;
 use crate::workflows::Workflows;
 
@@ -109,10 +109,7 @@ pub async fn settle(
             let unreadable = || Problem::internal(&"a stored answer cannot be read");
             StoredAnswer::from_bytes(answer).map(respond).ok_or_else(unreadable)
         }
-        Outcome::KeyReused => {
-            let detail = "This Idempotency-Key was used with another body; use a new key for a new request.";
-            Err(Problem::new(Code::IdempotencyKeyReused, detail))
-        }
+        Outcome::KeyReused => Err(Problem::key_reused()),
         Outcome::NoSuchItem => Err(no_such_item()),
         Outcome::Refused(refusal) => {
             if refusal.is_about_access() {

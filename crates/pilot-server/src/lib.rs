@@ -29,6 +29,7 @@ pub mod random;
 pub mod rate;
 pub mod reference;
 pub mod refusals;
+pub mod register;
 pub mod routes;
 pub mod second_place;
 pub mod signer;

@@ -293,6 +293,9 @@ mod tests {
             pilot_authentication_failures_total{reason="missing"} 0
             pilot_authentication_failures_total{reason="malformed"} 1
             pilot_authentication_failures_total{reason="unrecognised"} 0
+            pilot_authentication_failures_total{reason="not_yet"} 0
+            pilot_authentication_failures_total{reason="expired"} 0
+            pilot_authentication_failures_total{reason="revoked"} 0
             pilot_tokens_in_url_total 0
             pilot_connections_open 1
             pilot_connections_total 1

@@ -10,7 +10,7 @@ use crate::api::page as plain_page;
 use crate::app::App;
 use crate::console;
 use crate::problem::Code;
-use crate::routes::{Answer, Handler, Parameter, RequestBody, Route, Success};
+use crate::routes::{Answer, Handler, Needed, Parameter, RequestBody, Route, Success};
 
 /// The version of the interface, not of the program: an outsider learns nothing from it.
 const API_VERSION: &str = "1.0.0";
@@ -112,12 +112,12 @@ fn operation(route: &Route) -> Value {
         if !parameters.is_empty() {
             members.insert("parameters".into(), parameters.into());
         }
-        if let Some(RequestBody(media_types, schema)) = route.docs.request {
+        if let Some(RequestBody(media_types, schema, needed)) = route.docs.request {
             let content: Map<_, _> = media_types
                 .iter()
                 .map(|media_type| ((*media_type).to_owned(), json!({ "schema": reference(schema) })))
                 .collect();
-            members.insert("requestBody".into(), json!({ "required": true, "content": content }));
+            members.insert("requestBody".into(), json!({ "required": needed == Needed::Always, "content": content }));
         }
         members.insert("security".into(), security);
         members.insert("description".into(), access.into());
@@ -135,7 +135,11 @@ fn parameters(route: &Route) -> Vec<Value> {
     let mut parameters: Vec<_> = variables
         .map(|name| {
             let name = name.trim_start_matches('*');
-            let schema = if name == "id" { reference("ItemId") } else { json!({ "type": "string" }) };
+            let schema = match name {
+                "id" if route.path.starts_with("/v1/credentials/") => reference("CredentialId"),
+                "id" => reference("ItemId"),
+                _ => json!({ "type": "string" }),
+            };
             json!({ "name": name, "in": "path", "required": true, "schema": schema })
         })
         .collect();
@@ -166,6 +170,9 @@ fn request_header(name: &str) -> (Value, &'static str) {
 
 fn answer_header(name: &str) -> Value {
     let (required, pattern, description) = match name {
+        "Credential-Expires-At" => {
+            (false, "^[0-9T:.-]+Z$", "When the credential stops working; absent when it has no end")
+        }
         "ETag" => (true, "^\"[1-9][0-9]*\"$", "The item's version"),
         "Content-Disposition" => (true, "^attachment; filename=\"evidence-[0-9a-z-]+[.]zip\"$", "A name for the file"),
         "Evidence-Entries" => (true, "^[0-9]+$", "How many entries the bundle holds, for those who show progress"),

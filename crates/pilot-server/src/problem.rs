@@ -171,6 +171,11 @@ impl Problem {
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Internal, detail) }
     }
 
+    pub fn key_reused() -> Problem {
+        let detail = "This Idempotency-Key was used with another body; use a new key for a new request.";
+        Problem::new(Code::IdempotencyKeyReused, detail)
+    }
+
     pub fn unavailable(detail: &'static str, cause: &impl ToString) -> Problem {
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Unavailable, detail) }
     }

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use pilot_core::role::Role;
 
 use crate::access::{Access, Caller};
-use crate::api::{actors, events, evidence, health, items, log, session, transitions, workflows};
+use crate::api::{actors, credentials, events, evidence, health, items, log, session, transitions, workflows};
 use crate::app::App;
 use crate::body::Body;
 use crate::console;
@@ -78,9 +78,15 @@ pub struct Docs {
 #[derive(Clone, Copy)]
 pub struct Success(pub u16, pub &'static str, pub &'static str, pub Option<&'static str>);
 
-/// Media types and schema of a request body.
+/// Media types and schema of a request body, and whether there must be one.
 #[derive(Clone, Copy)]
-pub struct RequestBody(pub &'static [&'static str], pub &'static str);
+pub struct RequestBody(pub &'static [&'static str], pub &'static str, pub Needed);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    Always,
+    Optional,
+}
 
 /// Name, schema and description of a query parameter.
 #[derive(Clone, Copy)]
@@ -110,6 +116,8 @@ pub fn table() -> Vec<Route> {
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, |call| Box::pin(log::get_item_proof(call)), docs::PROOF),
         guarded(&get, "/v1/events", "list_events", ANY, |call| Box::pin(events::list_events(call)), docs::EVENTS),
         at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
+        at_once("/v1/credentials", "list_credentials", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), credentials::list_credentials, docs::CREDENTIALS),
+        guarded(&post, "/v1/credentials/{id}/revocation", "revoke_credential", Access::Roles(&[Role::SecurityAdmin]), |call| Box::pin(credentials::revoke_credential(call)), docs::REVOCATION),
         guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, |call| Box::pin(log::get_checkpoint(call)), docs::CHECKPOINT),
         guarded(&get, "/v1/log/tile/{*tile}", "get_tile", ANY, |call| Box::pin(log::get_tile(call)), docs::TILE),
         guarded(&get, "/v1/log/tile/entries/{*tile}", "get_entry_bundle", Access::Roles(&[Role::Auditor]), |call| Box::pin(log::get_entry_bundle(call)), docs::ENTRIES),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilot_core::credentials::Credentials;
+use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
@@ -27,8 +28,9 @@ use crate::production;
 use crate::random;
 use crate::rate::Limits;
 use crate::refusals;
+use crate::register::{self, NamedCredential, Register};
 use crate::signer;
-use crate::starts::{self, Starting};
+use crate::starts::{self, LastStart, Starting};
 use crate::timers;
 use crate::tls::Tls;
 use crate::witnesses::{self, Witnesses};
@@ -111,12 +113,21 @@ impl Service {
             Some(ops) => Some(bind(ops.listen)?),
             None => None,
         };
-        let starting = Starting::new(&credentials, role_map.as_ref());
+        let starting = Starting {
+            credentials: credentials.entries().iter().map(NamedCredential::from).collect(),
+            role_map: role_map.as_ref().map(|file| Document::role_map(&file.bytes)),
+        };
+        let former = LastStart::read(&*store).await?.former(&starting.credentials);
+        let keeps_record = config.identity.is_some();
+        let register = Register::open(&*store, &starting.credentials, &former, keeps_record).await?;
+        let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
+        let role_map = role_map.map(|file| file.map);
         let identity =
-            CredentialFile::new(credentials, role_map.map(|file| file.map), Arc::clone(&guard), clock.clone());
+            CredentialFile::new(credentials, role_map, Arc::clone(&guard), Arc::clone(&register), clock.clone());
         let parts = Parts {
             identity: Identity::CredentialFile(identity),
+            register,
             limits: config.rate_limits.as_ref().map(Limits::new),
             edge: edge(config),
             guard,
@@ -156,6 +167,7 @@ impl Service {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
+        let credentials = tokio::spawn(register::run(Arc::clone(&self.app)));
         let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
@@ -173,6 +185,8 @@ impl Service {
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
+        credentials.abort();
+        register::flush(&self.app).await;
         signing.abort();
         witnessing.abort();
         if let Err(error) = self.app.signer.checkpoint().await {
@@ -201,7 +215,7 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapF
         let remedy = "does not exist yet; make the first credential with `pilot credential new`";
         return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
     }
-    let credentials = read(path, others(config), Credentials::parse, &mut faults);
+    let credentials = read(path, others(config), credential_format(config), &mut faults);
     let role_map = config.credentials.role_map.as_deref().and_then(|path| {
         let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
         let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;
@@ -213,6 +227,17 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapF
     match credentials {
         Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
+    }
+}
+
+pub type CredentialFormat = fn(&[u8]) -> Result<Credentials, Vec<Fault>>;
+
+/// Which version of the credential file this configuration reads: in production only the one whose credentials expire.
+pub fn credential_format(config: &Config) -> CredentialFormat {
+    match (config.profile, &config.identity) {
+        (Profile::Production, _) => Credentials::parse_expiring,
+        (Profile::Pilot, Some(_)) => Credentials::parse_either,
+        (Profile::Pilot, None) => Credentials::parse,
     }
 }
 

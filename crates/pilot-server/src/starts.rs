@@ -3,30 +3,24 @@
 
 use std::collections::BTreeSet;
 
-use pilot_core::credentials::{Credential, Credentials};
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::WorkflowRef;
-use pilot_core::role::Role;
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, StoredEntry, Subject, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::start::{RoleMapFile, StartError};
-
-/// A credential as the ledger may name it: by a fingerprint, which reveals no digest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct KnownCredential {
-    actor_id: String,
-    fingerprint: String,
-    role: Role,
-}
+use crate::register::NamedCredential;
+use crate::start::StartError;
 
 /// What a start leaves for the next one.
 #[derive(Default, Serialize, Deserialize)]
 pub struct LastStart {
-    credentials: BTreeSet<KnownCredential>,
+    credentials: BTreeSet<NamedCredential>,
+    /// Those of earlier starts that are gone.
+    #[serde(default)]
+    former: BTreeSet<NamedCredential>,
     /// Its entry.
     #[serde(default)]
     index: Option<u64>,
@@ -45,31 +39,24 @@ impl LastStart {
             None => Ok(LastStart::default()),
         }
     }
+
+    /// Every credential there ever was, but for those present.
+    pub fn former(&self, present: &BTreeSet<NamedCredential>) -> BTreeSet<NamedCredential> {
+        let is_gone = |named: &&NamedCredential| !present.iter().any(|other| other.fingerprint == named.fingerprint);
+        self.former.union(&self.credentials).filter(is_gone).cloned().collect()
+    }
 }
 
 /// What this start brings along.
 pub struct Starting {
-    credentials: BTreeSet<KnownCredential>,
-    role_map: Option<Document>,
-}
-
-impl Starting {
-    pub fn new(credentials: &Credentials, role_map: Option<&RoleMapFile>) -> Starting {
-        let known = |credential: &Credential| KnownCredential {
-            actor_id: credential.actor.actor_id.to_string(),
-            fingerprint: credential.digest.fingerprint().to_string(),
-            role: credential.actor.role,
-        };
-        Starting {
-            credentials: credentials.entries().iter().map(known).collect(),
-            role_map: role_map.map(|file| Document::role_map(&file.bytes)),
-        }
-    }
+    pub credentials: BTreeSet<NamedCredential>,
+    pub role_map: Option<Document>,
 }
 
 pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
     let before = LastStart::read(&*app.store).await?;
     let Starting { credentials: present, role_map } = starting;
+    let former = before.former(&present);
     let definitions: Vec<_> =
         app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
     let mut details = json!({
@@ -86,7 +73,12 @@ pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
         members.extend(role_map.as_ref().map(|document| ("role_map".to_owned(), json!(document.digest))));
     }
     let decide = move |situation: &Situation<'_>| {
-        let fact = LastStart { credentials: present.clone(), index: Some(situation.index), second_place: true };
+        let fact = LastStart {
+            credentials: present.clone(),
+            former: former.clone(),
+            index: Some(situation.index),
+            second_place: true,
+        };
         Ok(Record {
             entry: Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details.clone()),
             documents: role_map.iter().cloned().collect(),

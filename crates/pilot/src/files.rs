@@ -4,11 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use pilot_core::credentials::{Credential, Credentials};
+use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_core::fault::Fault;
 use pilot_core::role_map::RoleMap;
-use pilot_server::config::Config;
+use pilot_server::config::{Config, Profile};
 use pilot_server::private_file::{self, FileError, Others};
+use pilot_server::start::{self, CredentialFormat};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -31,6 +32,10 @@ pub struct Files {
     pub credentials: PathBuf,
     pub role_map: Option<PathBuf>,
     pub rotation_record: PathBuf,
+    /// The format a credential file begins with; one that exists keeps its own.
+    pub schema: Schema,
+    /// What the service would read.
+    pub format: CredentialFormat,
 }
 
 impl FileArguments {
@@ -41,6 +46,8 @@ impl FileArguments {
                 credentials: file.clone(),
                 role_map: self.role_map.clone(),
                 rotation_record: beside.join("rotation-record.jsonl"),
+                schema: Schema::One,
+                format: Credentials::parse_either,
             });
         }
         let here = PathBuf::from("pilot.toml");
@@ -53,9 +60,11 @@ impl FileArguments {
         };
         let config = Config::load(&config, environment.variables())?;
         Ok(Files {
+            format: start::credential_format(&config),
             credentials: config.credentials.file,
             role_map: self.role_map.clone().or(config.credentials.role_map),
             rotation_record: config.data_dir.join("rotation-record.jsonl"),
+            schema: if config.profile == Profile::Production { Schema::Two } else { Schema::One },
         })
     }
 }
@@ -73,7 +82,7 @@ pub fn lock(path: &Path) -> Result<Lock, Failure> {
 }
 
 pub fn read_credentials(path: &Path) -> Result<Credentials, Failure> {
-    read(path, Credentials::parse)
+    read(path, Credentials::parse_either)
 }
 
 pub fn read_role_map(path: &Path) -> Result<RoleMap, Failure> {
@@ -98,8 +107,8 @@ pub fn list_faults(path: &Path, faults: &[Fault]) -> String {
 }
 
 /// Writes the credential file in one step, after making sure that the service would accept it.
-pub fn write_credentials(path: &Path, entries: Vec<Credential>) -> Result<(), Failure> {
-    let text = Credentials::new(entries).to_json();
-    Credentials::parse(text.as_bytes()).map_err(|faults| Failure::Refused(list_faults(path, &faults)))?;
+pub fn write_credentials(path: &Path, schema: Schema, entries: Vec<Credential>) -> Result<(), Failure> {
+    let text = Credentials::new(schema, entries).to_json();
+    Credentials::parse_either(text.as_bytes()).map_err(|faults| Failure::Refused(list_faults(path, &faults)))?;
     private_file::replace(path, text.as_bytes()).map_err(|error| Failure::environment(path.display(), error))
 }

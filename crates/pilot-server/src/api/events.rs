@@ -1,5 +1,6 @@
 //! The ledger as a feed: in pages, or live as server-sent events that resume where they were cut off.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
+use crate::access::Caller;
 use crate::api::request::Query;
 use crate::app::App;
 use crate::body::{Body, Broken};
@@ -88,25 +90,29 @@ fn visible(stored: &[StoredEntry], role: Role) -> Result<Vec<(u64, &'static str,
 
 fn stream(call: &Call, from: u64) -> http::Response<Body> {
     let (sender, receiver) = mpsc::channel(4);
-    tokio::spawn(feed(Arc::clone(&call.app), call.caller.actor.role, from, sender));
+    tokio::spawn(feed(Arc::clone(&call.app), call.caller.clone(), from, sender));
     let mut response = super::page("text/event-stream", Body::chunks(receiver));
     response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
 
-/// Sends entries as they come, until the reader goes away or the service stops.
-async fn feed(app: Arc<App>, role: Role, mut next: u64, sender: mpsc::Sender<Result<Bytes, Broken>>) {
+/// Sends entries as they come, until the reader goes away, its credential counts no longer, or the service stops.
+async fn feed(app: Arc<App>, caller: Caller, mut next: u64, sender: mpsc::Sender<Result<Bytes, Broken>>) {
     let (mut head, mut stop) = (app.store.head(), app.stop.clone());
     // Something at once, so that a client knows that it is connected.
     if sender.send(Ok(Bytes::from_static(b": connected\n\n"))).await.is_err() {
         return;
     }
+    let mut over = pin!(app.register.until_over(&caller.credential, || app.clock.now()));
     loop {
         head.mark_unchanged();
+        if app.register.is_over(&caller.credential, app.clock.now()) {
+            return;
+        }
         let Ok(stored) = app.store.entries(next, PAGE_ITEMS_MAX).await else { return };
         if let Some(last) = stored.last() {
             next = last.index + 1;
-            let Ok(texts) = visible(&stored, role) else { return };
+            let Ok(texts) = visible(&stored, caller.actor.role) else { return };
             let chunk: String = texts
                 .iter()
                 .map(|(index, kind, text)| format!("id: {index}\nevent: {kind}\ndata: {text}\n\n"))
@@ -120,6 +126,7 @@ async fn feed(app: Arc<App>, role: Role, mut next: u64, sender: mpsc::Sender<Res
             changed = head.changed() => match changed { Ok(()) => continue, Err(_) => return },
             _ = stop.wait_for(|stop| *stop) => return,
             () = sender.closed() => return,
+            () = &mut over => return,
             () = tokio::time::sleep(HEARTBEAT) => Bytes::from_static(b": still here\n\n"),
         };
         if sender.send(Ok(beat)).await.is_err() {

@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, IF_MATCH};
+use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use pilot_core::fault::Fault;
@@ -46,6 +47,14 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
     let detail = || format!("is unknown here; known are {}", known.join(", "));
     let faults: Vec<_> = unknown.map(|name| Fault::new(json::join("", name), detail())).collect();
     if faults.is_empty() { Ok(JsonBody { members, bytes }) } else { Err(Problem::invalid(faults)) }
+}
+
+/// As [`read_body`], for operations that need nothing said: no body is an empty object.
+pub async fn read_optional_body(call: &mut Call, known: &[&str]) -> Result<JsonBody, Problem> {
+    if call.body.as_ref().is_none_or(Body::is_end_stream) {
+        return Ok(JsonBody { members: Map::new(), bytes: bytes::Bytes::new() });
+    }
+    read_body(call, &["application/json"], known).await
 }
 
 fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Problem> {

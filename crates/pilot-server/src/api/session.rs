@@ -1,11 +1,22 @@
 //! The session check.
 
+use http::header::{HeaderName, HeaderValue};
+
 use crate::access::Caller;
 use crate::api::json;
 use crate::app::App;
 use crate::routes::Answer;
 
-/// The actor and the role come from the credential; the request has no say in either.
+const CREDENTIAL_EXPIRES_AT: HeaderName = HeaderName::from_static("credential-expires-at");
+
+/// The actor and the role come from the credential; the request has no say in either. When the credential has an end,
+/// a header tells of it: the body is the specification's, to the letter.
 pub fn get_session(_: &App, caller: &Caller, _: Option<&str>) -> Answer {
-    json(&caller.actor)
+    let mut response = json(&caller.actor)?;
+    if let Some(expires_at) = caller.credential.expires_at
+        && let Ok(value) = HeaderValue::try_from(expires_at.to_string())
+    {
+        response.headers_mut().insert(CREDENTIAL_EXPIRES_AT, value);
+    }
+    Ok(response)
 }

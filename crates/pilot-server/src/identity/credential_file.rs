@@ -7,24 +7,34 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::bearer::{Presented, presented};
-use pilot_core::credentials::Credentials;
+use pilot_core::credentials::{Credential, CredentialId, Credentials};
 use pilot_core::digest::Digest;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 
-use super::Unknown;
+use super::{KnownCredential, Unknown};
 use crate::access::Caller;
 use crate::api::actors::ActorView;
+use crate::api::credentials::{CredentialView, State};
 use crate::clock::Clock;
+use crate::register::{Ended, NamedCredential, Register, ShownCredential};
 
 pub struct CredentialFile {
     credentials: Credentials,
+    places: Vec<Place>,
     role_map: Option<RoleMap>,
-    /// When each credential was last used, in microseconds since 1970; before the first use, never.
-    seen: Vec<AtomicI64>,
     guard: Arc<LeakGuard>,
+    register: Arc<Register>,
     clock: Clock,
+}
+
+/// What is kept of each credential, at its place in the file.
+struct Place {
+    /// When it was last used, in microseconds since 1970; before the first use, never.
+    seen: AtomicI64,
+    shown: Arc<ShownCredential>,
+    named: NamedCredential,
 }
 
 const NEVER: i64 = i64::MIN;
@@ -34,15 +44,21 @@ impl CredentialFile {
         credentials: Credentials,
         role_map: Option<RoleMap>,
         guard: Arc<LeakGuard>,
+        register: Arc<Register>,
         clock: Clock,
     ) -> CredentialFile {
-        let seen = credentials.entries().iter().map(|_| AtomicI64::new(NEVER)).collect();
-        CredentialFile { credentials, role_map, seen, guard, clock }
+        let place = |credential: &Credential| Place {
+            seen: AtomicI64::new(NEVER),
+            shown: Arc::new(ShownCredential { id: credential.id.clone(), expires_at: credential.expires_at }),
+            named: credential.into(),
+        };
+        let places = credentials.entries().iter().map(place).collect();
+        CredentialFile { credentials, places, role_map, guard, register, clock }
     }
 
     pub fn actors(&self) -> Vec<ActorView> {
         let mut actors: BTreeMap<&ActorId, ActorView> = BTreeMap::new();
-        for (credential, seen) in self.credentials.entries().iter().zip(&self.seen) {
+        for (credential, place) in self.credentials.entries().iter().zip(&self.places) {
             let Actor { actor_id, role } = &credential.actor;
             let view = actors.entry(actor_id).or_insert_with(|| ActorView {
                 actor_id: actor_id.clone(),
@@ -51,11 +67,39 @@ impl CredentialFile {
                 credentials: 0,
                 last_seen: None,
             });
-            let seen = Some(seen.load(Ordering::Relaxed)).filter(|micros| *micros != NEVER);
             view.credentials += 1;
-            view.last_seen = view.last_seen.max(seen.map(Time::from_unix_micros));
+            view.last_seen = view.last_seen.max(place.last_seen());
         }
         actors.into_values().collect()
+    }
+
+    pub fn credentials(&self) -> Vec<CredentialView> {
+        let now = self.clock.now();
+        let view = |(credential, place): (&Credential, &Place)| CredentialView {
+            credential_id: credential.id.clone(),
+            actor_id: Some(credential.actor.actor_id.clone()),
+            role: Some(credential.actor.role),
+            not_before: credential.not_before,
+            expires_at: credential.expires_at,
+            state: match self.counts(credential, now) {
+                Ok(()) => State::Live,
+                Err(Unknown::NotYet) => State::NotYet,
+                Err(Unknown::Expired) => State::Expired,
+                Err(_) => State::Revoked,
+            },
+            last_seen: place.last_seen(),
+        };
+        self.credentials.entries().iter().zip(&self.places).map(view).collect()
+    }
+
+    pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
+        let found = self.credentials.entries().iter().find(|credential| credential.id == *id)?;
+        Some(KnownCredential {
+            id: id.clone(),
+            actor: Some(found.actor.clone()),
+            fingerprint: Some(found.digest.fingerprint().into()),
+            forget_at: None,
+        })
     }
 
     pub fn identify(&self, headers: &HeaderMap) -> Result<Caller, Unknown> {
@@ -66,13 +110,40 @@ impl CredentialFile {
             Presented::Token(token) => token,
         };
         let digest = Digest::of(token);
-        let (index, credential) = self.credentials.find(&digest).ok_or(Unknown::Unrecognised)?;
+        let found = self.credentials.find(&digest);
+        let found = found.and_then(|(index, credential)| Some((self.places.get(index)?, credential)));
+        let Some((place, credential)) = found else {
+            self.register.note_stranger(|| digest.fingerprint());
+            return Err(Unknown::Unrecognised);
+        };
+        let now = self.clock.now();
+        self.counts(credential, now).inspect_err(|unknown| {
+            if *unknown != Unknown::NotYet {
+                self.register.note_refusal(&place.named, unknown.as_str());
+            }
+        })?;
         // The guard learns each token once, the first time it is used.
-        if let Some(seen) = self.seen.get(index)
-            && seen.swap(self.clock.now().unix_micros(), Ordering::Relaxed) == NEVER
-        {
+        if place.seen.swap(now.unix_micros(), Ordering::Relaxed) == NEVER {
             self.guard.remember(token, digest);
+            self.register.note_use(&place.named);
         }
-        Ok(Caller { actor: credential.actor.clone() })
+        Ok(Caller { actor: credential.actor.clone(), credential: Arc::clone(&place.shown) })
+    }
+
+    fn counts(&self, credential: &Credential, now: Time) -> Result<(), Unknown> {
+        match self.register.end_of(&credential.id) {
+            Some(Ended::Revoked) => Err(Unknown::Revoked),
+            Some(Ended::Expired) => Err(Unknown::Expired),
+            None if credential.expires_at.is_some_and(|expires_at| expires_at <= now) => Err(Unknown::Expired),
+            None if credential.not_before.is_some_and(|not_before| now < not_before) => Err(Unknown::NotYet),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    fn last_seen(&self) -> Option<Time> {
+        let micros = Some(self.seen.load(Ordering::Relaxed)).filter(|micros| *micros != NEVER);
+        micros.map(Time::from_unix_micros)
     }
 }

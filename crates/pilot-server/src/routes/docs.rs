@@ -1,6 +1,6 @@
 //! What the OpenAPI document says of each operation besides the table's own columns.
 
-use super::{Code, Docs, JSON, Parameter, RequestBody, Success};
+use super::{Code, Docs, JSON, Needed, Parameter, RequestBody, Success};
 
 const NOT_FOUND: &[Code] = &[Code::NotFound, Code::Unavailable];
 const OF_DIGEST: &[Parameter] =
@@ -15,10 +15,13 @@ const fn find(summary: &'static str, success: Success) -> Docs {
     Docs { problems: NOT_FOUND, ..answer(summary, success) }
 }
 
-pub(super) const SESSION: Docs = answer(
-    "Who am I: the actor and the role bound to the presented credential",
-    Success(200, "The actor and its role", JSON, Some("Session")),
-);
+pub(super) const SESSION: Docs = Docs {
+    answer_headers: &["Credential-Expires-At"],
+    ..answer(
+        "Who am I: the actor and the role bound to the presented credential",
+        Success(200, "The actor and its role", JSON, Some("Session")),
+    )
+};
 pub(super) const WORKFLOWS: Docs =
     answer("The workflows in force", Success(200, "The workflows", JSON, Some("Workflows")));
 pub(super) const WORKFLOW: Docs = Docs {
@@ -33,7 +36,7 @@ pub(super) const DIAGRAM: Docs = Docs {
 };
 pub(super) const CREATE: Docs = Docs {
     answer_headers: &["ETag", "Location"],
-    request: Some(RequestBody(&[JSON], "NewItem")),
+    request: Some(RequestBody(&[JSON], "NewItem", Needed::Always)),
     headers: WRITES,
     problems: &[
         Code::StateConflict,
@@ -64,7 +67,7 @@ pub(super) const ITEM: Docs =
     Docs { answer_headers: &["ETag"], ..find("One item", Success(200, "The item", JSON, Some("Item"))) };
 pub(super) const EDIT: Docs = Docs {
     answer_headers: &["ETag"],
-    request: Some(RequestBody(&["application/merge-patch+json", JSON], "ItemPatch")),
+    request: Some(RequestBody(&["application/merge-patch+json", JSON], "ItemPatch", Needed::Always)),
     headers: &["If-Match"],
     problems: &[
         Code::SeparationOfDuties,
@@ -83,7 +86,7 @@ pub(super) const EDIT: Docs = Docs {
 };
 pub(super) const ACT: Docs = Docs {
     answer_headers: &["ETag"],
-    request: Some(RequestBody(&[JSON], "Action")),
+    request: Some(RequestBody(&[JSON], "Action", Needed::Always)),
     headers: &["Idempotency-Key", "If-Match"],
     problems: &[
         Code::RoleForbidden,
@@ -114,7 +117,7 @@ pub(super) const HISTORY: Docs = find(
 );
 pub(super) const COMMENT: Docs = Docs {
     answer_headers: &["ETag"],
-    request: Some(RequestBody(&[JSON], "NewComment")),
+    request: Some(RequestBody(&[JSON], "NewComment", Needed::Always)),
     headers: WRITES,
     problems: &[
         Code::NotFound,
@@ -140,6 +143,27 @@ pub(super) const EVENTS: Docs = Docs {
     ..answer(
         "The ledger's entries in order; with `Accept: text/event-stream` a live feed",
         Success(200, "A page of entries", JSON, Some("Events")),
+    )
+};
+pub(super) const CREDENTIALS: Docs = answer(
+    "Credentials and how they stand; never a digest",
+    Success(200, "The credentials", JSON, Some("Credentials")),
+);
+pub(super) const REVOCATION: Docs = Docs {
+    request: Some(RequestBody(&[JSON], "NewRevocation", Needed::Optional)),
+    headers: WRITES,
+    problems: &[
+        Code::NotFound,
+        Code::BodyTooLarge,
+        Code::UnsupportedMediaType,
+        Code::InvalidRequest,
+        Code::TokenInContent,
+        Code::IdempotencyKeyReused,
+        Code::Unavailable,
+    ],
+    ..answer(
+        "End a credential at once and for good; asked again, the answer tells what was done",
+        Success(201, "The revocation", JSON, Some("Revocation")),
     )
 };
 pub(super) const ACTORS: Docs = answer("Who there is", Success(200, "The actors", JSON, Some("Actors")));

@@ -2,12 +2,15 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pilot_core::actor::{Actor, ActorId};
-use pilot_core::credentials::{Credential, Credentials};
+use pilot_core::credentials::{Credential, CredentialId, Credentials, Schema};
 use pilot_core::digest::Fingerprint;
 use pilot_core::role::Role;
+use pilot_core::time::Time;
 use pilot_core::token::Token;
+use pilot_server::clock::Clock;
 use pilot_server::private_file::{self, Others};
 use pilot_server::random;
 use serde::Serialize;
@@ -42,9 +45,48 @@ pub struct NewArguments {
     #[arg(long, value_name = "FILE")]
     token_out: Option<PathBuf>,
     #[command(flatten)]
+    life: LifeArguments,
+    #[command(flatten)]
     files: FileArguments,
     #[command(flatten)]
     output: OutputArguments,
+}
+
+/// What schema_version 2 says of a credential besides.
+#[derive(clap::Args)]
+pub struct LifeArguments {
+    /// What the credential is called [default: its fingerprint] (schema_version 2)
+    #[arg(long = "id", value_name = "CREDENTIAL_ID")]
+    id: Option<CredentialId>,
+    /// After how many days it expires [default: 90] (schema_version 2)
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    expires_in: Option<u32>,
+}
+
+const EXPIRES_IN_DAYS: u32 = 90;
+
+impl LifeArguments {
+    /// A credential as a file of this schema has it.
+    pub fn credential(&self, schema: Schema, actor: Actor, token: &Token, now: Time) -> Result<Credential, Failure> {
+        let plain = Credential::new(actor, token);
+        match schema {
+            Schema::One if self.id.is_some() || self.expires_in.is_some() => Err(Failure::Usage(
+                "the credential file has schema_version 1, which knows neither --id nor --expires-in; \
+                 `profile = \"production\"` uses schema_version 2"
+                    .into(),
+            )),
+            Schema::One => Ok(plain),
+            Schema::Two => {
+                let days = u64::from(self.expires_in.unwrap_or(EXPIRES_IN_DAYS));
+                Ok(Credential {
+                    id: self.id.clone().unwrap_or(plain.id),
+                    not_before: Some(now),
+                    expires_at: Some(now.plus(Duration::from_hours(24 * days))),
+                    ..plain
+                })
+            }
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -84,6 +126,13 @@ pub struct CredentialView {
     pub actor_id: ActorId,
     pub role: Role,
     pub fingerprint: String,
+    /// Absent in schema_version 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential_id: Option<CredentialId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
 }
 
 impl From<&Credential> for CredentialView {
@@ -92,6 +141,10 @@ impl From<&Credential> for CredentialView {
             actor_id: credential.actor.actor_id.clone(),
             role: credential.actor.role,
             fingerprint: credential.digest.fingerprint().to_string(),
+            // In version 2 every credential has an end.
+            credential_id: credential.expires_at.map(|_| credential.id.clone()),
+            not_before: credential.not_before,
+            expires_at: credential.expires_at,
         }
     }
 }
@@ -101,13 +154,17 @@ fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure
     let actor = Actor { actor_id: arguments.actor, role: arguments.role };
     check_role_map(files.role_map.as_deref(), &actor)?;
     let _lock = lock(&files.credentials)?;
-    let mut entries =
-        if files.credentials.exists() { read_credentials(&files.credentials)?.entries().to_vec() } else { Vec::new() };
+    let before = if files.credentials.exists() {
+        read_credentials(&files.credentials)?
+    } else {
+        Credentials::new(files.schema, Vec::new())
+    };
+    let mut entries = before.entries().to_vec();
     let token = Token::generate(&random::bytes()?);
-    let credential = Credential::new(actor, &token);
+    let credential = arguments.life.credential(before.schema(), actor, &token, Clock::System.now())?;
     entries.push(credential.clone());
     let new = NewToken::keep(token, credential, arguments.token_out)?;
-    write_credentials(&files.credentials, entries)?;
+    write_credentials(&files.credentials, before.schema(), entries)?;
     new.hand_over(arguments.output.output)?;
     note("It takes effect when the service is started or restarted.")
 }
@@ -167,15 +224,18 @@ impl NewToken {
             return print_json(&NewView { credential: view, token_sha3_256: digest, token: shown });
         }
         let place = self.file.as_ref().map_or_else(|| self.token.as_str().into(), |path| path.to_string_lossy());
+        let expires_at = view.expires_at.map(|expires_at| expires_at.to_string());
         let rows = [
-            ("actor", view.actor_id.as_str()),
-            ("role", view.role.as_str()),
-            ("fingerprint", &view.fingerprint),
-            ("digest", &digest),
-            (if shown.is_some() { "token" } else { "token in" }, &place),
-        ]
-        .map(|(name, value)| format!("{name:<13}{value}\n"));
-        print(&rows.concat())?;
+            ("actor", Some(view.actor_id.as_str())),
+            ("role", Some(view.role.as_str())),
+            ("credential", view.credential_id.as_ref().map(CredentialId::as_str)),
+            ("fingerprint", Some(&view.fingerprint)),
+            ("expires at", expires_at.as_deref()),
+            ("digest", Some(&digest)),
+            (if shown.is_some() { "token" } else { "token in" }, Some(&place)),
+        ];
+        let rows = rows.into_iter().filter_map(|(name, value)| Some(format!("{name:<13}{}\n", value?)));
+        print(&rows.collect::<String>())?;
         if shown.is_some() && std::io::stdout().is_terminal() {
             note("The token is shown this once. Give it to the actor through an approved secret channel.")?;
         }
@@ -223,7 +283,7 @@ fn remove(arguments: &RemoveArguments, environment: &Environment) -> Result<(), 
     if kept.is_empty() {
         return Err(Failure::Refused("this would leave no credential at all, and the service would not start".into()));
     }
-    write_credentials(&files.credentials, kept)?;
+    write_credentials(&files.credentials, before.schema(), kept)?;
     let removed: Vec<_> = removed.iter().map(CredentialView::from).collect();
     match arguments.output.output {
         Output::Json => print_json(&serde_json::json!({ "removed": removed }))?,
@@ -256,8 +316,23 @@ fn print_list(credentials: &Credentials, output: Output) -> Result<(), Failure> 
     if output == Output::Json {
         return print_json(&ListView { credentials: views });
     }
-    let rows = views.into_iter().map(|view| vec![view.actor_id.to_string(), view.role.to_string(), view.fingerprint]);
-    print(&table(&["actor", "role", "fingerprint"], rows))
+    if credentials.schema() == Schema::One {
+        let rows =
+            views.into_iter().map(|view| vec![view.actor_id.to_string(), view.role.to_string(), view.fingerprint]);
+        return print(&table(&["actor", "role", "fingerprint"], rows));
+    }
+    let text = |value: Option<String>| value.unwrap_or_default();
+    let rows = views.into_iter().map(|view| {
+        vec![
+            view.actor_id.to_string(),
+            view.role.to_string(),
+            text(view.credential_id.map(|id| id.to_string())),
+            view.fingerprint,
+            text(view.not_before.map(|time| time.to_string())),
+            text(view.expires_at.map(|time| time.to_string())),
+        ]
+    });
+    print(&table(&["actor", "role", "credential", "fingerprint", "not before", "expires at"], rows))
 }
 
 fn check(arguments: &ListArguments, environment: &Environment) -> Result<(), Failure> {
@@ -266,7 +341,7 @@ fn check(arguments: &ListArguments, environment: &Environment) -> Result<(), Fai
     let read =
         |path: &Path| private_file::read(path, Others::MayRead).map_err(|error| Failure::Refused(error.to_string()));
     let file = read(&files.credentials)?;
-    let credentials = Credentials::parse(&file.bytes).map_err(|faults| refuse(faults, &files.credentials))?;
+    let credentials = (files.format)(&file.bytes).map_err(|faults| refuse(faults, &files.credentials))?;
     if let Some(exposed) = file.exposed {
         note(&format!("warning: {exposed}"))?;
     }

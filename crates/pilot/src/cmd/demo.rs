@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use pilot_core::actor::Actor;
-use pilot_core::credentials::Credential;
+use pilot_core::credentials::{Credential, Schema};
 use pilot_core::role::Role;
 use pilot_core::role_map::{Kind, MappedActor, RoleMap};
 use pilot_core::token::Token;
@@ -104,10 +104,10 @@ fn make_actors(place: &Place) -> Result<Vec<(Actor, Zeroizing<String>)>, Failure
         let actor = Actor { actor_id, role };
         let token = Token::generate(&random::bytes()?);
         entries.push(Credential::new(actor.clone(), &token));
-        role_map.actors.push(MappedActor { actor: actor.clone(), kind: Kind::Human });
+        role_map.actors.push(MappedActor { actor: actor.clone(), kind: Kind::Human, subject: None });
         tokens.push((actor, token.hand_over()));
     }
-    write_credentials(&place.path.join("credentials.json"), entries)?;
+    write_credentials(&place.path.join("credentials.json"), Schema::One, entries)?;
     let path = place.path.join("role-map.json");
     let written = private_file::write_new(&path, role_map.to_json().as_bytes());
     written.map_err(|error| Failure::environment(path.display(), error))?;

@@ -13,7 +13,7 @@ use pilot_server::clock::Clock;
 use pilot_server::random;
 
 use crate::client::{Client, ClientArguments};
-use crate::cmd::credential::{NewToken, note};
+use crate::cmd::credential::{LifeArguments, NewToken, note};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::{FileArguments, Files, lock, read_credentials, write_credentials};
@@ -54,6 +54,8 @@ pub struct BeginArguments {
     /// Write the token to this new file (mode 0600) instead of showing it
     #[arg(long, value_name = "FILE")]
     token_out: Option<PathBuf>,
+    #[command(flatten)]
+    life: LifeArguments,
     #[command(flatten)]
     files: FileArguments,
     #[command(flatten)]
@@ -132,19 +134,21 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
             "a rotation of {actor_id} is under way; go on with `verify` and `finish`, or give it up with `abandon`"
         )));
     }
-    let mut entries = read_credentials(&files.credentials)?.entries().to_vec();
+    let before = read_credentials(&files.credentials)?;
+    let mut entries = before.entries().to_vec();
     let of_actor = |credential: &&Credential| credential.actor.actor_id == *actor_id;
     let Some(actor) = entries.iter().find(of_actor).map(|credential| credential.actor.clone()) else {
         return Err(Failure::Refused(format!("{actor_id} has no credential to replace; use `pilot credential new`")));
     };
     let old = entries.iter().filter(of_actor).map(|credential| credential.digest.fingerprint()).collect();
     let token = Token::generate(&random::bytes()?);
-    let credential = Credential::new(actor.clone(), &token);
+    let now = Clock::System.now();
+    let credential = arguments.life.credential(before.schema(), actor.clone(), &token, now)?;
     entries.push(credential.clone());
     let new = NewToken::keep(token, credential.clone(), arguments.token_out.clone())?;
-    write_credentials(&files.credentials, entries)?;
+    write_credentials(&files.credentials, before.schema(), entries)?;
     let rotation = Rotation::begin(actor, old, credential.digest.fingerprint(), u64::from_ne_bytes(random::bytes()?));
-    record.append(&rotation, Step::Begin, &operator, Verdict::Done, Clock::System.now())?;
+    record.append(&rotation, Step::Begin, &operator, Verdict::Done, now)?;
     new.hand_over(arguments.output.output)?;
     note("Now restart the service, then run `pilot rotation verify` with the new token. The old one still works.")
 }
@@ -191,7 +195,8 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
         let fingerprint: Fingerprint = credential.digest.fingerprint();
         credential.actor.actor_id == rotation.actor.actor_id && rotation.old.contains(&fingerprint)
     };
-    let entries = read_credentials(&files.credentials)?.entries().to_vec();
+    let before = read_credentials(&files.credentials)?;
+    let entries = before.entries().to_vec();
     if !entries.iter().any(|entry| entry.digest.fingerprint() == rotation.new) {
         return Err(Failure::Refused(format!(
             "the new credential is no longer in {}: without it, {} could not sign in; restore it, or use `abandon`",
@@ -199,7 +204,8 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
             rotation.actor.actor_id
         )));
     }
-    write_credentials(&files.credentials, entries.into_iter().filter(|entry| !is_old(entry)).collect())?;
+    let kept = entries.into_iter().filter(|entry| !is_old(entry)).collect();
+    write_credentials(&files.credentials, before.schema(), kept)?;
     Record::open(&files.rotation_record).append(
         &rotation,
         Step::Finish,
@@ -220,9 +226,9 @@ fn abandon(arguments: &FinishArguments, environment: &Environment) -> Result<(),
     if rotation.is_over() {
         return Err(Failure::Refused("this rotation is over already".into()));
     }
-    let entries = read_credentials(&files.credentials)?.entries().to_vec();
-    let kept = entries.into_iter().filter(|entry| entry.digest.fingerprint() != rotation.new).collect();
-    write_credentials(&files.credentials, kept)?;
+    let before = read_credentials(&files.credentials)?;
+    let kept = before.entries().iter().filter(|entry| entry.digest.fingerprint() != rotation.new).cloned();
+    write_credentials(&files.credentials, before.schema(), kept.collect())?;
     Record::open(&files.rotation_record).append(
         &rotation,
         Step::Abandon,

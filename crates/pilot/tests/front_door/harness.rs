@@ -56,6 +56,12 @@ pub fn credential_file(entries: &[(&str, &str, &str)]) -> String {
     json!({"schema_version": 1, "credentials": entries.iter().map(entry).collect::<Vec<_>>()}).to_string()
 }
 
+/// The same in version 2: each is called by its actor, and expires at this time.
+pub fn expiring_credential_file(entries: &[(&str, &str, &str)], expires_at: &str) -> String {
+    let entry = |(actor_id, role, token): &(&str, &str, &str)| json!({"credential_id": format!("{actor_id}-1"), "actor_id": actor_id, "roles": [role], "token_sha3_256": digest(token.as_bytes()), "not_before": "2020-01-01T00:00:00Z", "expires_at": expires_at});
+    json!({"schema_version": 2, "credentials": entries.iter().map(entry).collect::<Vec<_>>()}).to_string()
+}
+
 pub fn role_map(actors: &[(&str, &str)]) -> String {
     let actor = |(actor_id, role): &(&str, &str)| json!({"actor_id": actor_id, "role": role});
     json!({"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": actors.iter().map(actor).collect::<Vec<_>>()})

@@ -8,7 +8,9 @@ use std::process::Command;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::harness::{Finished, Installation, TOKEN, credential_file, digest, role_map, set_mode};
+use crate::harness::{
+    Finished, Installation, TOKEN, credential_file, digest, expiring_credential_file, role_map, set_mode,
+};
 
 /// Pasted where a digest, a name or a key should be; it must never come back.
 const PASTED: &str = "Pasted-by-mistake-0123456789-abcdefghijkl";
@@ -88,6 +90,12 @@ fn a_credential_file_of_another_shape_is_refused_with_its_place() {
     check_credentials(&with("token", Some(json!(PASTED))), &["/credentials/0/token: is unknown here"]);
     check_credentials(&with(PASTED, Some(json!(1))), &["/credentials/0/(long name): is unknown here"]);
     check_credentials(&with(PASTED_GENERATED, Some(json!(1))), &["is unknown here"]);
+}
+
+#[test]
+fn credentials_that_expire_belong_to_the_production_profile() {
+    let text = expiring_credential_file(&[("ana", "initiator", TOKEN)], "2090-01-01T00:00:00Z");
+    check_credentials(&text, &["/schema_version: must be the integer 1; 2 belongs to the production profile"]);
 }
 
 #[test]

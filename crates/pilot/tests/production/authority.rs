@@ -5,7 +5,7 @@ use rcgen::{
     Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 
-use crate::harness::{Installation, TOKEN, credential_file, role_map};
+use crate::harness::{Installation, TOKEN, credential_file, expiring_credential_file, role_map};
 
 pub const OTHER: &str = "fedcba9876543210fedcba9876543210";
 
@@ -87,8 +87,12 @@ pub const IDENTITY: &str = "[identity]\nmechanism = 'credential_file'\n";
 pub fn installation(profile: &str, sections: &[&str]) -> (Installation, Authority) {
     let authority = Authority::new("Test Authority");
     let installation = Installation::with(&[]);
-    installation
-        .write("credentials.json", &credential_file(&[("ana", "initiator", TOKEN), ("ben", "approver", OTHER)]));
+    let entries = [("ana", "initiator", TOKEN), ("ben", "approver", OTHER)];
+    let credentials = match profile {
+        "production" => expiring_credential_file(&entries, "2090-01-01T00:00:00Z"),
+        _ => credential_file(&entries),
+    };
+    installation.write("credentials.json", &credentials);
     installation.write("role-map.json", &role_map(&[("ana", "initiator"), ("ben", "approver")]));
     installation.write("ca.pem", &authority.pem);
     install(&installation, &authority.issue(&["127.0.0.1", "localhost"], 1));

@@ -27,6 +27,7 @@ async fn http2_is_agreed_by_alpn_over_tls_1_3_with_the_hybrid_group() {
     assert_eq!(agreed.protocol, "h2");
     assert_eq!(response.status(), 200);
     assert_eq!(response.body(), "{\"actor_id\":\"ana\",\"role\":\"initiator\"}");
+    assert_eq!(response.headers()["credential-expires-at"], "2090-01-01T00:00:00.000000Z");
     assert_eq!(response.headers()["strict-transport-security"], "max-age=31536000");
     let (_, refused) = https.get("/v1/session", None).await.unwrap();
     assert_eq!(refused.status(), 401);

@@ -1,0 +1,77 @@
+//! Credentials: for those who watch over access, and for the one who ends them.
+
+use std::sync::Arc;
+
+use pilot_core::actor::ActorId;
+use pilot_core::credentials::CredentialId;
+use pilot_core::document::Document;
+use pilot_core::fault::Fault;
+use pilot_core::limits::COMMENT_CHARS_MAX;
+use pilot_core::role::Role;
+use pilot_core::time::Time;
+use serde::Serialize;
+
+use crate::access::Caller;
+use crate::api::items::{nonce, respond};
+use crate::api::request::read_optional_body;
+use crate::app::App;
+use crate::problem::{Code, Problem};
+use crate::register::{self, Cause};
+use crate::routes::{Answer, Call};
+
+/// Never a digest, never a token.
+#[derive(Debug, Clone, Serialize)]
+pub struct CredentialView {
+    pub credential_id: CredentialId,
+    /// Null when the service knows the credential only by its revocation.
+    pub actor_id: Option<ActorId>,
+    pub role: Option<Role>,
+    pub not_before: Option<Time>,
+    pub expires_at: Option<Time>,
+    pub state: State,
+    /// Since the service started; null when not seen yet.
+    pub last_seen: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    NotYet,
+    Live,
+    Expired,
+    Revoked,
+}
+
+#[derive(Serialize)]
+struct CredentialsView {
+    credentials: Vec<CredentialView>,
+}
+
+pub fn list_credentials(app: &App, _: &Caller, _: Option<&str>) -> Answer {
+    super::json(&CredentialsView { credentials: app.identity.credentials() })
+}
+
+/// Ends a credential at once and for good: open feeds too, and across restarts.
+pub async fn revoke_credential(mut call: Call) -> Answer {
+    let mut body = read_optional_body(&mut call, &["comment"]).await?;
+    let key = body.key(&call)?;
+    let mut faults = Vec::new();
+    let comment = body.text("comment", &mut faults);
+    if comment.as_ref().is_some_and(|text| text.trim().is_empty() || text.chars().count() > COMMENT_CHARS_MAX) {
+        faults.push(Fault::new("/comment", format!("must have 1 to {COMMENT_CHARS_MAX} characters")));
+    }
+    if !faults.is_empty() {
+        return Err(Problem::invalid(faults));
+    }
+    let app = Arc::clone(&call.app);
+    let id = call.parameter.as_deref().and_then(|id| id.parse().ok());
+    let known = id.and_then(|id| app.identity.credential(&id));
+    let known = known.ok_or_else(|| Problem::new(Code::NotFound, "There is no credential with this id."))?;
+    let comment = match comment {
+        Some(text) => Some(Document::comment(&text, &nonce()?)),
+        None => None,
+    };
+    let by = call.caller.actor.clone();
+    tracing::warn!(credential_id = %known.id, actor_id = %by.actor_id, "`{}` revokes the credential `{}`", by.actor_id, known.id);
+    register::revoke(&app, &known, Cause::Asked { by, comment, key }).await.map(respond)
+}

@@ -1,0 +1,165 @@
+//! Writes the lives of credentials down: runs beside the service.
+
+use std::mem;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use pilot_core::actor::Actor;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::time::Time;
+use pilot_store::{Outcome, Record, Situation, Subject, Write};
+use serde_json::json;
+
+use super::{End, Ended, Event, FACT, Kept, NamedCredential, Register};
+use crate::app::App;
+
+/// An expiry is acted on at once by whoever looks at the time; this is for those that nobody shows.
+const LOOK: Duration = Duration::from_millis(250);
+const DAY: Duration = Duration::from_hours(24);
+/// How long before its end a credential is spoken of, each time once.
+pub const WARNINGS: [Duration; 3] = [Duration::from_hours(14 * 24), Duration::from_hours(3 * 24), DAY];
+
+pub async fn run(app: Arc<App>) {
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = app.register.news.notified() => {}
+        }
+        app.register.look_at_the_time(app.clock.now());
+        flush(&app).await;
+    }
+}
+
+/// Writes what has happened since the last time. What could not be written is tried again.
+pub async fn flush(app: &App) {
+    let events = mem::take(&mut *app.register.events.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut left = events.into_iter();
+    while let Some(event) = left.next() {
+        if let Err(cause) = write(app, &event).await {
+            tracing::error!(cause, "what happened to a credential could not be written to the ledger; trying again");
+            let mut events = app.register.events.lock().unwrap_or_else(PoisonError::into_inner);
+            events.splice(0..0, [event].into_iter().chain(left));
+            return;
+        }
+    }
+}
+
+impl Register {
+    /// Ends those whose time is up, and warns of those whose time soon will be.
+    fn look_at_the_time(&self, now: Time) {
+        let mut over = Vec::new();
+        self.expiring.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (expires_at, named, warned)| {
+            let left = expires_at.since(now);
+            let due = WARNINGS.iter().filter(|warning| left <= **warning).count();
+            if left.is_zero() {
+                over.push(named.clone());
+            } else if due > *warned {
+                *warned = due;
+                warn(named, *expires_at, left);
+            }
+            !left.is_zero()
+        });
+        for named in over {
+            self.end(named.id(), Ended::Expired);
+            tracing::warn!(credential_id = %named.id(), actor_id = %named.actor_id, "a credential of `{}` has expired", named.actor_id);
+            self.note("expired", &named, Event::Expired);
+        }
+    }
+}
+
+impl Register {
+    /// For Prometheus; nothing while no credential has an end.
+    pub fn metrics(&self, now: Time) -> String {
+        let expiring = self.expiring.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(next) = expiring.values().map(|(expires_at, ..)| *expires_at).min() else { return String::new() };
+        let [soon, ..] = WARNINGS;
+        let count = expiring.values().filter(|(expires_at, ..)| expires_at.since(now) <= soon).count();
+        format!(
+            "# HELP pilot_credentials_expiring Credentials that expire within 14 days.\n\
+             # TYPE pilot_credentials_expiring gauge\n\
+             pilot_credentials_expiring {count}\n\
+             # HELP pilot_credentials_next_expiry_seconds When the next credential expires, in seconds since 1970.\n\
+             # TYPE pilot_credentials_next_expiry_seconds gauge\n\
+             pilot_credentials_next_expiry_seconds {}\n",
+            next.unix_micros() / 1_000_000
+        )
+    }
+}
+
+fn warn(named: &NamedCredential, expires_at: Time, left: Duration) {
+    let (actor_id, hours) = (&named.actor_id, left.as_secs() / 3600);
+    tracing::warn!(
+        credential_id = %named.id(), actor_id = %actor_id, expires_at = %expires_at,
+        "a credential of `{actor_id}` expires in {hours} hours; rotate it before",
+    );
+}
+
+async fn write(app: &App, event: &Event) -> Result<(), String> {
+    let mut kept = app.register.kept.lock().await;
+    let Some((kind, actor, details)) = kept.take_in(event) else { return Ok(()) };
+    let bytes = kept.to_bytes();
+    let decide = move |situation: &Situation<'_>| {
+        let entry = Entry::new(kind, situation.index, situation.now, actor.as_ref(), details.clone());
+        let fact = Some((FACT, bytes.clone()));
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact })
+    };
+    let written = app.store.settle(Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) }).await;
+    match written {
+        Ok(Outcome::Recorded { .. }) => Ok(()),
+        other => {
+            kept.take_out(event);
+            Err(other.map_or_else(|error| error.to_string(), |outcome| format!("{outcome:?}")))
+        }
+    }
+}
+
+impl Kept {
+    /// The entry an event becomes; none when the ledger has it already.
+    fn take_in(&mut self, event: &Event) -> Option<(EntryType, Option<Actor>, serde_json::Value)> {
+        match event {
+            Event::FirstUsed(named) => {
+                let is_new = self.used.insert(named.fingerprint.clone(), named.expires_at).is_none();
+                let actor = Actor { actor_id: named.actor_id.clone(), role: named.role };
+                let details = json!({ "credential": named });
+                is_new.then_some((EntryType::CredentialFirstUsed, Some(actor), details))
+            }
+            // Whoever shows a credential that does not count is nobody: the entry has no actor.
+            Event::Refused(named, reason) => {
+                let details = json!({ "credential": named, "reason": reason });
+                let is_new = self.refused.insert(named.fingerprint.clone());
+                is_new.then_some((EntryType::CredentialRefused, None, details))
+            }
+            Event::Expired(named) => {
+                if self.ended.contains_key(named.id()) {
+                    return None;
+                }
+                let fingerprint = Some(named.fingerprint.clone());
+                let end = End { how: Ended::Expired, fingerprint, forget_at: None, revocation: None };
+                self.ended.insert(named.id().clone(), end);
+                Some((EntryType::CredentialExpired, None, json!({ "credential": named })))
+            }
+        }
+    }
+
+    fn take_out(&mut self, event: &Event) {
+        match event {
+            Event::FirstUsed(named) => drop(self.used.remove(&named.fingerprint)),
+            Event::Refused(named, _) => drop(self.refused.remove(&named.fingerprint)),
+            Event::Expired(named) => drop(self.ended.remove(named.id())),
+        }
+    }
+
+    /// Forgets what can no longer matter at `now`.
+    pub(super) fn tidy(&mut self, now: Time) {
+        let is_past = |time: &Option<Time>| time.is_some_and(|time| time.plus(DAY) <= now);
+        self.used.retain(|_, expires_at| !is_past(expires_at));
+        self.ended.retain(|_, end| !is_past(&end.forget_at));
+    }
+
+    /// Names, times and numbers alone: writing them as JSON cannot fail.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}

@@ -1,0 +1,109 @@
+//! Ending a credential at once: by a security_admin, or by the service that saw its token where none may be.
+
+use std::sync::Arc;
+
+use pilot_core::actor::Actor;
+use pilot_core::credentials::CredentialId;
+use pilot_core::document::Document;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::refusal::Refusal;
+use pilot_core::time::Time;
+use pilot_store::{Key, Outcome, Record, Situation, Subject, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{End, Ended, FACT};
+use crate::app::App;
+use crate::identity::KnownCredential;
+use crate::ledger::StoredAnswer;
+use crate::problem::Problem;
+
+/// What is answered, and kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revocation {
+    pub credential_id: CredentialId,
+    /// Whose it was, where that is known.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Actor>,
+    pub revoked_at: Time,
+    /// Nobody, when the service did it by itself.
+    pub revoked_by: Option<Actor>,
+    pub entry: u64,
+}
+
+/// Why a credential is revoked.
+pub enum Cause {
+    /// A security_admin wants it so, and may have said why.
+    Asked {
+        by: Actor,
+        comment: Option<Document>,
+        key: Option<Key>,
+    },
+    TokenInUrl,
+}
+
+/// Ends a credential. It counts no longer from the first line of this on, even when the ledger cannot be written: then
+/// the caller is told to ask again.
+pub async fn revoke(app: &Arc<App>, known: &KnownCredential, cause: Cause) -> Result<StoredAnswer, Problem> {
+    let register = &app.register;
+    register.end(&known.id, Ended::Revoked);
+    let mut kept = register.kept.lock().await;
+    kept.tidy(app.clock.now());
+    let earlier = kept.ended.get(&known.id).and_then(|end| end.revocation.clone());
+    let (by, comment, key, why) = match cause {
+        Cause::Asked { by, comment, key } => (Some(by), comment, key, "asked"),
+        Cause::TokenInUrl => (None, None, None, "token_in_url"),
+    };
+    let (id, actor, fingerprint) = (known.id.clone(), known.actor.clone(), known.fingerprint.clone());
+    let forget_at = known.forget_at;
+    let mut after = kept.clone();
+    let is_done = earlier.is_some();
+    let details = json!({ "cause": why, "credential": {
+        "actor_id": actor.as_ref().map(|actor| &actor.actor_id),
+        "credential_id": id,
+        "fingerprint": fingerprint,
+        "role": actor.as_ref().map(|actor| actor.role),
+    } });
+    let decide = move |situation: &Situation<'_>| {
+        if is_done {
+            // Any refusal does: nothing is to be recorded, and nobody hears of it.
+            return Err(Refusal::NothingDue);
+        }
+        let revocation = Revocation {
+            credential_id: id.clone(),
+            actor: actor.clone(),
+            revoked_at: situation.now,
+            revoked_by: by.clone(),
+            entry: situation.index,
+        };
+        let answer = StoredAnswer::showing(201, None, None, &revocation);
+        let end =
+            End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: Some(revocation) };
+        after.ended.insert(id.clone(), end);
+        let details = details.clone();
+        let entry = Entry {
+            comment: comment.as_ref().map(|document| document.digest.clone()),
+            ..Entry::new(EntryType::CredentialRevoked, situation.index, situation.now, by.as_ref(), details)
+        };
+        let fact = Some((FACT, after.to_bytes()));
+        Ok(Record { entry, documents: comment.iter().cloned().collect(), standing: None, answer, fact })
+    };
+    let outcome = app.store.settle(Write { subject: Subject::Ledger, key, decide: Box::new(decide) }).await?;
+    let unreadable = || Problem::internal(&"a stored answer cannot be read");
+    match (outcome, earlier) {
+        (Outcome::Recorded { answer, .. }, _) => {
+            let answer = StoredAnswer::from_bytes(answer).ok_or_else(unreadable)?;
+            let revocation = serde_json::from_slice(&answer.body).map_err(|error| Problem::internal(&error))?;
+            let (fingerprint, revocation) = (known.fingerprint.clone(), Some(revocation));
+            kept.ended.insert(known.id.clone(), End { how: Ended::Revoked, fingerprint, forget_at, revocation });
+            Ok(answer)
+        }
+        (Outcome::Repeated { answer }, _) => StoredAnswer::from_bytes(answer).ok_or_else(unreadable),
+        (Outcome::KeyReused, _) => Err(Problem::key_reused()),
+        // Once is enough: whoever asks again learns what was done.
+        (Outcome::Refused(_), Some(earlier)) => {
+            StoredAnswer::from_bytes(StoredAnswer::showing(201, None, None, &earlier)).ok_or_else(unreadable)
+        }
+        (other, _) => Err(Problem::internal(&format!("a revocation came to nothing: {other:?}"))),
+    }
+}
