@@ -224,9 +224,20 @@ impl Register {
         }
     }
 
-    fn end(&self, id: &CredentialId, how: Ended) {
-        self.ended.write().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_insert(how);
+    /// A credential's time is up.
+    pub fn expire(&self, named: &NamedCredential) {
+        if self.end(named.id(), Ended::Expired) {
+            let actor_id = &named.actor_id;
+            tracing::warn!(credential_id = %named.id(), actor_id = %actor_id, "a credential of `{actor_id}` has expired");
+            self.note("expired", named, Event::Expired);
+        }
+    }
+
+    /// True when it had not ended before.
+    fn end(&self, id: &CredentialId, how: Ended) -> bool {
+        let is_new = self.ended.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), how).is_none();
         self.any_ended.store(true, Ordering::Release);
         self.changes.send_replace(());
+        is_new
     }
 }

@@ -61,11 +61,7 @@ impl Register {
             }
             !left.is_zero()
         });
-        for named in over {
-            self.end(named.id(), Ended::Expired);
-            tracing::warn!(credential_id = %named.id(), actor_id = %named.actor_id, "a credential of `{}` has expired", named.actor_id);
-            self.note("expired", &named, Event::Expired);
-        }
+        over.iter().for_each(|named| self.expire(named));
     }
 }
 

@@ -17,6 +17,7 @@ mod wire;
 mod authority;
 mod check_config;
 mod client;
+mod credentials;
 mod gate;
 mod https;
 mod mesh;
