@@ -13,7 +13,8 @@ use serde::{Deserialize, Deserializer};
 mod edge;
 
 pub use edge::{
-    ClientAddress, Count, IdentitySection, Mechanism, Mesh, Network, NotANetwork, RateLimits, Tls, TlsFiles,
+    ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, Network, NotANetwork, RateLimits,
+    Tls, TlsFiles,
 };
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
@@ -242,6 +243,11 @@ impl Config {
         if let Some(tls) = &mut self.tls {
             tls.resolve(base);
         }
+    }
+
+    /// How callers prove who they are: without a word about it, by the credential file.
+    pub fn mechanism(&self) -> Mechanism {
+        self.identity.as_ref().map_or(Mechanism::CredentialFile, |identity| identity.mechanism)
     }
 
     /// The file of the embedded store, when that is the one configured.

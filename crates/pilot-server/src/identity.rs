@@ -1,6 +1,8 @@
 //! Identity mechanisms: each turns a request into a caller, or says that it cannot. Exactly one is in force, and only
 //! `access` asks it.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
@@ -9,11 +11,14 @@ use pilot_core::time::Time;
 use crate::access::Caller;
 use crate::api::actors::ActorView;
 use crate::api::credentials::CredentialView;
+use crate::app::App;
 
 pub mod credential_file;
+pub mod mutual_tls;
 
 pub enum Identity {
     CredentialFile(credential_file::CredentialFile),
+    MutualTls(mutual_tls::MutualTls),
 }
 
 /// Why nobody was recognised. Told to metrics, never to the caller, who sees the same answer for each.
@@ -69,6 +74,7 @@ impl Identity {
     pub fn actors(&self) -> Vec<ActorView> {
         match self {
             Identity::CredentialFile(file) => file.actors(),
+            Identity::MutualTls(certificates) => certificates.actors(),
         }
     }
 
@@ -76,6 +82,7 @@ impl Identity {
     pub fn credentials(&self) -> Vec<CredentialView> {
         match self {
             Identity::CredentialFile(file) => file.credentials(),
+            Identity::MutualTls(certificates) => certificates.credentials(),
         }
     }
 
@@ -83,6 +90,7 @@ impl Identity {
     pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
         match self {
             Identity::CredentialFile(file) => file.credential(id),
+            Identity::MutualTls(certificates) => certificates.credential(id),
         }
     }
 
@@ -90,6 +98,15 @@ impl Identity {
     pub async fn identify(&self, head: &Parts) -> Result<Caller, Unknown> {
         match self {
             Identity::CredentialFile(file) => file.identify(&head.headers),
+            Identity::MutualTls(certificates) => certificates.identify(head),
+        }
+    }
+
+    /// Keeps up with what the mechanism reads. Runs for as long as the service does.
+    pub async fn follow(&self, app: &Arc<App>) {
+        match self {
+            Identity::CredentialFile(_) => std::future::pending().await,
+            Identity::MutualTls(certificates) => certificates.follow(app).await,
         }
     }
 }

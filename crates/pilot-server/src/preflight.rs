@@ -8,7 +8,7 @@ use pilot_core::time::Time;
 use rustix::fs::Access;
 use serde::Serialize;
 
-use crate::config::{self, Config, Profile};
+use crate::config::{self, Config, Mechanism, Profile};
 use crate::private_file::{self, Others};
 use crate::start::{self, StartError, with_cause};
 use crate::witnesses::Witnesses;
@@ -102,7 +102,11 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         None => return ok("off".into()),
         Some(config::Tls::Mesh(mesh)) => {
             let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
-            return ok(format!("ends at the mesh; {} may speak for it", trusted.join(", ")));
+            let clients = mesh.clients.as_ref().map(tls::client_verifier).transpose();
+            return match clients {
+                Ok(_) => ok(format!("ends at the mesh; {} may speak for it", trusted.join(", "))),
+                Err(error) => vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
+            };
         }
         Some(config::Tls::Here(files)) => files,
     };
@@ -147,6 +151,11 @@ fn check_credentials(config: &Config) -> Vec<Finding> {
         Ok(loaded) => loaded,
         Err(error) => return vec![Finding::failed("credentials", &error)],
     };
+    if config.mechanism() != Mechanism::CredentialFile {
+        let (mechanism, actors) = (config.mechanism().as_str(), role_map.map_or(0, |file| file.map.actors.len()));
+        let detail = format!("{mechanism}; the role map has {actors} actor(s)");
+        return vec![Finding::new("identity", Verdict::Ok, detail)];
+    }
     let count = credentials.entries().len();
     let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };
     let mut findings = vec![Finding::new("credentials", Verdict::Ok, format!("{count} credential(s); {compared}"))];

@@ -21,15 +21,30 @@ pub fn missing(config: &Config) -> Vec<String> {
             missing.push(format!("identity: give [identity] mechanism, one of {known}"));
         }
     }
-    if let Some(mechanism) = mechanism(config).filter(|mechanism| !mechanism.is_built()) {
+    let mechanism = config.mechanism();
+    if !mechanism.is_built() {
         let name = mechanism.as_str();
         missing.push(format!("identity: this version does not have mechanism = \"{name}\"; use \"credential_file\""));
+    }
+    if mechanism == Mechanism::MutualTls {
+        missing.extend(missing_for_certificates(config));
+    } else if config.identity.as_ref().is_some_and(|identity| identity.mutual_tls.is_some()) {
+        missing.push("identity: [identity.mutual_tls] belongs to mechanism = \"mutual_tls\"; remove it".to_owned());
     }
     missing
 }
 
-fn mechanism(config: &Config) -> Option<Mechanism> {
-    config.identity.as_ref().map(|identity| identity.mechanism)
+/// In either profile: without these, nobody could come in.
+fn missing_for_certificates(config: &Config) -> Vec<String> {
+    let mut missing = Vec::new();
+    if config.tls.as_ref().is_none_or(|tls| tls.clients().is_none()) {
+        let remedy = "give [tls] client_ca, whose certificates name the actors";
+        missing.push(format!("client certificates: {remedy}"));
+    }
+    if config.profile == Profile::Pilot && config.credentials.role_map.is_none() {
+        missing.push("role map: give [credentials] role_map, which says whom a certificate means".to_owned());
+    }
+    missing
 }
 
 /// The same as one text, for a refusal of the start.
@@ -74,13 +89,11 @@ mod tests {
 
     #[test]
     fn a_mechanism_this_version_does_not_have_is_refused_in_both_profiles() {
-        for mechanism in ["oauth", "mutual_tls"] {
-            for profile in ["pilot", "production"] {
-                let identity = format!("[identity]\nmechanism = '{mechanism}'\n");
-                let text = format!("profile = '{profile}'\n{TLS}{ROLE_MAP}{RATE_LIMITS}{identity}");
-                let found = missing(&toml::from_str(&text).unwrap());
-                assert!(found.len() == 1 && found[0].contains(mechanism), "{found:?}");
-            }
+        for profile in ["pilot", "production"] {
+            let identity = "[identity]\nmechanism = 'oauth'\n";
+            let text = format!("profile = '{profile}'\n{TLS}{ROLE_MAP}{RATE_LIMITS}{identity}");
+            let found = missing(&toml::from_str(&text).unwrap());
+            assert!(found.len() == 1 && found[0].contains("oauth"), "{found:?}");
         }
     }
 

@@ -18,8 +18,10 @@ use crate::answer::answer;
 use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
 use crate::clock::Clock;
-use crate::config::{self, Config, Profile};
-use crate::identity::{Identity, credential_file::CredentialFile};
+use crate::config::{self, Config, Mechanism, Profile};
+use crate::identity::Identity;
+use crate::identity::credential_file::CredentialFile;
+use crate::identity::mutual_tls::MutualTls;
 use crate::listen::Listener;
 use crate::log::Log;
 use crate::peer::Edge;
@@ -123,10 +125,9 @@ impl Service {
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
-        let identity =
-            CredentialFile::new(credentials, role_map, Arc::clone(&guard), Arc::clone(&register), clock.clone());
+        let identity = open_identity(config, credentials, role_map, &guard, &register, &clock)?;
         let parts = Parts {
-            identity: Identity::CredentialFile(identity),
+            identity,
             register,
             limits: config.rate_limits.as_ref().map(Limits::new),
             edge: edge(config),
@@ -169,6 +170,8 @@ impl Service {
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let credentials = tokio::spawn(register::run(Arc::clone(&self.app)));
         let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
+        let app = Arc::clone(&self.app);
+        let following = tokio::spawn(async move { app.identity.follow(&app).await });
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
@@ -182,6 +185,7 @@ impl Service {
         if let Some(reloading) = reloading {
             reloading.abort();
         }
+        following.abort();
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
@@ -211,22 +215,56 @@ pub(crate) fn token_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Option
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
     let path = &config.credentials.file;
+    if config.mechanism() != Mechanism::CredentialFile {
+        let role_map = read_role_map(config, &mut faults);
+        return if faults.is_empty() {
+            Ok((Credentials::none(), role_map))
+        } else {
+            Err(StartError::Refused(faults.join("\n")))
+        };
+    }
     if matches!(path.try_exists(), Ok(false)) {
         let remedy = "does not exist yet; make the first credential with `pilot credential new`";
         return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
     }
     let credentials = read(path, others(config), credential_format(config), &mut faults);
-    let role_map = config.credentials.role_map.as_deref().and_then(|path| {
-        let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
-        let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;
-        Some(RoleMapFile { path: path.to_owned(), bytes, map })
-    });
+    let role_map = read_role_map(config, &mut faults);
     if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
         faults.extend(credentials.check_against(map).iter().map(|fault| line(path, fault)));
     }
     match credentials {
         Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
+    }
+}
+
+fn read_role_map(config: &Config, faults: &mut Vec<String>) -> Option<RoleMapFile> {
+    let path = config.credentials.role_map.as_deref()?;
+    let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
+    let (map, bytes) = read(path, Others::MayRead, parse, faults)?;
+    Some(RoleMapFile { path: path.to_owned(), bytes, map })
+}
+
+fn open_identity(
+    config: &Config,
+    credentials: Credentials,
+    role_map: Option<RoleMap>,
+    guard: &Arc<LeakGuard>,
+    register: &Arc<Register>,
+    clock: &Clock,
+) -> Result<Identity, StartError> {
+    let (guard, register, clock) = (Arc::clone(guard), Arc::clone(register), clock.clone());
+    let settings = config.identity.as_ref().and_then(|identity| identity.mutual_tls.as_ref());
+    let clients = config.tls.as_ref().and_then(config::Tls::clients);
+    match (config.mechanism(), clients, role_map) {
+        (Mechanism::MutualTls, Some(clients), Some(role_map)) => {
+            let opened = MutualTls::open(clients, settings, role_map, register, clock);
+            opened.map(Identity::MutualTls).map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))
+        }
+        (_, _, role_map) => {
+            let file = CredentialFile::new(credentials, role_map, guard, register, clock);
+            Ok(Identity::CredentialFile(file))
+        }
     }
 }
 
