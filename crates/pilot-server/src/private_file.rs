@@ -113,9 +113,13 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         _ => {}
     }
     write_new(&temporary, bytes)?;
-    if let Ok(old) = std::fs::metadata(path) {
-        // The service may run as another user than the one who edits the file.
-        std::os::unix::fs::chown(&temporary, Some(old.uid()), Some(old.gid()))?;
+    let owner = |path: &Path| std::fs::metadata(path).map(|found| (found.uid(), found.gid()));
+    if let Ok((user, group)) = owner(path) {
+        // The service may run as another user than the one who edits the file. Its own files it replaces without the
+        // call, which a supervisor may well forbid.
+        if owner(&temporary)? != (user, group) {
+            std::os::unix::fs::chown(&temporary, Some(user), Some(group))?;
+        }
     }
     std::fs::rename(&temporary, path)?;
     sync_directory(path)

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use crate::environment::Environment;
 
+/// How long a message may wait for a supervisor that is busy.
+const PATIENCE: Duration = Duration::from_millis(200);
+
 /// Nobody, unless the environment names a socket. A service that cannot tell serves all the same.
 #[derive(Clone, Default)]
 pub struct Supervisor {
@@ -71,8 +74,8 @@ fn connect(name: &str) -> io::Result<UnixDatagram> {
         None => return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name begins with neither / nor @")),
     };
     let socket = UnixDatagram::unbound()?;
-    // A supervisor that does not read must not hold up those who are served.
-    socket.set_nonblocking(true)?;
+    // A few messages wait in the kernel. A supervisor that reads none of them must not hold up those who are served.
+    socket.set_write_timeout(Some(PATIENCE))?;
     socket.connect_addr(&address)?;
     Ok(socket)
 }

@@ -86,9 +86,9 @@ pub fn serve(
         // Before anything is announced: a signal that follows the announcement must find its handler.
         let stop = stop_on_signal(supervisor)?;
         supervisor.starting();
-        supervisor.keep_informed();
         let service = Service::start(config, log, stop).await?;
         started(&service)?;
+        supervisor.keep_informed();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "service started");
         service.run().await;
         tracing::info!("service stopped");

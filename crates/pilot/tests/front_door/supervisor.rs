@@ -3,18 +3,22 @@
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use crate::harness::{Installation, PATIENCE};
+use rustix::process::Signal;
+
+use crate::harness::{Installation, PATIENCE, now};
 
 /// The next message that is not the one before it again.
 fn next(socket: &UnixDatagram, before: &str) -> String {
     let mut buffer = [0; 4096];
-    loop {
+    let began = now();
+    while began.elapsed() < PATIENCE {
         let length = socket.recv(&mut buffer).expect("a message in time");
         let message = String::from_utf8(buffer[..length].to_vec()).unwrap();
         if message != before {
             return message;
         }
     }
+    panic!("nothing but {before:?} was said");
 }
 
 /// Everything that was said, repetitions left out, by a service that is started, asked once and stopped.
@@ -30,15 +34,15 @@ fn told(name: &str, socket: &UnixDatagram, variables: &[(&str, &str)]) -> Vec<St
     }
     assert_eq!(server.get("/readyz", &[]).status, 200);
     if variables.iter().any(|(name, _)| *name == "WATCHDOG_USEC") {
-        // Two, as one may have been sent before the service was ready.
         while told.iter().filter(|message| *message == "WATCHDOG=1").count() < 2 {
             told.push(next(socket, ""));
         }
     }
-    server.stop().expect(0);
+    server.signal(Signal::TERM);
     while told.last().is_none_or(|message| !message.starts_with("STOPPING=1")) {
         told.push(next(socket, &told[told.len() - 1]));
     }
+    server.ends().expect(0);
     told.iter().map(|message| message.replace(&place, "URL")).collect()
 }
 
@@ -105,4 +109,21 @@ fn a_supervisor_that_cannot_be_told_does_not_stop_the_service() {
         let ended = server.stop().expect(0);
         ended.says(&["NOTIFY_SOCKET is set, but nobody can be told there"]);
     }
+}
+
+#[test]
+fn a_witness_tells_its_supervisor_too() {
+    let installation = Installation::bare();
+    let path = installation.path("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    installation.pilot(&["init", "."]).expect(0);
+    let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
+    let arguments = ["log", "witness", "--listen", "127.0.0.1:0", "--state", "witness", "--log", key.trim_end()];
+    let mut command = installation.command(&arguments);
+    command.env("NOTIFY_SOCKET", &path);
+    let server = installation.start(command);
+    assert_eq!(next(&socket, ""), format!("READY=1\nSTATUS=listening on {}", server.url()));
+    server.stop().expect(0);
+    assert_eq!(next(&socket, ""), STOPPING);
 }

@@ -52,11 +52,11 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     let served = runtime.block_on(async {
         let supervisor = Supervisor::find(environment);
         let stop = stop_on_signal(&supervisor)?;
-        supervisor.keep_informed();
         let witness = WitnessService::start(listen, &arguments.state, logs, arguments.name.as_deref())?;
         let announcement = witness.announcement().map_err(|error| Failure::environment("the address", error))?;
         print(&format!("{announcement}\n"))?;
         supervisor.ready(&announcement);
+        supervisor.keep_informed();
         let key = witness.verifier().to_string();
         tracing::info!(key, "witness started");
         witness.run(stop).await;
