@@ -86,11 +86,9 @@ fn ping_every(environment: &Environment, own_id: u32) -> Option<Duration> {
     if environment.get("WATCHDOG_PID").is_some_and(|id| id != own_id.to_string()) {
         return None;
     }
-    match micros.parse() {
-        Ok(micros @ 2..) => Some(Duration::from_micros(micros) / 2),
-        _ => {
-            tracing::warn!("WATCHDOG_USEC is set, but is no number of microseconds; nobody is told that we are alive");
-            None
-        }
+    let micros = micros.parse().ok().filter(|micros| *micros >= 2);
+    if micros.is_none() {
+        tracing::warn!("WATCHDOG_USEC is set, but is no number of microseconds; nobody is told that we are alive");
     }
+    micros.map(|micros| Duration::from_micros(micros) / 2)
 }

@@ -1,6 +1,6 @@
 //! What the programs are said to be is looked at before they are packed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -41,8 +41,12 @@ struct Demo(Child);
 
 impl Demo {
     fn start(pilot: &Path, directory: &Path) -> Result<Demo, Failure> {
+        // Cut off in the middle of making its samples, it complains; nobody needs to read that.
+        let complaints = directory.with_extension("log");
+        let complaints = File::create(&complaints).map_err(|error| at(&complaints, &error))?;
         let mut command = Command::new(pilot);
-        command.args(["demo", "--listen", "127.0.0.1:0", "--dir"]).arg(directory).stdout(Stdio::piped());
+        command.args(["demo", "--listen", "127.0.0.1:0", "--dir"]).arg(directory);
+        command.stdout(Stdio::piped()).stderr(complaints);
         command.spawn().map(Demo).map_err(|error| at(pilot, &error))
     }
 

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::{Place, VERSION, at, copy, make_directory, name_of, write};
 use crate::step::{Failure, output_of, program, root, run};
 
-pub const UNIT: &str = "/usr/lib/systemd/system/pilot.service";
+pub const UNIT: &str = "usr/lib/systemd/system/pilot.service";
 
 /// What is taken from the repository as it is, and where it goes.
 const FILES: &[(&str, &str)] = &[
-    ("deploy/systemd/pilot.service", "usr/lib/systemd/system/pilot.service"),
+    ("deploy/systemd/pilot.service", UNIT),
     ("deploy/production-credential-file.toml", "etc/pilot/pilot.toml"),
     ("deploy/debian/copyright", "usr/share/doc/pilot/copyright"),
     ("deploy/debian/lintian-overrides", "usr/share/lintian/overrides/pilot"),
