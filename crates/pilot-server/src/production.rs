@@ -98,10 +98,31 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_configuration_has_every_piece_and_shows_the_defaults() {
+    fn every_sample_configuration_has_every_piece() {
+        let mut seen = Vec::new();
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "toml") {
+                continue;
+            }
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let config: Config = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            assert_eq!(config.profile, Profile::Production, "{name}");
+            assert_eq!(missing(&config), [""; 0], "{name}");
+            assert!(config.rate_limits.is_some() && config.tls.is_some(), "{name}");
+            // A sample for one mechanism is named after it.
+            let mechanism = mechanism(&config).unwrap().as_str().replace('_', "-");
+            assert!(name == "production" || name == format!("production-{mechanism}"), "{name}: {mechanism}");
+            seen.push(name);
+        }
+        for expected in ["production", "production-credential-file"] {
+            assert!(seen.iter().any(|name| name == expected), "{expected} is not among {seen:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_sample_shows_the_defaults_of_rate_limits() {
         let config: Config = toml::from_str(include_str!("../../../deploy/production.toml")).unwrap();
-        assert_eq!(config.profile, Profile::Production);
-        assert_eq!(missing(&config), [""; 0]);
         assert_eq!(config.rate_limits, Some(RateLimits::default()));
     }
 
