@@ -11,6 +11,7 @@ use crate::api::actors::ActorView;
 use crate::api::credentials::CredentialView;
 
 pub mod credential_file;
+pub mod oauth;
 
 pub enum Identity {
     CredentialFile(credential_file::CredentialFile),

@@ -1,0 +1,3 @@
+//! Access tokens of one identity provider.
+
+pub mod signature;
