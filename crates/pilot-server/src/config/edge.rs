@@ -9,6 +9,8 @@ use pilot_core::limits::RATE_PER_MINUTE_MAX;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::oauth::Oauth;
+
 /// Where TLS ends: here, or at a mesh that is trusted to say who is calling.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TlsSection")]
@@ -259,6 +261,20 @@ impl<'de> Deserialize<'de> for Count {
 #[serde(deny_unknown_fields)]
 pub struct IdentitySection {
     pub mechanism: Mechanism,
+    pub oauth: Option<Oauth>,
+}
+
+impl IdentitySection {
+    pub(super) fn contradiction(&self) -> Option<&'static str> {
+        match (self.mechanism, &self.oauth) {
+            (Mechanism::Oauth, None) => {
+                Some("identity: mechanism = \"oauth\" needs [identity.oauth] with issuer and audience")
+            }
+            (Mechanism::Oauth, Some(oauth)) => oauth.contradiction(),
+            (_, Some(_)) => Some("identity.oauth: belongs to mechanism = \"oauth\"; leave it out, or select that"),
+            (_, None) => None,
+        }
+    }
 }
 
 /// How a caller proves who it is. Exactly one is in force.
@@ -281,7 +297,7 @@ impl Mechanism {
 
     /// Whether this version has it.
     pub const fn is_built(self) -> bool {
-        matches!(self, Mechanism::CredentialFile)
+        matches!(self, Mechanism::CredentialFile | Mechanism::Oauth)
     }
 }
 
@@ -450,7 +466,7 @@ mod tests {
         check(
             "[identity]\nmechanism = 'credential_file'",
             &[],
-            &expect!["None None Some(IdentitySection { mechanism: CredentialFile })"],
+            &expect!["None None Some(IdentitySection { mechanism: CredentialFile, oauth: None })"],
         );
         check(
             "[identity]\nmechanism = 'password'",
