@@ -19,7 +19,7 @@ pub const KEY_SET_KEYS_MAX: usize = 64;
 pub const KEY_SET_REFETCHED: Duration = Duration::from_mins(5);
 pub const KEY_SET_RETRIED: Duration = Duration::from_secs(15);
 /// An unknown key is asked for at once, but not more often than this: anyone can name one.
-pub const KEY_SET_PAUSE: Duration = Duration::from_secs(10);
+pub const KEY_SET_PAUSE: Duration = Duration::from_secs(5);
 /// How long keys that were fetched once are used while the provider is out of reach.
 pub const KEY_SET_KEPT: Duration = Duration::from_hours(24);
 /// How long the identity provider has for an answer.

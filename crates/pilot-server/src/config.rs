@@ -16,7 +16,7 @@ mod oauth;
 pub use edge::{
     ClientAddress, Count, IdentitySection, Mechanism, Mesh, Network, NotANetwork, RateLimits, Tls, TlsFiles,
 };
-pub use oauth::{Introspection, Oauth, ProviderUrl};
+pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
 const NAMES: [&str; 12] = [
