@@ -167,7 +167,7 @@ mod tests {
     fn check(keys: &str, expected: Expect) {
         let n = BASE64URL_NOPAD.encode(&[0xFF; 256]);
         let x = BASE64URL_NOPAD.encode(&[7; 32]);
-        let keys = keys.replace("N", &n).replace("X", &x);
+        let keys = keys.replace('N', &n).replace('X', &x);
         let verdict = match KeySet::parse(keys.as_bytes()) {
             Ok(set) => {
                 let used = set.keys.iter().map(|key| format!("{} {:?}", key.key_id, key.material.kind()));

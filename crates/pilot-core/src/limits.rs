@@ -11,8 +11,8 @@ pub const SUBJECT_CHARS_MAX: usize = 512;
 
 /// A token an identity provider signed says more than one drawn at random, and is longer.
 pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
-/// Who a token speaks of, and the token's own id, as the identity provider names them.
-pub const SUBJECT_CHARS_MAX: usize = 255;
+/// How many that were shown and have not expired are remembered, for those who watch over access.
+pub const ACCESS_TOKENS_SEEN_MAX: usize = 16 * 1024;
 pub const KEY_SET_BYTES_MAX: usize = 128 * 1024;
 pub const KEY_SET_KEYS_MAX: usize = 64;
 /// How often the provider's keys are fetched anew, and how soon again after a failure.
@@ -79,7 +79,7 @@ pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const TABLE: &[(&str, &str, &str)] = &[
     ("Token", "32 to 256 printable ASCII bytes, no spaces", "401 `credential_required`"),
     ("Access token, with mechanism `oauth`", "8 KiB, three parts in base64url", "401 `credential_required`"),
-    ("Subject and id of an access token", "255 characters", "401 `credential_required`"),
+    ("Id of an access token (`jti`)", "512 characters", "401 `credential_required`"),
     ("Key set of the identity provider", "128 KiB, 64 keys", "the set is refused, the one before is used"),
     ("Keys while the identity provider is out of reach", "24 h", "503 `unavailable`"),
     ("Answer of the identity provider", "5 s", "what is kept is used, else 503 `unavailable`"),

@@ -252,6 +252,11 @@ impl Config {
         }
     }
 
+    /// How callers prove who they are.
+    pub fn mechanism(&self) -> Mechanism {
+        self.identity.as_ref().map_or(Mechanism::CredentialFile, |identity| identity.mechanism)
+    }
+
     /// The file of the embedded store, when that is the one configured.
     pub fn sqlite_path(&self) -> Option<PathBuf> {
         self.store.url.strip_prefix("sqlite:").map(|path| self.data_dir.join(path))

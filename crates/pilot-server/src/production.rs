@@ -10,9 +10,6 @@ pub fn missing(config: &Config) -> Vec<String> {
             let remedy = "give [tls] certificate and key, or termination = \"mesh\" with trusted";
             missing.push(format!("TLS: {remedy}"));
         }
-        if config.credentials.role_map.is_none() {
-            missing.push("role map: give [credentials] role_map".to_owned());
-        }
         if config.rate_limits.is_none() {
             missing.push("rate limits: give [rate_limits]; the section alone takes the defaults".to_owned());
         }
@@ -21,9 +18,15 @@ pub fn missing(config: &Config) -> Vec<String> {
             missing.push(format!("identity: give [identity] mechanism, one of {known}"));
         }
     }
+    let needs_role_map = config.profile == Profile::Production || config.mechanism() == Mechanism::Oauth;
+    if needs_role_map && config.credentials.role_map.is_none() {
+        missing.push("role map: give [credentials] role_map".to_owned());
+    }
     if let Some(mechanism) = mechanism(config).filter(|mechanism| !mechanism.is_built()) {
         let name = mechanism.as_str();
-        missing.push(format!("identity: this version does not have mechanism = \"{name}\"; use \"credential_file\""));
+        missing.push(format!(
+            "identity: this version does not have mechanism = \"{name}\"; use \"credential_file\" or \"oauth\""
+        ));
     }
     missing
 }
@@ -61,8 +64,8 @@ mod tests {
 
     #[test]
     fn each_missing_piece_is_named_and_none_is_named_that_is_there() {
-        let all = [TLS, ROLE_MAP, RATE_LIMITS, IDENTITY];
-        let names = ["TLS", "role map", "rate limits", "identity"];
+        let all = [TLS, RATE_LIMITS, IDENTITY, ROLE_MAP];
+        let names = ["TLS", "rate limits", "identity", "role map"];
         assert_eq!(pieces(&[]), names);
         assert!(pieces(&all).is_empty());
         assert!(pieces(&[MESH, ROLE_MAP, RATE_LIMITS, IDENTITY]).is_empty());
@@ -74,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_mechanism_this_version_does_not_have_is_refused_in_both_profiles() {
-        for mechanism in ["oauth", "mutual_tls"] {
+        for mechanism in ["mutual_tls"] {
             for profile in ["pilot", "production"] {
                 let identity = format!("[identity]\nmechanism = '{mechanism}'\n");
                 let text = format!("profile = '{profile}'\n{TLS}{ROLE_MAP}{RATE_LIMITS}{identity}");
@@ -90,6 +93,14 @@ mod tests {
         assert_eq!(config.profile, Profile::Production);
         assert_eq!(missing(&config), [""; 0]);
         assert_eq!(config.rate_limits, Some(RateLimits::default()));
+    }
+
+    #[test]
+    fn an_identity_provider_needs_a_role_map_in_both_profiles() {
+        let identity = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://p.example'\n";
+        let found = missing(&toml::from_str(identity).unwrap());
+        assert_eq!(found, ["role map: give [credentials] role_map"]);
+        assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
     }
 
     #[test]

@@ -18,8 +18,8 @@ use crate::answer::answer;
 use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
 use crate::clock::Clock;
-use crate::config::{self, Config, Profile};
-use crate::identity::{Identity, credential_file::CredentialFile};
+use crate::config::{self, Config, Mechanism, Profile};
+use crate::identity::{Identity, credential_file::CredentialFile, oauth::Oauth};
 use crate::listen::Listener;
 use crate::log::Log;
 use crate::peer::Edge;
@@ -88,7 +88,7 @@ impl Service {
         }
         let tls = open_tls(config)?;
         let (credentials, role_map) = load_credentials(config)?;
-        let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
+        let guard = Arc::new(leak_guard(config, &credentials)?);
         if let Some(refusal) = role_map.as_ref().and_then(|file| token_in_role_map(file, &guard)) {
             return Err(StartError::Refused(refusal));
         }
@@ -123,10 +123,18 @@ impl Service {
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
-        let identity =
-            CredentialFile::new(credentials, role_map, Arc::clone(&guard), Arc::clone(&register), clock.clone());
+        let identity = match config.mechanism() {
+            Mechanism::Oauth => {
+                let role_map = role_map.unwrap_or_else(RoleMap::empty);
+                Identity::Oauth(Box::new(Oauth::open(config, role_map, Arc::clone(&register), clock.clone())?))
+            }
+            Mechanism::CredentialFile | Mechanism::MutualTls => {
+                let (guard, register) = (Arc::clone(&guard), Arc::clone(&register));
+                Identity::CredentialFile(CredentialFile::new(credentials, role_map, guard, register, clock.clone()))
+            }
+        };
         let parts = Parts {
-            identity: Identity::CredentialFile(identity),
+            identity,
             register,
             limits: config.rate_limits.as_ref().map(Limits::new),
             edge: edge(config),
@@ -148,6 +156,10 @@ impl Service {
             tls
         });
         starts::write(&app, starting).await?;
+        // Not having the keys refuses nothing: they may come while the service runs, and it says that it is not ready.
+        if let Some(provider) = app.identity.provider() {
+            provider.refresh().await;
+        }
         Ok(Service { app, main, ops, tls })
     }
 
@@ -169,6 +181,7 @@ impl Service {
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let credentials = tokio::spawn(register::run(Arc::clone(&self.app)));
         let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
+        let following = self.app.identity.provider().map(|provider| tokio::spawn(Arc::clone(provider).follow()));
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
@@ -181,6 +194,9 @@ impl Service {
         }
         if let Some(reloading) = reloading {
             reloading.abort();
+        }
+        if let Some(following) = following {
+            following.abort();
         }
         timers.abort();
         refusals.abort();
@@ -207,15 +223,26 @@ pub(crate) fn token_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Option
     guard.find(&file.bytes).map(|_| format!("{}: {remedy}", file.path.display()))
 }
 
-/// The credential file and the role map, or every fault of both at once.
+/// Finds what must not be written anywhere, by the tokens this configuration lets in.
+pub fn leak_guard(config: &Config, credentials: &Credentials) -> Result<LeakGuard, random::NoRandomness> {
+    let guard = LeakGuard::new(credentials.clone(), random::number()?);
+    Ok(if config.mechanism() == Mechanism::Oauth { guard.with_signed_tokens() } else { guard })
+}
+
+/// The credential file, where the mechanism has one, and the role map, or every fault of both at once.
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
     let path = &config.credentials.file;
-    if matches!(path.try_exists(), Ok(false)) {
+    let has_file = config.mechanism() != Mechanism::Oauth;
+    if has_file && matches!(path.try_exists(), Ok(false)) {
         let remedy = "does not exist yet; make the first credential with `pilot credential new`";
         return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
     }
-    let credentials = read(path, others(config), credential_format(config), &mut faults);
+    let credentials = if has_file {
+        read(path, others(config), credential_format(config), &mut faults)
+    } else {
+        Some(Credentials::none())
+    };
     let role_map = config.credentials.role_map.as_deref().and_then(|path| {
         let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
         let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;

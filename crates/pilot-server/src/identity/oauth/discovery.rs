@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn the_document_must_be_the_pinned_issuers_own() {
         let issuer = url("https://id.example");
-        let read = |value: serde_json::Value| Endpoints::parse(value.to_string().as_bytes(), &issuer);
+        let read = |value: Value| Endpoints::parse(value.to_string().as_bytes(), &issuer);
         let good = json!({"issuer": "https://id.example", "jwks_uri": "https://keys.example/k", "token_endpoint": "https://id.example/t"});
         let endpoints = read(good).unwrap();
         assert_eq!(endpoints.jwks().unwrap().text, "https://keys.example/k");
