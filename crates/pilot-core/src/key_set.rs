@@ -163,8 +163,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
-    fn check(keys: &str, expected: Expect) {
+    fn check(keys: &str, expected: &Expect) {
         let n = BASE64URL_NOPAD.encode(&[0xFF; 256]);
         let x = BASE64URL_NOPAD.encode(&[7; 32]);
         let keys = keys.replace('N', &n).replace('X', &x);
@@ -187,12 +186,12 @@ mod tests {
                 {"kty":"EC","kid":"b","crv":"P-256","x":"X","y":"X","key_ops":["verify"]},
                 {"kty":"OKP","kid":"c","crv":"Ed25519","x":"X"}
             ]}"#,
-            expect![[r#"
+            &expect![[r#"
                 a Rsa
                 b P256
                 c Ed25519"#]],
         );
-        check(r#"{"keys":[]}"#, expect![""]);
+        check(r#"{"keys":[]}"#, &expect![""]);
     }
 
     #[test]
@@ -219,7 +218,7 @@ mod tests {
                 {"kty":"OKP","kid":"x","crv":"X25519","x":"X"},
                 7
             ]}"#,
-            expect![[r#"
+            &expect![[r#"
                 good Rsa
                 1 has no kid
                 2 shares its kid with another key
@@ -245,10 +244,10 @@ mod tests {
     #[test]
     fn what_is_no_key_set_or_too_large_a_one_is_a_fault() {
         for text in ["", "[]", "{}", r#"{"keys":{}}"#, r#"{"keys":[],"keys":[]}"#, "<html>"] {
-            check(text, expect!["the key set is not a strict JSON object with a list of keys"]);
+            check(text, &expect!["the key set is not a strict JSON object with a list of keys"]);
         }
-        check(&format!("{{\"keys\":[{}1]}}", "1,".repeat(64)), expect!["the key set has more than 64 keys"]);
+        check(&format!("{{\"keys\":[{}1]}}", "1,".repeat(64)), &expect!["the key set has more than 64 keys"]);
         let long = format!("{{\"keys\":[\"{}\"]}}", "x".repeat(KEY_SET_BYTES_MAX));
-        check(&long, expect!["the key set has more than 128 KiB"]);
+        check(&long, &expect!["the key set has more than 128 KiB"]);
     }
 }

@@ -8,8 +8,9 @@ use pilot_core::time::Time;
 use rustix::fs::Access;
 use serde::Serialize;
 
+use crate::clock::Clock;
 use crate::config::{self, Config, Mechanism, Profile};
-use crate::identity::oauth::Oauth;
+use crate::identity::oauth::Trusted;
 use crate::private_file::{self, Others};
 use crate::start::{self, RoleMapFile, StartError, with_cause};
 use crate::witnesses::Witnesses;
@@ -178,9 +179,9 @@ fn token_in_role_map(config: &Config, credentials: &Credentials, role_map: Optio
 fn check_oauth(config: &Config, credentials: &Credentials, role_map: Option<RoleMapFile>) -> Vec<Finding> {
     let actors = role_map.as_ref().map_or(0, |file| file.map.actors.len());
     let leaked = token_in_role_map(config, credentials, role_map);
-    let opened = Oauth::open_alone(config);
-    let finding = match opened {
-        Ok(issuer) => {
+    let finding = match Trusted::open(config, &Clock::System) {
+        Ok(trusted) => {
+            let issuer = trusted.map_or_else(String::new, |trusted| trusted.provider.config().issuer.text.clone());
             let detail = format!("access tokens of {issuer}; the role map has {actors} actor(s)");
             Finding::new("credentials", Verdict::Ok, detail)
         }

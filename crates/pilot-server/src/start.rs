@@ -19,7 +19,7 @@ use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{self, Config, Mechanism, Profile};
-use crate::identity::{Identity, credential_file::CredentialFile, oauth::Oauth};
+use crate::identity::{Identity, credential_file::CredentialFile, oauth::Oauth, oauth::Trusted};
 use crate::listen::Listener;
 use crate::log::Log;
 use crate::peer::Edge;
@@ -96,8 +96,9 @@ impl Service {
         check_workflows_dir(config)?;
         let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
         let witnesses = Arc::new(witnesses);
-        make_data_dir(&config.data_dir)?;
         let clock = Clock::System;
+        let trusted = Trusted::open(config, &clock)?;
+        make_data_dir(&config.data_dir)?;
         let store = open_store(config, &clock)?;
         let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
@@ -123,15 +124,12 @@ impl Service {
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
-        let identity = match config.mechanism() {
-            Mechanism::Oauth => {
-                let role_map = role_map.unwrap_or_else(RoleMap::empty);
-                Identity::Oauth(Box::new(Oauth::open(config, role_map, Arc::clone(&register), clock.clone())?))
-            }
-            Mechanism::CredentialFile | Mechanism::MutualTls => {
-                let (guard, register) = (Arc::clone(&guard), Arc::clone(&register));
-                Identity::CredentialFile(CredentialFile::new(credentials, role_map, guard, register, clock.clone()))
-            }
+        let identity = if let Some(trusted) = trusted {
+            let role_map = role_map.unwrap_or_else(RoleMap::empty);
+            Identity::Oauth(Box::new(Oauth::new(trusted, role_map, Arc::clone(&register), clock.clone())))
+        } else {
+            let (guard, register) = (Arc::clone(&guard), Arc::clone(&register));
+            Identity::CredentialFile(CredentialFile::new(credentials, role_map, guard, register, clock.clone()))
         };
         let parts = Parts {
             identity,

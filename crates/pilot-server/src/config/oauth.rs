@@ -228,8 +228,7 @@ mod tests {
     const HEAD: &str = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\n";
     const NEEDED: &str = "issuer = 'https://id.example'\naudience = 'https://pilot.example'\n";
 
-    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
-    fn check(text: &str, environment: &[(&str, &str)], expected: Expect) {
+    fn check(text: &str, environment: &[(&str, &str)], expected: &Expect) {
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let verdict = match Config::parse(Path::new("pilot.toml"), text, &environment) {
@@ -244,14 +243,14 @@ mod tests {
         check(
             &format!("{HEAD}{NEEDED}"),
             &[],
-            expect![[
+            &expect![[
                 r#"Rules { issuer: "https://id.example", audience: "https://pilot.example", algorithms: [Rs256, Ps256, Es256, EdDsa], leeway_seconds: 30, lifetime_seconds_max: 86400 }"#
             ]],
         );
         check(
             &format!("{HEAD}{NEEDED}algorithms = ['ES256']"),
             &[("PILOT_IDENTITY__OAUTH__LEEWAY_SECONDS", "0"), ("PILOT_IDENTITY__OAUTH__ALGORITHMS", "RS512, EdDSA")],
-            expect![[
+            &expect![[
                 r#"Rules { issuer: "https://id.example", audience: "https://pilot.example", algorithms: [Rs512, EdDsa], leeway_seconds: 0, lifetime_seconds_max: 86400 }"#
             ]],
         );
@@ -262,12 +261,12 @@ mod tests {
         check(
             "[identity]\nmechanism = 'oauth'\n",
             &[],
-            expect![[r#"pilot.toml: identity: mechanism = "oauth" needs [identity.oauth] with issuer and audience"#]],
+            &expect![[r#"pilot.toml: identity: mechanism = "oauth" needs [identity.oauth] with issuer and audience"#]],
         );
         check(
             &format!("{HEAD}{NEEDED}").replace("'oauth'", "'credential_file'"),
             &[],
-            expect![[r#"pilot.toml: identity.oauth: belongs to mechanism = "oauth"; leave it out, or select that"#]],
+            &expect![[r#"pilot.toml: identity.oauth: belongs to mechanism = "oauth"; leave it out, or select that"#]],
         );
     }
 
@@ -276,7 +275,7 @@ mod tests {
         check(
             &format!("{HEAD}issuer = 'http://id.example'\naudience = 'x'"),
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 4, column 10: must be an address as https://host/path, without a user or a fragment; http only on this machine"
             ],
         );
@@ -286,7 +285,7 @@ mod tests {
             check(
                 &format!("{HEAD}issuer = '{issuer}'\naudience = 'x'"),
                 &[],
-                expect![
+                &expect![
                     "pilot.toml, line 4, column 10: must be an address as https://host/path, without a user or a fragment; http only on this machine"
                 ],
             );
@@ -294,45 +293,45 @@ mod tests {
         check(
             &format!("{HEAD}{NEEDED}algorithms = ['HS256']"),
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 14: must be a list of some of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA"
             ],
         );
         check(
             &format!("{HEAD}{NEEDED}algorithms = []"),
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 14: must be a list of some of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA"
             ],
         );
         check(
             &format!("{HEAD}{NEEDED}leeway_seconds = 121"),
             &[],
-            expect!["pilot.toml, line 6, column 18: must be a whole number from 0 to 120"],
+            &expect!["pilot.toml, line 6, column 18: must be a whole number from 0 to 120"],
         );
         check(
             &format!("{HEAD}{NEEDED}lifetime_minutes_max = 0"),
             &[],
-            expect!["pilot.toml, line 6, column 24: must be a whole number from 1 to 10080"],
+            &expect!["pilot.toml, line 6, column 24: must be a whole number from 1 to 10080"],
         );
         check(
             &format!("{HEAD}{NEEDED}client_secret = 'x'"),
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 1: unknown field `client_secret`, expected one of `issuer`, `audience`, `resource_url`, `jwks_url`, `algorithms`, `ca_file`, `leeway_seconds`, `lifetime_minutes_max`, `console_client_id`, `console_scopes`, `introspection`"
             ],
         );
         check(
             &format!("{HEAD}issuer = 'https://id.example'\naudience = 'api-of-pilot'"),
             &[],
-            expect![
+            &expect![
                 "pilot.toml: identity.oauth.audience: is no https address, so give resource_url: this service's own, as clients see it"
             ],
         );
         check(
             &format!("{HEAD}{NEEDED}console_scopes = ['openid']"),
             &[],
-            expect!["pilot.toml: identity.oauth.console_scopes: belongs to console_client_id"],
+            &expect!["pilot.toml: identity.oauth.console_scopes: belongs to console_client_id"],
         );
     }
 

@@ -21,8 +21,8 @@ use crate::access::Caller;
 use crate::api::actors::ActorView;
 use crate::api::credentials::{CredentialView, State};
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::private_file;
+use crate::config::{Config, Introspection, Mechanism};
+use crate::private_file::{self, Others};
 use crate::register::{Ended, NamedCredential, Register, ShownCredential};
 use crate::start::{StartError, others, with_cause};
 
@@ -62,21 +62,9 @@ struct Holder {
 }
 
 impl Oauth {
-    /// Tries what a start would need besides the provider itself; gives its issuer.
-    pub fn open_alone(config: &Config) -> Result<String, StartError> {
-        let (provider, _) = parts(config, &Clock::System)?;
-        Ok(provider.config().issuer.text.clone())
-    }
-
-    /// Everything that can be known before the provider is asked.
-    pub fn open(
-        config: &Config,
-        role_map: RoleMap,
-        register: Arc<Register>,
-        clock: Clock,
-    ) -> Result<Oauth, StartError> {
-        let (provider, introspector) = parts(config, &clock)?;
-        Ok(Oauth {
+    pub fn new(trusted: Trusted, role_map: RoleMap, register: Arc<Register>, clock: Clock) -> Oauth {
+        let Trusted { provider, introspector } = trusted;
+        Oauth {
             resource: Resource::new(provider.config()),
             rules: provider.config().rules(),
             provider: Arc::new(provider),
@@ -85,7 +73,7 @@ impl Oauth {
             register,
             clock,
             seen: Mutex::default(),
-        })
+        }
     }
 
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denial> {
@@ -219,20 +207,30 @@ impl Oauth {
     }
 }
 
-fn parts(config: &Config, clock: &Clock) -> Result<(Provider, Option<Introspector>), StartError> {
-    let Some(oauth) = config.identity.as_ref().and_then(|identity| identity.oauth.as_ref()) else {
-        return Err(StartError::Refused("identity: give [identity.oauth]".to_owned()));
-    };
-    let introspector = introspector(config, clock)?;
-    let provider = Provider::new(oauth.clone(), config.provider_path(), clock.clone());
-    let provider = provider.map_err(|error| StartError::Refused(format!("identity.oauth: {}", with_cause(&error))))?;
-    Ok((provider, introspector))
+/// Whom the configuration trusts, with everything that can be known before the provider is asked.
+pub struct Trusted {
+    pub provider: Provider,
+    introspector: Option<Introspector>,
 }
 
-fn introspector(config: &Config, clock: &Clock) -> Result<Option<Introspector>, StartError> {
-    let oauth = config.identity.as_ref().and_then(|identity| identity.oauth.as_ref());
-    let Some(section) = oauth.and_then(|oauth| oauth.introspection.as_ref()) else { return Ok(None) };
-    let file = private_file::read(&section.client_secret_file, others(config));
+impl Trusted {
+    /// Nothing when another mechanism is in force.
+    pub fn open(config: &Config, clock: &Clock) -> Result<Option<Trusted>, StartError> {
+        let section = config.identity.as_ref().filter(|identity| identity.mechanism == Mechanism::Oauth);
+        let Some(oauth) = section.and_then(|identity| identity.oauth.as_ref()) else { return Ok(None) };
+        let introspector = match &oauth.introspection {
+            Some(section) => Some(introspector(section, others(config), clock)?),
+            None => None,
+        };
+        let provider = Provider::new(oauth.clone(), config.provider_path(), clock.clone());
+        let provider =
+            provider.map_err(|error| StartError::Refused(format!("identity.oauth: {}", with_cause(&error))))?;
+        Ok(Some(Trusted { provider, introspector }))
+    }
+}
+
+fn introspector(section: &Introspection, others: Others, clock: &Clock) -> Result<Introspector, StartError> {
+    let file = private_file::read(&section.client_secret_file, others);
     let file = file.map_err(|error| StartError::Refused(with_cause(&error)))?;
     if let Some(exposed) = &file.exposed {
         tracing::warn!("{exposed}");
@@ -244,7 +242,7 @@ fn introspector(config: &Config, clock: &Clock) -> Result<Option<Introspector>, 
             "{path}: must hold the client's secret on one line, and nothing else"
         )));
     }
-    Ok(Some(Introspector::new(section.url.clone(), &section.client_id, secret, clock.clone())))
+    Ok(Introspector::new(section.url.clone(), &section.client_id, secret, clock.clone()))
 }
 
 /// What a token is called here: by its own id, or by a digest of it when that is not written as ours are.

@@ -45,7 +45,7 @@ fn with_all_pieces_it_starts_with_tls_here_or_at_a_mesh() {
 #[test]
 fn a_mechanism_this_version_does_not_have_is_refused_in_production() {
     let (installation, _) = installation("production", &[]);
-    for mechanism in ["oauth", "mutual_tls"] {
+    for mechanism in ["mutual_tls"] {
         let identity = format!("[identity]\nmechanism = '{mechanism}'\n");
         configure(&installation, "production", &[TLS, ROLE_MAP, RATE_LIMITS, &identity]);
         installation.serve_in_vain().expect(2).says(&[mechanism, "this version does not have"]);
