@@ -332,7 +332,7 @@ fn a_faulty_override_is_refused_with_the_name_of_the_variable() {
 #[test]
 fn what_this_version_does_not_have_is_refused() {
     let installation = Installation::with_ana();
-    for mechanism in ["oauth", "mutual_tls"] {
+    for mechanism in ["mutual_tls"] {
         installation.write("pilot.toml", &format!("[identity]\nmechanism = '{mechanism}'"));
         refused(&installation, &[mechanism, "credential_file"]);
     }

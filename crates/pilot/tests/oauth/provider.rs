@@ -101,7 +101,7 @@ impl Provider {
         assert!(directory.join("node_modules").is_dir(), "{}: has no packages; {remedy}", directory.display());
         let clients: serde_json::Map<_, _> = CLIENTS.iter().map(|name| ((*name).to_owned(), json!(SECRET))).collect();
         let options = json!({
-            "port": 0, "issuer": self.issuer(), "audience": AUDIENCE, "lifetime": self.lifetime,
+            "issuer": self.issuer(), "audience": AUDIENCE, "lifetime": self.lifetime,
             "keys": self.files.path("keys.json"), "clients": clients,
         });
         let mut command = Command::new("node");

@@ -1,8 +1,8 @@
 // An identity provider for the tests: the certified `oidc-provider`, with clients and people as the test wants them.
 //
-// Takes one argument, a JSON text: `port` to listen on, `issuer`, `audience`, `lifetime` of access tokens in seconds,
-// `keys`: a file the signing key is kept in between starts, `clients`: names with secrets, and `redirect`: where the
-// console may send people back to. Says `ready` when it can be asked.
+// Takes one argument, a JSON text: `issuer` (without it, where it listens), `audience`, `lifetime` of access tokens in
+// seconds, `keys`: a file the signing key is kept in between starts, `clients`: names with secrets, `console`: whether
+// pages of this machine may fetch tokens, and `refresh`: whether they can be renewed. Says `ready` and its port.
 
 import { createServer } from 'node:http';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,13 +11,17 @@ import { createLocalJWKSet, jwtVerify } from 'jose';
 import { Provider } from 'oidc-provider';
 
 const options = JSON.parse(process.argv[2]);
-const { issuer, port, audience } = options;
+const { audience } = options;
+const server = createServer();
+await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+const { port } = server.address();
+const issuer = options.issuer ?? `http://127.0.0.1:${port}`;
 
 function signingKeys() {
-  if (existsSync(options.keys)) return JSON.parse(readFileSync(options.keys, 'utf8'));
+  if (options.keys && existsSync(options.keys)) return JSON.parse(readFileSync(options.keys, 'utf8'));
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const keys = [{ ...privateKey.export({ format: 'jwk' }), kid: randomUUID(), use: 'sig', alg: 'RS256' }];
-  writeFileSync(options.keys, JSON.stringify(keys), { mode: 0o600 });
+  if (options.keys) writeFileSync(options.keys, JSON.stringify(keys), { mode: 0o600 });
   return keys;
 }
 
@@ -30,22 +34,22 @@ const machine = ([client_id, client_secret]) => ({
   response_types: [],
   token_endpoint_auth_method: 'client_secret_basic',
 });
-const console_ = {
+// On this machine, whatever its port (RFC 8252).
+const consoleClient = {
   client_id: 'console',
   application_type: 'native',
   grant_types: ['authorization_code', 'refresh_token'],
-  redirect_uris: [options.redirect ?? 'http://127.0.0.1/console/signed-in'],
+  redirect_uris: ['http://127.0.0.1/console/signed-in'],
   response_types: ['code'],
   token_endpoint_auth_method: 'none',
 };
 
 const provider = new Provider(issuer, {
-  clients: [...Object.entries(options.clients ?? {}).map(machine), console_],
+  clients: [...Object.entries(options.clients ?? {}).map(machine), consoleClient],
   jwks: { keys },
   cookies: { keys: [randomUUID()] },
   findAccount: (_, sub) => ({ accountId: sub, claims: () => ({ sub }) }),
-  // A page of this origin may fetch tokens: the console.
-  clientBasedCORS: (_, origin) => options.redirect !== undefined && origin === new URL(options.redirect).origin,
+  clientBasedCORS: (_, origin) => options.console === true && new URL(origin).hostname === '127.0.0.1',
   issueRefreshToken: () => options.refresh === true,
   pkce: { required: () => true },
   features: {
@@ -100,6 +104,5 @@ provider.use(async (ctx, next) => {
   return undefined;
 });
 
-createServer(provider.callback()).listen(port, '127.0.0.1', function listening() {
-  process.stdout.write(`ready ${this.address().port}\n`);
-});
+server.on('request', provider.callback());
+process.stdout.write(`ready ${port}\n`);
