@@ -1,6 +1,8 @@
 //! Programs the commands need beside cargo: looked for, and installed when they are missing.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::step::{Failure, cargo, output_of, program, root, run, run_timed, target_dir};
 
@@ -29,6 +31,9 @@ pub const LINTIAN: Tool = Tool { program: "lintian", package: "lintian" };
 pub const SYSTEMD_ANALYZE: Tool = Tool { program: "systemd-analyze", package: "systemd" };
 pub const WRK: Tool = Tool { program: "wrk", package: "wrk" };
 pub const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
+
+/// The identity provider that tests sign in at.
+pub const PROVIDER: &str = "crates/pilot/tests/oauth/provider";
 
 /// Installs the Debian packages of those tools that are not on this machine.
 pub fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
@@ -70,6 +75,23 @@ pub fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failu
         run_timed(&format!("install {name}"), &mut install)?;
     }
     Ok(executable)
+}
+
+/// Packages of a directory of this repository, when its lock is newer than what is installed.
+pub fn install_packages(what: &str, directory: &str) -> Result<(), Failure> {
+    let directory = root().join(directory);
+    if modified(&directory.join("node_modules/.package-lock.json")) >= modified(&directory.join("package-lock.json")) {
+        return Ok(());
+    }
+    // Not `ci`: that insists on packages of foreign platforms, which a registry may not carry. The lock holds all the same.
+    let mut command = program("npm", &["install", "--no-save", "--ignore-scripts"]);
+    run_timed(what, command.current_dir(directory)).map_err(|failure| {
+        Failure::refuted(format!("{failure}\nNode 20 or newer with npm is needed; see CONTRIBUTING.md."))
+    })
+}
+
+pub fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|found| found.modified()).ok()
 }
 
 /// Adds parts of the Rust toolchain that a minimal installation lacks.

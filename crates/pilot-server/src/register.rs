@@ -242,6 +242,11 @@ impl Register {
         }
     }
 
+    /// Ends a credential that was revoked elsewhere: whoever revoked it keeps the record.
+    pub fn end_here(&self, id: &CredentialId) {
+        self.end(id, Ended::Revoked);
+    }
+
     /// A credential's time is up.
     pub fn expire(&self, named: &NamedCredential) {
         if self.end(named.id(), Ended::Expired) {

@@ -22,6 +22,7 @@ use crate::config::{self, Config, Mechanism, Profile};
 use crate::identity::Identity;
 use crate::identity::credential_file::CredentialFile;
 use crate::identity::mutual_tls::MutualTls;
+use crate::identity::oauth::{Oauth, Trusted};
 use crate::listen::Listener;
 use crate::log::Log;
 use crate::peer::Edge;
@@ -90,7 +91,7 @@ impl Service {
         }
         let tls = open_tls(config)?;
         let (credentials, role_map) = load_credentials(config)?;
-        let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
+        let guard = Arc::new(leak_guard(config, &credentials)?);
         if let Some(refusal) = role_map.as_ref().and_then(|file| token_in_role_map(file, &guard)) {
             return Err(StartError::Refused(refusal));
         }
@@ -98,8 +99,9 @@ impl Service {
         check_workflows_dir(config)?;
         let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
         let witnesses = Arc::new(witnesses);
-        make_data_dir(&config.data_dir)?;
         let clock = Clock::System;
+        let trusted = Trusted::open(config, &clock)?;
+        make_data_dir(&config.data_dir)?;
         let store = open_store(config, &clock)?;
         let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
@@ -125,7 +127,7 @@ impl Service {
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
-        let identity = open_identity(config, credentials, role_map, &guard, &register, &clock)?;
+        let identity = open_identity(config, credentials, role_map, trusted, &guard, &register, &clock)?;
         let parts = Parts {
             identity,
             register,
@@ -149,6 +151,10 @@ impl Service {
             tls
         });
         starts::write(&app, starting).await?;
+        // Not having the keys refuses nothing: they may come while the service runs, and it says that it is not ready.
+        if let Some(provider) = app.identity.provider() {
+            provider.refresh().await;
+        }
         Ok(Service { app, main, ops, tls })
     }
 
@@ -211,7 +217,13 @@ pub(crate) fn token_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Option
     guard.find(&file.bytes).map(|_| format!("{}: {remedy}", file.path.display()))
 }
 
-/// The credential file and the role map, or every fault of both at once.
+/// Finds what must not be written anywhere, by the tokens this configuration lets in.
+pub fn leak_guard(config: &Config, credentials: &Credentials) -> Result<LeakGuard, random::NoRandomness> {
+    let guard = LeakGuard::new(credentials.clone(), random::number()?);
+    Ok(if config.mechanism() == Mechanism::Oauth { guard.with_signed_tokens() } else { guard })
+}
+
+/// The credential file, where the mechanism has one, and the role map, or every fault of both at once.
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
     let path = &config.credentials.file;
@@ -249,11 +261,16 @@ fn open_identity(
     config: &Config,
     credentials: Credentials,
     role_map: Option<RoleMap>,
+    trusted: Option<Trusted>,
     guard: &Arc<LeakGuard>,
     register: &Arc<Register>,
     clock: &Clock,
 ) -> Result<Identity, StartError> {
     let (guard, register, clock) = (Arc::clone(guard), Arc::clone(register), clock.clone());
+    if let Some(trusted) = trusted {
+        let role_map = role_map.unwrap_or_else(RoleMap::empty);
+        return Ok(Identity::Oauth(Box::new(Oauth::new(trusted, role_map, register, clock))));
+    }
     let settings = config.identity.as_ref().and_then(|identity| identity.mutual_tls.as_ref());
     let clients = config.tls.as_ref().and_then(config::Tls::clients);
     match (config.mechanism(), clients, role_map) {

@@ -9,6 +9,8 @@ use pilot_core::limits::RATE_PER_MINUTE_MAX;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::oauth::Oauth;
+
 /// Where TLS ends: here, or at a mesh that is trusted to say who is calling.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TlsSection")]
@@ -290,6 +292,7 @@ impl<'de> Deserialize<'de> for Count {
 #[serde(deny_unknown_fields)]
 pub struct IdentitySection {
     pub mechanism: Mechanism,
+    pub oauth: Option<Oauth>,
     pub mutual_tls: Option<MutualTls>,
 }
 
@@ -299,6 +302,24 @@ pub struct IdentitySection {
 pub struct MutualTls {
     /// Only SPIFFE IDs of this domain count, and no certificate without one.
     pub trust_domain: Option<String>,
+}
+
+impl IdentitySection {
+    pub(super) fn contradiction(&self) -> Option<&'static str> {
+        match (self.mechanism, &self.oauth, &self.mutual_tls) {
+            (Mechanism::Oauth, None, _) => {
+                Some("identity: mechanism = \"oauth\" needs [identity.oauth] with issuer and audience")
+            }
+            (Mechanism::CredentialFile | Mechanism::MutualTls, Some(_), _) => {
+                Some("identity.oauth: belongs to mechanism = \"oauth\"; leave it out, or select that")
+            }
+            (Mechanism::CredentialFile | Mechanism::Oauth, _, Some(_)) => {
+                Some("identity.mutual_tls: belongs to mechanism = \"mutual_tls\"; leave it out, or select that")
+            }
+            (Mechanism::Oauth, Some(oauth), None) => oauth.contradiction(),
+            (_, None, _) => None,
+        }
+    }
 }
 
 /// How a caller proves who it is. Exactly one is in force.
@@ -317,11 +338,6 @@ impl Mechanism {
             Mechanism::MutualTls => "mutual_tls",
             Mechanism::CredentialFile => "credential_file",
         }
-    }
-
-    /// Whether this version has it.
-    pub const fn is_built(self) -> bool {
-        matches!(self, Mechanism::CredentialFile | Mechanism::MutualTls)
     }
 }
 
@@ -492,7 +508,7 @@ mod tests {
         check(
             "[identity]\nmechanism = 'credential_file'",
             &[],
-            &expect!["None None Some(IdentitySection { mechanism: CredentialFile, mutual_tls: None })"],
+            &expect!["None None Some(IdentitySection { mechanism: CredentialFile, oauth: None, mutual_tls: None })"],
         );
         check(
             "[identity]\nmechanism = 'password'",
