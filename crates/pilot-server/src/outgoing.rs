@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
@@ -23,7 +23,7 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024;
 pub enum TrustError {
     #[error("{}: cannot be read as certificates in PEM form ({cause})", path.display())]
     File { path: PathBuf, cause: String },
-    #[error("there is no certificate authority to trust: the system has none; name a file of them as log.ca_file")]
+    #[error("there is no certificate authority to trust: the system has none; name a file of them as ca_file")]
     Nobody,
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
@@ -47,13 +47,14 @@ pub struct Reply {
 /// Whom to trust, read once.
 pub struct Outgoing {
     tls: Option<TlsConnector>,
+    answer_bytes_max: usize,
 }
 
 impl Outgoing {
     /// With `https`, the system's certificate authorities are trusted, and those in `ca_file`.
     pub fn new(https: bool, ca_file: Option<&Path>) -> Result<Outgoing, TrustError> {
         if !https {
-            return Ok(Outgoing { tls: None });
+            return Ok(Outgoing { tls: None, answer_bytes_max: ANSWER_BYTES_MAX });
         }
         let mut roots = RootCertStore::empty();
         // What cannot be read of the system's store is simply not trusted.
@@ -76,23 +77,52 @@ impl Outgoing {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let config = config.with_root_certificates(roots).with_no_client_auth();
-        Ok(Outgoing { tls: Some(TlsConnector::from(Arc::new(config))) })
+        let tls = Some(TlsConnector::from(Arc::new(config)));
+        Ok(Outgoing { tls, answer_bytes_max: ANSWER_BYTES_MAX })
+    }
+
+    /// For servers whose answers are larger than most.
+    #[must_use]
+    pub fn with_answer_bytes_max(self, answer_bytes_max: usize) -> Outgoing {
+        Outgoing { answer_bytes_max, ..self }
     }
 
     pub async fn post(&self, url: &Uri, body: String, patience: Duration) -> Result<Reply, OutgoingError> {
-        self.ask(Method::POST, url, body, patience).await
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        self.ask(request(Method::POST, url, &[(CONTENT_TYPE, plain)], body), patience).await
     }
 
     pub async fn get(&self, url: &Uri, patience: Duration) -> Result<Reply, OutgoingError> {
-        self.ask(Method::GET, url, String::new(), patience).await
+        self.ask(request(Method::GET, url, &[], String::new()), patience).await
     }
 
-    async fn ask(&self, method: Method, url: &Uri, body: String, patience: Duration) -> Result<Reply, OutgoingError> {
-        let answered = tokio::time::timeout(patience, self.send(method, url, body)).await;
+    /// For JSON, as discovery documents and key sets are.
+    pub async fn get_json(&self, url: &Uri, patience: Duration) -> Result<Reply, OutgoingError> {
+        let json = HeaderValue::from_static("application/json");
+        self.ask(request(Method::GET, url, &[(ACCEPT, json)], String::new()), patience).await
+    }
+
+    /// A form, as OAuth endpoints take it. `authorization` goes into the header and no log.
+    pub async fn post_form(
+        &self,
+        url: &Uri,
+        form: String,
+        authorization: HeaderValue,
+        patience: Duration,
+    ) -> Result<Reply, OutgoingError> {
+        let media = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let json = HeaderValue::from_static("application/json");
+        let headers = [(CONTENT_TYPE, media), (ACCEPT, json), (AUTHORIZATION, authorization)];
+        self.ask(request(Method::POST, url, &headers, form), patience).await
+    }
+
+    pub async fn ask(&self, request: Request<String>, patience: Duration) -> Result<Reply, OutgoingError> {
+        let answered = tokio::time::timeout(patience, self.send(request)).await;
         answered.map_err(|_| OutgoingError::TooSlow(patience))?.map_err(OutgoingError::Failed)
     }
 
-    async fn send(&self, method: Method, url: &Uri, body: String) -> Result<Reply, Cause> {
+    async fn send(&self, request: Request<String>) -> Result<Reply, Cause> {
+        let url = request.uri();
         let is_https = url.scheme_str() == Some("https");
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_u16().unwrap_or(if is_https { 443 } else { 80 });
@@ -101,30 +131,36 @@ impl Outgoing {
         match &self.tls {
             Some(tls) if is_https => {
                 let name = ServerName::try_from(host.to_owned())?;
-                exchange(tls.connect(name, stream).await?, method, url, body).await
+                exchange(tls.connect(name, stream).await?, request, self.answer_bytes_max).await
             }
             None if is_https => Err("TLS is not set up".into()),
-            _ => exchange(stream, method, url, body).await,
+            _ => exchange(stream, request, self.answer_bytes_max).await,
         }
     }
 }
 
-async fn exchange<S>(stream: S, method: Method, url: &Uri, body: String) -> Result<Reply, Cause>
+pub fn request(method: Method, url: &Uri, headers: &[(HeaderName, HeaderValue)], body: String) -> Request<String> {
+    let mut request = Request::new(body);
+    (*request.method_mut(), *request.uri_mut()) = (method, url.clone());
+    request.headers_mut().extend(headers.iter().cloned());
+    request
+}
+
+async fn exchange<S>(stream: S, request: Request<String>, answer_bytes_max: usize) -> Result<Reply, Cause>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let request = Request::builder()
-        .method(method)
-        .uri(url.path())
-        .header(HOST, url.authority().map_or("", |authority| authority.as_str()))
-        .header(USER_AGENT, concat!("pilot/", env!("CARGO_PKG_VERSION")))
-        .header(CONTENT_TYPE, "text/plain; charset=utf-8")
-        .body(Full::new(Bytes::from(body)))?;
+    let (mut head, body) = request.into_parts();
+    let authority = head.uri.authority().map_or("", |authority| authority.as_str());
+    head.headers.insert(HOST, HeaderValue::from_str(authority)?);
+    head.headers.insert(USER_AGENT, HeaderValue::from_static(concat!("pilot/", env!("CARGO_PKG_VERSION"))));
+    head.uri = head.uri.path_and_query().map_or("/", |target| target.as_str()).parse()?;
+    let request = Request::from_parts(head, Full::new(Bytes::from(body)));
     let answered = async move {
         let response = sender.send_request(request).await?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
+        let body = Limited::new(response.into_body(), answer_bytes_max).collect().await?.to_bytes();
         Ok(Reply { status, body })
     };
     // The connection's own error, if any, is what the exchange reports.

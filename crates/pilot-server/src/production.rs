@@ -25,6 +25,11 @@ pub fn missing(config: &Config) -> Vec<String> {
         let name = mechanism.as_str();
         missing.push(format!("identity: this version does not have mechanism = \"{name}\"; use \"credential_file\""));
     }
+    let source = &config.credentials.source;
+    if source.file().is_none() && mechanism(config) != Some(Mechanism::CredentialFile) {
+        let remedy = "is for [identity] mechanism = \"credential_file\"; give that section, or name a file";
+        missing.push(format!("credentials: [{}] {remedy}", source.section()));
+    }
     missing
 }
 

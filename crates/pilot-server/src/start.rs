@@ -19,6 +19,7 @@ use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{self, Config, Profile};
+use crate::credential_source::{self, Fetched};
 use crate::identity::{Identity, credential_file::CredentialFile};
 use crate::listen::Listener;
 use crate::log::Log;
@@ -207,27 +208,42 @@ pub(crate) fn token_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Option
     guard.find(&file.bytes).map(|_| format!("{}: {remedy}", file.path.display()))
 }
 
-/// The credential file and the role map, or every fault of both at once.
+/// The credential file from wherever it is kept and the role map, or every fault of both at once.
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
-    let path = &config.credentials.file;
-    if matches!(path.try_exists(), Ok(false)) {
-        let remedy = "does not exist yet; make the first credential with `pilot credential new`";
-        return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
-    }
-    let credentials = read(path, others(config), credential_format(config), &mut faults);
+    let source = &config.credentials.source;
+    let credentials = match credential_source::fetch(config) {
+        Ok(fetched) => parse_credentials(&fetched, config, &mut faults),
+        Err(StartError::Refused(refusal)) => {
+            faults.push(refusal);
+            None
+        }
+        Err(environment) => return Err(environment),
+    };
     let role_map = config.credentials.role_map.as_deref().and_then(|path| {
         let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
         let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;
         Some(RoleMapFile { path: path.to_owned(), bytes, map })
     });
     if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
-        faults.extend(credentials.check_against(map).iter().map(|fault| line(path, fault)));
+        faults.extend(credentials.check_against(map).iter().map(|fault| line(source, fault)));
     }
     match credentials {
         Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
     }
+}
+
+fn parse_credentials(fetched: &Fetched, config: &Config, faults: &mut Vec<String>) -> Option<Credentials> {
+    let source = &config.credentials.source;
+    if let Some(exposed) = &fetched.exposed {
+        tracing::warn!("{exposed}");
+    }
+    for remark in &fetched.remarks {
+        tracing::warn!("the credential helper said: {remark}");
+    }
+    let parsed = credential_format(config)(&fetched.bytes);
+    parsed.map_err(|found| faults.extend(found.iter().map(|fault| line(source, fault)))).ok()
 }
 
 pub type CredentialFormat = fn(&[u8]) -> Result<Credentials, Vec<Fault>>;
@@ -284,11 +300,11 @@ fn read<T>(
     if let Some(exposed) = file.exposed {
         tracing::warn!("{exposed}");
     }
-    parse(&file.bytes).map_err(|found| faults.extend(found.iter().map(|fault| line(path, fault)))).ok()
+    parse(&file.bytes).map_err(|found| faults.extend(found.iter().map(|fault| line(path.display(), fault)))).ok()
 }
 
-fn line(path: &Path, fault: &Fault) -> String {
-    format!("{}{}{fault}", path.display(), if fault.pointer.is_empty() { " " } else { " at " })
+fn line(place: impl std::fmt::Display, fault: &Fault) -> String {
+    format!("{place}{}{fault}", if fault.pointer.is_empty() { " " } else { " at " })
 }
 
 pub(crate) fn with_cause(error: &impl std::error::Error) -> String {

@@ -126,7 +126,8 @@ fn open_rotation(files: &Files, actor: &ActorId) -> Result<Rotation, Failure> {
 fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Failure> {
     let operator = arguments.who.operator(environment)?;
     let files = arguments.files.find(environment)?;
-    let _lock = lock(&files.credentials)?;
+    let path = files.editable()?;
+    let _lock = lock(path)?;
     let record = Record::open(&files.rotation_record);
     let actor_id = &arguments.who.actor;
     if record.read()?.iter().any(|rotation| rotation.actor.actor_id == *actor_id && !rotation.is_over()) {
@@ -134,7 +135,7 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
             "a rotation of {actor_id} is under way; go on with `verify` and `finish`, or give it up with `abandon`"
         )));
     }
-    let before = read_credentials(&files.credentials)?;
+    let before = read_credentials(path)?;
     let mut entries = before.entries().to_vec();
     let of_actor = |credential: &&Credential| credential.actor.actor_id == *actor_id;
     let Some(actor) = entries.iter().find(of_actor).map(|credential| credential.actor.clone()) else {
@@ -146,7 +147,7 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let credential = arguments.life.credential(before.schema(), actor.clone(), &token, now)?;
     entries.push(credential.clone());
     let new = NewToken::keep(token, credential.clone(), arguments.token_out.clone())?;
-    write_credentials(&files.credentials, before.schema(), entries)?;
+    write_credentials(path, before.schema(), entries)?;
     let rotation = Rotation::begin(actor, old, credential.digest.fingerprint(), u64::from_ne_bytes(random::bytes()?));
     record.append(&rotation, Step::Begin, &operator, Verdict::Done, now)?;
     new.hand_over(arguments.output.output)?;
@@ -181,7 +182,8 @@ fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<(), 
 fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), Failure> {
     let operator = arguments.who.operator(environment)?;
     let files = arguments.files.find(environment)?;
-    let _lock = lock(&files.credentials)?;
+    let path = files.editable()?;
+    let _lock = lock(path)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
     if rotation.is_over() {
         return Err(Failure::Refused("this rotation is over already".into()));
@@ -195,17 +197,17 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
         let fingerprint: Fingerprint = credential.digest.fingerprint();
         credential.actor.actor_id == rotation.actor.actor_id && rotation.old.contains(&fingerprint)
     };
-    let before = read_credentials(&files.credentials)?;
+    let before = read_credentials(path)?;
     let entries = before.entries().to_vec();
     if !entries.iter().any(|entry| entry.digest.fingerprint() == rotation.new) {
         return Err(Failure::Refused(format!(
             "the new credential is no longer in {}: without it, {} could not sign in; restore it, or use `abandon`",
-            files.credentials.display(),
+            path.display(),
             rotation.actor.actor_id
         )));
     }
     let kept = entries.into_iter().filter(|entry| !is_old(entry)).collect();
-    write_credentials(&files.credentials, before.schema(), kept)?;
+    write_credentials(path, before.schema(), kept)?;
     Record::open(&files.rotation_record).append(
         &rotation,
         Step::Finish,
@@ -221,14 +223,15 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
 fn abandon(arguments: &FinishArguments, environment: &Environment) -> Result<(), Failure> {
     let operator = arguments.who.operator(environment)?;
     let files = arguments.files.find(environment)?;
-    let _lock = lock(&files.credentials)?;
+    let path = files.editable()?;
+    let _lock = lock(path)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
     if rotation.is_over() {
         return Err(Failure::Refused("this rotation is over already".into()));
     }
-    let before = read_credentials(&files.credentials)?;
+    let before = read_credentials(path)?;
     let kept = before.entries().iter().filter(|entry| entry.digest.fingerprint() != rotation.new).cloned();
-    write_credentials(&files.credentials, before.schema(), kept.collect())?;
+    write_credentials(path, before.schema(), kept.collect())?;
     Record::open(&files.rotation_record).append(
         &rotation,
         Step::Abandon,
