@@ -16,6 +16,7 @@ mod fuzz;
 mod schema;
 mod step;
 mod tools;
+mod vault;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -28,6 +29,7 @@ cargo xtask COMMAND
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
   schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
   deny                    licences, sources and bans of the dependencies
+  vault                   build a server that speaks Vault's protocol, for the tests that read credentials from one
   bench session           /v1/session with 1,000 credentials beside a bare axum handler
   bench rules             decisions per second of the rule engine
   bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
@@ -60,8 +62,9 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
+        ["vault"] => vault::install(),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny", surplus, ..] => {
+        ["check" | "deny" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("there is no command `{unknown}`\n\n{HELP}"))),

@@ -78,7 +78,7 @@ impl Client<'_> {
                 token.map(|token| Secret(Zeroizing::new(token))).ok_or_else(|| self.strange("to the sign-in"))
             }
             400 | 401 | 403 => Err(self.refused(&format!(
-                "does not accept the AppRole ({said}); check role_id, and whether secret_id_file holds a secret_id that was not used up"
+                "does not accept the AppRole ({said}); check role_id and mount, and whether secret_id_file holds a secret_id that still counts"
             ))),
             404 => Err(self.refused(&format!("has no AppRole method at auth/{mount} ({said}); check mount"))),
             _ => Err(self.cannot(&reply, &said)),

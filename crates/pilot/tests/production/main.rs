@@ -1,4 +1,4 @@
-//! The production profile from outside: what it insists on, TLS, the mesh, and rate limits.
+//! The production profile from outside: what it insists on, TLS, the mesh, rate limits, and where credentials come from.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,4 +21,8 @@ mod gate;
 mod https;
 mod mesh;
 mod rate;
+mod sources;
 mod tls;
+mod vault;
+mod vault_double;
+mod vault_server;
