@@ -27,7 +27,7 @@ struct Double {
 }
 
 impl Double {
-    fn start(answer: impl Fn(&str) -> Reply + Send + 'static) -> Double {
+    fn start(tell: impl Fn(&str) -> Reply + Send + 'static) -> Double {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (asked, is_over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
@@ -42,15 +42,15 @@ impl Double {
                 let request = read_request(&mut stream);
                 let line = request.lines().next().unwrap_or_default().to_owned();
                 heard.lock().unwrap().push(request);
-                match answer(&line) {
+                match tell(&line) {
                     None => silent.push(stream),
                     Some((status, body)) => {
-                        let head = format!(
+                        let answer = format!(
                             "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                             body.len()
                         );
                         // A client that has read enough hangs up.
-                        let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+                        let _ = stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
                     }
                 }
             }

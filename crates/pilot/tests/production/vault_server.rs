@@ -31,6 +31,10 @@ fn program() -> PathBuf {
     program
 }
 
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
 impl VaultServer {
     /// Initialised and unsealed; with TLS when it is given a pair and who issued it.
     pub fn start(tls: Option<(&Pair, &str)>) -> VaultServer {
@@ -58,8 +62,8 @@ impl VaultServer {
         let mut server = VaultServer { place, port, child: None, url, outgoing, unseal_key, root_token };
         server.run();
         let made = server.call(Method::PUT, "sys/init", &json!({"secret_shares": 1, "secret_threshold": 1}));
-        server.unseal_key = made["keys"][0].as_str().unwrap().to_owned();
-        server.root_token = made["root_token"].as_str().unwrap().to_owned();
+        server.unseal_key = text(&made["keys"][0]);
+        server.root_token = text(&made["root_token"]);
         server.unseal();
         server
     }
@@ -115,7 +119,6 @@ impl VaultServer {
         self.call(Method::POST, "auth/approle/role/pilot", &json!({"token_ttl": "60s"}));
         let role = self.call(Method::GET, "auth/approle/role/pilot/role-id", &json!({}));
         let secret = self.call(Method::POST, "auth/approle/role/pilot/secret-id", &json!({}));
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
         (text(&role["data"]["role_id"]), text(&secret["data"]["secret_id"]))
     }
 }
