@@ -19,8 +19,10 @@ use crate::exit::Failure;
 use crate::files::{FileArguments, Files, lock, read_credentials, write_credentials};
 use crate::output::{Output, OutputArguments, print, print_json, table};
 
+mod evidence;
 mod record;
 
+use evidence::EvidenceArguments;
 use record::{Record, Rotation, Step, Verdict};
 
 #[derive(clap::Subcommand)]
@@ -33,7 +35,7 @@ pub enum Command {
     Finish(FinishArguments),
     /// Give up a rotation that was not finished: remove the new digest again
     Abandon(FinishArguments),
-    /// Step 5: the record of every step
+    /// Step 5: the record of every step; or, with --from and --to, what the ledger proves about credentials
     Report(ReportArguments),
 }
 
@@ -86,9 +88,11 @@ pub struct FinishArguments {
 
 #[derive(clap::Args)]
 pub struct ReportArguments {
-    /// Only this actor's rotations
+    /// Only about this actor
     #[arg(long, value_name = "ACTOR_ID")]
     actor: Option<ActorId>,
+    #[command(flatten)]
+    evidence: EvidenceArguments,
     #[command(flatten)]
     files: FileArguments,
     #[command(flatten)]
@@ -253,6 +257,11 @@ fn say(rotation: &Rotation, step: Step, result: Verdict, output: Output) -> Resu
 }
 
 fn report(arguments: &ReportArguments, environment: &Environment) -> Result<(), Failure> {
+    if arguments.evidence.is_asked_for() {
+        let (actor, config) = (arguments.actor.as_ref(), arguments.files.config.as_deref());
+        return evidence::report(&arguments.evidence, actor, config, arguments.output.output, environment);
+    }
+    arguments.evidence.check_alone()?;
     let files = arguments.files.find(environment)?;
     let mut lines = Record::open(&files.rotation_record).lines()?;
     lines.retain(|line| arguments.actor.as_ref().is_none_or(|actor| line.actor.actor_id == *actor));

@@ -21,6 +21,7 @@ mod gate;
 mod https;
 mod mesh;
 mod rate;
+mod rotation_evidence;
 mod sources;
 mod tls;
 mod vault;
