@@ -162,10 +162,11 @@ fn check_credentials(config: &Config) -> Vec<Finding> {
         }
         Mechanism::CredentialFile => {}
     }
-    let count = credentials.entries().len();
+    let (count, source) = (credentials.entries().len(), &config.credentials.source);
     let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };
-    let mut findings = vec![Finding::new("credentials", Verdict::Ok, format!("{count} credential(s); {compared}"))];
-    let files = [Some(config.credentials.file.as_path()), role_map.as_ref().map(|file| file.path.as_path())];
+    let mut findings =
+        vec![Finding::new("credentials", Verdict::Ok, format!("{count} credential(s) from {source}; {compared}"))];
+    let files = [source.file(), role_map.as_ref().map(|file| file.path.as_path())];
     for path in files.into_iter().flatten() {
         let exposed = private_file::read(path, Others::MayRead).ok().and_then(|file| file.exposed);
         findings.extend(exposed.map(|exposed| Finding::new("credentials", Verdict::Warning, exposed.to_string())));

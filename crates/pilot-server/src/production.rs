@@ -26,6 +26,13 @@ pub fn missing(config: &Config) -> Vec<String> {
         let remedy = "give [tls] client_ca, whose certificates name the actors";
         missing.push(format!("client certificates: {remedy}"));
     }
+    let source = &config.credentials.source;
+    if source.file().is_none()
+        && config.identity.as_ref().map(|identity| identity.mechanism) != Some(Mechanism::CredentialFile)
+    {
+        let remedy = "is for [identity] mechanism = \"credential_file\"; give that section, or name a file";
+        missing.push(format!("credentials: [{}] {remedy}", source.section()));
+    }
     missing
 }
 
