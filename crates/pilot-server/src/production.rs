@@ -89,9 +89,11 @@ mod tests {
             assert_eq!(config.profile, Profile::Production, "{name}");
             assert_eq!(missing(&config), [""; 0], "{name}");
             assert!(config.rate_limits.is_some() && config.tls.is_some(), "{name}");
-            // A sample for one mechanism is named after it.
+            // A sample is named after its mechanism, or after whoever keeps its credentials.
             let mechanism = config.mechanism().as_str().replace('_', "-");
-            assert!(name == "production" || name == format!("production-{mechanism}"), "{name}: {mechanism}");
+            let keeper = config.credentials.source.section().replace("credentials.", "");
+            let names = ["production".to_owned(), format!("production-{mechanism}"), format!("production-{keeper}")];
+            assert!(names.contains(&name), "{name}: {names:?}");
             seen.push(name);
         }
         for expected in ["production", "production-credential-file"] {
