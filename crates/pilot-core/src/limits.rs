@@ -59,7 +59,7 @@ pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How long a secret manager may take for an answer, and a helper for the file.
 pub const SOURCE_PATIENCE: Duration = Duration::from_secs(10);
 /// A start that takes longer is taken for one that hangs, by people and by supervisors.
-pub const SOURCE_PATIENCE_MAX: Duration = Duration::from_secs(60);
+pub const SOURCE_PATIENCE_MAX: Duration = Duration::from_mins(1);
 
 /// What each limit bounds, its value, and what a caller who exceeds it sees.
 pub const TABLE: &[(&str, &str, &str)] = &[
