@@ -4,6 +4,14 @@ import { isObject, mergePatch } from './diff'
 import { fieldOfPointer, fieldsOf, read, readObject, typed, type Field, type Typed } from './schema'
 import { text } from './text'
 
+export interface Written {
+  title: string
+  isRaw: boolean
+  raw: string
+  further: string
+  typed: Record<string, Typed>
+}
+
 export class Draft {
   title = $state('')
   fields = $state.raw<Field[]>([])
@@ -32,6 +40,16 @@ export class Draft {
 
   #now(): string {
     return JSON.stringify([this.title, this.isRaw, this.isRaw ? this.raw : [this.typed, this.further]])
+  }
+
+  /** As it is being written, for someone who comes back to it. */
+  written(): Written {
+    const { title, isRaw, raw, further } = this
+    return { title, isRaw, raw, further, typed: $state.snapshot(this.typed) }
+  }
+
+  resume({ title, isRaw, raw, further, typed }: Written): void {
+    Object.assign(this, { title, isRaw, raw, further, typed })
   }
 
   get isChanged(): boolean {

@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/oauth-protected-resource": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Which identity provider to ask for a token (RFC 9728); only with the mechanism `oauth`
+         * @description Open to anyone.
+         */
+        get: operations["get_protected_resource"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/assets/{file}": {
         parameters: {
             query?: never;
@@ -593,6 +613,7 @@ export interface components {
         ConsoleSettings: {
             /** @description After so many minutes without a sign of life the console forgets its token. */
             idle_minutes: number;
+            sign_in?: components["schemas"]["SignIn"];
         };
         /**
          * @default required
@@ -740,6 +761,14 @@ export interface components {
             checkpoint: string;
             proofs: components["schemas"]["Proof"][];
         };
+        /** @description RFC 9728. */
+        ProtectedResource: {
+            authorization_servers: string[];
+            bearer_methods_supported: string[];
+            resource: string;
+            resource_documentation: string;
+            resource_name: string;
+        };
         Revocation: {
             actor_id?: components["schemas"]["ActorId"];
             credential_id: components["schemas"]["CredentialId"];
@@ -761,6 +790,17 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         ShortText: string;
+        /** @description How people sign in at the identity provider: with a code and PKCE. Only with the mechanism `oauth`, a client for the console, and a provider that has answered. */
+        SignIn: {
+            authorization_endpoint: string;
+            client_id: string;
+            issuer: string;
+            /** @description What the token is to be for (RFC 8707). */
+            resource: string;
+            /** @description Scopes to ask for, with spaces between them; may be empty. */
+            scope: string;
+            token_endpoint: string;
+        };
         /**
          * Format: date-time
          * @description RFC 3339, UTC, microseconds.
@@ -910,6 +950,62 @@ export interface operations {
             };
             /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_protected_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProtectedResource"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

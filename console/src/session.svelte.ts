@@ -1,19 +1,27 @@
 // Who is signed in, in this tab and no other. The token is in the tab's session storage and nowhere else: not in a
 // variable that outlives a call, not in a cookie, an address or a log.
 import type { Role, Session as Me } from './api'
+import { leaveFor, ProviderError, renew, type Grant, type Provider, type Return } from './provider'
+import { claimTyped, gatherTyped, storeTyped } from './typed'
 
 const TOKEN = 'pilot.token'
 const ACTOR = 'pilot.actor'
 const ACTIVE = 'pilot.active'
 const TAB = 'pilot.tab'
+const EXPIRES = 'pilot.expires'
+const REFRESH = 'pilot.refresh'
 const WARNING_MS = 60_000
 const MINUTE_MS = 60_000
+/** A token is renewed when so much of its life is left, and spoken of when it cannot be. */
+const RENEW_MS = 60_000
+const ENDS_SOON_MS = 120_000
+const RETRY_MS = 5_000
 
-export type Ending = 'signed_out' | 'idle' | 'refused' | 'copied'
+export type Ending = 'signed_out' | 'idle' | 'refused' | 'copied' | 'expired'
 
-/** The seed's limits: 32 to 256 printable ASCII bytes without a space. */
+/** 32 to 256 printable ASCII bytes without a space, or a longer one that an identity provider signed. */
 export function isTokenShaped(text: string): boolean {
-  return /^[\x21-\x7e]{32,256}$/.test(text)
+  return /^[\x21-\x7e]{32,256}$/.test(text) || (text.length <= 8_192 && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text))
 }
 
 class Session {
@@ -22,6 +30,14 @@ class Session {
   /** Milliseconds until the tab forgets the token, once it is less than a minute. */
   idleLeft = $state.raw<number | null>(null)
   idleMinutes = $state.raw(15)
+  /** Milliseconds until the token expires, once that is soon and it could not be renewed. */
+  expiresLeft = $state.raw<number | null>(null)
+  /** Where people sign in, when that is not only with a token. */
+  provider = $state.raw<Provider | null>(null)
+  /** Someone has just come back from there. */
+  returned: Return | null = null
+  #renewing = false
+  #renewedAt = 0
   #lastActive = 0
   #forgetful: (() => void)[] = []
   #timer: ReturnType<typeof setInterval> | undefined
@@ -39,9 +55,10 @@ class Session {
     else this.#watch()
   }
 
-  async begin(token: string, me: Me): Promise<void> {
-    sessionStorage.setItem(TOKEN, token)
+  async begin(grant: Grant, me: Me): Promise<void> {
+    this.#store(grant)
     sessionStorage.setItem(ACTOR, JSON.stringify(me))
+    claimTyped(me.actor_id, this.idleMinutes * MINUTE_MS)
     await claimTab(crypto.getRandomValues(new Uint32Array(4)).join('-'))
     this.ending = null
     this.me = me
@@ -50,12 +67,26 @@ class Session {
     this.#watch()
   }
 
-  /** Everything this tab knew of the session is gone afterwards, also what was looked at. */
+  #store({ token, expiresAt, refresh }: Grant): void {
+    sessionStorage.setItem(TOKEN, token)
+    if (expiresAt === null) sessionStorage.removeItem(EXPIRES)
+    else sessionStorage.setItem(EXPIRES, String(expiresAt))
+    // A provider may give the same means again by saying nothing.
+    if (refresh !== null) sessionStorage.setItem(REFRESH, refresh)
+    this.expiresLeft = null
+  }
+
+  /** Everything this tab knew of the session is gone afterwards, also what was looked at; not what was being written,
+      when the session ended by itself. */
   end(why: Ending): void {
+    const isSudden = why === 'expired' || why === 'refused'
+    const typed = isSudden && this.me !== null ? gatherTyped(this.me.actor_id) : null
     sessionStorage.clear()
+    storeTyped(typed)
     clearInterval(this.#timer)
     this.me = null
     this.idleLeft = null
+    this.expiresLeft = null
     this.ending = why
     for (const forget of this.#forgetful) forget()
   }
@@ -100,7 +131,51 @@ class Session {
     if (this.me === null) return
     const left = this.idleMinutes * MINUTE_MS - this.#idleFor()
     if (left <= 0) this.end('idle')
-    else this.idleLeft = left <= WARNING_MS ? left : null
+    else {
+      this.idleLeft = left <= WARNING_MS ? left : null
+      this.#lookAtExpiry()
+    }
+  }
+
+  #lookAtExpiry(): void {
+    const expires = sessionStorage.getItem(EXPIRES)
+    if (expires === null) return
+    const left = Number(expires) - Date.now()
+    if (left <= 0) {
+      this.end('expired')
+      return
+    }
+    const canRenew = this.provider !== null && sessionStorage.getItem(REFRESH) !== null
+    if (canRenew && left <= RENEW_MS) void this.#renew()
+    // While it will be renewed by itself there is nothing to say, until that has failed.
+    const isSaid = canRenew ? this.#renewedAt > 0 && left <= RENEW_MS : left <= ENDS_SOON_MS
+    this.expiresLeft = isSaid ? left : null
+  }
+
+  async #renew(): Promise<void> {
+    const refresh = sessionStorage.getItem(REFRESH)
+    if (this.#renewing || this.provider === null || refresh === null) return
+    if (Date.now() - this.#renewedAt < RETRY_MS) return
+    this.#renewing = true
+    try {
+      const grant = await renew(this.provider, refresh)
+      // Signed out while we waited: what came is nobody's.
+      if (this.me === null) return
+      this.#store(grant)
+      this.#renewedAt = 0
+    } catch (error) {
+      this.#renewedAt = Date.now()
+      if (error instanceof ProviderError && error.trouble !== 'unreachable') sessionStorage.removeItem(REFRESH)
+    } finally {
+      this.#renewing = false
+    }
+  }
+
+  /** To the provider and back to this very screen, with what was being written. */
+  async signInAgain(): Promise<void> {
+    const address = location.pathname + location.search
+    if (this.me !== null) this.end('expired')
+    if (this.provider !== null) await leaveFor(this.provider, address)
   }
 }
 

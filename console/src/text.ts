@@ -33,6 +33,7 @@ export const endings: Record<Ending, string> = {
   idle: 'You were signed out because nothing happened for a while.',
   refused: 'The service no longer accepts your token. If it was rotated, sign in with the new one.',
   copied: 'This tab is a copy of another one. Each tab is signed in by itself.',
+  expired: 'Your sign-in has ended. What you were writing is kept in this tab: sign in again, and it is back.',
 }
 
 /** What a refusal means for the person who meets it. The service's own words follow. */
@@ -79,6 +80,8 @@ export const text = {
   unreachableUnknown: 'The connection broke before an answer came. Press again: if it has happened already, it will not happen twice.',
   idleSoon: (seconds: number) => `Nothing has happened for a while. You will be signed out in ${seconds} s.`,
   stay: 'Stay signed in',
+  expiresSoon: (seconds: number) => `Your sign-in ends in ${seconds} s. What you are writing will be kept.`,
+  signInAgain: 'Sign in again',
   noSuchScreen: 'There is no such screen',
   noSuchScreenMore: 'The address may be cut off, or belong to another version of the console.',
   toInbox: 'Go to the inbox',
@@ -115,7 +118,7 @@ export const text = {
     hint: 'It stays in this tab and is forgotten when you sign out, close the tab, or leave it alone.',
     show: 'Show the token',
     go: 'Continue',
-    shape: 'A token has 32 to 256 printable characters and no spaces. Check that all of it was copied, and nothing else.',
+    shape: 'A token has 32 to 256 printable characters and no spaces; one your organisation signed is longer and has two dots. Check that all of it was copied, and nothing else.',
     refused: 'The service does not know this token. Check that all of it was copied. If it was rotated, use the new one.',
     confirmTitle: 'Is this you?',
     youAre: 'You are',
@@ -125,6 +128,16 @@ export const text = {
     deny: 'This is not right',
     denied: 'Do not use this token. Tell your security admin which actor and role it showed.',
     checking: 'Asking the service…',
+    organisation: 'Sign in with your organisation',
+    organisationHint: (host: string) => `You go to ${host} and come back here. Signing out here does not sign you out there.`,
+    withToken: 'Use a token instead',
+    troubles: {
+      denied: 'You were not signed in there: it was cancelled or refused. You can try again.',
+      stale: 'This way back belongs to another attempt, or to another tab. Nothing was used; sign in again from here.',
+      refused: 'Your organisation did not accept the way back. It may have taken too long; sign in again.',
+      unreachable: 'Your organisation’s sign-in cannot be reached at the moment. You can try again; if it stays like this, tell whoever runs it.',
+      stranger: 'You are signed in at your organisation, but you are not in the approved role map of this service. Ask your security admin.',
+    },
     insecure: 'This page was not loaded over HTTPS. Others on the network can read your token.',
   },
 

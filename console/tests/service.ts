@@ -33,7 +33,8 @@ export class Service {
   readonly #directory = mkdtempSync(join(tmpdir(), 'pilot-console-'))
   #child: ChildProcess | null = null
 
-  constructor() {
+  /** `sections` are further ones of the configuration. */
+  constructor(readonly sections = '') {
     for (const person of Object.keys(PEOPLE) as Person[]) this.tokens[person] = randomBytes(30).toString('base64url')
     const actors = Object.entries(PEOPLE).map(([actor_id, role]) => ({ actor_id, role }))
     this.#write('role-map.json', { schema_version: 1, approved_by: ['Ina', 'Jo'], actors })
@@ -55,7 +56,7 @@ export class Service {
   }
 
   #configure(listen: string): void {
-    const text = `listen = "${listen}"\n[credentials]\nrole_map = "role-map.json"\n`
+    const text = `listen = "${listen}"\n[credentials]\nrole_map = "role-map.json"\n${this.sections}`
     writeFileSync(join(this.#directory, 'pilot.toml'), text, { mode: 0o600 })
   }
 

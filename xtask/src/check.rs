@@ -47,6 +47,7 @@ pub fn run() -> Result<(), Failure> {
 
 fn install_tools() -> Result<(), Failure> {
     tools::install_missing(&[CC, CXX, STRACE])?;
+    tools::install_packages("identity provider", tools::PROVIDER)?;
     tools::install_missing_components()
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::step::{Failure, cargo, program, root, run_timed};
-use crate::tools::{self, CHROMIUM};
+use crate::tools::{self, CHROMIUM, modified};
 
 /// Only when the sources are newer than what was built from them.
 pub fn build() -> Result<(), Failure> {
@@ -28,6 +28,7 @@ pub fn check() -> Result<(), Failure> {
 /// The console in a browser, against the real service.
 pub fn check_in_browser() -> Result<(), Failure> {
     tools::install_missing(&[CHROMIUM])?;
+    tools::install_packages("identity provider", tools::PROVIDER)?;
     build()?;
     run_timed("build", &mut cargo(&["build", "--package", "pilot"]))?;
     npm("browser tests", &["run", "--silent", "browser"])
@@ -40,13 +41,7 @@ pub fn generate_types() -> Result<(), Failure> {
 }
 
 fn install() -> Result<(), Failure> {
-    let console = root().join("console");
-    let installed = modified(&console.join("node_modules/.package-lock.json"));
-    if installed < modified(&console.join("package-lock.json")) {
-        // Not `ci`: that insists on packages of foreign platforms, which a registry may not carry. The lock holds all the same.
-        npm("console packages", &["install", "--no-save", "--ignore-scripts"])?;
-    }
-    Ok(())
+    tools::install_packages("console packages", "console")
 }
 
 fn npm(what: &str, arguments: &[&str]) -> Result<(), Failure> {
@@ -54,10 +49,6 @@ fn npm(what: &str, arguments: &[&str]) -> Result<(), Failure> {
     run_timed(what, command.current_dir(root().join("console"))).map_err(|failure| {
         Failure::refuted(format!("{failure}\nThe console needs Node 20 or newer with npm; see CONTRIBUTING.md."))
     })
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|found| found.modified()).ok()
 }
 
 /// When a source file of the console was last changed.

@@ -12,6 +12,7 @@ mod check;
 mod console;
 mod demo;
 mod deny;
+mod distribution;
 mod fuzz;
 mod schema;
 mod step;
@@ -29,6 +30,7 @@ cargo xtask COMMAND
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
   schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
   deny                    licences, sources and bans of the dependencies
+  dist                    everything for those who run it, in target/dist: static programs, packages, bill of materials
   vault                   build a server that speaks Vault's protocol, for the tests that read credentials from one
   bench session           /v1/session with 1,000 credentials beside a bare axum handler
   bench rules             decisions per second of the rule engine
@@ -62,9 +64,10 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
+        ["dist"] => distribution::run(),
         ["vault"] => vault::install(),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "vault", surplus, ..] => {
+        ["check" | "deny" | "dist" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("there is no command `{unknown}`\n\n{HELP}"))),

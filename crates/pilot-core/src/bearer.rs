@@ -13,13 +13,22 @@ pub enum Presented<'a> {
 }
 
 /// The scheme in any letter case, one or more spaces, then exactly the token.
-pub fn presented<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Presented<'a> {
+pub fn presented<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Presented<'a> {
+    presented_if(lines, token::is_well_formed)
+}
+
+/// The same for tokens an identity provider signed, which are longer.
+pub fn presented_signed<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Presented<'a> {
+    presented_if(lines, token::is_well_formed_if_signed)
+}
+
+fn presented_if<'a>(mut lines: impl Iterator<Item = &'a [u8]>, is_well_formed: fn(&[u8]) -> bool) -> Presented<'a> {
     let Some(line) = lines.next() else { return Presented::Nothing };
     // Of two lines, a proxy and this server might each believe a different one.
     if lines.next().is_some() {
         return Presented::Malformed;
     }
-    match bearer_token(line) {
+    match bearer_token(line).filter(|token| is_well_formed(token)) {
         Some(token) => Presented::Token(token),
         None => Presented::Malformed,
     }
@@ -29,7 +38,7 @@ fn bearer_token(line: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = line.split_at_checked(b"Bearer".len())?;
     let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
     let (_, token) = rest.split_at_checked(spaces)?;
-    (scheme.eq_ignore_ascii_case(b"Bearer") && spaces > 0 && token::is_well_formed(token)).then_some(token)
+    (scheme.eq_ignore_ascii_case(b"Bearer") && spaces > 0).then_some(token)
 }
 
 #[cfg(test)]
@@ -52,6 +61,16 @@ mod tests {
         for scheme in ["Bearer ", "bearer ", "BEARER ", "bEaReR   "] {
             check(&[&format!("{scheme}{TOKEN}")], TOKEN);
         }
+    }
+
+    #[test]
+    fn a_signed_token_may_be_longer_and_follows_the_same_rules_otherwise() {
+        let is_token = |line: &str| matches!(presented_signed([line.as_bytes()].into_iter()), Presented::Token(_));
+        for (length, legal) in [(31, false), (32, true), (257, true), (8192, true), (8193, false)] {
+            assert_eq!(is_token(&format!("Bearer {}", "x".repeat(length))), legal, "{length} bytes");
+        }
+        assert!(!is_token(&format!("Bearer {TOKEN} x")) && !is_token(TOKEN));
+        assert_eq!(presented_signed([b"Bearer".as_slice(); 2].into_iter()), Presented::Malformed);
     }
 
     #[test]

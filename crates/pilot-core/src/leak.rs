@@ -7,6 +7,8 @@
 //! 3. a token that is live but was never used is found where it stands as a word, by the digest of that word. Once
 //!    every live token was used, the second net finds all that this one would, and it rests.
 //!
+//! With an identity provider there is a fourth, for the shape of the tokens it signs; see [`find_signed`].
+//!
 //! A token holds no space and has at least 32 bytes, so text without a run that long is passed over at once.
 
 use std::borrow::Cow;
@@ -16,6 +18,7 @@ use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
 
+use crate::access_token::find_signed;
 use crate::credentials::{Credential, Credentials};
 use crate::digest::Digest;
 use crate::json;
@@ -31,6 +34,7 @@ const JOINED_PIECES_MAX: usize = 8;
 pub struct LeakGuard {
     live: Credentials,
     seen: RwLock<Seen>,
+    looks_for_signed: bool,
     /// Some live token was never used, so words have to be hashed.
     looks_at_words: AtomicBool,
 }
@@ -39,7 +43,13 @@ impl LeakGuard {
     /// `key` makes the fingerprints useless to anyone who reads the process's memory of another run.
     pub fn new(live: Credentials, key: u64) -> LeakGuard {
         let looks_at_words = AtomicBool::new(!live.entries().is_empty());
-        LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_at_words }
+        LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_for_signed: false, looks_at_words }
+    }
+
+    /// Looks for tokens with the shape identity providers give them, too.
+    #[must_use]
+    pub fn with_signed_tokens(self) -> LeakGuard {
+        LeakGuard { looks_for_signed: true, ..self }
     }
 
     /// For programs that hold no credentials: net 1 alone works.
@@ -114,6 +124,21 @@ impl LeakGuard {
         self.live_in(target.as_bytes()).or_else(|| decoded.into_iter().find_map(|text| self.live_in(&text)))
     }
 
+    /// The signed tokens a request target carries, percent-encoded or not. Whether one is live is for others to say.
+    pub fn find_signed_in_url(&self, target: &str) -> Vec<Vec<u8>> {
+        if !self.looks_for_signed || target.len() < TOKEN_BYTES_MIN {
+            return Vec::new();
+        }
+        let decoded = percent_decoded(target.as_bytes());
+        let mut rest = decoded.as_slice();
+        let mut found = Vec::new();
+        while let Some(range) = find_signed(rest) {
+            found.push(rest.get(range.clone()).unwrap_or_default().to_vec());
+            rest = rest.get(range.end..).unwrap_or_default();
+        }
+        found
+    }
+
     fn live_in(&self, text: &[u8]) -> Option<&Credential> {
         let mut rest = text;
         while let Some(found) = self.find(rest) {
@@ -138,7 +163,8 @@ impl LeakGuard {
     }
 
     fn find_in_run(&self, run: &[u8]) -> Option<Range<usize>> {
-        find_generated(run, 0).or_else(|| self.find_seen(run)).or_else(|| self.find_word(run))
+        let signed = || if self.looks_for_signed { find_signed(run) } else { None };
+        find_generated(run, 0).or_else(signed).or_else(|| self.find_seen(run)).or_else(|| self.find_word(run))
     }
 
     fn find_seen(&self, run: &[u8]) -> Option<Range<usize>> {
@@ -409,6 +435,22 @@ mod tests {
         let value = serde_json::json!({"a": [{"b": format!("see {token}")}], (token): {"c": token}});
         let places = guard.find_in_json(&value);
         assert_eq!(places, ["/a/0/b", "", "/[token withheld]/c"]);
+    }
+
+    #[test]
+    fn a_signed_token_is_found_only_when_an_identity_provider_signs_them() {
+        let token = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbmEifQ.c2lnbmF0dXJl";
+        let text = format!("see \"{token}\" and {token}.");
+        check(&guard(&[], &[]), &text, &text);
+        let guard = guard(&[], &[]).with_signed_tokens();
+        check(&guard, &text, "see \"[token withheld]\" and [token withheld].");
+        assert_eq!(guard.find_in_json(&serde_json::json!({"a": text, "b": "ordinary"})), ["/a"]);
+        let encoded = token.replace('.', "%2e");
+        for target in [format!("/v1/session?access_token={token}"), format!("/{encoded}/x"), format!("//{token}@host/")]
+        {
+            assert_eq!(guard.find_signed_in_url(&target), [token.as_bytes()], "{target}");
+        }
+        assert_eq!(guard.find_signed_in_url("/v1/items?q=nothing.of.that.kind.is.in.here"), [b""; 0]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, a file, the environment or a random source. Time, ids and nonces are parameters, so the
 //! same input gives the same verdict in the server, in a test and in an auditor's verifier years later.
 
+pub mod access_token;
 pub mod actor;
 pub mod bearer;
 pub mod credentials;
@@ -13,6 +14,7 @@ pub mod entry;
 pub mod fault;
 pub mod item;
 pub mod json;
+pub mod key_set;
 pub mod leak;
 pub mod limits;
 pub mod refusal;

@@ -9,6 +9,25 @@ pub const CREDENTIAL_ID_CHARS_MAX: usize = 128;
 /// How a certificate or an identity provider names an actor.
 pub const SUBJECT_CHARS_MAX: usize = 512;
 
+/// A token an identity provider signed says more than one drawn at random, and is longer.
+pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
+/// How many that were shown and have not expired are remembered, for those who watch over access.
+pub const ACCESS_TOKENS_SEEN_MAX: usize = 16 * 1024;
+pub const KEY_SET_BYTES_MAX: usize = 128 * 1024;
+pub const KEY_SET_KEYS_MAX: usize = 64;
+/// How often the provider's keys are fetched anew, and how soon again after a failure.
+pub const KEY_SET_REFETCHED: Duration = Duration::from_mins(5);
+pub const KEY_SET_RETRIED: Duration = Duration::from_secs(15);
+/// An unknown key is asked for at once, but not more often than this: anyone can name one.
+pub const KEY_SET_PAUSE: Duration = Duration::from_secs(5);
+/// How long keys that were fetched once are used while the provider is out of reach.
+pub const KEY_SET_KEPT: Duration = Duration::from_hours(24);
+/// How long the identity provider has for an answer.
+pub const PROVIDER_DEADLINE: Duration = Duration::from_secs(5);
+/// How long the provider's word that a token is active is relied upon.
+pub const INTROSPECTION_KEPT: Duration = Duration::from_secs(5);
+pub const INTROSPECTIONS_MAX: usize = 4_096;
+
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const HEADER_BLOCK_BYTES_MAX: usize = 16 * 1024;
 pub const HEADER_FIELDS_MAX: usize = 64;
@@ -64,6 +83,11 @@ pub const SOURCE_PATIENCE_MAX: Duration = Duration::from_mins(1);
 /// What each limit bounds, its value, and what a caller who exceeds it sees.
 pub const TABLE: &[(&str, &str, &str)] = &[
     ("Token", "32 to 256 printable ASCII bytes, no spaces", "401 `credential_required`"),
+    ("Access token, with mechanism `oauth`", "8 KiB, three parts in base64url", "401 `credential_required`"),
+    ("Id of an access token (`jti`)", "512 characters", "401 `credential_required`"),
+    ("Key set of the identity provider", "128 KiB, 64 keys", "the set is refused, the one before is used"),
+    ("Keys while the identity provider is out of reach", "24 h", "503 `unavailable`"),
+    ("Answer of the identity provider", "5 s", "what is kept is used, else 503 `unavailable`"),
     ("Digest in the credential file", "64 lowercase hexadecimal characters", "the start is refused"),
     ("Roles per credential", "exactly 1", "the start is refused"),
     ("Actor id", "128 characters", "the start is refused"),

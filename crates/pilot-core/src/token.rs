@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
+use crate::access_token::find_signed;
 use crate::digest::Digest;
-use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
+use crate::limits::{ACCESS_TOKEN_BYTES_MAX, TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 
 pub const PREFIX: &[u8] = b"pilot_";
 const BODY_CHARS: usize = 43;
@@ -20,12 +21,19 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 pub struct Token(Zeroizing<String>);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("a token is 32 to 256 printable ASCII characters without spaces")]
+#[error(
+    "a token is 32 to 256 printable ASCII characters without spaces, or up to 8 KiB when an identity provider signed it"
+)]
 pub struct MalformedToken;
 
 /// 32 to 256 bytes, each printable ASCII and no space: the specification's limits, checked before anything is hashed.
 pub fn is_well_formed(token: &[u8]) -> bool {
     (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len()) && token.iter().all(u8::is_ascii_graphic)
+}
+
+/// The same for a token an identity provider signed: up to 8 KiB.
+pub fn is_well_formed_if_signed(token: &[u8]) -> bool {
+    (TOKEN_BYTES_MIN..=ACCESS_TOKEN_BYTES_MAX).contains(&token.len()) && token.iter().all(u8::is_ascii_graphic)
 }
 
 impl Token {
@@ -39,7 +47,9 @@ impl Token {
     }
 
     pub fn parse(text: Zeroizing<String>) -> Result<Token, MalformedToken> {
-        if is_well_formed(text.as_bytes()) { Ok(Token(text)) } else { Err(MalformedToken) }
+        let bytes = text.as_bytes();
+        let is_signed = || is_well_formed_if_signed(bytes) && find_signed(bytes) == Some(0..bytes.len());
+        if is_well_formed(bytes) || is_signed() { Ok(Token(text)) } else { Err(MalformedToken) }
     }
 
     pub fn digest(&self) -> Digest {

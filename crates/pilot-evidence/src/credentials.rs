@@ -91,6 +91,9 @@ impl CredentialEvent {
             What::Revoked { by: None, cause } if cause == "token_in_url" => {
                 "revoked by the service, which saw its token in a URL".to_owned()
             }
+            What::Revoked { by: None, cause } if cause == "revocation_list" => {
+                "revoked by its issuer's revocation list".to_owned()
+            }
             What::Revoked { by: None, .. } => "revoked by the service".to_owned(),
             What::TokenExposed { count: 1 } => "token seen in a URL".to_owned(),
             What::TokenExposed { count } => format!("token seen in a URL, {count} times"),
@@ -206,7 +209,9 @@ mod tests {
             lines.extend(told(EntryType::CredentialRefused, about(json!({ "reason": reason }))));
         }
         lines.extend(told(EntryType::CredentialExpired, about(json!({}))));
-        lines.extend(told(EntryType::CredentialRevoked, about(json!({"cause": "token_in_url"}))));
+        for cause in ["token_in_url", "revocation_list", "other"] {
+            lines.extend(told(EntryType::CredentialRevoked, about(json!({ "cause": cause }))));
+        }
         expect_test::expect![[r#"
             ana-2 of ana: first used
             ana-2 of ana: refused because it was removed
@@ -214,7 +219,9 @@ mod tests {
             ana-2 of ana: refused because it was revoked
             ana-2 of ana: refused after its end
             ana-2 of ana: expired
-            ana-2 of ana: revoked by the service, which saw its token in a URL"#]]
+            ana-2 of ana: revoked by the service, which saw its token in a URL
+            ana-2 of ana: revoked by its issuer's revocation list
+            ana-2 of ana: revoked by the service"#]]
         .assert_eq(&lines.join("\n"));
         assert_eq!(told(EntryType::AccessTokenExposed, json!({"count": 3})), ["token seen in a URL, 3 times"]);
         assert_eq!(told(EntryType::AccessRefused, json!({"count": 3})), [""; 0]);

@@ -8,6 +8,7 @@ use pilot_core::actor::Actor;
 use pilot_core::role::Role;
 
 use crate::app::App;
+use crate::identity::{Denial, Unknown};
 use crate::problem::{Code, Problem};
 use crate::rate::{Budget, Standing};
 use crate::register::ShownCredential;
@@ -37,7 +38,7 @@ pub struct Caller {
     pub credential: Arc<ShownCredential>,
 }
 
-/// 401 unless the identity mechanism knows the caller; 429 to an address that asks for too many of them. A valid
+/// 401 unless the identity mechanism knows the caller; 503 when it cannot say; 429 to an address that asks for too many of them. A valid
 /// credential is never refused for what others at its address do.
 pub async fn authenticate(
     app: &App,
@@ -45,15 +46,20 @@ pub async fn authenticate(
     address: IpAddr,
     standing: &mut Option<Standing>,
 ) -> Result<Caller, Problem> {
-    let unknown = match app.identity.identify(head).await {
+    let Denial { unknown, cause } = match app.identity.identify(head).await {
         Ok(caller) => return Ok(caller),
-        Err(unknown) => unknown,
+        Err(denial) => denial,
     };
     let budget = if unknown.credential_was_sent() { Budget::Failed } else { Budget::Anonymous };
     *standing = app.limits.as_ref().map(|limits| limits.take_of_address(budget, address));
     within(app, *standing)?;
     app.metrics.authentication_failed(unknown);
-    Err(Problem::credential_required(unknown.credential_was_sent()))
+    if unknown == Unknown::Undecided {
+        let detail = "It cannot be said now whether the token is valid. It may well be: try again in a moment.";
+        return Err(Problem::new(Code::Unavailable, detail).because(cause));
+    }
+    let metadata = app.identity.resource().map(|resource| resource.metadata_url.as_str());
+    Err(Problem::credential_required(unknown.credential_was_sent(), metadata).because(cause))
 }
 
 /// 429 when the actor's budget is used up.

@@ -91,7 +91,7 @@ async fn handle(app: &Arc<App>, mut head: Parts, body: Incoming, trace: &mut Tra
     trace.operation = Some((index, route.operation));
     match (&route.handler, &trace.caller) {
         (Handler::Open(handler), _) => handler(app),
-        (Handler::File(handler), _) => handler(&head, parameter.as_deref()),
+        (Handler::File(handler), _) => handler(app, &head, parameter.as_deref()),
         (Handler::Guarded(access, handler), Some(caller)) => {
             access::permit(*access, caller).inspect_err(|problem| {
                 app.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.clock.now());
@@ -105,7 +105,7 @@ async fn handle(app: &Arc<App>, mut head: Parts, body: Incoming, trace: &mut Tra
             }
         }
         // The router accepts guarded routes under /v1 alone, where the caller is known by now.
-        (Handler::Guarded(..), None) => Err(Problem::credential_required(false)),
+        (Handler::Guarded(..), None) => Err(Problem::credential_required(false, None)),
     }
 }
 
@@ -123,6 +123,16 @@ async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem
         }
         tracing::warn!(actor_id, fingerprint, "a live token of `{actor_id}` was sent in a URL and refused; rotate it");
         return Err(Problem::new(Code::TokenInUrl, end_exposed(app, &credential.id).await));
+    }
+    let signed = [target, authority].into_iter().flat_map(|part| app.guard.find_signed_in_url(part));
+    if let Some((actor, id)) = signed.into_iter().find_map(|token| app.identity.holder_of_signed(&token)) {
+        app.metrics.token_in_url();
+        let actor_id = actor.actor_id.as_str();
+        if app.refusals.note_exposure(&actor, app.clock.now()) {
+            refusals::write_exposure(app, &actor).await;
+        }
+        tracing::warn!(actor_id, credential_id = %id, "a live token of `{actor_id}` was sent in a URL and refused");
+        return Err(Problem::new(Code::TokenInUrl, end_exposed(app, &id).await));
     }
     Ok(())
 }

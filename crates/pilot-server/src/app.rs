@@ -11,7 +11,6 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::config;
-use crate::console;
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -46,7 +45,7 @@ pub struct App {
     pub openapi: Bytes,
     pub docs: Bytes,
     /// What the console is told before anyone has signed in.
-    pub console_settings: Bytes,
+    pub console: config::Console,
     /// The first half of every request id, so that ids of two runs do not meet.
     run: String,
     requests: AtomicU64,
@@ -95,7 +94,7 @@ impl App {
         Ok(App {
             openapi: Bytes::from(serde_json::to_vec_pretty(&openapi).unwrap_or_default()),
             docs: Bytes::from(docs),
-            console_settings: console::settings(&console),
+            console,
             signer,
             witnesses,
             refusals: Refusals::default(),

@@ -11,11 +11,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 mod edge;
+mod oauth;
 mod source;
 
 pub use edge::{
-    ClientAddress, Count, IdentitySection, Mechanism, Mesh, Network, NotANetwork, RateLimits, Tls, TlsFiles,
+    ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, Network, NotANetwork, RateLimits,
+    Tls, TlsFiles,
 };
+pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
 pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
@@ -182,6 +185,9 @@ impl Config {
     /// What each value by itself does not show.
     fn check(self, path: &Path) -> Result<Config, ConfigError> {
         let Log { witnesses, require_witnesses, .. } = &self.log;
+        if let Some(message) = self.identity.as_ref().and_then(IdentitySection::contradiction) {
+            return Err(ConfigError::Contradiction { path: path.to_owned(), message: message.to_owned() });
+        }
         let message = match witnesses.iter().enumerate().find(|(at, witness)| {
             witnesses.iter().take(*at).any(|other| other.key.public_key == witness.key.public_key)
         }) {
@@ -231,6 +237,14 @@ impl Config {
         if let Some(tls) = &mut self.tls {
             tls.resolve(base);
         }
+        if let Some(oauth) = self.identity.as_mut().and_then(|identity| identity.oauth.as_mut()) {
+            oauth.resolve(base);
+        }
+    }
+
+    /// How callers prove who they are.
+    pub fn mechanism(&self) -> Mechanism {
+        self.identity.as_ref().map_or(Mechanism::CredentialFile, |identity| identity.mechanism)
     }
 
     /// The file of the embedded store, when that is the one configured.
@@ -240,6 +254,11 @@ impl Config {
 
     pub fn log_key_path(&self) -> PathBuf {
         self.data_dir.join("log.key")
+    }
+
+    /// What was last learned of the identity provider, for a start while it is out of reach.
+    pub fn provider_path(&self) -> PathBuf {
+        self.data_dir.join("identity-provider.json")
     }
 
     /// Where the last signed checkpoint is kept outside of the database.

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::api::page;
 use crate::app::App;
 use crate::body::Body;
-use crate::config;
+use crate::config::ProviderUrl;
 use crate::problem::{Code, Problem};
 use crate::routes::Answer;
 
@@ -33,41 +33,47 @@ const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-or
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Scripts and styles only from here, nothing inline, nothing evaluated, no form that leaves, no frame around it.
-/// The one Trusted Types policy is Svelte's, for the constant templates in its own code.
+/// The one Trusted Types policy is Svelte's, for the constant templates in its own code. Where people sign in at an
+/// identity provider, the place that gives out tokens may be called too, and nothing else outside.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
 
 /// The one page; its own script shows the screen that the address names.
-pub fn get_console(head: &Parts, _: Option<&str>) -> Answer {
+pub fn get_console(app: &App, head: &Parts, _: Option<&str>) -> Answer {
     let Some(index) = FILES.iter().find(|file| file.path == "index.html") else {
         return Ok(document(PLACEHOLDER));
     };
     // Asked for each time, so that a new version is seen at once.
     let mut response = serve(index, &head.headers, "no-cache");
-    fence(response.headers_mut(), POLICY);
+    let token_endpoint = app.identity.sign_in().and_then(|sign_in| ProviderUrl::parse(&sign_in.token_endpoint));
+    let policy = token_endpoint.map(|url| {
+        let connect = format!("connect-src 'self' {};", url.origin());
+        HeaderValue::try_from(POLICY.replace("connect-src 'self';", &connect))
+    });
+    fence(response.headers_mut(), policy.and_then(Result::ok).unwrap_or(HeaderValue::from_static(POLICY)));
     Ok(response)
 }
 
 /// Files with a hash in their names: what was fetched once stays good for ever.
-pub fn get_console_asset(head: &Parts, file: Option<&str>) -> Answer {
+pub fn get_console_asset(_: &App, head: &Parts, file: Option<&str>) -> Answer {
     let wanted = file.unwrap_or("");
     let found = FILES.iter().find(|file| file.path.strip_prefix("assets/") == Some(wanted));
     let found =
         found.ok_or_else(|| Problem::new(Code::NotFound, "The console has no such file; load the page again."))?;
     let mut response = serve(found, &head.headers, "public, max-age=31536000, immutable");
-    fence(response.headers_mut(), "default-src 'none'; sandbox");
+    fence(response.headers_mut(), HeaderValue::from_static("default-src 'none'; sandbox"));
     Ok(response)
 }
 
 pub fn get_console_settings(app: &App) -> Answer {
-    let mut response = page("application/json", app.console_settings.clone());
+    let mut settings = json!({ "idle_minutes": app.console.idle_minutes });
+    if let (Some(sign_in), Some(settings)) = (app.identity.sign_in(), settings.as_object_mut()) {
+        settings.insert("sign_in".to_owned(), json!(sign_in));
+    }
+    let mut response = page("application/json", settings.to_string());
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     Ok(response)
-}
-
-pub fn settings(console: &config::Console) -> Bytes {
-    Bytes::from(json!({ "idle_minutes": console.idle_minutes }).to_string())
 }
 
 fn serve(file: &File, asked: &HeaderMap, cache: &'static str) -> Response<Body> {
@@ -121,12 +127,12 @@ fn media_type(path: &str) -> &'static str {
 pub fn document(text: impl Into<Bytes>) -> Response<Body> {
     let mut response = page("text/html; charset=utf-8", text.into());
     let policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
-    fence(response.headers_mut(), policy);
+    fence(response.headers_mut(), HeaderValue::from_static(policy));
     response
 }
 
-fn fence(headers: &mut HeaderMap, policy: &'static str) {
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+fn fence(headers: &mut HeaderMap, policy: HeaderValue) {
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(CROSS_ORIGIN_OPENER_POLICY, HeaderValue::from_static("same-origin"));

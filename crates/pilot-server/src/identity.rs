@@ -1,6 +1,8 @@
 //! Identity mechanisms: each turns a request into a caller, or says that it cannot. Exactly one is in force, and only
 //! `access` asks it.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
@@ -9,11 +11,38 @@ use pilot_core::time::Time;
 use crate::access::Caller;
 use crate::api::actors::ActorView;
 use crate::api::credentials::CredentialView;
+use crate::app::App;
 
 pub mod credential_file;
+pub mod mutual_tls;
+pub mod oauth;
+
+use oauth::provider::{NoKeys, Provider};
+use oauth::resource::{self, Resource, SignIn};
 
 pub enum Identity {
     CredentialFile(credential_file::CredentialFile),
+    Oauth(Box<oauth::Oauth>),
+    MutualTls(mutual_tls::MutualTls),
+}
+
+/// Why a request has no caller. The cause is for the request's log line alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    pub unknown: Unknown,
+    pub cause: Option<String>,
+}
+
+impl Denial {
+    pub fn because(unknown: Unknown, cause: &str) -> Denial {
+        Denial { unknown, cause: Some(cause.to_owned()) }
+    }
+}
+
+impl From<Unknown> for Denial {
+    fn from(unknown: Unknown) -> Self {
+        Denial { unknown, cause: None }
+    }
 }
 
 /// Why nobody was recognised. Told to metrics, never to the caller, who sees the same answer for each.
@@ -25,6 +54,8 @@ pub enum Unknown {
     NotYet,
     Expired,
     Revoked,
+    /// Whoever could tell does not answer: neither yes nor no.
+    Undecided,
 }
 
 /// What is known of a credential by its name.
@@ -39,13 +70,14 @@ pub struct KnownCredential {
 }
 
 impl Unknown {
-    pub const ALL: [Unknown; 6] = [
+    pub const ALL: [Unknown; 7] = [
         Unknown::Missing,
         Unknown::Malformed,
         Unknown::Unrecognised,
         Unknown::NotYet,
         Unknown::Expired,
         Unknown::Revoked,
+        Unknown::Undecided,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -56,6 +88,7 @@ impl Unknown {
             Unknown::NotYet => "not_yet",
             Unknown::Expired => "expired",
             Unknown::Revoked => "revoked",
+            Unknown::Undecided => "undecided",
         }
     }
 
@@ -69,6 +102,8 @@ impl Identity {
     pub fn actors(&self) -> Vec<ActorView> {
         match self {
             Identity::CredentialFile(file) => file.actors(),
+            Identity::Oauth(oauth) => oauth.actors(),
+            Identity::MutualTls(certificates) => certificates.actors(),
         }
     }
 
@@ -76,6 +111,8 @@ impl Identity {
     pub fn credentials(&self) -> Vec<CredentialView> {
         match self {
             Identity::CredentialFile(file) => file.credentials(),
+            Identity::Oauth(oauth) => oauth.credentials(),
+            Identity::MutualTls(certificates) => certificates.credentials(),
         }
     }
 
@@ -83,13 +120,60 @@ impl Identity {
     pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
         match self {
             Identity::CredentialFile(file) => file.credential(id),
+            Identity::Oauth(oauth) => oauth.credential(id),
+            Identity::MutualTls(certificates) => certificates.credential(id),
         }
     }
 
-    #[expect(clippy::unused_async, reason = "mechanisms that ask others have to wait for them")]
-    pub async fn identify(&self, head: &Parts) -> Result<Caller, Unknown> {
+    pub async fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
         match self {
-            Identity::CredentialFile(file) => file.identify(&head.headers),
+            Identity::CredentialFile(file) => file.identify(&head.headers).map_err(Denial::from),
+            Identity::Oauth(oauth) => oauth.identify(&head.headers).await,
+            Identity::MutualTls(certificates) => certificates.identify(head).map_err(Denial::from),
+        }
+    }
+
+    /// Keeps up with what the mechanism reads from elsewhere. Runs for as long as the service does.
+    pub async fn follow(&self, app: &Arc<App>) {
+        match self {
+            Identity::CredentialFile(_) => std::future::pending().await,
+            Identity::Oauth(oauth) => Arc::clone(&oauth.provider).follow().await,
+            Identity::MutualTls(certificates) => certificates.follow(app).await,
+        }
+    }
+
+    /// Whose token a provider signed, when it is live. Tokens of the credential file are the leak guard's to know.
+    pub fn holder_of_signed(&self, token: &[u8]) -> Option<(Actor, CredentialId)> {
+        self.oauth()?.holder_of(token)
+    }
+
+    /// Whether callers can be told from strangers at this moment; if not, why.
+    pub fn check(&self) -> Result<(), String> {
+        self.oauth().map_or(Ok(()), |oauth| oauth.provider.check().map_err(|NoKeys(cause)| cause))
+    }
+
+    /// What strangers are told about how to come in, when there is a provider to send them to.
+    pub fn resource(&self) -> Option<&Resource> {
+        self.oauth().map(|oauth| &oauth.resource)
+    }
+
+    /// How the console signs people in at the provider, when it does.
+    pub fn sign_in(&self) -> Option<SignIn> {
+        resource::sign_in(&self.oauth()?.provider)
+    }
+
+    pub fn metrics(&self) -> String {
+        self.oauth().map_or_else(String::new, |oauth| oauth.provider.metrics())
+    }
+
+    pub fn provider(&self) -> Option<&Arc<Provider>> {
+        self.oauth().map(|oauth| &oauth.provider)
+    }
+
+    fn oauth(&self) -> Option<&oauth::Oauth> {
+        match self {
+            Identity::CredentialFile(_) | Identity::MutualTls(_) => None,
+            Identity::Oauth(oauth) => Some(oauth),
         }
     }
 }

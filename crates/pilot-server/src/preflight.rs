@@ -3,16 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pilot_core::leak::LeakGuard;
+use pilot_core::credentials::Credentials;
 use pilot_core::time::Time;
 use rustix::fs::Access;
 use serde::Serialize;
 
-use crate::config::{self, Config, Profile};
+use crate::clock::Clock;
+use crate::config::{self, Config, Mechanism, Profile};
+use crate::identity::oauth::Trusted;
 use crate::private_file::{self, Others};
-use crate::start::{self, StartError, with_cause};
+use crate::start::{self, RoleMapFile, StartError, with_cause};
 use crate::witnesses::Witnesses;
-use crate::{production, random, tls, workflows};
+use crate::{production, tls, workflows};
 
 /// A certificate that expires sooner is worth a word.
 const CERTIFICATE_WARNING: Duration = Duration::from_hours(14 * 24);
@@ -102,7 +104,11 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         None => return ok("off".into()),
         Some(config::Tls::Mesh(mesh)) => {
             let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
-            return ok(format!("ends at the mesh; {} may speak for it", trusted.join(", ")));
+            let clients = mesh.clients.as_ref().map(tls::client_verifier).transpose();
+            return match clients {
+                Ok(_) => ok(format!("ends at the mesh; {} may speak for it", trusted.join(", "))),
+                Err(error) => vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
+            };
         }
         Some(config::Tls::Here(files)) => files,
     };
@@ -147,6 +153,15 @@ fn check_credentials(config: &Config) -> Vec<Finding> {
         Ok(loaded) => loaded,
         Err(error) => return vec![Finding::failed("credentials", &error)],
     };
+    match config.mechanism() {
+        Mechanism::Oauth => return check_oauth(config, &credentials, role_map),
+        Mechanism::MutualTls => {
+            let actors = role_map.map_or(0, |file| file.map.actors.len());
+            let detail = format!("mutual_tls; the role map has {actors} actor(s)");
+            return vec![Finding::new("identity", Verdict::Ok, detail)];
+        }
+        Mechanism::CredentialFile => {}
+    }
     let (count, source) = (credentials.entries().len(), &config.credentials.source);
     let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };
     let mut findings =
@@ -156,16 +171,34 @@ fn check_credentials(config: &Config) -> Vec<Finding> {
         let exposed = private_file::read(path, Others::MayRead).ok().and_then(|file| file.exposed);
         findings.extend(exposed.map(|exposed| Finding::new("credentials", Verdict::Warning, exposed.to_string())));
     }
-    let guard = random::number().map(|key| LeakGuard::new(credentials, key));
-    match (guard, role_map) {
-        (Err(error), _) => findings.push(Finding::new("credentials", Verdict::Environment, error.to_string())),
+    findings.extend(token_in_role_map(config, &credentials, role_map));
+    findings
+}
+
+fn token_in_role_map(config: &Config, credentials: &Credentials, role_map: Option<RoleMapFile>) -> Option<Finding> {
+    match (start::leak_guard(config, credentials), role_map) {
+        (Err(error), _) => Some(Finding::new("credentials", Verdict::Environment, error.to_string())),
         (Ok(guard), Some(file)) => {
             let refusal = start::token_in_role_map(&file, &guard);
-            findings.extend(refusal.map(|refusal| Finding::new("credentials", Verdict::Refused, refusal)));
+            refusal.map(|refusal| Finding::new("credentials", Verdict::Refused, refusal))
         }
-        (Ok(_), None) => {}
+        (Ok(_), None) => None,
     }
-    findings
+}
+
+/// Whether the provider answers is not looked at: a start does not depend on it.
+fn check_oauth(config: &Config, credentials: &Credentials, role_map: Option<RoleMapFile>) -> Vec<Finding> {
+    let actors = role_map.as_ref().map_or(0, |file| file.map.actors.len());
+    let leaked = token_in_role_map(config, credentials, role_map);
+    let finding = match Trusted::open(config, &Clock::System) {
+        Ok(trusted) => {
+            let issuer = trusted.map_or_else(String::new, |trusted| trusted.provider.config().issuer.text.clone());
+            let detail = format!("access tokens of {issuer}; the role map has {actors} actor(s)");
+            Finding::new("credentials", Verdict::Ok, detail)
+        }
+        Err(error) => Finding::failed("credentials", &error),
+    };
+    [finding].into_iter().chain(leaked).collect()
 }
 
 fn check_workflows(config: &Config) -> Finding {

@@ -114,14 +114,18 @@ impl Problem {
         }
     }
 
-    pub fn credential_required(credential_was_sent: bool) -> Problem {
+    /// `metadata` is where a client learns whom to ask for a token, when there is someone (RFC 9728).
+    pub fn credential_required(credential_was_sent: bool, metadata: Option<&str>) -> Problem {
         let challenge = if credential_was_sent {
             r#"Bearer realm="pilot", error="invalid_token""#
         } else {
             r#"Bearer realm="pilot""#
         };
+        let plain = HeaderValue::from_static(challenge);
+        let longer = metadata.map(|url| HeaderValue::try_from(format!("{challenge}, resource_metadata=\"{url}\"")));
         let detail = "Send a valid token as `Authorization: Bearer <token>`.";
-        Problem::new(Code::CredentialRequired, detail).with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+        Problem::new(Code::CredentialRequired, detail)
+            .with(WWW_AUTHENTICATE, longer.and_then(Result::ok).unwrap_or(plain))
     }
 
     pub fn method_not_allowed(allowed: &str) -> Problem {
@@ -178,6 +182,12 @@ impl Problem {
 
     pub fn unavailable(detail: &'static str, cause: &impl ToString) -> Problem {
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Unavailable, detail) }
+    }
+
+    /// The cause goes into the request's log line, and no further.
+    #[must_use]
+    pub fn because(self, cause: Option<String>) -> Problem {
+        Problem { cause, ..self }
     }
 
     #[must_use]

@@ -5,36 +5,35 @@ use crate::config::{Config, Mechanism, Profile};
 /// Everything that is missing, each with how to give it. Nothing when the service may start.
 pub fn missing(config: &Config) -> Vec<String> {
     let mut missing = Vec::new();
-    if config.profile == Profile::Production {
-        if config.tls.is_none() {
-            let remedy = "give [tls] certificate and key, or termination = \"mesh\" with trusted";
-            missing.push(format!("TLS: {remedy}"));
-        }
-        if config.credentials.role_map.is_none() {
-            missing.push("role map: give [credentials] role_map".to_owned());
-        }
-        if config.rate_limits.is_none() {
-            missing.push("rate limits: give [rate_limits]; the section alone takes the defaults".to_owned());
-        }
-        if config.identity.is_none() {
-            let known = "\"oauth\", \"mutual_tls\" or \"credential_file\"";
-            missing.push(format!("identity: give [identity] mechanism, one of {known}"));
-        }
+    let in_production = config.profile == Profile::Production;
+    if in_production && config.tls.is_none() {
+        let remedy = "give [tls] certificate and key, or termination = \"mesh\" with trusted";
+        missing.push(format!("TLS: {remedy}"));
     }
-    if let Some(mechanism) = mechanism(config).filter(|mechanism| !mechanism.is_built()) {
-        let name = mechanism.as_str();
-        missing.push(format!("identity: this version does not have mechanism = \"{name}\"; use \"credential_file\""));
+    let needs_role_map = in_production || config.mechanism() != Mechanism::CredentialFile;
+    if needs_role_map && config.credentials.role_map.is_none() {
+        missing.push("role map: give [credentials] role_map".to_owned());
+    }
+    if in_production && config.rate_limits.is_none() {
+        missing.push("rate limits: give [rate_limits]; the section alone takes the defaults".to_owned());
+    }
+    if in_production && config.identity.is_none() {
+        let known = "\"oauth\", \"mutual_tls\" or \"credential_file\"";
+        missing.push(format!("identity: give [identity] mechanism, one of {known}"));
+    }
+    let has_clients = config.tls.as_ref().is_some_and(|tls| tls.clients().is_some());
+    if config.mechanism() == Mechanism::MutualTls && !has_clients {
+        let remedy = "give [tls] client_ca, whose certificates name the actors";
+        missing.push(format!("client certificates: {remedy}"));
     }
     let source = &config.credentials.source;
-    if source.file().is_none() && mechanism(config) != Some(Mechanism::CredentialFile) {
+    if source.file().is_none()
+        && config.identity.as_ref().map(|identity| identity.mechanism) != Some(Mechanism::CredentialFile)
+    {
         let remedy = "is for [identity] mechanism = \"credential_file\"; give that section, or name a file";
         missing.push(format!("credentials: [{}] {remedy}", source.section()));
     }
     missing
-}
-
-fn mechanism(config: &Config) -> Option<Mechanism> {
-    config.identity.as_ref().map(|identity| identity.mechanism)
 }
 
 /// The same as one text, for a refusal of the start.
@@ -78,23 +77,40 @@ mod tests {
     }
 
     #[test]
-    fn a_mechanism_this_version_does_not_have_is_refused_in_both_profiles() {
-        for mechanism in ["oauth", "mutual_tls"] {
-            for profile in ["pilot", "production"] {
-                let identity = format!("[identity]\nmechanism = '{mechanism}'\n");
-                let text = format!("profile = '{profile}'\n{TLS}{ROLE_MAP}{RATE_LIMITS}{identity}");
-                let found = missing(&toml::from_str(&text).unwrap());
-                assert!(found.len() == 1 && found[0].contains(mechanism), "{found:?}");
+    fn every_sample_configuration_has_every_piece() {
+        let mut seen = Vec::new();
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "toml") {
+                continue;
             }
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let config: Config = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            assert_eq!(config.profile, Profile::Production, "{name}");
+            assert_eq!(missing(&config), [""; 0], "{name}");
+            assert!(config.rate_limits.is_some() && config.tls.is_some(), "{name}");
+            // A sample for one mechanism is named after it.
+            let mechanism = config.mechanism().as_str().replace('_', "-");
+            assert!(name == "production" || name == format!("production-{mechanism}"), "{name}: {mechanism}");
+            seen.push(name);
+        }
+        for expected in ["production", "production-credential-file"] {
+            assert!(seen.iter().any(|name| name == expected), "{expected} is not among {seen:?}");
         }
     }
 
     #[test]
-    fn the_sample_configuration_has_every_piece_and_shows_the_defaults() {
+    fn the_first_sample_shows_the_defaults_of_rate_limits() {
         let config: Config = toml::from_str(include_str!("../../../deploy/production.toml")).unwrap();
-        assert_eq!(config.profile, Profile::Production);
-        assert_eq!(missing(&config), [""; 0]);
         assert_eq!(config.rate_limits, Some(RateLimits::default()));
+    }
+
+    #[test]
+    fn an_identity_provider_needs_a_role_map_in_both_profiles() {
+        let identity = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://p.example'\n";
+        let found = missing(&toml::from_str(identity).unwrap());
+        assert_eq!(found, ["role map: give [credentials] role_map"]);
+        assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::api::{actors, credentials, events, evidence, health, items, log, sess
 use crate::app::App;
 use crate::body::Body;
 use crate::console;
+use crate::identity::oauth::resource;
 use crate::openapi;
 use crate::problem::{Code, Problem};
 
@@ -38,7 +39,7 @@ pub struct Call {
 pub enum Handler {
     Open(fn(&App) -> Answer),
     /// A file of the console, chosen by path and by what the reader already has.
-    File(fn(&Parts, Option<&str>) -> Answer),
+    File(fn(&App, &Parts, Option<&str>) -> Answer),
     Guarded(Access, Guarded),
 }
 
@@ -130,6 +131,7 @@ pub fn table() -> Vec<Route> {
         file("/", "get_console", console::get_console, docs::CONSOLE),
         file("/console/{*screen}", "get_console_screen", console::get_console, docs::SCREEN),
         file("/assets/{*file}", "get_console_asset", console::get_console_asset, docs::ASSET),
+        open("/.well-known/oauth-protected-resource", "get_protected_resource", resource::get_protected_resource, docs::RESOURCE),
         open("/console.json", "get_console_settings", console::get_console_settings, docs::SETTINGS),
     ]
 }
@@ -161,7 +163,12 @@ fn open(path: &'static str, operation: &'static str, handler: fn(&App) -> Answer
     Route { method: Method::GET, path, operation, handler: Handler::Open(handler), docs }
 }
 
-fn file(path: &'static str, operation: &'static str, handler: fn(&Parts, Option<&str>) -> Answer, docs: Docs) -> Route {
+fn file(
+    path: &'static str,
+    operation: &'static str,
+    handler: fn(&App, &Parts, Option<&str>) -> Answer,
+    docs: Docs,
+) -> Route {
     Route { method: Method::GET, path, operation, handler: Handler::File(handler), docs }
 }
 

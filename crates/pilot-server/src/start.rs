@@ -18,9 +18,12 @@ use crate::answer::answer;
 use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
 use crate::clock::Clock;
-use crate::config::{self, Config, Profile};
+use crate::config::{self, Config, Mechanism, Profile};
 use crate::credential_source::{self, Fetched};
-use crate::identity::{Identity, credential_file::CredentialFile};
+use crate::identity::Identity;
+use crate::identity::credential_file::CredentialFile;
+use crate::identity::mutual_tls::MutualTls;
+use crate::identity::oauth::{Oauth, Trusted};
 use crate::listen::Listener;
 use crate::log::Log;
 use crate::peer::Edge;
@@ -89,7 +92,7 @@ impl Service {
         }
         let tls = open_tls(config)?;
         let (credentials, role_map) = load_credentials(config)?;
-        let guard = Arc::new(LeakGuard::new(credentials.clone(), random::number()?));
+        let guard = Arc::new(leak_guard(config, &credentials)?);
         if let Some(refusal) = role_map.as_ref().and_then(|file| token_in_role_map(file, &guard)) {
             return Err(StartError::Refused(refusal));
         }
@@ -97,8 +100,9 @@ impl Service {
         check_workflows_dir(config)?;
         let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
         let witnesses = Arc::new(witnesses);
-        make_data_dir(&config.data_dir)?;
         let clock = Clock::System;
+        let trusted = Trusted::open(config, &clock)?;
+        make_data_dir(&config.data_dir)?;
         let store = open_store(config, &clock)?;
         let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
@@ -124,10 +128,9 @@ impl Service {
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
-        let identity =
-            CredentialFile::new(credentials, role_map, Arc::clone(&guard), Arc::clone(&register), clock.clone());
+        let identity = open_identity(config, credentials, role_map, trusted, &guard, &register, &clock)?;
         let parts = Parts {
-            identity: Identity::CredentialFile(identity),
+            identity,
             register,
             limits: config.rate_limits.as_ref().map(Limits::new),
             edge: edge(config),
@@ -149,6 +152,10 @@ impl Service {
             tls
         });
         starts::write(&app, starting).await?;
+        // Not having the keys refuses nothing: they may come while the service runs, and it says that it is not ready.
+        if let Some(provider) = app.identity.provider() {
+            provider.refresh().await;
+        }
         Ok(Service { app, main, ops, tls })
     }
 
@@ -170,6 +177,8 @@ impl Service {
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let credentials = tokio::spawn(register::run(Arc::clone(&self.app)));
         let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
+        let app = Arc::clone(&self.app);
+        let following = tokio::spawn(async move { app.identity.follow(&app).await });
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
@@ -183,6 +192,7 @@ impl Service {
         if let Some(reloading) = reloading {
             reloading.abort();
         }
+        following.abort();
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
@@ -208,29 +218,69 @@ pub(crate) fn token_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Option
     guard.find(&file.bytes).map(|_| format!("{}: {remedy}", file.path.display()))
 }
 
-/// The credential file from wherever it is kept and the role map, or every fault of both at once.
+/// Finds what must not be written anywhere, by the tokens this configuration lets in.
+pub fn leak_guard(config: &Config, credentials: &Credentials) -> Result<LeakGuard, random::NoRandomness> {
+    let guard = LeakGuard::new(credentials.clone(), random::number()?);
+    Ok(if config.mechanism() == Mechanism::Oauth { guard.with_signed_tokens() } else { guard })
+}
+
+/// The credential file from wherever it is kept, where the mechanism has one, and the role map, or every fault of both
+/// at once.
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
     let source = &config.credentials.source;
-    let credentials = match credential_source::fetch(config) {
-        Ok(fetched) => parse_credentials(&fetched, config, &mut faults),
-        Err(StartError::Refused(refusal)) => {
+    let has_file = config.mechanism() == Mechanism::CredentialFile;
+    let credentials = match has_file.then(|| credential_source::fetch(config)) {
+        None => Some(Credentials::none()),
+        Some(Ok(fetched)) => parse_credentials(&fetched, config, &mut faults),
+        Some(Err(StartError::Refused(refusal))) => {
             faults.push(refusal);
             None
         }
-        Err(environment) => return Err(environment),
+        Some(Err(environment)) => return Err(environment),
     };
-    let role_map = config.credentials.role_map.as_deref().and_then(|path| {
-        let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
-        let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;
-        Some(RoleMapFile { path: path.to_owned(), bytes, map })
-    });
+    let role_map = read_role_map(config, &mut faults);
     if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
         faults.extend(credentials.check_against(map).iter().map(|fault| line(source, fault)));
     }
     match credentials {
         Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
+    }
+}
+
+fn read_role_map(config: &Config, faults: &mut Vec<String>) -> Option<RoleMapFile> {
+    let path = config.credentials.role_map.as_deref()?;
+    let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
+    let (map, bytes) = read(path, Others::MayRead, parse, faults)?;
+    Some(RoleMapFile { path: path.to_owned(), bytes, map })
+}
+
+fn open_identity(
+    config: &Config,
+    credentials: Credentials,
+    role_map: Option<RoleMap>,
+    trusted: Option<Trusted>,
+    guard: &Arc<LeakGuard>,
+    register: &Arc<Register>,
+    clock: &Clock,
+) -> Result<Identity, StartError> {
+    let (guard, register, clock) = (Arc::clone(guard), Arc::clone(register), clock.clone());
+    if let Some(trusted) = trusted {
+        let role_map = role_map.unwrap_or_else(RoleMap::empty);
+        return Ok(Identity::Oauth(Box::new(Oauth::new(trusted, role_map, register, clock))));
+    }
+    let settings = config.identity.as_ref().and_then(|identity| identity.mutual_tls.as_ref());
+    let clients = config.tls.as_ref().and_then(config::Tls::clients);
+    match (config.mechanism(), clients, role_map) {
+        (Mechanism::MutualTls, Some(clients), Some(role_map)) => {
+            let opened = MutualTls::open(clients, settings, role_map, register, clock);
+            opened.map(Identity::MutualTls).map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))
+        }
+        (_, _, role_map) => {
+            let file = CredentialFile::new(credentials, role_map, guard, register, clock);
+            Ok(Identity::CredentialFile(file))
+        }
     }
 }
 

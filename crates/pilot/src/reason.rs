@@ -2,7 +2,7 @@
 
 use pilot_core::leak::LeakGuard;
 use pilot_server::config::Config;
-use pilot_server::{random, start};
+use pilot_server::start;
 
 use crate::exit::Failure;
 
@@ -14,7 +14,7 @@ pub fn check(option: &str, reason: &str, config: &Config) -> Result<(), Failure>
         return Err(Failure::Usage(format!("{option}: say why, in 1 to 1,000 characters")));
     }
     let guard = match start::load_credentials(config) {
-        Ok((credentials, _)) => LeakGuard::new(credentials, random::number()?),
+        Ok((credentials, _)) => start::leak_guard(config, &credentials)?,
         Err(_) => LeakGuard::for_generated_tokens(),
     };
     if guard.is_in(reason) {

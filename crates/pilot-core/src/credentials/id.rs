@@ -24,6 +24,11 @@ impl CredentialId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// For a credential whose own name is not written as ours are.
+    pub fn from_digest(algorithm: &'static str, hex: &str) -> CredentialId {
+        CredentialId(format!("{algorithm}:{hex}").into())
+    }
 }
 
 impl FromStr for CredentialId {

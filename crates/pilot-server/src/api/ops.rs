@@ -21,7 +21,12 @@ pub async fn answer_ops(app: Arc<App>, request: Request<Incoming>) -> Response<B
 fn route(app: &App, method: &Method, path: &str) -> Answer {
     match (method, path) {
         (&Method::GET, "/metrics") => {
-            let parts = [app.signer.metrics(), app.witnesses.metrics(), app.register.metrics(app.clock.now())];
+            let parts = [
+                app.signer.metrics(),
+                app.witnesses.metrics(),
+                app.register.metrics(app.clock.now()),
+                app.identity.metrics(),
+            ];
             let text = app.metrics.text(app.store.head().borrow().size()) + &parts.concat();
             Ok(page("text/plain; version=0.0.4; charset=utf-8", text))
         }

@@ -118,9 +118,13 @@ impl CredentialFile {
         };
         let now = self.clock.now();
         self.counts(credential, now).inspect_err(|unknown| {
-            if *unknown != Unknown::NotYet {
-                self.register.note_refusal(&place.named, unknown.as_str());
+            match unknown {
+                Unknown::NotYet => return,
+                // Its end comes before its refusal, also when nobody else looked at the time yet.
+                Unknown::Expired => self.register.expire(&place.named),
+                _ => {}
             }
+            self.register.note_refusal(&place.named, unknown.as_str());
         })?;
         // The guard learns each token once, the first time it is used.
         if place.seen.swap(now.unix_micros(), Ordering::Relaxed) == NEVER {

@@ -216,5 +216,12 @@ pub(super) const ASSET: Docs = Docs {
     problems: &[Code::NotFound],
     ..answer("A file of the console", Success(200, "The file", "text/javascript", Some("File")))
 };
+pub(super) const RESOURCE: Docs = Docs {
+    problems: &[Code::NotFound],
+    ..answer(
+        "Which identity provider to ask for a token (RFC 9728); only with the mechanism `oauth`",
+        Success(200, "The metadata", JSON, Some("ProtectedResource")),
+    )
+};
 pub(super) const SETTINGS: Docs =
     answer("What the console has to know before sign-in", Success(200, "The settings", JSON, Some("ConsoleSettings")));

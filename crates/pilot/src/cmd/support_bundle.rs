@@ -10,7 +10,7 @@ use pilot_core::leak::LeakGuard;
 use pilot_server::clock::Clock;
 use pilot_server::config::Config;
 use pilot_server::outgoing::Outgoing;
-use pilot_server::{private_file, random, second_place, start};
+use pilot_server::{private_file, second_place, start};
 
 use crate::cmd::backup::redact_config;
 use crate::cmd::log::{examine, in_words};
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     let credentials = start::load_credentials(&config);
     let (guard, guarded_by) = match &credentials {
         Ok((credentials, _)) => {
-            let guard = LeakGuard::new(credentials.clone(), random::number()?);
+            let guard = start::leak_guard(&config, credentials)?;
             (guard, "generated tokens, and every live token of the credential file".to_owned())
         }
         Err(_) => {

@@ -1,0 +1,273 @@
+//! Access tokens of one identity provider. It says who is calling; who that is here, and in which role, the role map
+//! says alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use pilot_core::access_token::{Fault, Rules, Unverified, Verified};
+use pilot_core::actor::Actor;
+use pilot_core::bearer::{Presented, presented_signed};
+use pilot_core::credentials::CredentialId;
+use pilot_core::limits::ACCESS_TOKENS_SEEN_MAX;
+use pilot_core::role_map::{Kind, MappedActor, RoleMap};
+use pilot_core::time::Time;
+use sha2::Digest as _;
+
+use super::{Denial, KnownCredential, Unknown};
+use crate::access::Caller;
+use crate::api::actors::ActorView;
+use crate::api::credentials::{CredentialView, State};
+use crate::clock::Clock;
+use crate::config::{Config, Introspection, Mechanism};
+use crate::private_file::{self, Others};
+use crate::register::{Ended, NamedCredential, Register, ShownCredential};
+use crate::start::{StartError, others, with_cause};
+
+pub mod discovery;
+pub mod introspection;
+pub mod provider;
+pub mod resource;
+pub mod signature;
+
+use introspection::Introspector;
+use provider::{NoKeys, Provider};
+use resource::Resource;
+
+pub struct Oauth {
+    pub provider: Arc<Provider>,
+    pub resource: Resource,
+    introspector: Option<Introspector>,
+    rules: Rules,
+    role_map: RoleMap,
+    register: Arc<Register>,
+    clock: Clock,
+    /// Tokens that were shown and have not expired yet.
+    seen: Mutex<HashMap<CredentialId, Seen>>,
+}
+
+struct Seen {
+    actor: Actor,
+    expires_at: Time,
+    at: Time,
+}
+
+/// A valid token, and whose it is.
+struct Holder {
+    actor: Actor,
+    shown: ShownCredential,
+    subject: String,
+}
+
+impl Oauth {
+    pub fn new(trusted: Trusted, role_map: RoleMap, register: Arc<Register>, clock: Clock) -> Oauth {
+        let Trusted { provider, introspector } = trusted;
+        Oauth {
+            resource: Resource::new(provider.config()),
+            rules: provider.config().rules(),
+            provider: Arc::new(provider),
+            introspector,
+            role_map,
+            register,
+            clock,
+            seen: Mutex::default(),
+        }
+    }
+
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denial> {
+        let lines = headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+        let token = match presented_signed(lines) {
+            Presented::Nothing => return Err(Unknown::Missing.into()),
+            Presented::Malformed => return Err(Unknown::Malformed.into()),
+            Presented::Token(token) => token,
+        };
+        let unverified = Unverified::read(token, &self.rules)?;
+        let keys = self.provider.keys_with(&unverified.key_id).await?;
+        let key = keys.find(&unverified.key_id).ok_or(Fault::UnknownKey)?;
+        let verified = signature::verify_with(key, &unverified, &self.rules, self.clock.now())?;
+        let Holder { actor, shown, subject } = self.holder(verified)?;
+        if let Some(ended) = self.register.end_of(&shown.id) {
+            return Err(self.refuse_ended(&actor, &shown, ended));
+        }
+        if let Some(introspector) = &self.introspector
+            && !introspector.is_active(self.provider.outgoing(), token, &subject).await?
+        {
+            // Whatever else is open under it ends too.
+            self.register.end_here(&shown.id);
+            return Err(Denial::because(Unknown::Revoked, "the provider says that the token is not active"));
+        }
+        self.note_seen(&actor, &shown);
+        Ok(Caller { actor, credential: Arc::new(shown) })
+    }
+
+    /// One actor, one role, as approved. The token's own word about roles counts for nothing.
+    fn holder(&self, verified: Verified) -> Result<Holder, Denial> {
+        let Verified { subject, client_id, token_id, expires_at } = verified;
+        let stranger = || Denial::because(Unknown::Unrecognised, "the token's sub is not in the role map");
+        let MappedActor { actor, kind, .. } = self.role_map.actor_of_subject(&subject).ok_or_else(stranger)?;
+        // A client may have been given the name of a person.
+        if subject == client_id && *kind == Kind::Human {
+            let cause = "the token speaks for a client by itself, and the role map says that this actor is human";
+            return Err(Denial::because(Unknown::Unrecognised, cause));
+        }
+        let shown = ShownCredential { id: credential_id(&token_id), expires_at: Some(expires_at) };
+        Ok(Holder { actor: actor.clone(), shown, subject })
+    }
+
+    fn refuse_ended(&self, actor: &Actor, shown: &ShownCredential, ended: Ended) -> Denial {
+        let unknown = match ended {
+            Ended::Revoked => Unknown::Revoked,
+            Ended::Expired => Unknown::Expired,
+        };
+        let named = NamedCredential {
+            actor_id: actor.actor_id.clone(),
+            credential_id: None,
+            expires_at: shown.expires_at,
+            fingerprint: shown.id.clone(),
+            role: actor.role,
+        };
+        self.register.note_refusal(&named, unknown.as_str());
+        unknown.into()
+    }
+
+    fn note_seen(&self, actor: &Actor, shown: &ShownCredential) {
+        let (now, Some(expires_at)) = (self.clock.now(), shown.expires_at) else { return };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = seen.get_mut(&shown.id) {
+            known.at = now;
+            return;
+        }
+        if seen.len() >= ACCESS_TOKENS_SEEN_MAX {
+            seen.retain(|_, seen| seen.expires_at > now);
+        }
+        if seen.len() < ACCESS_TOKENS_SEEN_MAX {
+            seen.insert(shown.id.clone(), Seen { actor: actor.clone(), expires_at, at: now });
+        }
+    }
+
+    /// Whose token this is, when it would be accepted now by what is known without asking anyone.
+    pub fn holder_of(&self, token: &[u8]) -> Option<(Actor, CredentialId)> {
+        let keys = self.provider.keys().ok()?;
+        let verified = signature::verify(token, &keys, &self.rules, self.clock.now()).ok()?;
+        let Holder { actor, shown, .. } = self.holder(verified).ok()?;
+        Some((actor, shown.id))
+    }
+
+    pub fn actors(&self) -> Vec<ActorView> {
+        let now = self.clock.now();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = |MappedActor { actor, kind, .. }: &MappedActor| {
+            let own = || seen.values().filter(|seen| seen.actor == *actor);
+            ActorView {
+                actor_id: actor.actor_id.clone(),
+                role: actor.role,
+                kind: *kind,
+                credentials: own().filter(|seen| seen.expires_at > now).count(),
+                last_seen: own().map(|seen| seen.at).max(),
+            }
+        };
+        let mut actors: Vec<_> = self.role_map.actors.iter().map(view).collect();
+        actors.sort_by(|one, other| one.actor_id.cmp(&other.actor_id));
+        actors
+    }
+
+    /// Those that were shown since the start and have not expired.
+    pub fn credentials(&self) -> Vec<CredentialView> {
+        let now = self.clock.now();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = |(id, seen): (&CredentialId, &Seen)| CredentialView {
+            credential_id: id.clone(),
+            actor_id: Some(seen.actor.actor_id.clone()),
+            role: Some(seen.actor.role),
+            not_before: None,
+            expires_at: Some(seen.expires_at),
+            state: if self.register.end_of(id).is_some() { State::Revoked } else { State::Live },
+            last_seen: Some(seen.at),
+        };
+        let mut views: Vec<_> = seen.iter().filter(|(_, seen)| seen.expires_at > now).map(view).collect();
+        views.sort_by(|one, other| (&one.actor_id, &one.credential_id).cmp(&(&other.actor_id, &other.credential_id)));
+        views
+    }
+
+    /// Any name may be that of a token: the provider makes them, and one can be revoked before it is shown here.
+    pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = seen.get(id);
+        // Issued by now, give or take the leeway, it cannot live longer than this.
+        let seconds = u64::from(self.rules.lifetime_seconds_max) + 2 * u64::from(self.rules.leeway_seconds);
+        let latest = self.clock.now().plus(Duration::from_secs(seconds));
+        Some(KnownCredential {
+            id: id.clone(),
+            actor: seen.map(|seen| seen.actor.clone()),
+            fingerprint: None,
+            forget_at: Some(seen.map_or(latest, |seen| seen.expires_at)),
+        })
+    }
+}
+
+/// Whom the configuration trusts, with everything that can be known before the provider is asked.
+pub struct Trusted {
+    pub provider: Provider,
+    introspector: Option<Introspector>,
+}
+
+impl Trusted {
+    /// Nothing when another mechanism is in force.
+    pub fn open(config: &Config, clock: &Clock) -> Result<Option<Trusted>, StartError> {
+        let section = config.identity.as_ref().filter(|identity| identity.mechanism == Mechanism::Oauth);
+        let Some(oauth) = section.and_then(|identity| identity.oauth.as_ref()) else { return Ok(None) };
+        let introspector = match &oauth.introspection {
+            Some(section) => Some(introspector(section, others(config), clock)?),
+            None => None,
+        };
+        let provider = Provider::new(oauth.clone(), config.provider_path(), clock.clone());
+        let provider =
+            provider.map_err(|error| StartError::Refused(format!("identity.oauth: {}", with_cause(&error))))?;
+        Ok(Some(Trusted { provider, introspector }))
+    }
+}
+
+fn introspector(section: &Introspection, others: Others, clock: &Clock) -> Result<Introspector, StartError> {
+    let file = private_file::read(&section.client_secret_file, others);
+    let file = file.map_err(|error| StartError::Refused(with_cause(&error)))?;
+    if let Some(exposed) = &file.exposed {
+        tracing::warn!("{exposed}");
+    }
+    let secret = std::str::from_utf8(&file.bytes).map(str::trim_end).unwrap_or_default();
+    if secret.is_empty() || secret.contains(char::is_control) {
+        let path = section.client_secret_file.display();
+        return Err(StartError::Refused(format!(
+            "{path}: must hold the client's secret on one line, and nothing else"
+        )));
+    }
+    Ok(Introspector::new(section.url.clone(), &section.client_id, secret, clock.clone()))
+}
+
+/// What a token is called here: by its own id, or by a digest of it when that is not written as ours are.
+pub fn credential_id(token_id: &str) -> CredentialId {
+    token_id.parse().unwrap_or_else(|_| {
+        let digest = HEXLOWER.encode(&sha2::Sha256::digest(token_id.as_bytes()));
+        let short: String = digest.chars().take(32).collect();
+        CredentialId::from_digest("sha256", &short)
+    })
+}
+
+impl From<Fault> for Denial {
+    fn from(fault: Fault) -> Self {
+        let unknown = match fault {
+            Fault::Shape => Unknown::Malformed,
+            Fault::Expired => Unknown::Expired,
+            Fault::Early => Unknown::NotYet,
+            _ => Unknown::Unrecognised,
+        };
+        Denial { unknown, cause: Some(fault.to_string()) }
+    }
+}
+
+impl From<NoKeys> for Denial {
+    fn from(NoKeys(cause): NoKeys) -> Self {
+        Denial { unknown: Unknown::Undecided, cause: Some(cause) }
+    }
+}

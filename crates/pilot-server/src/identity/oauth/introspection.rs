@@ -1,0 +1,113 @@
+//! Asks the provider whether a token is still active (RFC 7662), so that a revocation there acts here within seconds.
+//!
+//! A token is asked about only after its signature and its claims have passed. While the provider does not answer,
+//! nobody comes in: what is not known to be active may have been revoked.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use http::HeaderValue;
+use pilot_core::json;
+use pilot_core::limits::{INTROSPECTION_KEPT, INTROSPECTIONS_MAX, PROVIDER_DEADLINE};
+use pilot_core::time::Time;
+use serde_json::Value;
+use sha2::Digest as _;
+
+use super::provider::NoKeys;
+use crate::clock::Clock;
+use crate::config::ProviderUrl;
+use crate::outgoing::{Outgoing, OutgoingError};
+
+/// After a failure, others who ask for the same token are told so for this long, instead of waiting in turn.
+const FAILURE_KEPT: Duration = Duration::from_secs(1);
+const DEPTH_MAX: usize = 16;
+
+type Answer = Result<bool, NoKeys>;
+/// The last answer about one token. Whoever holds the lock is asking.
+type Asked = Arc<tokio::sync::Mutex<Option<(Time, Answer)>>>;
+
+pub struct Introspector {
+    url: ProviderUrl,
+    authorization: HeaderValue,
+    clock: Clock,
+    asked: Mutex<HashMap<[u8; 32], Asked>>,
+}
+
+impl Introspector {
+    pub fn new(url: ProviderUrl, client_id: &str, secret: &str, clock: Clock) -> Introspector {
+        let pair = format!("{}:{}", form_encoded(client_id), form_encoded(secret));
+        let value = format!("Basic {}", BASE64.encode(pair.as_bytes()));
+        let mut authorization = HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(""));
+        authorization.set_sensitive(true);
+        Introspector { url, authorization, clock, asked: Mutex::default() }
+    }
+
+    /// Whether the provider says, or said a moment ago, that the token is active and speaks of this subject.
+    pub async fn is_active(&self, outgoing: &Outgoing, token: &[u8], subject: &str) -> Answer {
+        let asked = self.asked_about(sha2::Sha256::digest(token).into());
+        let mut last = asked.lock().await;
+        if let Some((at, answer)) = last.as_ref()
+            && is_fresh(*at, answer, self.clock.now())
+        {
+            return answer.clone();
+        }
+        let answer = self.ask(outgoing, token, subject).await;
+        *last = Some((self.clock.now(), answer.clone()));
+        answer
+    }
+
+    fn asked_about(&self, digest: [u8; 32]) -> Asked {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.len() >= INTROSPECTIONS_MAX {
+            let now = self.clock.now();
+            // Those that are being asked about are locked, and stay.
+            asked.retain(|_, asked| {
+                asked
+                    .try_lock()
+                    .map_or(true, |last| last.as_ref().is_some_and(|(at, answer)| is_fresh(*at, answer, now)))
+            });
+        }
+        if asked.len() >= INTROSPECTIONS_MAX {
+            return Asked::default();
+        }
+        Arc::clone(asked.entry(digest).or_default())
+    }
+
+    async fn ask(&self, outgoing: &Outgoing, token: &[u8], subject: &str) -> Answer {
+        let token = std::str::from_utf8(token).unwrap_or_default();
+        let form = format!("token={}&token_type_hint=access_token", form_encoded(token));
+        let failed =
+            |cause: String| NoKeys(format!("the identity provider does not say whether a token is active: {cause}"));
+        let asked = outgoing.post_form(&self.url.uri, form, self.authorization.clone(), PROVIDER_DEADLINE).await;
+        let reply = asked.map_err(|error: OutgoingError| failed(error.to_string()))?;
+        if reply.status != 200 {
+            let hint = if reply.status == 401 { "; check identity.oauth.introspection" } else { "" };
+            return Err(failed(format!("it answers {}{hint}", reply.status)));
+        }
+        let answer = json::parse(&reply.body, DEPTH_MAX).map_err(|_| failed("its answer is no strict JSON".into()))?;
+        let is_active = answer.get("active").and_then(Value::as_bool);
+        let is_active = is_active.ok_or_else(|| failed("its answer has no `active`".into()))?;
+        let speaks_of = answer.get("sub").and_then(Value::as_str);
+        Ok(is_active && speaks_of.is_none_or(|other| other == subject))
+    }
+}
+
+fn is_fresh(at: Time, answer: &Answer, now: Time) -> bool {
+    let kept = if answer.is_ok() { INTROSPECTION_KEPT } else { FAILURE_KEPT };
+    now >= at && now.since(at) < kept
+}
+
+/// As `application/x-www-form-urlencoded` writes it; everything but letters, digits and four marks is encoded.
+pub fn form_encoded(text: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}

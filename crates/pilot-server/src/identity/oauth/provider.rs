@@ -1,0 +1,315 @@
+//! The identity provider as this service knows it: its keys, kept fresh and kept through its absence.
+//!
+//! Requests with a key that is known wait for nobody. Whatever has to be fetched is fetched once at a time, by a task of
+//! its own, so that a caller who goes away does not take it along.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use http::Uri;
+use pilot_core::key_set::{KeySet, KeySetFault};
+use pilot_core::limits::{KEY_SET_KEPT, KEY_SET_PAUSE, KEY_SET_REFETCHED, KEY_SET_RETRIED, PROVIDER_DEADLINE};
+use pilot_core::time::Time;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::discovery::{DiscoveryFault, Endpoints, locations};
+use crate::clock::Clock;
+use crate::config::{Oauth, ProviderUrl};
+use crate::outgoing::{Outgoing, OutgoingError, TrustError};
+use crate::private_file::{self, Others};
+
+#[derive(Debug, thiserror::Error)]
+enum FetchError {
+    #[error("the identity provider cannot be reached: {0}")]
+    Outgoing(#[from] OutgoingError),
+    #[error("the identity provider answers {status} to a request for its {what}")]
+    Status { what: &'static str, status: u16 },
+    #[error("the identity provider cannot be used: {0}")]
+    Discovery(#[from] DiscoveryFault),
+    #[error("the identity provider's keys cannot be used: {0}")]
+    Keys(#[from] KeySetFault),
+}
+
+/// Why nothing can be said about a token.
+#[derive(Debug, Clone)]
+pub struct NoKeys(pub String);
+
+/// What was last learned.
+#[derive(Clone, Default)]
+struct Held {
+    keys: Option<Arc<KeySet>>,
+    fetched_at: Option<Time>,
+    endpoints: Option<Endpoints>,
+    /// Why the last attempt failed, if it did.
+    trouble: Option<String>,
+}
+
+/// The same on disk, for a start while the provider is out of reach.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Copy {
+    schema_version: u32,
+    issuer: String,
+    fetched_at: Time,
+    endpoints: Option<Endpoints>,
+    keys: Box<RawValue>,
+}
+
+pub struct Provider {
+    config: Oauth,
+    outgoing: Outgoing,
+    clock: Clock,
+    copy: PathBuf,
+    held: RwLock<Arc<Held>>,
+    /// Held by the one who is asking.
+    flight: Arc<tokio::sync::Mutex<()>>,
+    attempts: AtomicU64,
+    attempted_at: AtomicI64,
+}
+
+const NEVER: i64 = i64::MIN;
+
+impl Provider {
+    /// Knows what the last run knew, if that is not too long ago.
+    pub fn new(config: Oauth, copy: PathBuf, clock: Clock) -> Result<Provider, TrustError> {
+        let outgoing = Outgoing::new(config.needs_tls(), config.ca_file.as_deref())?;
+        let held = read_copy(&copy, &config, clock.now()).unwrap_or_default();
+        Ok(Provider {
+            config,
+            outgoing,
+            clock,
+            copy,
+            held: RwLock::new(Arc::new(held)),
+            flight: Arc::default(),
+            attempts: AtomicU64::new(0),
+            attempted_at: AtomicI64::new(NEVER),
+        })
+    }
+
+    pub fn config(&self) -> &Oauth {
+        &self.config
+    }
+
+    pub fn outgoing(&self) -> &Outgoing {
+        &self.outgoing
+    }
+
+    fn held(&self) -> Arc<Held> {
+        Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The keys, when there are any that may still be used.
+    pub fn keys(&self) -> Result<Arc<KeySet>, NoKeys> {
+        let held = self.held();
+        match (&held.keys, held.fetched_at) {
+            (Some(keys), Some(at)) if self.clock.now().since(at) < KEY_SET_KEPT => Ok(Arc::clone(keys)),
+            (Some(_), _) => Err(NoKeys("the identity provider's keys are older than 24 h".to_owned())),
+            (None, _) => {
+                let unknown = || "the identity provider was not asked yet".to_owned();
+                Err(NoKeys(held.trouble.clone().unwrap_or_else(unknown)))
+            }
+        }
+    }
+
+    /// The keys after having asked for one that is missing, if it is time to. When the provider could not be asked, it
+    /// is not known whether the key is its own.
+    pub async fn keys_with(self: &Arc<Self>, key_id: &str) -> Result<Arc<KeySet>, NoKeys> {
+        if let Ok(keys) = self.keys()
+            && keys.find(key_id).is_some()
+        {
+            return Ok(keys);
+        }
+        self.refresh_if_due().await;
+        let keys = self.keys()?;
+        match &self.held().trouble {
+            Some(trouble) if keys.find(key_id).is_none() => Err(NoKeys(trouble.clone())),
+            _ => Ok(keys),
+        }
+    }
+
+    /// Where people sign in, and where the code they come back with becomes a token.
+    pub fn sign_in(&self) -> Option<(ProviderUrl, ProviderUrl)> {
+        let held = self.held();
+        let endpoints = held.endpoints.as_ref()?;
+        let url = |text: &Option<String>| text.as_deref().and_then(ProviderUrl::parse);
+        Some((url(&endpoints.authorization)?, url(&endpoints.token)?))
+    }
+
+    /// Whether tokens can be judged.
+    pub fn check(&self) -> Result<(), NoKeys> {
+        let keys = self.keys()?;
+        if keys.keys.is_empty() {
+            return Err(NoKeys("the identity provider publishes no key that can be used".to_owned()));
+        }
+        Ok(())
+    }
+
+    pub fn metrics(&self) -> String {
+        let held = self.held();
+        let is_up = u8::from(held.trouble.is_none() && held.fetched_at.is_some());
+        let age = held.fetched_at.map_or(-1.0, |at| self.clock.now().since(at).as_secs_f64());
+        let keys = held.keys.as_ref().map_or(0, |set| set.keys.len());
+        format!(
+            "# HELP pilot_identity_provider_up Whether the last request for the identity provider's keys succeeded.\n\
+             # TYPE pilot_identity_provider_up gauge\npilot_identity_provider_up {is_up}\n\
+             # HELP pilot_identity_keys How many of its keys are in use.\n\
+             # TYPE pilot_identity_keys gauge\npilot_identity_keys {keys}\n\
+             # HELP pilot_identity_keys_age_seconds Time since they were fetched; -1 when they never were.\n\
+             # TYPE pilot_identity_keys_age_seconds gauge\npilot_identity_keys_age_seconds {age:.3}\n"
+        )
+    }
+
+    /// Keeps the keys fresh for as long as the service runs.
+    pub async fn follow(self: Arc<Self>) {
+        loop {
+            let pause = if self.held().trouble.is_some() { KEY_SET_RETRIED } else { KEY_SET_REFETCHED };
+            tokio::time::sleep(pause).await;
+            self.refresh().await;
+        }
+    }
+
+    async fn refresh_if_due(self: &Arc<Self>) {
+        let attempts = self.attempts.load(Ordering::Acquire);
+        let flight = Arc::clone(&self.flight).lock_owned().await;
+        // Someone else has asked while we waited, or a moment ago.
+        if self.attempts.load(Ordering::Acquire) != attempts || !self.is_due() {
+            return;
+        }
+        self.fly(flight).await;
+    }
+
+    fn is_due(&self) -> bool {
+        let last = self.attempted_at.load(Ordering::Acquire);
+        let now = self.clock.now();
+        // A clock that was set back must not make us wait for the past to return.
+        last == NEVER || now.unix_micros() < last || now.since(Time::from_unix_micros(last)) >= KEY_SET_PAUSE
+    }
+
+    pub async fn refresh(self: &Arc<Self>) {
+        let flight = Arc::clone(&self.flight).lock_owned().await;
+        self.fly(flight).await;
+    }
+
+    async fn fly(self: &Arc<Self>, flight: tokio::sync::OwnedMutexGuard<()>) {
+        let provider = Arc::clone(self);
+        let landed = tokio::spawn(async move {
+            provider.attempted_at.store(provider.clock.now().unix_micros(), Ordering::Release);
+            provider.fetch().await;
+            provider.attempts.fetch_add(1, Ordering::AcqRel);
+            drop(flight);
+        });
+        let _ = landed.await;
+    }
+
+    async fn fetch(&self) {
+        let fetched = tokio::time::timeout(PROVIDER_DEADLINE, self.ask()).await;
+        let fetched = fetched.unwrap_or(Err(FetchError::Outgoing(OutgoingError::TooSlow(PROVIDER_DEADLINE))));
+        let before = self.held();
+        let held = match fetched {
+            Ok((keys, endpoints, raw)) => {
+                let at = self.clock.now();
+                report_keys(&keys, before.keys.as_deref());
+                if before.trouble.is_some() {
+                    tracing::info!("the identity provider answers again");
+                }
+                // What was learned of the sign-in stays, when only the keys could be had.
+                let endpoints = endpoints.or_else(|| before.endpoints.clone());
+                self.write_copy(at, endpoints.as_ref(), raw).await;
+                Held { keys: Some(Arc::new(keys)), fetched_at: Some(at), endpoints, trouble: None }
+            }
+            Err(error) => {
+                let trouble = error.to_string();
+                if before.trouble.as_ref() != Some(&trouble) {
+                    let kept = before.fetched_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
+                    tracing::warn!(cause = %trouble, "no new keys from the identity provider; the last were fetched: {kept}");
+                }
+                Held { trouble: Some(trouble), ..Held::clone(&before) }
+            }
+        };
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(held);
+    }
+
+    async fn ask(&self) -> Result<(KeySet, Option<Endpoints>, Box<RawValue>), FetchError> {
+        let (endpoints, jwks) = match &self.config.jwks_url {
+            None => {
+                let endpoints = self.discover().await?;
+                let jwks = endpoints.jwks()?;
+                (Some(endpoints), jwks)
+            }
+            // The document is for the console alone then, and without it everything else still works.
+            Some(jwks) if self.config.console_client_id.is_some() => (self.discover().await.ok(), jwks.clone()),
+            Some(jwks) => (None, jwks.clone()),
+        };
+        let body = self.get("keys", &jwks.uri).await?;
+        let keys = KeySet::parse(&body)?;
+        let raw = serde_json::from_slice(&body).map_err(|_| KeySetFault::Malformed)?;
+        Ok((keys, endpoints, raw))
+    }
+
+    async fn discover(&self) -> Result<Endpoints, FetchError> {
+        let mut failed = FetchError::Discovery(DiscoveryFault::NoKeys);
+        for location in locations(&self.config.issuer) {
+            match self.get("discovery document", &location).await {
+                Ok(body) => return Ok(Endpoints::parse(&body, &self.config.issuer)?),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    async fn get(&self, what: &'static str, url: &Uri) -> Result<bytes::Bytes, FetchError> {
+        let reply = self.outgoing.get_json(url, PROVIDER_DEADLINE).await?;
+        if reply.status != 200 {
+            return Err(FetchError::Status { what, status: reply.status });
+        }
+        Ok(reply.body)
+    }
+
+    async fn write_copy(&self, fetched_at: Time, endpoints: Option<&Endpoints>, keys: Box<RawValue>) {
+        let issuer = self.config.issuer.text.clone();
+        let copy = Copy { schema_version: 1, issuer, fetched_at, endpoints: endpoints.cloned(), keys };
+        let (path, text) = (self.copy.clone(), serde_json::to_vec(&copy).unwrap_or_default());
+        let written = tokio::task::spawn_blocking(move || private_file::replace(&path, &text)).await;
+        if let Ok(Err(error)) = written {
+            let path = self.copy.display();
+            tracing::warn!(cause = %error, "{path}: cannot be written; a start without the provider would have no keys");
+        }
+    }
+}
+
+/// Says which keys are not used, once for each set.
+fn report_keys(keys: &KeySet, before: Option<&KeySet>) {
+    if before == Some(keys) {
+        return;
+    }
+    for (at, reason) in &keys.passed_over {
+        tracing::warn!("key {at} of the identity provider is not used: it {reason}");
+    }
+    let names = keys.keys.iter().map(|key| key.key_id.as_str()).collect::<Vec<_>>().join(", ");
+    tracing::info!(keys = %names, "the identity provider has {} key(s) in use", keys.keys.len());
+}
+
+fn read_copy(path: &std::path::Path, config: &Oauth, now: Time) -> Option<Held> {
+    if !path.exists() {
+        return None;
+    }
+    let refused = |cause: String| {
+        tracing::warn!(cause, "{}: is not used; the provider is asked", path.display());
+    };
+    let file = private_file::read(path, Others::MayRead).map_err(|error| refused(error.to_string())).ok()?;
+    let copy: Copy = serde_json::from_slice(&file.bytes).map_err(|error| refused(error.to_string())).ok()?;
+    // A copy from the future would be good for ever.
+    if copy.schema_version != 1 || copy.issuer != config.issuer.text || copy.fetched_at > now {
+        refused("it is another issuer's, another version's, or from the future".to_owned());
+        return None;
+    }
+    let keys = KeySet::parse(copy.keys.get().as_bytes()).map_err(|fault| refused(fault.to_string())).ok()?;
+    Some(Held {
+        keys: Some(Arc::new(keys)),
+        fetched_at: Some(copy.fetched_at),
+        endpoints: copy.endpoints,
+        trouble: None,
+    })
+}

@@ -1,0 +1,97 @@
+//! What this service tells strangers about how to come in: which provider to ask (RFC 9728), and for the console, where
+//! people sign in.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, HeaderValue};
+use serde::Serialize;
+use serde_json::json;
+
+use super::provider::Provider;
+use crate::api::page;
+use crate::app::App;
+use crate::config::{Oauth, ProviderUrl};
+use crate::problem::{Code, Problem};
+use crate::routes::Answer;
+
+pub struct Resource {
+    document: Bytes,
+    /// Where that document is, as a challenge names it.
+    pub metadata_url: String,
+}
+
+/// Everything the console needs to send someone to the provider and to take them back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SignIn {
+    pub issuer: String,
+    pub authorization_endpoint: String,
+    pub token_endpoint: String,
+    pub client_id: String,
+    pub scope: String,
+    /// What the token is to be for (RFC 8707).
+    pub resource: String,
+}
+
+impl Resource {
+    pub fn new(oauth: &Oauth) -> Resource {
+        let resource = oauth.resource().unwrap_or_default();
+        let document = json!({
+            "resource": resource,
+            "authorization_servers": [oauth.issuer.text],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Pilot",
+            "resource_documentation": format!("{}/docs", resource.trim_end_matches('/')),
+        });
+        let url = ProviderUrl::parse(resource);
+        let origin = url.as_ref().map(ProviderUrl::origin).unwrap_or_default();
+        let path = url.as_ref().map_or("", |url| url.uri.path().trim_end_matches('/'));
+        let metadata_url = format!("{origin}/.well-known/oauth-protected-resource{path}");
+        Resource { document: Bytes::from(document.to_string()), metadata_url }
+    }
+}
+
+/// Nothing while the provider has not said where that is; then the console offers only what it always does.
+pub fn sign_in(provider: &Provider) -> Option<SignIn> {
+    let oauth = provider.config();
+    let client_id = oauth.console_client_id.clone()?;
+    let (authorization, token) = provider.sign_in()?;
+    Some(SignIn {
+        issuer: oauth.issuer.text.clone(),
+        authorization_endpoint: authorization.text,
+        token_endpoint: token.text,
+        client_id,
+        scope: oauth.console_scopes.join(" "),
+        resource: oauth.audience.clone(),
+    })
+}
+
+pub fn get_protected_resource(app: &App) -> Answer {
+    let Some(resource) = app.identity.resource() else {
+        return Err(Problem::new(Code::NotFound, "There is nothing at this path."));
+    };
+    let mut response = page("application/json", resource.document.clone());
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(audience: &str, url: Option<&str>) -> Resource {
+        let url = url.map_or(String::new(), |url| format!("resource_url = '{url}'\n"));
+        let text = format!("issuer = 'https://id.example'\naudience = '{audience}'\n{url}");
+        Resource::new(&toml::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn the_document_is_where_the_standard_puts_it() {
+        for (audience, url, expected) in [
+            ("https://pilot.example", None, "https://pilot.example/.well-known/oauth-protected-resource"),
+            ("https://pilot.example/", None, "https://pilot.example/.well-known/oauth-protected-resource"),
+            ("https://x.example:8443/pilot", None, "https://x.example:8443/.well-known/oauth-protected-resource/pilot"),
+            ("pilot-api", Some("https://p.example"), "https://p.example/.well-known/oauth-protected-resource"),
+        ] {
+            assert_eq!(resource(audience, url).metadata_url, expected);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The provider is asked whether a token is active, and what it does not say counts as no.
+
+use std::sync::Arc;
+
+use pilot_server::config::ProviderUrl;
+use pilot_server::identity::oauth::introspection::{Introspector, form_encoded};
+use pilot_server::outgoing::Outgoing;
+
+use crate::stage::{Stage, advance, clock};
+
+const TOKEN: &[u8] = b"eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbmEifQ.AAAA";
+
+fn introspector(stage: &Stage, clock: &pilot_server::clock::Clock) -> Introspector {
+    let url = ProviderUrl::parse(&format!("{}/introspect", stage.url)).unwrap();
+    Introspector::new(url, "pilot service", "s3cret:/", clock.clone())
+}
+
+#[tokio::test]
+async fn an_answer_is_relied_upon_for_five_seconds_and_no_longer() {
+    let (stage, clock) = (Stage::open().await, clock());
+    let (introspector, outgoing) = (introspector(&stage, &clock), Outgoing::new(false, None).unwrap());
+    stage.say("/introspect", 200, r#"{"active":true,"sub":"ana"}"#);
+    for _ in 0..20 {
+        assert!(introspector.is_active(&outgoing, TOKEN, "ana").await.unwrap());
+    }
+    assert_eq!(stage.heard("/introspect"), 1);
+    let request = stage.last_request();
+    assert!(request.contains(&form_encoded(std::str::from_utf8(TOKEN).unwrap())), "{request}");
+    assert!(request.contains("application/x-www-form-urlencoded"), "{request}");
+    let pair = data_encoding::BASE64.encode(b"pilot%20service:s3cret%3A%2F");
+    assert!(request.contains(&format!("authorization: Basic {pair}")), "{request}");
+    stage.say("/introspect", 200, r#"{"active":false}"#);
+    advance(&clock, 4);
+    assert!(introspector.is_active(&outgoing, TOKEN, "ana").await.unwrap());
+    advance(&clock, 1);
+    assert!(!introspector.is_active(&outgoing, TOKEN, "ana").await.unwrap(), "revoked");
+}
+
+#[tokio::test]
+async fn many_who_show_the_same_token_ask_once() {
+    let (stage, clock) = (Stage::open().await, clock());
+    let introspector = Arc::new(introspector(&stage, &clock));
+    stage.say("/introspect", 200, r#"{"active":true}"#);
+    stage.hold_back();
+    let asking: Vec<_> = (0..20)
+        .map(|_| {
+            let introspector = Arc::clone(&introspector);
+            tokio::spawn(async move {
+                introspector.is_active(&Outgoing::new(false, None).unwrap(), TOKEN, "ana").await.unwrap()
+            })
+        })
+        .collect();
+    stage.hears(1).await;
+    stage.let_go();
+    for active in asking {
+        assert!(active.await.unwrap());
+    }
+    assert_eq!(stage.heard("/introspect"), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_known_to_be_active_does_not_come_in() {
+    let (stage, clock) = (Stage::open().await, clock());
+    let (introspector, outgoing) = (introspector(&stage, &clock), Outgoing::new(false, None).unwrap());
+    for (status, body, said) in [
+        (500, r#"{"active":true}"#, "answers 500"),
+        (401, r#"{"active":true}"#, "check identity.oauth.introspection"),
+        (302, "", "answers 302"),
+        (200, "", "no strict JSON"),
+        (200, "<html>", "no strict JSON"),
+        (200, r#"{"active":false,"active":true}"#, "no strict JSON"),
+        (200, "{}", "no `active`"),
+        (200, r#"{"active":"true"}"#, "no `active`"),
+        (200, r#"{"active":1}"#, "no `active`"),
+    ] {
+        stage.say("/introspect", status, body);
+        advance(&clock, 10);
+        let refused = introspector.is_active(&outgoing, TOKEN, "ana").await.unwrap_err();
+        assert!(refused.0.contains(said), "{said:?} is not in {refused:?}");
+        let asked = stage.heard("/introspect");
+        assert!(introspector.is_active(&outgoing, TOKEN, "ana").await.is_err());
+        assert_eq!(stage.heard("/introspect"), asked, "others are told at once");
+    }
+    advance(&clock, 10);
+    stage.say("/introspect", 200, r#"{"active":true,"sub":"ben"}"#);
+    assert!(!introspector.is_active(&outgoing, TOKEN, "ana").await.unwrap(), "it is someone else's token");
+}

@@ -1,0 +1,53 @@
+//! Signed tokens are secrets like any other: not in a URL, not in content, not in a log.
+
+use serde_json::json;
+
+use crate::harness::bearer;
+use crate::provider::Provider;
+use crate::stage::{ledger, post, serve};
+
+#[test]
+fn a_live_token_in_a_url_is_refused_and_revoked_by_itself() {
+    let provider = Provider::start();
+    let (installation, server) = serve(&provider);
+    for target in ["/v1/session?access_token=TOKEN", "/TOKEN", "/v1/items?q=TOKEN&limit=1", "http://TOKEN@a/v1/session"]
+    {
+        for dot in [".", "%2e"] {
+            let token = provider.token("ana");
+            assert_eq!(server.session(&token).verdict(), "200");
+            let target = target.replace("TOKEN", &token.replace('.', dot));
+            let refused = server.get(&target, &[&bearer(&token)]);
+            assert_eq!(refused.verdict(), "400 token_in_url", "{target}");
+            assert!(!refused.text().contains(&token));
+            assert_eq!(server.session(&token).verdict(), "401 credential_required", "{target}");
+        }
+    }
+    // One that is no longer, or never was, live is nobody's to revoke.
+    let stranger = provider.token("eve");
+    assert_eq!(server.get(&format!("/v1/session?t={stranger}"), &[]).verdict(), "401 credential_required");
+    let entries = ledger(&server, &provider.token("ada"));
+    let revoked =
+        entries.iter().filter(|(kind, details)| kind == "credential.revoked" && details["cause"] == "token_in_url");
+    assert_eq!(revoked.count(), 8, "{entries:#?}");
+    let log = server.stop().expect(0).stderr;
+    assert!(!log.contains("eyJ"), "{log}");
+    for file in installation.files() {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(6).any(|window| window == b"eyJhbG"), "{}", file.display());
+    }
+}
+
+#[test]
+fn a_token_in_content_is_refused_with_its_place_whoevers_it_is() {
+    let provider = Provider::start();
+    let (_installation, server) = serve(&provider);
+    let ana = provider.token("ana");
+    for pasted in [ana.clone(), provider.token("eve"), format!("see \"{ana}\".")] {
+        let payload = json!({"purpose": pasted});
+        let item = json!({"workflow": "controlled-operation", "title": "A", "payload": payload});
+        let refused = post(&server, "/v1/items", &ana, &item);
+        assert_eq!(refused.verdict(), "422 token_in_content");
+        assert_eq!(refused.json()["errors"][0]["pointer"], "/payload/purpose");
+        assert!(!refused.text().contains(&ana));
+    }
+}

@@ -1,0 +1,88 @@
+//! The provider is down or slow: those who are known go on, and nobody is told that a good token is bad.
+
+use std::time::Duration;
+
+use crate::harness::{PATIENCE, now};
+use crate::provider::{Door, Provider};
+use crate::stage::{installation, serve, until};
+
+#[test]
+fn known_keys_outlast_the_provider_also_across_a_restart() {
+    let mut provider = Provider::start();
+    let (installation, server) = serve(&provider);
+    let ana = provider.token("ana");
+    assert_eq!(server.session(&ana).verdict(), "200");
+    provider.stop();
+    assert_eq!(server.session(&ana).verdict(), "200");
+    assert_eq!(server.get("/readyz", &[]).verdict(), "200");
+    server.stop().expect(0);
+    let server = installation.serve();
+    server.wait_for_log("no new keys from the identity provider");
+    assert_eq!(server.session(&ana).verdict(), "200");
+    assert_eq!(server.get("/readyz", &[]).verdict(), "200");
+}
+
+#[test]
+fn without_any_keys_the_answer_is_neither_yes_nor_no_until_there_are_some() {
+    let mut provider = Provider::absent(600);
+    let (_installation, server) = serve(&provider);
+    assert_eq!(server.get("/readyz", &[]).verdict(), "503 unavailable");
+    assert_eq!(server.get("/healthz", &[]).verdict(), "200");
+    provider.run();
+    // Made while the service still knows nothing: only when it asks again can it say.
+    let ana = provider.token("ana");
+    until("200", || {
+        let response = server.session(&ana);
+        assert!(["200", "503 unavailable"].contains(&response.verdict().as_str()), "{}", response.text());
+        response
+    });
+    assert_eq!(server.get("/readyz", &[]).verdict(), "200");
+    let log = server.stop().expect(0).stderr;
+    assert!(log.contains("the identity provider cannot be reached"), "{log}");
+    assert!(log.contains("the identity provider answers again"), "{log}");
+}
+
+#[test]
+fn while_the_provider_hangs_those_with_known_keys_wait_for_nothing() {
+    let mut provider = Provider::start();
+    let (_installation, server) = serve(&provider);
+    let ana = provider.token("ana");
+    assert_eq!(server.session(&ana).verdict(), "200");
+    provider.rotate_keys();
+    let stranger = provider.token("ana");
+    provider.set_door(Door::Hangs);
+    // Until the pause since the last look is over, then the service asks and hangs.
+    let waiting = loop {
+        let knocks = provider.knocks();
+        let mut wire = server.wire();
+        wire.request("GET /v1/session HTTP/1.1", &[&crate::harness::bearer(&stranger)]);
+        if !wire.is_left_alone_for(Duration::from_millis(200)) {
+            continue;
+        }
+        assert_eq!(provider.knocks(), knocks + 1);
+        break wire;
+    };
+    let knocks = provider.knocks();
+    for _ in 0..200 {
+        let begun = now();
+        assert_eq!(server.session(&ana).verdict(), "200");
+        assert!(begun.elapsed() < PATIENCE / 60, "held up for {:?}", begun.elapsed());
+    }
+    assert_eq!(provider.knocks(), knocks, "and there is one request under way");
+    let mut waiting = waiting;
+    let answer = waiting.response().expect("patience has an end");
+    assert_eq!(answer.verdict(), "503 unavailable");
+    provider.set_door(Door::Open);
+    until("200", || server.session(&stranger));
+}
+
+#[test]
+fn a_start_does_not_wait_long_for_a_provider_that_hangs() {
+    let provider = Provider::absent(600);
+    provider.set_door(Door::Hangs);
+    let installation = installation(&[&provider.section()]);
+    let begun = now();
+    let server = installation.serve();
+    assert!(begun.elapsed() < PATIENCE / 4, "{:?}", begun.elapsed());
+    assert_eq!(server.get("/readyz", &[]).verdict(), "503 unavailable");
+}
