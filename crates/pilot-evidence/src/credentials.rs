@@ -81,15 +81,18 @@ impl CredentialEvent {
             What::Removed => "removed".to_owned(),
             What::FirstUsed => "first used".to_owned(),
             What::Refused { reason } => match reason.as_str() {
-                "removed" => "refused: it was removed".to_owned(),
-                "expired" => "refused: it had expired".to_owned(),
-                "revoked" => "refused: it was revoked".to_owned(),
+                "removed" => "refused because it was removed".to_owned(),
+                "expired" => "refused because it had expired".to_owned(),
+                "revoked" => "refused because it was revoked".to_owned(),
                 _ => "refused after its end".to_owned(),
             },
             What::Expired => "expired".to_owned(),
             What::Revoked { by: Some(by), .. } => format!("revoked by {by}"),
             What::Revoked { by: None, cause } if cause == "token_in_url" => {
-                "revoked by the service: its token was seen in a URL".to_owned()
+                "revoked by the service, which saw its token in a URL".to_owned()
+            }
+            What::Revoked { by: None, cause } if cause == "revocation_list" => {
+                "revoked by its issuer's revocation list".to_owned()
             }
             What::Revoked { by: None, .. } => "revoked by the service".to_owned(),
             What::TokenExposed { count: 1 } => "token seen in a URL".to_owned(),
@@ -102,8 +105,8 @@ impl CredentialEvent {
 impl fmt::Display for CredentialEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.credential.name(), &self.credential.actor_id) {
-            (Some(name), Some(actor)) => write!(f, "{name} of {actor} ")?,
-            (Some(name), None) => write!(f, "{name} ")?,
+            (Some(name), Some(actor)) => write!(f, "{name} of {actor}: ")?,
+            (Some(name), None) => write!(f, "{name}: ")?,
             (None, Some(actor)) => write!(f, "{actor}: ")?,
             (None, None) => {}
         }
@@ -206,15 +209,19 @@ mod tests {
             lines.extend(told(EntryType::CredentialRefused, about(json!({ "reason": reason }))));
         }
         lines.extend(told(EntryType::CredentialExpired, about(json!({}))));
-        lines.extend(told(EntryType::CredentialRevoked, about(json!({"cause": "token_in_url"}))));
+        for cause in ["token_in_url", "revocation_list", "other"] {
+            lines.extend(told(EntryType::CredentialRevoked, about(json!({ "cause": cause }))));
+        }
         expect_test::expect![[r#"
-            ana-2 of ana first used
-            ana-2 of ana refused: it was removed
-            ana-2 of ana refused: it had expired
-            ana-2 of ana refused: it was revoked
-            ana-2 of ana refused after its end
-            ana-2 of ana expired
-            ana-2 of ana revoked by the service: its token was seen in a URL"#]]
+            ana-2 of ana: first used
+            ana-2 of ana: refused because it was removed
+            ana-2 of ana: refused because it had expired
+            ana-2 of ana: refused because it was revoked
+            ana-2 of ana: refused after its end
+            ana-2 of ana: expired
+            ana-2 of ana: revoked by the service, which saw its token in a URL
+            ana-2 of ana: revoked by its issuer's revocation list
+            ana-2 of ana: revoked by the service"#]]
         .assert_eq(&lines.join("\n"));
         assert_eq!(told(EntryType::AccessTokenExposed, json!({"count": 3})), ["token seen in a URL, 3 times"]);
         assert_eq!(told(EntryType::AccessRefused, json!({"count": 3})), [""; 0]);
@@ -229,9 +236,9 @@ mod tests {
             "count": 2,
         }});
         expect_test::expect![[r#"
-            new of ana added, valid until 2030-01-01T00:00:00.000000Z
-            same of ana changed, valid until 2031-01-01T00:00:00.000000Z
-            old of ana removed"#]]
+            new of ana: added, valid until 2030-01-01T00:00:00.000000Z
+            same of ana: changed, valid until 2031-01-01T00:00:00.000000Z
+            old of ana: removed"#]]
         .assert_eq(&told(EntryType::ServiceStarted, details).join("\n"));
         for strange in [json!(null), json!([]), json!({"credentials": 1}), json!({"credentials": {"added": {}}})] {
             assert_eq!(told(EntryType::ServiceStarted, strange), [""; 0]);

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::Uri;
+use pilot_core::limits::{SOURCE_PATIENCE, SOURCE_PATIENCE_MAX};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-const TIMEOUT_SECONDS: u64 = 10;
-/// A start that takes longer is taken for one that hangs, by people and by supervisors.
-const TIMEOUT_SECONDS_MAX: u64 = 60;
 /// What a helper finds of our environment.
 const HANDED_ON: [&str; 3] = ["PATH", "HOME", "CREDENTIALS_DIRECTORY"];
 
@@ -273,17 +271,18 @@ struct Seconds(Duration);
 
 impl Default for Seconds {
     fn default() -> Self {
-        Seconds(Duration::from_secs(TIMEOUT_SECONDS))
+        Seconds(SOURCE_PATIENCE)
     }
 }
 
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seconds, D::Error> {
         let seconds = u64::try_from(i64::deserialize(deserializer)?).unwrap_or(0);
-        if (1..=TIMEOUT_SECONDS_MAX).contains(&seconds) {
+        let most = SOURCE_PATIENCE_MAX.as_secs();
+        if (1..=most).contains(&seconds) {
             return Ok(Seconds(Duration::from_secs(seconds)));
         }
-        Err(D::Error::custom(format!("must be a whole number from 1 to {TIMEOUT_SECONDS_MAX}")))
+        Err(D::Error::custom(format!("must be a whole number from 1 to {most}")))
     }
 }
 

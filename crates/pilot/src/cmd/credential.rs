@@ -162,9 +162,9 @@ impl From<&Credential> for CredentialView {
 
 fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
+    let path = files.editable()?;
     let actor = Actor { actor_id: arguments.actor, role: arguments.role };
     check_role_map(files.role_map.as_deref(), &actor)?;
-    let path = files.editable()?;
     let _lock = lock(path)?;
     let before = if path.exists() {
         let before = read_credentials(path)?;

@@ -103,7 +103,7 @@ fn a_rotation_is_told_from_verified_evidence_from_its_addition_to_the_refusal_of
     assert_eq!(rows[0], ["TIME", "ACTOR", "CREDENTIAL", "WHAT", "ENTRY"]);
     let what: Vec<_> = rows[1..7].iter().map(|row| row[3]).collect();
     assert_eq!(what[..2], ["added, valid until 2090-01-01T00:00:00.000000Z", "first used"]);
-    assert_eq!(what[3..], ["first used", "removed", "refused: it was removed"]);
+    assert_eq!(what[3..], ["first used", "removed", "refused because it was removed"]);
     assert!(table.contains("\nverified: entries 0 to "), "{table}");
 
     let all = told(&report(&installation, &server, &["--output", "json"]).expect(0));
@@ -118,7 +118,9 @@ fn a_rotation_is_told_from_verified_evidence_from_its_addition_to_the_refusal_of
         assert_eq!(all.iter().filter(|told| *told == event).count(), 1, "{event}: {all:#?}");
     }
     let words = report(&installation, &server, &[]).expect(0).stdout;
-    for said in ["revoked by sam", "revoked by the service: its token was seen in a URL", "refused: it had expired"] {
+    for said in
+        ["revoked by sam", "revoked by the service, which saw its token in a URL", "refused because it had expired"]
+    {
         assert!(words.contains(said), "{said:?} is missing in {words}");
     }
     // Neither a token nor a digest.
