@@ -91,6 +91,13 @@ class Session {
     for (const forget of this.#forgetful) forget()
   }
 
+  /** The service no longer knows the token. Near its end that is no surprise: two clocks are never quite the same. */
+  refused(): void {
+    if (this.me === null) return
+    const expires = sessionStorage.getItem(EXPIRES)
+    this.end(expires !== null && Number(expires) - Date.now() < RENEW_MS ? 'expired' : 'refused')
+  }
+
   /** For whoever keeps something of what the signed-in person may see. */
   onEnd(forget: () => void): void {
     this.#forgetful.push(forget)
