@@ -127,7 +127,7 @@ test('a sign-in that ends takes nothing along that was being written', async ({ 
 })
 
 test('with the means to renew it, a sign-in goes on by itself', async ({ browser }) => {
-  await stage(browser, { lifetime: 62, refresh: true }, async ({ people }) => {
+  await stage(browser, { lifetime: 12, refresh: true }, async ({ people }) => {
     const page = await people.visit()
     await signInThere(page, 'ben')
     await confirm(page, 'You are ben, acting as approver')
