@@ -324,6 +324,10 @@ export const text = {
     'service.started': 'the service started',
     'access.refused': 'was refused',
     'access.token_exposed': 'exposed a token in a URL',
+    'credential.first_used': 'used a credential for the first time',
+    'credential.refused': 'a credential that no longer counts was shown and refused',
+    'credential.expired': 'a credential expired',
+    'credential.revoked': 'revoked a credential',
   } as Record<string, string>,
 
   workflows: {

@@ -12,6 +12,7 @@ mod check;
 mod console;
 mod demo;
 mod deny;
+mod distribution;
 mod fuzz;
 mod schema;
 mod step;
@@ -28,6 +29,7 @@ cargo xtask COMMAND
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
   schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
   deny                    licences, sources and bans of the dependencies
+  dist                    everything for those who run it, in target/dist: static programs, packages, bill of materials
   bench session           /v1/session with 1,000 credentials beside a bare axum handler
   bench rules             decisions per second of the rule engine
   bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
@@ -60,8 +62,9 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
+        ["dist"] => distribution::run(),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny", surplus, ..] => {
+        ["check" | "deny" | "dist", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("there is no command `{unknown}`\n\n{HELP}"))),

@@ -1,10 +1,10 @@
 //! Programs the commands need beside cargo: looked for, and installed when they are missing.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::step::{Failure, output_of, program, root, run, run_timed};
+use crate::step::{Failure, cargo, output_of, program, root, run, run_timed, target_dir};
 
 /// A program and the Debian package that has it.
 pub struct Tool {
@@ -22,6 +22,13 @@ pub const STRACE: Tool = Tool { program: "strace", package: "strace" };
 pub const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
 /// The console is tested in it.
 pub const CHROMIUM: Tool = Tool { program: "chromium", package: "chromium" };
+/// The static build's C library.
+pub const MUSL: Tool = Tool { program: "musl-gcc", package: "musl-tools" };
+pub const DPKG_DEB: Tool = Tool { program: "dpkg-deb", package: "dpkg" };
+/// Reads packages as Debian's own archive would.
+pub const LINTIAN: Tool = Tool { program: "lintian", package: "lintian" };
+/// Reads units without running them.
+pub const SYSTEMD_ANALYZE: Tool = Tool { program: "systemd-analyze", package: "systemd" };
 pub const WRK: Tool = Tool { program: "wrk", package: "wrk" };
 pub const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
 
@@ -70,6 +77,21 @@ pub fn install_packages(what: &str, directory: &str) -> Result<(), Failure> {
 
 pub fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|found| found.modified()).ok()
+}
+
+/// A program that cargo builds, kept in `target/tools`. Built without optimisation: it runs for seconds, and building it
+/// well takes minutes.
+pub fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failure> {
+    let directory = target_dir().join("tools");
+    let executable = directory.join("bin").join(name);
+    if !executable.exists() {
+        let mut install = cargo(&["install", name, "--version", version, "--locked", "--root"]);
+        install.arg(&directory).arg("--target-dir").arg(directory.join("build"));
+        install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_LTO", "off");
+        install.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        run_timed(&format!("install {name}"), &mut install)?;
+    }
+    Ok(executable)
 }
 
 /// Adds parts of the Rust toolchain that a minimal installation lacks.

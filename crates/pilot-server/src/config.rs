@@ -14,7 +14,8 @@ mod edge;
 mod oauth;
 
 pub use edge::{
-    ClientAddress, Count, IdentitySection, Mechanism, Mesh, Network, NotANetwork, RateLimits, Tls, TlsFiles,
+    ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, Network, NotANetwork, RateLimits,
+    Tls, TlsFiles,
 };
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
 
@@ -252,7 +253,7 @@ impl Config {
         }
     }
 
-    /// How callers prove who they are.
+    /// How callers prove who they are: without a word about it, by the credential file.
     pub fn mechanism(&self) -> Mechanism {
         self.identity.as_ref().map_or(Mechanism::CredentialFile, |identity| identity.mechanism)
     }

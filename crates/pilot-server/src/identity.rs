@@ -11,8 +11,10 @@ use pilot_core::time::Time;
 use crate::access::Caller;
 use crate::api::actors::ActorView;
 use crate::api::credentials::CredentialView;
+use crate::app::App;
 
 pub mod credential_file;
+pub mod mutual_tls;
 pub mod oauth;
 
 use oauth::provider::{NoKeys, Provider};
@@ -20,6 +22,7 @@ use oauth::resource::{self, Resource, SignIn};
 
 pub enum Identity {
     CredentialFile(credential_file::CredentialFile),
+    MutualTls(mutual_tls::MutualTls),
     Oauth(Box<oauth::Oauth>),
 }
 
@@ -99,6 +102,7 @@ impl Identity {
     pub fn actors(&self) -> Vec<ActorView> {
         match self {
             Identity::CredentialFile(file) => file.actors(),
+            Identity::MutualTls(certificates) => certificates.actors(),
             Identity::Oauth(oauth) => oauth.actors(),
         }
     }
@@ -107,6 +111,7 @@ impl Identity {
     pub fn credentials(&self) -> Vec<CredentialView> {
         match self {
             Identity::CredentialFile(file) => file.credentials(),
+            Identity::MutualTls(certificates) => certificates.credentials(),
             Identity::Oauth(oauth) => oauth.credentials(),
         }
     }
@@ -115,6 +120,7 @@ impl Identity {
     pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
         match self {
             Identity::CredentialFile(file) => file.credential(id),
+            Identity::MutualTls(certificates) => certificates.credential(id),
             Identity::Oauth(oauth) => oauth.credential(id),
         }
     }
@@ -122,7 +128,17 @@ impl Identity {
     pub async fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
         match self {
             Identity::CredentialFile(file) => file.identify(&head.headers).map_err(Denial::from),
+            Identity::MutualTls(certificates) => certificates.identify(head).map_err(Denial::from),
             Identity::Oauth(oauth) => oauth.identify(&head.headers).await,
+        }
+    }
+
+    /// Keeps up with what the mechanism reads. Runs for as long as the service does.
+    pub async fn follow(&self, app: &Arc<App>) {
+        match self {
+            Identity::CredentialFile(_) => std::future::pending().await,
+            Identity::MutualTls(certificates) => certificates.follow(app).await,
+            Identity::Oauth(oauth) => oauth.provider.follow().await,
         }
     }
 
@@ -156,7 +172,7 @@ impl Identity {
 
     fn oauth(&self) -> Option<&oauth::Oauth> {
         match self {
-            Identity::CredentialFile(_) => None,
+            Identity::CredentialFile(_) | Identity::MutualTls(_) => None,
             Identity::Oauth(oauth) => Some(oauth),
         }
     }

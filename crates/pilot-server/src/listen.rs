@@ -192,8 +192,9 @@ async fn serve_encrypted<S, H, F>(
         }
         Ok(Shaken::Encrypted(stream)) => {
             let (_, session) = stream.get_ref();
-            let certificate = session.peer_certificates().and_then(|chain| chain.first());
-            let certificate = certificate.map(|certificate| PeerCertificate(certificate.as_ref().into()));
+            let certificate = session.peer_certificates();
+            let certificate =
+                certificate.map(|chain| PeerCertificate(chain.iter().map(|der| der.clone().into_owned()).collect()));
             let end = OtherEnd { peer, certificate };
             serve_connection(app, stream, connection, end, handler, stop).await;
         }

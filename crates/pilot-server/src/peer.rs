@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName};
 use http::request::Parts;
+use rustls::pki_types::CertificateDer;
 
 use crate::config::{ClientAddress, Mesh};
 use crate::problem::Problem;
@@ -13,6 +14,9 @@ use crate::problem::Problem;
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// RFC 9440.
 const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
+const CLIENT_CERT_CHAIN: HeaderName = HeaderName::from_static("client-cert-chain");
+/// Longer chains do not exist outside of attempts to keep us busy.
+const CHAIN_MAX: usize = 8;
 /// Headers by which a proxy speaks for its callers. From anyone else they are a caller's own claim, and removed.
 const CLAIMS: [&str; 8] = [
     "forwarded",
@@ -29,9 +33,10 @@ const CLAIMS: [&str; 8] = [
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
 
-/// The client's certificate in DER: verified by the handshake, or by a mesh that is trusted to.
+/// The client's certificate and those that lead to its issuer: verified by the handshake, or by a mesh that is trusted
+/// to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeerCertificate(pub Arc<[u8]>);
+pub struct PeerCertificate(pub Arc<[CertificateDer<'static>]>);
 
 /// Which peers are believed when they speak for others.
 #[derive(Debug, Default)]
@@ -116,13 +121,20 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     address.map(|address: IpAddr| address.to_canonical())
 }
 
-/// RFC 9440: one structured byte sequence, `:base64:`.
+/// RFC 9440: one structured byte sequence, `:base64:`, and a list of them for the way to the issuer.
 fn certificate(headers: &HeaderMap) -> Option<PeerCertificate> {
     let mut lines = headers.get_all(CLIENT_CERT).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
-    let encoded = line.as_bytes().strip_prefix(b":")?.strip_suffix(b":")?;
-    let der = data_encoding::BASE64.decode(encoded).ok()?;
-    Some(PeerCertificate(der.into()))
+    let first = byte_sequence(line.as_bytes())?;
+    let lines = headers.get_all(CLIENT_CERT_CHAIN).iter();
+    let others = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).take(CHAIN_MAX);
+    let others = others.map(|part| byte_sequence(part.trim_ascii())).collect::<Option<Vec<_>>>()?;
+    Some(PeerCertificate([first].into_iter().chain(others).collect()))
+}
+
+fn byte_sequence(text: &[u8]) -> Option<CertificateDer<'static>> {
+    let encoded = text.strip_prefix(b":")?.strip_suffix(b":")?;
+    Some(data_encoding::BASE64.decode(encoded).ok()?.into())
 }
 
 #[cfg(test)]
@@ -141,7 +153,7 @@ mod tests {
     }
 
     fn mesh(client_address: ClientAddress) -> Mesh {
-        Mesh { trusted: vec!["10.0.0.0/8".parse().unwrap()], client_address }
+        Mesh { trusted: vec!["10.0.0.0/8".parse().unwrap()], client_address, clients: None }
     }
 
     #[track_caller]
@@ -200,9 +212,15 @@ mod tests {
         let seen = |peer, lines: &[(&str, &str)]| {
             let mut head = head(peer, lines);
             Edge::new(Some(mesh(ClientAddress::XForwardedFor)), false).admit(&mut head).unwrap();
-            head.extensions.get::<PeerCertificate>().map(|certificate| certificate.0.to_vec())
+            head.extensions
+                .get::<PeerCertificate>()
+                .map(|certificate| certificate.0.iter().flat_map(|der| der.to_vec()).collect::<Vec<_>>())
         };
         assert_eq!(seen("10.1.1.1", &[("client-cert", ":MAA=:")]), Some(vec![0x30, 0]));
+        let chain = ("client-cert-chain", ":MQA=:, :MgA=:");
+        assert_eq!(seen("10.1.1.1", &[("client-cert", ":MAA=:"), chain]), Some(vec![0x30, 0, 0x31, 0, 0x32, 0]));
+        assert_eq!(seen("10.1.1.1", &[("client-cert", ":MAA=:"), ("client-cert-chain", "MQA=")]), None);
+        assert_eq!(seen("10.1.1.1", &[chain]), None);
         assert_eq!(seen("192.0.2.9", &[("client-cert", ":MAA=:")]), None);
         assert_eq!(seen("10.1.1.1", &[("client-cert", "MAA=")]), None);
         assert_eq!(seen("10.1.1.1", &[("client-cert", ":MAA=:"), ("client-cert", ":MAA=:")]), None);

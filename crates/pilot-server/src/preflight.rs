@@ -104,7 +104,11 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         None => return ok("off".into()),
         Some(config::Tls::Mesh(mesh)) => {
             let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
-            return ok(format!("ends at the mesh; {} may speak for it", trusted.join(", ")));
+            let clients = mesh.clients.as_ref().map(tls::client_verifier).transpose();
+            return match clients {
+                Ok(_) => ok(format!("ends at the mesh; {} may speak for it", trusted.join(", "))),
+                Err(error) => vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
+            };
         }
         Some(config::Tls::Here(files)) => files,
     };
@@ -151,6 +155,11 @@ fn check_credentials(config: &Config) -> Vec<Finding> {
     };
     if config.mechanism() == Mechanism::Oauth {
         return check_oauth(config, &credentials, role_map);
+    }
+    if config.mechanism() != Mechanism::CredentialFile {
+        let (mechanism, actors) = (config.mechanism().as_str(), role_map.map_or(0, |file| file.map.actors.len()));
+        let detail = format!("{mechanism}; the role map has {actors} actor(s)");
+        return vec![Finding::new("identity", Verdict::Ok, detail)];
     }
     let count = credentials.entries().len();
     let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
 
+mod acl;
+
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("{0}: cannot be opened; check that it exists and that the service's user may read it", path.display())]
@@ -71,7 +73,11 @@ fn check(file: &File, path: &Path, others: Others) -> Result<Option<FileError>, 
     if metadata.uid() != 0 && metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(FileError::Owner { path });
     }
-    let mode = metadata.mode() & 0o7777;
+    let mut mode = metadata.mode() & 0o7777;
+    if mode & 0o070 != 0 {
+        let own_id = rustix::process::geteuid().as_raw();
+        mode &= !acl::of(file).map_or(0, |list| list.withheld_from_group(own_id));
+    }
     match others {
         _ if mode & 0o022 != 0 => Err(FileError::Writable { path, mode }),
         Others::MayNothing if mode & 0o077 != 0 => Err(FileError::Readable { path, mode }),
@@ -107,9 +113,13 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         _ => {}
     }
     write_new(&temporary, bytes)?;
-    if let Ok(old) = std::fs::metadata(path) {
-        // The service may run as another user than the one who edits the file.
-        std::os::unix::fs::chown(&temporary, Some(old.uid()), Some(old.gid()))?;
+    let owner = |path: &Path| std::fs::metadata(path).map(|found| (found.uid(), found.gid()));
+    if let Ok((user, group)) = owner(path) {
+        // The service may run as another user than the one who edits the file. Its own files it replaces without the
+        // call, which a supervisor may well forbid.
+        if owner(&temporary)? != (user, group) {
+            std::os::unix::fs::chown(&temporary, Some(user), Some(group))?;
+        }
     }
     std::fs::rename(&temporary, path)?;
     sync_directory(path)

@@ -10,6 +10,9 @@ pub fn missing(config: &Config) -> Vec<String> {
             let remedy = "give [tls] certificate and key, or termination = \"mesh\" with trusted";
             missing.push(format!("TLS: {remedy}"));
         }
+        if config.credentials.role_map.is_none() {
+            missing.push("role map: give [credentials] role_map".to_owned());
+        }
         if config.rate_limits.is_none() {
             missing.push("rate limits: give [rate_limits]; the section alone takes the defaults".to_owned());
         }
@@ -18,21 +21,29 @@ pub fn missing(config: &Config) -> Vec<String> {
             missing.push(format!("identity: give [identity] mechanism, one of {known}"));
         }
     }
-    let needs_role_map = config.profile == Profile::Production || config.mechanism() == Mechanism::Oauth;
-    if needs_role_map && config.credentials.role_map.is_none() {
-        missing.push("role map: give [credentials] role_map".to_owned());
+    let mechanism = config.mechanism();
+    if mechanism == Mechanism::Oauth && config.profile == Profile::Pilot && config.credentials.role_map.is_none() {
+        missing.push("role map: give [credentials] role_map, which says whom a token means".to_owned());
     }
-    if let Some(mechanism) = mechanism(config).filter(|mechanism| !mechanism.is_built()) {
-        let name = mechanism.as_str();
-        missing.push(format!(
-            "identity: this version does not have mechanism = \"{name}\"; use \"credential_file\" or \"oauth\""
-        ));
+    if mechanism == Mechanism::MutualTls {
+        missing.extend(missing_for_certificates(config));
+    } else if config.identity.as_ref().is_some_and(|identity| identity.mutual_tls.is_some()) {
+        missing.push("identity: [identity.mutual_tls] belongs to mechanism = \"mutual_tls\"; remove it".to_owned());
     }
     missing
 }
 
-fn mechanism(config: &Config) -> Option<Mechanism> {
-    config.identity.as_ref().map(|identity| identity.mechanism)
+/// In either profile: without these, nobody could come in.
+fn missing_for_certificates(config: &Config) -> Vec<String> {
+    let mut missing = Vec::new();
+    if config.tls.as_ref().is_none_or(|tls| tls.clients().is_none()) {
+        let remedy = "give [tls] client_ca, whose certificates name the actors";
+        missing.push(format!("client certificates: {remedy}"));
+    }
+    if config.profile == Profile::Pilot && config.credentials.role_map.is_none() {
+        missing.push("role map: give [credentials] role_map, which says whom a certificate means".to_owned());
+    }
+    missing
 }
 
 /// The same as one text, for a refusal of the start.
@@ -64,8 +75,8 @@ mod tests {
 
     #[test]
     fn each_missing_piece_is_named_and_none_is_named_that_is_there() {
-        let all = [TLS, RATE_LIMITS, IDENTITY, ROLE_MAP];
-        let names = ["TLS", "rate limits", "identity", "role map"];
+        let all = [TLS, ROLE_MAP, RATE_LIMITS, IDENTITY];
+        let names = ["TLS", "role map", "rate limits", "identity"];
         assert_eq!(pieces(&[]), names);
         assert!(pieces(&all).is_empty());
         assert!(pieces(&[MESH, ROLE_MAP, RATE_LIMITS, IDENTITY]).is_empty());
@@ -76,31 +87,41 @@ mod tests {
     }
 
     #[test]
-    fn a_mechanism_this_version_does_not_have_is_refused_in_both_profiles() {
-        for mechanism in ["mutual_tls"] {
-            for profile in ["pilot", "production"] {
-                let identity = format!("[identity]\nmechanism = '{mechanism}'\n");
-                let text = format!("profile = '{profile}'\n{TLS}{ROLE_MAP}{RATE_LIMITS}{identity}");
-                let found = missing(&toml::from_str(&text).unwrap());
-                assert!(found.len() == 1 && found[0].contains(mechanism), "{found:?}");
+    fn an_identity_provider_needs_a_role_map_in_both_profiles() {
+        let identity = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://p.example'\n";
+        let found = missing(&toml::from_str(identity).unwrap());
+        assert_eq!(found, ["role map: give [credentials] role_map, which says whom a token means"]);
+        assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
+        assert!(pieces(&[TLS, RATE_LIMITS, identity]) == ["role map"]);
+    }
+
+    #[test]
+    fn every_sample_configuration_has_every_piece() {
+        let mut seen = Vec::new();
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "toml") {
+                continue;
             }
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let config: Config = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            assert_eq!(config.profile, Profile::Production, "{name}");
+            assert_eq!(missing(&config), [""; 0], "{name}");
+            assert!(config.rate_limits.is_some() && config.tls.is_some(), "{name}");
+            // A sample for one mechanism is named after it.
+            let mechanism = config.mechanism().as_str().replace('_', "-");
+            assert!(name == "production" || name == format!("production-{mechanism}"), "{name}: {mechanism}");
+            seen.push(name);
+        }
+        for expected in ["production", "production-credential-file", "production-oauth"] {
+            assert!(seen.iter().any(|name| name == expected), "{expected} is not among {seen:?}");
         }
     }
 
     #[test]
-    fn the_sample_configuration_has_every_piece_and_shows_the_defaults() {
+    fn the_first_sample_shows_the_defaults_of_rate_limits() {
         let config: Config = toml::from_str(include_str!("../../../deploy/production.toml")).unwrap();
-        assert_eq!(config.profile, Profile::Production);
-        assert_eq!(missing(&config), [""; 0]);
         assert_eq!(config.rate_limits, Some(RateLimits::default()));
-    }
-
-    #[test]
-    fn an_identity_provider_needs_a_role_map_in_both_profiles() {
-        let identity = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://p.example'\n";
-        let found = missing(&toml::from_str(identity).unwrap());
-        assert_eq!(found, ["role map: give [credentials] role_map"]);
-        assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
     }
 
     #[test]

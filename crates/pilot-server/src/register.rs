@@ -86,8 +86,8 @@ struct End {
 /// What the ledger holds already, kept beside it under one name.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Kept {
-    /// By fingerprint, with the time after which it can be forgotten.
-    used: BTreeMap<CredentialId, Option<Time>>,
+    /// By fingerprint.
+    used: BTreeMap<CredentialId, NamedCredential>,
     refused: BTreeSet<CredentialId>,
     ended: BTreeMap<CredentialId, End>,
 }
@@ -143,8 +143,10 @@ impl Register {
                 ended.insert(named.id().clone(), end.how);
             }
         }
-        let expiring = present
-            .iter()
+        // A mechanism without a list of its own knows credentials by their use.
+        let known = if present.is_empty() { kept.used.values().collect() } else { present.iter().collect::<Vec<_>>() };
+        let expiring = known
+            .into_iter()
             .filter_map(|named| Some((named.id().clone(), (named.expires_at?, named.clone(), 0))))
             .filter(|(id, _)| !ended.contains_key(id));
         Ok(Register {
@@ -189,6 +191,22 @@ impl Register {
                 () = tokio::time::sleep(left) => {}
             }
         }
+    }
+
+    /// A credential that no list held was shown for the first time in this run.
+    pub fn watch(&self, named: &NamedCredential) {
+        if let Some(expires_at) = named.expires_at
+            && self.end_of(named.id()).is_none()
+        {
+            let mut expiring = self.expiring.lock().unwrap_or_else(PoisonError::into_inner);
+            expiring.entry(named.id().clone()).or_insert_with(|| (expires_at, named.clone(), 0));
+        }
+    }
+
+    /// Those with an end that has not come.
+    pub fn expiring(&self) -> Vec<NamedCredential> {
+        let expiring = self.expiring.lock().unwrap_or_else(PoisonError::into_inner);
+        expiring.values().map(|(_, named, _)| named.clone()).collect()
     }
 
     /// A credential was shown and accepted.
@@ -239,7 +257,7 @@ impl Register {
     }
 
     /// True when it had not ended before.
-    fn end(&self, id: &CredentialId, how: Ended) -> bool {
+    pub fn end(&self, id: &CredentialId, how: Ended) -> bool {
         let is_new = self.ended.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), how).is_none();
         self.any_ended.store(true, Ordering::Release);
         self.changes.send_replace(());

@@ -19,7 +19,10 @@ use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{self, Config, Mechanism, Profile};
-use crate::identity::{Identity, credential_file::CredentialFile, oauth::Oauth, oauth::Trusted};
+use crate::identity::Identity;
+use crate::identity::credential_file::CredentialFile;
+use crate::identity::mutual_tls::MutualTls;
+use crate::identity::oauth::{Oauth, Trusted};
 use crate::listen::Listener;
 use crate::log::Log;
 use crate::peer::Edge;
@@ -124,13 +127,7 @@ impl Service {
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
-        let identity = if let Some(trusted) = trusted {
-            let role_map = role_map.unwrap_or_else(RoleMap::empty);
-            Identity::Oauth(Box::new(Oauth::new(trusted, role_map, Arc::clone(&register), clock.clone())))
-        } else {
-            let (guard, register) = (Arc::clone(&guard), Arc::clone(&register));
-            Identity::CredentialFile(CredentialFile::new(credentials, role_map, guard, register, clock.clone()))
-        };
+        let identity = open_identity(config, trusted, credentials, role_map, &guard, &register, &clock)?;
         let parts = Parts {
             identity,
             register,
@@ -179,7 +176,8 @@ impl Service {
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let credentials = tokio::spawn(register::run(Arc::clone(&self.app)));
         let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
-        let following = self.app.identity.provider().map(|provider| tokio::spawn(Arc::clone(provider).follow()));
+        let app = Arc::clone(&self.app);
+        let following = tokio::spawn(async move { app.identity.follow(&app).await });
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
@@ -193,9 +191,7 @@ impl Service {
         if let Some(reloading) = reloading {
             reloading.abort();
         }
-        if let Some(following) = following {
-            following.abort();
-        }
+        following.abort();
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
@@ -231,27 +227,61 @@ pub fn leak_guard(config: &Config, credentials: &Credentials) -> Result<LeakGuar
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
     let path = &config.credentials.file;
-    let has_file = config.mechanism() != Mechanism::Oauth;
-    if has_file && matches!(path.try_exists(), Ok(false)) {
+    if config.mechanism() != Mechanism::CredentialFile {
+        let role_map = read_role_map(config, &mut faults);
+        return if faults.is_empty() {
+            Ok((Credentials::none(), role_map))
+        } else {
+            Err(StartError::Refused(faults.join("\n")))
+        };
+    }
+    if matches!(path.try_exists(), Ok(false)) {
         let remedy = "does not exist yet; make the first credential with `pilot credential new`";
         return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
     }
-    let credentials = if has_file {
-        read(path, others(config), credential_format(config), &mut faults)
-    } else {
-        Some(Credentials::none())
-    };
-    let role_map = config.credentials.role_map.as_deref().and_then(|path| {
-        let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
-        let (map, bytes) = read(path, Others::MayRead, parse, &mut faults)?;
-        Some(RoleMapFile { path: path.to_owned(), bytes, map })
-    });
+    let credentials = read(path, others(config), credential_format(config), &mut faults);
+    let role_map = read_role_map(config, &mut faults);
     if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
         faults.extend(credentials.check_against(map).iter().map(|fault| line(path, fault)));
     }
     match credentials {
         Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
+    }
+}
+
+fn read_role_map(config: &Config, faults: &mut Vec<String>) -> Option<RoleMapFile> {
+    let path = config.credentials.role_map.as_deref()?;
+    let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
+    let (map, bytes) = read(path, Others::MayRead, parse, faults)?;
+    Some(RoleMapFile { path: path.to_owned(), bytes, map })
+}
+
+fn open_identity(
+    config: &Config,
+    trusted: Option<Trusted>,
+    credentials: Credentials,
+    role_map: Option<RoleMap>,
+    guard: &Arc<LeakGuard>,
+    register: &Arc<Register>,
+    clock: &Clock,
+) -> Result<Identity, StartError> {
+    let (guard, register, clock) = (Arc::clone(guard), Arc::clone(register), clock.clone());
+    let settings = config.identity.as_ref().and_then(|identity| identity.mutual_tls.as_ref());
+    let clients = config.tls.as_ref().and_then(config::Tls::clients);
+    if let Some(trusted) = trusted {
+        let role_map = role_map.unwrap_or_else(RoleMap::empty);
+        return Ok(Identity::Oauth(Box::new(Oauth::new(trusted, role_map, register, clock))));
+    }
+    match (config.mechanism(), clients, role_map) {
+        (Mechanism::MutualTls, Some(clients), Some(role_map)) => {
+            let opened = MutualTls::open(clients, settings, role_map, register, clock);
+            opened.map(Identity::MutualTls).map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))
+        }
+        (_, _, role_map) => {
+            let file = CredentialFile::new(credentials, role_map, guard, register, clock);
+            Ok(Identity::CredentialFile(file))
+        }
     }
 }
 

@@ -18,10 +18,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use crate::config::TlsFiles;
+use crate::config::{ClientTrust, TlsFiles};
 use crate::private_file::{self, FileError, Others};
 
 mod reload;
+
+pub use reload::{LOOK, Watched};
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -79,7 +81,10 @@ pub fn load(files: &TlsFiles, others: Others) -> Result<Loaded, TlsError> {
         }
         other => TlsError::unusable(&files.key, other),
     })?;
-    let verifier = client_verifier(files, &provider)?;
+    let verifier = match &files.clients {
+        Some(clients) => client_verifier(clients)?,
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
     let unusable = |error| TlsError::unusable(&files.certificate, error);
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
     let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?.with_client_cert_verifier(verifier);
@@ -92,22 +97,19 @@ pub fn load(files: &TlsFiles, others: Others) -> Result<Loaded, TlsError> {
 
 /// Client certificates are asked for when their issuer is known, and optional here: whether one is needed is the
 /// identity mechanism's to say, and health checks have none.
-fn client_verifier(
-    files: &TlsFiles,
-    provider: &Arc<rustls::crypto::CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let Some(path) = &files.client_ca else { return Ok(WebPkiClientVerifier::no_client_auth()) };
+pub fn client_verifier(clients: &ClientTrust) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let (path, provider) = (&clients.client_ca, Arc::new(aws_lc_rs::default_provider()));
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
         roots.add(certificate).map_err(|error| TlsError::unusable(path, error))?;
     }
-    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .allow_unauthenticated()
         .only_check_end_entity_revocation();
-    if let Some(path) = &files.crl {
+    if let Some(path) = &clients.crl {
         verifier = verifier.with_crls(revocation_lists(path)?);
     }
-    verifier.build().map_err(|error| TlsError::unusable(files.crl.as_ref().unwrap_or(path), error))
+    verifier.build().map_err(|error| TlsError::unusable(clients.crl.as_ref().unwrap_or(path), error))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -151,13 +153,14 @@ pub struct Tls {
     files: TlsFiles,
     others: Others,
     current: RwLock<Arc<ServerConfig>>,
-    watched: reload::Watched,
+    watched: Watched,
 }
 
 impl Tls {
     pub fn open(files: &TlsFiles, others: Others) -> Result<(Tls, Loaded), TlsError> {
         // Looked at before it is read: a file replaced in between is then read once more.
-        let watched = reload::Watched::new(files);
+        let clients = files.clients.iter().flat_map(ClientTrust::paths);
+        let watched = Watched::new([&files.certificate, &files.key].into_iter().chain(clients));
         let loaded = load(files, others)?;
         let current = RwLock::new(Arc::clone(&loaded.config));
         Ok((Tls { files: files.clone(), others, current, watched }, loaded))

@@ -38,11 +38,32 @@ pub struct ClientArguments {
     /// The issuer of an https service's certificate, in PEM [env: PILOT_CA_FILE] [default: those the system trusts]
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+    /// Your own certificate in PEM, where the service asks for one in place of a token [env: PILOT_CLIENT_CERT]
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    pub client_cert: Option<PathBuf>,
+    /// The key of that certificate, in PEM [env: PILOT_CLIENT_KEY]
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    pub client_key: Option<PathBuf>,
+}
+
+impl ClientArguments {
+    /// The caller's own certificate and its key.
+    fn pair(&self, environment: &Environment) -> Result<Option<(PathBuf, PathBuf)>, Failure> {
+        let given = |argument: &Option<PathBuf>, variable: &str| {
+            argument.clone().or_else(|| environment.get(variable).map(PathBuf::from))
+        };
+        match (given(&self.client_cert, "PILOT_CLIENT_CERT"), given(&self.client_key, "PILOT_CLIENT_KEY")) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+            (None, None) => Ok(None),
+            _ => Err(Failure::Usage("a certificate needs its key: give PILOT_CLIENT_CERT and PILOT_CLIENT_KEY".into())),
+        }
+    }
 }
 
 pub struct Client {
     base: Uri,
-    token: Token,
+    /// None when a certificate says who is calling.
+    token: Option<Token>,
     /// For https alone.
     trust: Option<Trust>,
 }
@@ -57,19 +78,25 @@ impl Client {
         let url = arguments.url.as_deref().or(environment.get("PILOT_URL")).unwrap_or("http://127.0.0.1:7450");
         let ca_file = arguments.ca_file.as_deref().or(environment.get("PILOT_CA_FILE").map(Path::new));
         let base = parse_url(url)?;
-        let trust = is_encrypted(&base).then(|| Trust::load(ca_file)).transpose()?;
-        Ok(Client { base, token: read_token(arguments, environment)?, trust })
+        let pair = arguments.pair(environment)?;
+        if pair.is_some() && !is_encrypted(&base) {
+            return Err(Failure::Usage("a client certificate can be shown to an https:// service alone".into()));
+        }
+        let trust = is_encrypted(&base).then(|| Trust::load(ca_file, pair.as_ref())).transpose()?;
+        let has_token = arguments.token_file.is_some() || environment.token().is_some();
+        let token = if pair.is_some() && !has_token { None } else { Some(read_token(arguments, environment)?) };
+        Ok(Client { base, token, trust })
     }
 
-    pub fn token(&self) -> &Token {
-        &self.token
+    pub fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
     }
 
     /// A client for a token the program holds itself.
     pub fn with_token(url: &str, token: Token) -> Result<Client, Failure> {
         let base = parse_url(url)?;
-        let trust = is_encrypted(&base).then(|| Trust::load(None)).transpose()?;
-        Ok(Client { base, token, trust })
+        let trust = is_encrypted(&base).then(|| Trust::load(None, None)).transpose()?;
+        Ok(Client { base, token: Some(token), trust })
     }
 
     pub fn get(&self, path: &str) -> Result<Reply, Failure> {
@@ -129,18 +156,20 @@ impl Client {
         let host = self.base.host().unwrap_or_default().trim_matches(['[', ']']);
         let port = self.base.port_u16().unwrap_or(if self.trust.is_some() { 443 } else { 80 });
         let stream = TcpStream::connect((host, port)).await?;
-        let mut bearer = HeaderValue::from_str(&self.token.bearer())?;
-        bearer.set_sensitive(true);
         let body = body.map(Value::to_string).unwrap_or_default();
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header(HOST, authority)
-            .header(AUTHORIZATION, bearer)
             .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, concat!("pilot/", env!("CARGO_PKG_VERSION")))
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(Bytes::from(body)))?;
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.token {
+            let mut bearer = HeaderValue::from_str(&token.bearer())?;
+            bearer.set_sensitive(true);
+            request = request.header(AUTHORIZATION, bearer);
+        }
+        let request = request.body(Full::new(Bytes::from(body)))?;
         match &self.trust {
             Some(trust) => exchange(trust.connect(host, stream).await?, request).await,
             None => exchange(stream, request).await,

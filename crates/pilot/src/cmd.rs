@@ -5,6 +5,7 @@ pub mod check_config;
 pub mod credential;
 pub mod demo;
 pub mod evidence;
+pub mod help_pages;
 pub mod init;
 pub mod log;
 pub mod restore;

@@ -7,13 +7,19 @@ mod exit;
 mod files;
 mod output;
 mod reason;
+mod supervisor;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+
+/// The C library's own is slow when threads share it (docs/adr/0036-packaging.md).
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The workflow service for operations that no one should be able to carry out alone.
 #[derive(Parser)]
@@ -59,6 +65,9 @@ enum Command {
     Restore(cmd::restore::Arguments),
     /// Write a file for whoever helps: version, configuration, figures and log lines, without secrets
     SupportBundle(cmd::support_bundle::Arguments),
+    /// Write manual pages and shell completions, for a package
+    #[command(hide = true)]
+    HelpPages(cmd::help_pages::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -90,5 +99,6 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
         Command::Restore(arguments) => cmd::restore::run(&arguments, environment),
         Command::SupportBundle(arguments) => cmd::support_bundle::run(&arguments, environment),
+        Command::HelpPages(arguments) => cmd::help_pages::run(&arguments, Arguments::command()),
     }
 }

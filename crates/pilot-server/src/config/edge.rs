@@ -24,8 +24,14 @@ pub struct TlsFiles {
     /// The certificate and those that lead to its root, in PEM.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// Who issues client certificates. Without it, none is asked for.
-    pub client_ca: Option<PathBuf>,
+    /// Without it, no client certificate is asked for.
+    pub clients: Option<ClientTrust>,
+}
+
+/// Whose client certificates count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientTrust {
+    pub client_ca: PathBuf,
     /// Which of them no longer count.
     pub crl: Option<PathBuf>,
 }
@@ -34,6 +40,8 @@ pub struct TlsFiles {
 pub struct Mesh {
     pub trusted: Vec<Network>,
     pub client_address: ClientAddress,
+    /// The mesh hands certificates on; they are judged here once more.
+    pub clients: Option<ClientTrust>,
 }
 
 /// Which header the mesh writes the caller's address to. Only that one is believed: a mesh passes on those it does not
@@ -70,35 +78,58 @@ impl TryFrom<TlsSection> for Tls {
 
     fn try_from(section: TlsSection) -> Result<Tls, &'static str> {
         let TlsSection { certificate, key, client_ca, crl, termination, trusted, client_address } = section;
-        let is_here = certificate.is_some() || key.is_some() || client_ca.is_some() || crl.is_some();
+        let clients = match (client_ca, crl) {
+            (Some(client_ca), crl) => Some(ClientTrust { client_ca, crl }),
+            (None, None) => None,
+            (None, Some(_)) => return Err("[tls] crl needs client_ca: it revokes client certificates"),
+        };
         match (termination, certificate, key) {
-            (Some(_), ..) if is_here => Err("[tls] has both files and termination = \"mesh\"; TLS ends at one place"),
+            (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+                Err("[tls] has both files and termination = \"mesh\"; TLS ends at one place")
+            }
             (Some(Termination::Mesh), ..) => match trusted {
                 Some(Networks(trusted)) if !trusted.is_empty() => {
-                    Ok(Tls::Mesh(Mesh { trusted, client_address: client_address.unwrap_or_default() }))
+                    Ok(Tls::Mesh(Mesh { trusted, client_address: client_address.unwrap_or_default(), clients }))
                 }
                 _ => Err("[tls] termination = \"mesh\" needs trusted: the addresses that speak for the mesh"),
             },
             (None, ..) if trusted.is_some() || client_address.is_some() => {
                 Err("[tls] trusted and client_address belong to termination = \"mesh\"")
             }
-            (None, ..) if crl.is_some() && client_ca.is_none() => {
-                Err("[tls] crl needs client_ca: it revokes client certificates")
-            }
-            (None, Some(certificate), Some(key)) => Ok(Tls::Here(TlsFiles { certificate, key, client_ca, crl })),
+            (None, Some(certificate), Some(key)) => Ok(Tls::Here(TlsFiles { certificate, key, clients })),
             (None, ..) => Err("[tls] needs certificate and key, or termination = \"mesh\" with trusted"),
         }
     }
 }
 
 impl Tls {
-    pub(super) fn resolve(&mut self, base: &Path) {
-        if let Tls::Here(files) = self {
-            files.certificate = base.join(&files.certificate);
-            files.key = base.join(&files.key);
-            files.client_ca = files.client_ca.as_ref().map(|path| base.join(path));
-            files.crl = files.crl.as_ref().map(|path| base.join(path));
+    /// Whose client certificates count, wherever TLS ends.
+    pub fn clients(&self) -> Option<&ClientTrust> {
+        match self {
+            Tls::Here(files) => files.clients.as_ref(),
+            Tls::Mesh(mesh) => mesh.clients.as_ref(),
         }
+    }
+
+    pub(super) fn resolve(&mut self, base: &Path) {
+        let clients = match self {
+            Tls::Here(files) => {
+                files.certificate = base.join(&files.certificate);
+                files.key = base.join(&files.key);
+                &mut files.clients
+            }
+            Tls::Mesh(mesh) => &mut mesh.clients,
+        };
+        if let Some(clients) = clients {
+            clients.client_ca = base.join(&clients.client_ca);
+            clients.crl = clients.crl.as_ref().map(|path| base.join(path));
+        }
+    }
+}
+
+impl ClientTrust {
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        [Some(&self.client_ca), self.crl.as_ref()].into_iter().flatten()
     }
 }
 
@@ -262,6 +293,7 @@ impl<'de> Deserialize<'de> for Count {
 pub struct IdentitySection {
     pub mechanism: Mechanism,
     pub oauth: Option<Oauth>,
+    pub mutual_tls: Option<MutualTls>,
 }
 
 impl IdentitySection {
@@ -275,6 +307,14 @@ impl IdentitySection {
             (_, None) => None,
         }
     }
+}
+
+/// What a client certificate must be besides issued by `tls.client_ca`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MutualTls {
+    /// Only SPIFFE IDs of this domain count, and no certificate without one.
+    pub trust_domain: Option<String>,
 }
 
 /// How a caller proves who it is. Exactly one is in force.
@@ -293,11 +333,6 @@ impl Mechanism {
             Mechanism::MutualTls => "mutual_tls",
             Mechanism::CredentialFile => "credential_file",
         }
-    }
-
-    /// Whether this version has it.
-    pub const fn is_built(self) -> bool {
-        matches!(self, Mechanism::CredentialFile | Mechanism::Oauth)
     }
 }
 
@@ -346,19 +381,21 @@ mod tests {
         check(
             "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'",
             &[],
-            &expect![[
-                r#"Some(Here(TlsFiles { certificate: "c.pem", key: "k.pem", client_ca: None, crl: None })) None None"#
-            ]],
+            &expect![[r#"Some(Here(TlsFiles { certificate: "c.pem", key: "k.pem", clients: None })) None None"#]],
         );
         check(
             "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']",
             &[],
-            &expect!["Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor })) None None"],
+            &expect![
+                "Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor, clients: None })) None None"
+            ],
         );
         check(
             "",
             &[("PILOT_TLS__TERMINATION", "mesh"), ("PILOT_TLS__TRUSTED", "127.0.0.1, fd00::/8")],
-            &expect!["Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor })) None None"],
+            &expect![
+                "Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor, clients: None })) None None"
+            ],
         );
         for (text, expected) in [
             (
@@ -466,7 +503,7 @@ mod tests {
         check(
             "[identity]\nmechanism = 'credential_file'",
             &[],
-            &expect!["None None Some(IdentitySection { mechanism: CredentialFile, oauth: None })"],
+            &expect!["None None Some(IdentitySection { mechanism: CredentialFile, oauth: None, mutual_tls: None })"],
         );
         check(
             "[identity]\nmechanism = 'password'",

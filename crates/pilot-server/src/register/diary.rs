@@ -61,7 +61,9 @@ impl Register {
             }
             !left.is_zero()
         });
-        over.iter().for_each(|named| self.expire(named));
+        for named in &over {
+            self.expire(named);
+        }
     }
 }
 
@@ -116,7 +118,7 @@ impl Kept {
     fn take_in(&mut self, event: &Event) -> Option<(EntryType, Option<Actor>, serde_json::Value)> {
         match event {
             Event::FirstUsed(named) => {
-                let is_new = self.used.insert(named.fingerprint.clone(), named.expires_at).is_none();
+                let is_new = self.used.insert(named.fingerprint.clone(), named.clone()).is_none();
                 let actor = Actor { actor_id: named.actor_id.clone(), role: named.role };
                 let details = json!({ "credential": named });
                 is_new.then_some((EntryType::CredentialFirstUsed, Some(actor), details))
@@ -149,9 +151,9 @@ impl Kept {
 
     /// Forgets what can no longer matter at `now`.
     pub(super) fn tidy(&mut self, now: Time) {
-        let is_past = |time: &Option<Time>| time.is_some_and(|time| time.plus(DAY) <= now);
-        self.used.retain(|_, expires_at| !is_past(expires_at));
-        self.ended.retain(|_, end| !is_past(&end.forget_at));
+        let is_past = |time: Option<Time>| time.is_some_and(|time| time.plus(DAY) <= now);
+        self.used.retain(|_, named| !is_past(named.expires_at));
+        self.ended.retain(|_, end| !is_past(end.forget_at));
     }
 
     /// Names, times and numbers alone: writing them as JSON cannot fail.

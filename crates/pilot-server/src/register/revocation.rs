@@ -40,6 +40,8 @@ pub enum Cause {
         key: Option<Key>,
     },
     TokenInUrl,
+    /// Its issuer says so.
+    RevocationList,
 }
 
 /// Ends a credential. It counts no longer from the first line of this on, even when the ledger cannot be written: then
@@ -53,6 +55,7 @@ pub async fn revoke(app: &Arc<App>, known: &KnownCredential, cause: Cause) -> Re
     let (by, comment, key, why) = match cause {
         Cause::Asked { by, comment, key } => (Some(by), comment, key, "asked"),
         Cause::TokenInUrl => (None, None, None, "token_in_url"),
+        Cause::RevocationList => (None, None, None, "revocation_list"),
     };
     let (id, actor, fingerprint) = (known.id.clone(), known.actor.clone(), known.fingerprint.clone());
     let forget_at = known.forget_at;

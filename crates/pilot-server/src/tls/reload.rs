@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use super::{Tls, load};
 use crate::app::App;
-use crate::config::TlsFiles;
 use crate::start::with_cause;
 
-const LOOK: Duration = Duration::from_secs(1);
+pub const LOOK: Duration = Duration::from_secs(1);
 
 /// Device, inode, time of change and size: a file that was replaced differs in one of them.
 type Stamp = Option<(u64, u64, i64, i64, u64)>;
 
-pub(super) struct Watched {
+/// Files that are looked at now and then.
+pub struct Watched {
     paths: Vec<PathBuf>,
     looks: Mutex<Looks>,
 }
@@ -26,14 +26,14 @@ struct Looks {
 }
 
 impl Watched {
-    pub(super) fn new(files: &TlsFiles) -> Watched {
-        let paths = [Some(&files.certificate), Some(&files.key), files.client_ca.as_ref(), files.crl.as_ref()];
-        let paths: Vec<_> = paths.into_iter().flatten().cloned().collect();
+    pub fn new<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Watched {
+        let paths: Vec<_> = paths.cloned().collect();
         let stamps: Vec<_> = paths.iter().map(|path| stamp(path)).collect();
         Watched { paths, looks: Mutex::new(Looks { applied: stamps.clone(), last: stamps }) }
     }
 
-    fn look(&self) -> bool {
+    /// Whether the files are others than those in use, and have come to rest.
+    pub fn look(&self) -> bool {
         let stamps = self.paths.iter().map(|path| stamp(path)).collect();
         self.looks.lock().unwrap_or_else(PoisonError::into_inner).is_due(stamps)
     }

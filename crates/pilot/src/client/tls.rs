@@ -1,15 +1,16 @@
 //! The client's side of TLS: who issues the service's certificate. There is no way to go without knowing.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use zeroize::Zeroizing;
 
 use crate::exit::Failure;
 
@@ -18,7 +19,7 @@ pub struct Trust(TlsConnector);
 
 impl Trust {
     /// The issuers in this file and no others, or those the system trusts.
-    pub fn load(ca_file: Option<&Path>) -> Result<Trust, Failure> {
+    pub fn load(ca_file: Option<&Path>, own: Option<&(PathBuf, PathBuf)>) -> Result<Trust, Failure> {
         let roots = match ca_file {
             Some(path) => from_file(path)?,
             None => from_system()?,
@@ -26,7 +27,18 @@ impl Trust {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| Failure::environment("TLS", error))?;
-        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        let builder = builder.with_root_certificates(roots);
+        let mut config = match own {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let (chain, private) = (certificates(certificate)?, private_key(key)?);
+                let unusable = |error| {
+                    let pair = format!("{} and {}", certificate.display(), key.display());
+                    Failure::Usage(format!("{pair}: cannot be used together ({error})"))
+                };
+                builder.with_client_auth_cert(chain, private).map_err(unusable)?
+            }
+        };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Trust(TlsConnector::from(Arc::new(config))))
     }
@@ -35,6 +47,21 @@ impl Trust {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| io::Error::other(error.to_string()))?;
         self.0.connect(name, stream).await.map_err(explained)
     }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let bytes = std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))?;
+    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>().unwrap_or_default();
+    if found.is_empty() {
+        return Err(Failure::Usage(format!("{}: holds no certificate in PEM", path.display())));
+    }
+    Ok(found)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
+    let bytes = Zeroizing::new(std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))?);
+    let remedy = "holds no private key in PEM that is not encrypted";
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| Failure::Usage(format!("{}: {remedy}", path.display())))
 }
 
 fn from_file(path: &Path) -> Result<RootCertStore, Failure> {

@@ -20,6 +20,7 @@ use crate::cmd::serve::serve;
 use crate::exit::Failure;
 use crate::files::write_credentials;
 use crate::output::{print, table};
+use crate::supervisor::Supervisor;
 
 mod samples;
 
@@ -51,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     config.listen = arguments.listen.unwrap_or_else(|| free_address(config.listen));
     let log = Log::start(Format::Text, LevelFilter::WARN, Clock::System);
-    let served = serve(&config, &log, |service| {
+    let served = serve(&config, &log, &Supervisor::default(), |service| {
         let url = url(service)?;
         introduce(&url, &service.verifier_key(), &tokens)?;
         // The service answers as soon as this returns; the samples come in by the same door as everyone.

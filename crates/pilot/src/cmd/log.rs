@@ -44,7 +44,7 @@ pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> 
             key(&config.log_key_path(), arguments.output.output)
         }
         Command::Checkpoint(arguments) => checkpoint::run(arguments, environment),
-        Command::Witness(arguments) => witness::run(arguments),
+        Command::Witness(arguments) => witness::run(arguments, environment),
         Command::Fsck(arguments) => {
             let config = Config::load(&arguments.config, environment.variables())?;
             let path = config.sqlite_path();

@@ -158,7 +158,8 @@ fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<(), 
     let files = arguments.files.find(environment)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
     let client = Client::new(&arguments.client, environment)?;
-    let presented = client.token().digest().fingerprint();
+    let no_token = || Failure::Usage("a rotation is verified with a token, not with a certificate".to_owned());
+    let presented = client.token().ok_or_else(no_token)?.digest().fingerprint();
     let step = rotation
         .step_for(presented)
         .ok_or_else(|| Failure::Refused("this is neither the new nor an old token of the rotation".to_owned()))?;

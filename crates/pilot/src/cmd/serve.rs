@@ -15,6 +15,7 @@ use tracing::level_filters::LevelFilter;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::print;
+use crate::supervisor::Supervisor;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -61,23 +62,33 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     };
     let log = Log::start(format, level, Clock::System);
     log_panics(log.clone());
-    let served = serve(&config, &log, |service| {
+    let supervisor = Supervisor::find(environment);
+    let served = serve(&config, &log, &supervisor, |service| {
         let announcement = service.announcement().map_err(|error| Failure::environment("the address", error))?;
-        print(&format!("{announcement}\n"))
+        print(&format!("{announcement}\n"))?;
+        supervisor.ready(&announcement);
+        Ok(())
     });
     log.flush();
     served
 }
 
 /// Starts the service, tells `started` about it, and runs it until SIGTERM or Ctrl-C.
-pub fn serve(config: &Config, log: &Log, started: impl FnOnce(&Service) -> Result<(), Failure>) -> Result<(), Failure> {
+pub fn serve(
+    config: &Config,
+    log: &Log,
+    supervisor: &Supervisor,
+    started: impl FnOnce(&Service) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
     runtime.block_on(async {
         // Before anything is announced: a signal that follows the announcement must find its handler.
-        let stop = stop_on_signal()?;
+        let stop = stop_on_signal(supervisor)?;
+        supervisor.starting();
         let service = Service::start(config, log, stop).await?;
         started(&service)?;
+        supervisor.keep_informed();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "service started");
         service.run().await;
         tracing::info!("service stopped");
@@ -85,11 +96,12 @@ pub fn serve(config: &Config, log: &Log, started: impl FnOnce(&Service) -> Resul
     })
 }
 
-pub fn stop_on_signal() -> Result<watch::Receiver<bool>, Failure> {
+pub fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<bool>, Failure> {
     let listen = |kind| signal(kind).map_err(|error| Failure::environment("signals", error));
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let mut hangup = listen(SignalKind::hangup())?;
     let (sender, receiver) = watch::channel(false);
+    let supervisor = supervisor.clone();
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -99,6 +111,7 @@ pub fn stop_on_signal() -> Result<watch::Receiver<bool>, Failure> {
             }
         }
         tracing::info!("stopping: no new connections, requests under way are finished");
+        supervisor.stopping();
         let _ = sender.send(true);
     });
     Ok(receiver)

@@ -332,10 +332,6 @@ fn a_faulty_override_is_refused_with_the_name_of_the_variable() {
 #[test]
 fn what_this_version_does_not_have_is_refused() {
     let installation = Installation::with_ana();
-    for mechanism in ["mutual_tls"] {
-        installation.write("pilot.toml", &format!("[identity]\nmechanism = '{mechanism}'"));
-        refused(&installation, &[mechanism, "credential_file"]);
-    }
     for url in ["postgres://user:secret-of-the-database@db/pilot", "sqlite3:x", ""] {
         installation.write("pilot.toml", &format!("listen = '127.0.0.1:0'\n[store]\nurl = '{url}'"));
         refused(&installation, &["store.url", "sqlite:pilot.db"]).never_says("secret-of-the-database");

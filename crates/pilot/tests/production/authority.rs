@@ -1,9 +1,12 @@
 //! An issuer of certificates, and an installation that has everything production needs.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SanType,
+    SerialNumber, date_time_ymd,
 };
+
+use pilot_core::time::Time;
 
 use crate::harness::{Installation, TOKEN, credential_file, expiring_credential_file, role_map};
 
@@ -52,6 +55,23 @@ impl Authority {
         params.serial_number = Some(SerialNumber::from(serial));
         (params.not_before, params.not_after) = (date_time_ymd(2023, 1, 1), date_time_ymd(until, 1, 1));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Pair { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+
+    /// For a caller with this subject or this SPIFFE ID, until then.
+    pub fn issue_client(&self, subject: &[(DnType, &str)], spiffe: Option<&str>, serial: u64, until: Time) -> Pair {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, value) in subject {
+            params.distinguished_name.push(kind.clone(), *value);
+        }
+        params.subject_alt_names = spiffe.iter().map(|id| SanType::URI((*id).try_into().unwrap())).collect();
+        params.serial_number = Some(SerialNumber::from(serial));
+        params.not_before = date_time_ymd(2023, 1, 1);
+        params.not_after = date_time_ymd(1970, 1, 1) + until.since(Time::EPOCH);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Pair { certificate: certificate.pem(), key: key.serialize_pem() }

@@ -43,16 +43,6 @@ fn with_all_pieces_it_starts_with_tls_here_or_at_a_mesh() {
 }
 
 #[test]
-fn a_mechanism_this_version_does_not_have_is_refused_in_production() {
-    let (installation, _) = installation("production", &[]);
-    for mechanism in ["mutual_tls"] {
-        let identity = format!("[identity]\nmechanism = '{mechanism}'\n");
-        configure(&installation, "production", &[TLS, ROLE_MAP, RATE_LIMITS, &identity]);
-        installation.serve_in_vain().expect(2).says(&[mechanism, "this version does not have"]);
-    }
-}
-
-#[test]
 fn files_that_others_may_read_are_refused_in_production_and_tolerated_in_pilot() {
     let (installation, _) = installation("production", &ALL);
     for file in ["credentials.json", "tls.key"] {

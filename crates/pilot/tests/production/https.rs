@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
@@ -65,6 +65,15 @@ impl Https {
         connector.connect(ServerName::IpAddress(self.address.ip().into()), stream).await
     }
 
+    /// A connection for several requests, by HTTP/1.1.
+    pub async fn open(&self) -> io::Result<Open> {
+        let stream = self.connect().await?;
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = handshake.map_err(io::Error::other)?;
+        tokio::spawn(connection);
+        Ok(Open { sender })
+    }
+
     /// One request on a connection of its own; an error when the connection came to nothing.
     pub async fn get(&self, path: &str, token: Option<&str>) -> io::Result<(Agreed, Response<Bytes>)> {
         let stream = self.connect().await?;
@@ -82,6 +91,41 @@ impl Https {
         let (head, body) = answered.map_err(io::Error::other)?.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
         Ok((agreed, Response::from_parts(head, body)))
+    }
+}
+
+pub struct Open {
+    sender: hyper::client::conn::http1::SendRequest<Full<Bytes>>,
+}
+
+impl Open {
+    /// The answer, whose body may still be coming.
+    pub async fn begin(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Response<hyper::body::Incoming> {
+        self.sender.ready().await.unwrap();
+        let mut request = Request::builder().method(method).uri(path).header("host", "a");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.sender.send_request(request.body(Full::default()).unwrap()).await.unwrap()
+    }
+
+    pub async fn status(&mut self, path: &str) -> u16 {
+        let response = self.begin("GET", path, &[]).await;
+        let status = response.status().as_u16();
+        response.into_body().collect().await.unwrap();
+        status
+    }
+
+    pub async fn text(&mut self, method: &str, path: &str) -> String {
+        let response = self.begin(method, path, &[]).await;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        format!("{status} {}", String::from_utf8_lossy(&body))
     }
 }
 

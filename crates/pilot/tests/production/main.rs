@@ -21,5 +21,6 @@ mod credentials;
 mod gate;
 mod https;
 mod mesh;
+mod mutual_tls;
 mod rate;
 mod tls;

@@ -11,8 +11,10 @@ use pilot_server::witness::{State, WitnessService};
 use tracing::level_filters::LevelFilter;
 
 use crate::cmd::serve::{log_panics, stop_on_signal};
+use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::print;
+use crate::supervisor::Supervisor;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -33,7 +35,7 @@ pub struct Arguments {
     print_key: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     if arguments.print_key {
         let key = State::key(&arguments.state, arguments.name.as_deref())?;
         return print(&format!("{}\n", key.verifier()));
@@ -48,10 +50,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
     let served = runtime.block_on(async {
-        let stop = stop_on_signal()?;
+        let supervisor = Supervisor::find(environment);
+        let stop = stop_on_signal(&supervisor)?;
         let witness = WitnessService::start(listen, &arguments.state, logs, arguments.name.as_deref())?;
         let announcement = witness.announcement().map_err(|error| Failure::environment("the address", error))?;
         print(&format!("{announcement}\n"))?;
+        supervisor.ready(&announcement);
+        supervisor.keep_informed();
         let key = witness.verifier().to_string();
         tracing::info!(key, "witness started");
         witness.run(stop).await;

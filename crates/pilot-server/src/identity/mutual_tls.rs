@@ -1,0 +1,263 @@
+//! Client certificates: a certificate names a subject, and the role map says which actor that is.
+//!
+//! The handshake, or the mesh, has judged the certificate when the connection was opened. It is judged here again, by
+//! the clock and the revocation list of now: a connection may stay open for days.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use http::request::Parts;
+use pilot_core::actor::Actor;
+use pilot_core::credentials::CredentialId;
+use pilot_core::role_map::RoleMap;
+use pilot_core::time::Time;
+use rustls::CertificateError;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use sha2::{Digest, Sha256};
+
+use super::{KnownCredential, Unknown};
+use crate::access::Caller;
+use crate::api::actors::ActorView;
+use crate::api::credentials::{CredentialView, State};
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{self, ClientTrust};
+use crate::peer::PeerCertificate;
+use crate::register::{self, Cause, Ended, NamedCredential, Register, ShownCredential};
+use crate::start::with_cause;
+use crate::tls::{self, LOOK, TlsError, Watched};
+
+mod subject;
+
+/// More certificates than this are not in use at once; a stranger's is never kept.
+const KEPT_MAX: usize = 4096;
+/// What the name of a certificate begins with; its SHA-256 follows.
+const PREFIX: &str = "x509:";
+const NAME_BYTES: usize = 16;
+
+pub struct MutualTls {
+    trust: ClientTrust,
+    trust_domain: Option<String>,
+    verifier: RwLock<Arc<dyn ClientCertVerifier>>,
+    watched: Watched,
+    role_map: RoleMap,
+    known: Mutex<HashMap<CredentialId, Arc<Known>>>,
+    register: Arc<Register>,
+    clock: Clock,
+}
+
+/// A certificate that was accepted under the trust of now.
+struct Known {
+    chain: Arc<[CertificateDer<'static>]>,
+    actor: Actor,
+    not_before: Time,
+    shown: Arc<ShownCredential>,
+    named: NamedCredential,
+    seen: AtomicI64,
+}
+
+impl MutualTls {
+    pub fn open(
+        trust: &ClientTrust,
+        settings: Option<&config::MutualTls>,
+        role_map: RoleMap,
+        register: Arc<Register>,
+        clock: Clock,
+    ) -> Result<MutualTls, TlsError> {
+        // Looked at before it is read: a file replaced in between is then read once more.
+        let watched = Watched::new(trust.paths());
+        let verifier = RwLock::new(tls::client_verifier(trust)?);
+        let trust_domain = settings.and_then(|settings| settings.trust_domain.clone());
+        let (trust, known) = (trust.clone(), Mutex::default());
+        Ok(MutualTls { trust, trust_domain, verifier, watched, role_map, known, register, clock })
+    }
+
+    pub fn actors(&self) -> Vec<ActorView> {
+        let mut actors: BTreeMap<_, _> = BTreeMap::new();
+        for mapped in &self.role_map.actors {
+            let Actor { actor_id, role } = mapped.actor.clone();
+            let view =
+                ActorView { actor_id: actor_id.clone(), role, kind: mapped.kind, credentials: 0, last_seen: None };
+            actors.insert(actor_id, view);
+        }
+        for view in self.credentials().into_iter().filter(|view| view.state == State::Live) {
+            if let Some(actor) = view.actor_id.and_then(|actor_id| actors.get_mut(&actor_id)) {
+                actor.credentials += 1;
+                actor.last_seen = actor.last_seen.max(view.last_seen);
+            }
+        }
+        actors.into_values().collect()
+    }
+
+    /// Those that were shown, in this run or an earlier one, and have not ended; and those that ended in this run.
+    pub fn credentials(&self) -> Vec<CredentialView> {
+        let known = self.known();
+        let mut named: BTreeMap<_, _> =
+            self.register.expiring().into_iter().map(|named| (named.id().clone(), named)).collect();
+        named.extend(known.iter().map(|(id, known)| (id.clone(), known.named.clone())));
+        let view = |(id, named): (CredentialId, NamedCredential)| CredentialView {
+            state: match self.register.end_of(&id) {
+                Some(Ended::Revoked) => State::Revoked,
+                Some(Ended::Expired) => State::Expired,
+                None => State::Live,
+            },
+            not_before: known.get(&id).map(|known| known.not_before),
+            last_seen: known.get(&id).map(|known| Time::from_unix_micros(known.seen.load(Ordering::Relaxed))),
+            actor_id: Some(named.actor_id),
+            role: Some(named.role),
+            expires_at: named.expires_at,
+            credential_id: id,
+        };
+        named.into_iter().map(view).collect()
+    }
+
+    /// Every name a certificate can have is accepted, also before that certificate is shown.
+    pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
+        let hash = id.as_str().strip_prefix(PREFIX)?;
+        HEXLOWER.decode(hash.as_bytes()).ok().filter(|hash| hash.len() == NAME_BYTES)?;
+        let named = self.register.expiring().into_iter().find(|named| named.id() == id);
+        let actor = named.as_ref().map(|named| Actor { actor_id: named.actor_id.clone(), role: named.role });
+        let forget_at = named.and_then(|named| named.expires_at);
+        Some(KnownCredential { id: id.clone(), actor, fingerprint: Some(id.clone()), forget_at })
+    }
+
+    pub fn identify(&self, head: &Parts) -> Result<Caller, Unknown> {
+        let PeerCertificate(chain) = head.extensions.get().ok_or(Unknown::Missing)?;
+        let leaf = chain.first().ok_or(Unknown::Missing)?;
+        let now = self.clock.now();
+        let id = name_of(leaf);
+        let known = self.known().get(&id).cloned();
+        let known = match known {
+            Some(known) => known,
+            None => self.accept(id, chain, now)?,
+        };
+        match self.register.end_of(&known.shown.id) {
+            Some(Ended::Revoked) => return Err(self.refuse(&known, Unknown::Revoked)),
+            Some(Ended::Expired) => return Err(self.refuse(&known, Unknown::Expired)),
+            None if known.shown.expires_at.is_some_and(|expires_at| expires_at <= now) => {
+                self.register.expire(&known.named);
+                return Err(self.refuse(&known, Unknown::Expired));
+            }
+            None if now < known.not_before => return Err(Unknown::NotYet),
+            None => {}
+        }
+        self.register.note_use(&known.named);
+        known.seen.store(now.unix_micros(), Ordering::Relaxed);
+        Ok(Caller { actor: known.actor.clone(), credential: Arc::clone(&known.shown) })
+    }
+
+    fn refuse(&self, known: &Known, unknown: Unknown) -> Unknown {
+        self.register.note_refusal(&known.named, unknown.as_str());
+        unknown
+    }
+
+    /// Judges a certificate that was not shown before, or not since the trust changed.
+    fn accept(
+        &self,
+        id: CredentialId,
+        chain: &Arc<[CertificateDer<'static>]>,
+        now: Time,
+    ) -> Result<Arc<Known>, Unknown> {
+        self.verify(chain, now)?;
+        let leaf = chain.first().ok_or(Unknown::Missing)?;
+        let subject = subject::read(leaf, self.trust_domain.as_deref()).ok_or(Unknown::Unrecognised)?;
+        let mapped = self.role_map.actor_of_subject(&subject.name).ok_or(Unknown::Unrecognised)?;
+        let Actor { actor_id, role } = mapped.actor.clone();
+        let expires_at = Some(subject.not_after);
+        let named = NamedCredential { actor_id, credential_id: None, expires_at, fingerprint: id.clone(), role };
+        self.register.watch(&named);
+        let known = Arc::new(Known {
+            chain: Arc::clone(chain),
+            actor: mapped.actor.clone(),
+            not_before: subject.not_before,
+            shown: Arc::new(ShownCredential { id: id.clone(), expires_at }),
+            named,
+            seen: AtomicI64::new(now.unix_micros()),
+        });
+        let mut all = self.known();
+        if all.len() >= KEPT_MAX {
+            all.retain(|_, known| known.shown.expires_at.is_some_and(|expires_at| now < expires_at));
+        }
+        if all.len() >= KEPT_MAX {
+            // Judged anew when shown again: slower, and never wrong.
+            all.clear();
+        }
+        all.insert(id, Arc::clone(&known));
+        Ok(known)
+    }
+
+    fn verify(&self, chain: &[CertificateDer<'static>], now: Time) -> Result<(), Unknown> {
+        let (leaf, others) = chain.split_first().ok_or(Unknown::Missing)?;
+        let seconds = u64::try_from(now.unix_micros() / 1_000_000).unwrap_or(0);
+        let verifier = Arc::clone(&self.verifier.read().unwrap_or_else(PoisonError::into_inner));
+        let judged =
+            verifier.verify_client_cert(leaf, others, UnixTime::since_unix_epoch(Duration::from_secs(seconds)));
+        judged.map(drop).map_err(|error| match error {
+            rustls::Error::InvalidCertificate(CertificateError::Revoked) => Unknown::Revoked,
+            rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+                Unknown::Expired
+            }
+            rustls::Error::InvalidCertificate(
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+            ) => Unknown::NotYet,
+            _ => Unknown::Unrecognised,
+        })
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<CredentialId, Arc<Known>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up a replaced issuer or revocation list. Runs for as long as the service does.
+    pub async fn follow(&self, app: &Arc<App>) {
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            looks.tick().await;
+            if self.watched.look() {
+                match tls::client_verifier(&self.trust) {
+                    Ok(verifier) => self.trust_anew(app, verifier).await,
+                    Err(error) => {
+                        let cause = with_cause(&error);
+                        tracing::warn!(
+                            cause,
+                            "the replaced client_ca or crl cannot be used; those before stay in force"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whoever was accepted under the old trust and is not under the new one is out, open feeds included.
+    async fn trust_anew(&self, app: &Arc<App>, verifier: Arc<dyn ClientCertVerifier>) {
+        *self.verifier.write().unwrap_or_else(PoisonError::into_inner) = verifier;
+        tracing::info!("client_ca and crl were read anew");
+        let all: Vec<_> = self.known().values().cloned().collect();
+        for known in all {
+            let Err(unknown) = self.verify(&known.chain, self.clock.now()) else { continue };
+            let (id, actor_id) = (&known.shown.id, &known.actor.actor_id);
+            tracing::warn!(credential_id = %id, actor_id = %actor_id, "a certificate of `{actor_id}` no longer counts");
+            if unknown == Unknown::Revoked
+                && let Some(revoked) = self.credential(id)
+                && let Err(problem) = register::revoke(app, &revoked, Cause::RevocationList).await
+            {
+                tracing::error!(credential_id = %id, cause = problem.cause, "a revocation is in force and not in the ledger");
+            }
+            self.register.end(id, Ended::Revoked);
+        }
+    }
+}
+
+fn name_of(certificate: &CertificateDer<'_>) -> CredentialId {
+    let hash: [u8; 32] = Sha256::digest(certificate).into();
+    let short = hash.first_chunk::<NAME_BYTES>().map(|short| HEXLOWER.encode(short)).unwrap_or_default();
+    // Letters, digits and a colon: always an id.
+    format!("{PREFIX}{short}")
+        .parse()
+        .unwrap_or_else(|_| CredentialId::from(pilot_core::digest::Digest::of(certificate).fingerprint()))
+}

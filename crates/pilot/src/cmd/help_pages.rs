@@ -1,0 +1,48 @@
+//! `pilot help-pages`: manual pages and completions, made from the commands themselves, for whoever packs the program.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::exit::Failure;
+
+/// Where each shell looks below the directory, as packages install it.
+const SHELLS: [(Shell, &str, &str); 3] = [
+    (Shell::Bash, "bash-completion/completions", "pilot"),
+    (Shell::Zsh, "zsh/vendor-completions", "_pilot"),
+    (Shell::Fish, "fish/vendor_completions.d", "pilot.fish"),
+];
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The directory to write to, laid out as below /usr/share
+    directory: PathBuf,
+}
+
+pub fn run(arguments: &Arguments, mut program: clap::Command) -> Result<(), Failure> {
+    let failed = |error| Failure::environment(arguments.directory.display(), error);
+    let pages = arguments.directory.join("man/man1");
+    std::fs::create_dir_all(&pages).map_err(failed)?;
+    // A page for each command, and none for the help about help.
+    let mut documented = program.clone().disable_help_subcommand(true);
+    documented.build();
+    for (shell, directory, name) in SHELLS {
+        let directory = arguments.directory.join(directory);
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut program, "pilot", &mut text);
+        std::fs::create_dir_all(&directory).map_err(failed)?;
+        std::fs::write(directory.join(name), text).map_err(failed)?;
+    }
+    write_pages(&documented, &pages).map_err(failed)
+}
+
+fn write_pages(command: &clap::Command, directory: &Path) -> io::Result<()> {
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        write_pages(command, directory)?;
+    }
+    // No date: the same program gives the same pages.
+    let source = concat!("pilot ", env!("CARGO_PKG_VERSION"));
+    Man::new(command.clone()).source(source).manual("Pilot").generate_to(directory).map(drop)
+}

@@ -1,0 +1,276 @@
+//! Client certificates as identity: the role map says whom one means, and time, a revocation list or a security_admin
+//! end it, also on a connection that stays open.
+
+use std::process::Command;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use pilot_core::time::Time;
+use pilot_server::clock::Clock;
+use rcgen::DnType;
+use serde_json::{Value, json};
+
+use crate::authority::{Authority, Pair, ROLE_MAP, configure, install};
+use crate::harness::{Installation, PATIENCE, TOKEN, finish, now};
+use crate::https::{Https, Open, der};
+
+const CLIENTS: &str =
+    "[tls]\ncertificate = 'tls.pem'\nkey = 'tls.key'\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
+const MESH: &str =
+    "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
+const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nwrites_per_minute = 1000000\nanonymous_per_minute = 1000000\nfailed_per_minute = 1000000\n";
+const IDENTITY: &str = "[identity]\nmechanism = 'mutual_tls'\n";
+const RUNNER: &str = "spiffe://example.org/pilot/runner";
+const ANA: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "ana")];
+const SAM: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "sam")];
+
+/// An issuer of clients beside the issuer of the service; ana and sam by their subjects, a runner by its SPIFFE ID.
+struct House {
+    installation: Installation,
+    services: Authority,
+    clients: Authority,
+}
+
+fn house(tls: &str) -> House {
+    let (services, clients) = (Authority::new("Services"), Authority::new("Clients"));
+    let installation = Installation::with(&[]);
+    let actors = json!([
+        {"actor_id": "ana", "role": "initiator", "subject": "CN=ana,O=Example"},
+        {"actor_id": "sam", "role": "security_admin", "subject": "CN=sam,O=Example"},
+        {"actor_id": RUNNER, "role": "executor", "kind": "machine"},
+    ]);
+    let map = json!({"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": actors});
+    installation.write("role-map.json", &map.to_string());
+    std::fs::remove_file(installation.path("credentials.json")).unwrap();
+    installation.write("clients.pem", &clients.pem);
+    installation.write("clients.crl", &clients.revoke(&[]));
+    installation.write("ca.pem", &services.pem);
+    install(&installation, &services.issue(&["127.0.0.1"], 1));
+    configure(&installation, "production", &[tls, ROLE_MAP, MANY, IDENTITY]);
+    House { installation, services, clients }
+}
+
+fn far() -> Time {
+    "2090-01-01T00:00:00Z".parse().unwrap()
+}
+
+fn in_seconds(seconds: u64) -> Time {
+    Clock::System.now().plus(Duration::from_secs(seconds))
+}
+
+impl House {
+    fn https(&self, address: std::net::SocketAddr, protocol: &str, pair: Option<&Pair>) -> Https {
+        Https::with(address, &self.services.pem, &[protocol], rustls::ALL_VERSIONS, pair)
+    }
+}
+
+async fn session(https: &Https) -> String {
+    match https.get("/v1/session", None).await {
+        Ok((_, response)) => format!("{} {}", response.status().as_u16(), String::from_utf8_lossy(response.body())),
+        Err(_) => "no connection".to_owned(),
+    }
+}
+
+/// The runner's feed, and its end.
+async fn open_feed(connection: &mut Open) -> hyper::body::Incoming {
+    let response = connection.begin("GET", "/v1/events", &[("accept", "text/event-stream")]).await;
+    assert_eq!(response.status(), 200);
+    response.into_body()
+}
+
+async fn ends(feed: hyper::body::Incoming) {
+    tokio::time::timeout(PATIENCE, feed.collect()).await.expect("the feed must end by itself").unwrap();
+}
+
+async fn becomes(connection: &mut Open, expected: u16) {
+    let end = now() + PATIENCE;
+    while connection.status("/v1/session").await != expected {
+        assert!(now() < end, "never {expected}");
+    }
+}
+
+async fn ledger(connection: &mut Open) -> Vec<String> {
+    let text = connection.text("GET", "/v1/events?limit=200").await;
+    let events: Value = serde_json::from_str(text.strip_prefix("200 ").unwrap()).unwrap();
+    let about = |event: &&Value| event["type"].as_str().unwrap().starts_with("credential.");
+    let told = |event: &Value| {
+        let details = &event["details"];
+        let why = details["reason"].as_str().or(details["cause"].as_str()).unwrap_or("");
+        format!("{} {} {why}", event["type"], details["credential"]["actor_id"]).replace('"', "").trim().to_owned()
+    };
+    events["events"].as_array().unwrap().iter().filter(about).map(told).collect()
+}
+
+#[tokio::test]
+async fn a_certificate_means_the_actor_the_role_map_says_and_nobody_else_comes_in() {
+    let house = house(CLIENTS);
+    house.installation.pilot(&["check-config"]).expect(0);
+    let server = house.installation.serve();
+    let ana = house.clients.issue_client(&ANA, None, 1, far());
+    let runner = house.clients.issue_client(&[], Some(RUNNER), 2, far());
+    for protocol in ["h2", "http/1.1"] {
+        let shown = |pair: Option<&Pair>| house.https(server.address, protocol, pair);
+        assert_eq!(session(&shown(Some(&ana))).await, "200 {\"actor_id\":\"ana\",\"role\":\"initiator\"}");
+        let expected = format!("200 {{\"actor_id\":\"{RUNNER}\",\"role\":\"executor\"}}");
+        assert_eq!(session(&shown(Some(&runner))).await, expected);
+        assert!(session(&shown(None)).await.starts_with("401 "));
+    }
+    let h1 = |pair: &Pair| house.https(server.address, "http/1.1", Some(pair));
+    for (stranger, why) in [
+        (house.clients.issue_client(&[(DnType::CommonName, "ana")], None, 3, far()), "not the whole subject"),
+        (house.clients.issue_client(&ANA, Some("spiffe://example.org/other"), 4, far()), "its SPIFFE ID counts"),
+        (house.clients.issue(&["ana"], 5), "a host's name is no subject of ours"),
+    ] {
+        assert!(session(&h1(&stranger)).await.starts_with("401 "), "{why}");
+    }
+    let elsewhere = Authority::new("Elsewhere").issue_client(&ANA, None, 1, far());
+    assert_eq!(session(&h1(&elsewhere)).await, "no connection");
+    let expired = house.clients.issue_client(&ANA, None, 6, "2024-01-01T00:00:00Z".parse().unwrap());
+    assert_eq!(session(&h1(&expired)).await, "no connection");
+    let (_, with_token) = house.https(server.address, "h2", None).get("/v1/session", Some(TOKEN)).await.unwrap();
+    assert_eq!(with_token.status(), 401, "one mechanism alone is in force");
+    let (_, open) = house.https(server.address, "h2", None).get("/healthz", None).await.unwrap();
+    assert_eq!(open.status(), 200, "health needs no certificate");
+}
+
+#[tokio::test]
+async fn a_certificate_that_expires_while_connected_is_refused_and_its_feed_ends() {
+    let house = house(CLIENTS);
+    let server = house.installation.serve();
+    let runner = house.clients.issue_client(&[], Some(RUNNER), 1, in_seconds(4));
+    let https = house.https(server.address, "http/1.1", Some(&runner));
+    let (mut connection, mut watching) = (https.open().await.unwrap(), https.open().await.unwrap());
+    assert_eq!(connection.status("/v1/session").await, 200);
+    let feed = open_feed(&mut watching).await;
+    becomes(&mut connection, 401).await;
+    ends(feed).await;
+    let sam = house.clients.issue_client(&SAM, None, 2, far());
+    let mut sam = house.https(server.address, "http/1.1", Some(&sam)).open().await.unwrap();
+    let end = now() + PATIENCE;
+    let expected = [
+        format!("credential.first_used {RUNNER}"),
+        format!("credential.expired {RUNNER}"),
+        format!("credential.refused {RUNNER} expired"),
+        "credential.first_used sam".to_owned(),
+    ];
+    loop {
+        let lines = ledger(&mut sam).await;
+        if lines.len() == expected.len() {
+            assert_eq!(lines, expected);
+            break;
+        }
+        assert!(now() < end, "{lines:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_revocation_list_acts_on_open_connections_and_stays_in_force() {
+    let house = house(CLIENTS);
+    let server = house.installation.serve();
+    let runner = house.clients.issue_client(&[], Some(RUNNER), 7, far());
+    let sam = house.clients.issue_client(&SAM, None, 8, far());
+    let https = house.https(server.address, "http/1.1", Some(&runner));
+    let (mut connection, mut watching) = (https.open().await.unwrap(), https.open().await.unwrap());
+    assert_eq!(connection.status("/v1/session").await, 200);
+    let feed = open_feed(&mut watching).await;
+    house.installation.write("clients.crl", "nonsense");
+    server.wait_for_log("the replaced client_ca or crl cannot be used");
+    assert_eq!(connection.status("/v1/session").await, 200, "the list before stays in force");
+    house.installation.write("clients.crl", &house.clients.revoke(&[7]));
+    becomes(&mut connection, 401).await;
+    ends(feed).await;
+    let mut of_sam = house.https(server.address, "http/1.1", Some(&sam)).open().await.unwrap();
+    let lines = ledger(&mut of_sam).await;
+    assert!(lines.contains(&format!("credential.revoked {RUNNER} revocation_list")), "{lines:#?}");
+    drop(of_sam);
+    server.stop().expect(0);
+    house.installation.write("clients.crl", &house.clients.revoke(&[]));
+    let server = house.installation.serve();
+    let again = house.https(server.address, "http/1.1", Some(&runner));
+    assert!(session(&again).await.starts_with("401 "), "what was revoked stays so");
+}
+
+#[tokio::test]
+async fn a_security_admin_revokes_a_certificate_by_its_name() {
+    let house = house(CLIENTS);
+    let server = house.installation.serve();
+    let [ana, sam] = [(&ANA, 1), (&SAM, 2)].map(|(subject, serial)| {
+        let pair = house.clients.issue_client(subject, None, serial, far());
+        house.https(server.address, "http/1.1", Some(&pair))
+    });
+    let (mut ana, mut sam) = (ana.open().await.unwrap(), sam.open().await.unwrap());
+    assert_eq!(ana.status("/v1/session").await, 200);
+    let listed = sam.text("GET", "/v1/credentials").await;
+    let listed: Value = serde_json::from_str(listed.strip_prefix("200 ").unwrap()).unwrap();
+    let of_ana = listed["credentials"].as_array().unwrap().iter().find(|shown| shown["actor_id"] == "ana").unwrap();
+    assert_eq!((&of_ana["state"], &of_ana["expires_at"]), (&json!("live"), &json!("2090-01-01T00:00:00.000000Z")));
+    let id = of_ana["credential_id"].as_str().unwrap();
+    assert!(sam.text("POST", &format!("/v1/credentials/{id}/revocation")).await.starts_with("201 "));
+    assert_eq!(ana.status("/v1/session").await, 401);
+    assert!(sam.text("POST", "/v1/credentials/ana/revocation").await.starts_with("404 "));
+    let unseen = format!("/v1/credentials/x509:{}/revocation", "0".repeat(32));
+    assert!(sam.text("POST", &unseen).await.starts_with("201 "), "also before it is shown");
+}
+
+#[test]
+fn behind_a_mesh_the_certificate_it_hands_on_is_judged_once_more() {
+    let house = house(MESH);
+    let server = house.installation.serve();
+    let header = |pair: &Pair| format!("Client-Cert: :{}:", data_encoding::BASE64.encode(&der(&pair.certificate)));
+    let runner = house.clients.issue_client(&[], Some(RUNNER), 1, far());
+    let answer = server.get("/v1/session", &[&header(&runner)]);
+    assert_eq!(answer.json(), json!({"actor_id": RUNNER, "role": "executor"}));
+    let elsewhere = Authority::new("Elsewhere").issue_client(&[], Some(RUNNER), 1, far());
+    let expired = house.clients.issue_client(&[], Some(RUNNER), 2, "2024-01-01T00:00:00Z".parse().unwrap());
+    for wrong in [header(&elsewhere), header(&expired), "Client-Cert: :MAA=:".into(), "X-Client-Cert: a".into()] {
+        assert_eq!(server.get("/v1/session", &[&wrong]).verdict(), "401 credential_required");
+    }
+    let both = [header(&runner), header(&runner)];
+    assert_eq!(server.get("/v1/session", &[&both[0], &both[1]]).status, 401, "two are none");
+}
+
+#[test]
+fn curl_and_the_command_line_show_their_certificates() {
+    let house = house(CLIENTS);
+    let server = house.installation.serve();
+    let ana = house.clients.issue_client(&ANA, None, 1, far());
+    house.installation.write("ana.pem", &ana.certificate);
+    house.installation.write("ana.key", &ana.key);
+    let url = server.url();
+    let shown = ["--ca-file", "ca.pem", "--client-cert", "ana.pem", "--client-key", "ana.key"];
+    let session = [&["session", "--url", &url, "--output", "json"][..], &shown].concat();
+    assert_eq!(house.installation.pilot(&session).expect(0).json()["actor_id"], "ana");
+    house.installation.pilot(&session[..session.len() - 2]).expect(2).says(&["--client-key"]);
+    let wrong = [&session[..session.len() - 1], &["ca.pem"]].concat();
+    house.installation.pilot(&wrong).expect(2).says(&["ca.pem", "no private key"]);
+    let mut curl = house.installation.prepare(Command::new("curl"));
+    curl.args(["-sS", "--cacert", "ca.pem", "--cert", "ana.pem", "--key", "ana.key", &format!("{url}/v1/session")]);
+    assert_eq!(finish(curl, None).expect(0).json(), json!({"actor_id": "ana", "role": "initiator"}));
+    let mut openssl = house.installation.prepare(Command::new("openssl"));
+    openssl.args(["x509", "-noout", "-subject", "-nameopt", "RFC2253", "-in", "ana.pem"]);
+    assert_eq!(finish(openssl, None).expect(0).stdout, "subject=CN=ana,O=Example\n");
+}
+
+#[test]
+fn what_certificates_need_is_named_when_it_is_missing() {
+    let house = house(CLIENTS);
+    let plain = "[tls]\ncertificate = 'tls.pem'\nkey = 'tls.key'\n";
+    for (profile, sections, said) in [
+        ("production", &[plain, ROLE_MAP, MANY, IDENTITY][..], "client certificates: give [tls] client_ca"),
+        ("pilot", &[plain, ROLE_MAP, IDENTITY], "client certificates: give [tls] client_ca"),
+        ("pilot", &[CLIENTS, IDENTITY], "role map: give [credentials] role_map"),
+        (
+            "production",
+            &[CLIENTS, ROLE_MAP, MANY, "[identity]\nmechanism = 'credential_file'\n[identity.mutual_tls]\n"],
+            "[identity.mutual_tls] belongs to mechanism = \"mutual_tls\"",
+        ),
+    ] {
+        configure(&house.installation, profile, sections);
+        house.installation.serve_in_vain().expect(2).says(&[said]);
+        let checked = house.installation.pilot(&["check-config"]).expect(2);
+        assert!(checked.stdout.contains(said), "{checked:#?}");
+    }
+    configure(&house.installation, "production", &[CLIENTS, ROLE_MAP, MANY, IDENTITY]);
+    house.installation.write("clients.pem", "nothing");
+    house.installation.serve_in_vain().expect(2).says(&["clients.pem", "holds no certificate"]);
+}

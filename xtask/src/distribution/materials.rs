@@ -1,0 +1,50 @@
+//! The bill of materials of each program: CycloneDX, every crate with version, licence and checksum.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::{Place, VERSION, at, build};
+use crate::step::{Failure, cargo, root, run_timed};
+use crate::tools;
+
+const CYCLONEDX_VERSION: &str = "0.5.9";
+
+pub fn write(place: &Place) -> Result<(), Failure> {
+    tools::install_missing_crate("cargo-cyclonedx", CYCLONEDX_VERSION)?;
+    let mut cyclonedx = cargo(&["cyclonedx", "--quiet", "--format", "json", "--spec-version", "1.5"]);
+    cyclonedx.args(["--target", build::TARGET]).env("SOURCE_DATE_EPOCH", &place.epoch);
+    build::with_tools(&mut cyclonedx)?;
+    let made = run_timed("bill of materials", &mut cyclonedx);
+    let bills = take_bills()?;
+    made?;
+    for name in build::PROGRAMS {
+        let Some((_, bill)) = bills.iter().find(|(crate_name, _)| crate_name == name) else {
+            return Err(Failure::refuted(format!("cargo cyclonedx wrote nothing about {name}")));
+        };
+        // The tool names our own crates by where they lie.
+        let bill = bill.replace(&*root().to_string_lossy(), "/pilot");
+        write_bill(place, name, &bill)?;
+    }
+    Ok(())
+}
+
+/// Takes away what the tool writes into the sources, a file beside each manifest.
+fn take_bills() -> Result<Vec<(String, String)>, Failure> {
+    let crates = root().join("crates");
+    let entries = fs::read_dir(&crates).map_err(|error| at(&crates, &error))?;
+    let directories = entries.filter_map(|entry| Some(entry.ok()?.path())).chain([root().join("xtask")]);
+    let mut bills = Vec::new();
+    for directory in directories {
+        let name = super::name_of(&directory);
+        let path: PathBuf = directory.join(format!("{name}.cdx.json"));
+        if let Ok(text) = fs::read_to_string(&path) {
+            fs::remove_file(&path).map_err(|error| at(&path, &error))?;
+            bills.push((name, text));
+        }
+    }
+    Ok(bills)
+}
+
+fn write_bill(place: &Place, name: &str, bill: &str) -> Result<(), Failure> {
+    super::write(&place.out.join(format!("{name}-{VERSION}.cdx.json")), bill)
+}

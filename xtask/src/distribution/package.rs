@@ -1,0 +1,101 @@
+//! The archives: for any Linux, for an image, and for Debian.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Place, VERSION, copy, make_directory, name_of, tree, write};
+use crate::step::{Failure, output_of, program, root, run};
+
+/// Who the service is inside of an image.
+const IMAGE_USER: &str = "65532";
+
+/// An archive that is the same whenever and by whomever it is made.
+fn tar(place: &Place, directory: &Path, owner: &str) -> Command {
+    let mut tar = program("tar", &["--sort=name", "--format=gnu", "--numeric-owner"]);
+    tar.arg(format!("--mtime=@{}", place.epoch)).arg(format!("--owner={owner}")).arg(format!("--group={owner}"));
+    tar.arg("--directory").arg(directory);
+    tar
+}
+
+/// Programs, pages, completions, units and samples, to be put wherever one likes.
+pub fn tarball(place: &Place) -> Result<(), Failure> {
+    let name = format!("pilot-{VERSION}-x86_64-linux");
+    let (from, to) = (place.installed(), place.stage.join(&name));
+    make_directory(&to)?;
+    copy_all(&from.join("usr/bin"), &to.join("bin"))?;
+    copy_all(&from.join("usr/share"), &to.join("share"))?;
+    copy_all(&root().join("deploy"), &to.join("deploy"))?;
+    for file in ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"] {
+        copy(&root().join(file), &to.join(file))?;
+    }
+    let mut tar = tar(place, &place.stage, "0");
+    let archive = place.out.join(format!("{name}.tar.gz"));
+    run(tar.arg("--use-compress-program=gzip --no-name --best").arg("--create").arg("--file").arg(archive).arg(&name))
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
+    run(program("cp", &["--recursive", "--preserve=mode"]).arg(from).arg(to))
+}
+
+/// The root of an image, and the recipe beside it.
+pub fn image(place: &Place) -> Result<(), Failure> {
+    let tree = place.stage.join("image");
+    copy(&place.installed().join("usr/bin/pilot"), &tree.join("usr/bin/pilot"))?;
+    make_directory(&tree.join("etc/pilot"))?;
+    make_directory(&tree.join("var/lib/pilot"))?;
+    run(program("chmod", &["0700"]).arg(tree.join("var/lib/pilot")))?;
+    let archive = place.stage.join("pilot-image.tar");
+    run(tar(place, &tree, "0").arg("--create").arg("--file").arg(&archive).args(["etc", "usr"]))?;
+    run(tar(place, &tree, IMAGE_USER).arg("--append").arg("--file").arg(&archive).arg("var/lib/pilot"))?;
+    run(program("gzip", &["--no-name", "--best"]).arg(&archive))?;
+    copy(&archive.with_extension("tar.gz"), &place.out.join("pilot-image.tar.gz"))?;
+    copy(&root().join("deploy/Dockerfile"), &place.out.join("Dockerfile"))
+}
+
+/// dpkg's own tool makes the package from the tree; lintian reads it as Debian's archive would.
+pub fn debian(place: &Place) -> Result<(), Failure> {
+    let tree = place.installed();
+    let about = tree.join("DEBIAN");
+    make_directory(&about)?;
+    let kilobytes = output_of(program("du", &["--apparent-size", "--summarize", "--block-size=1024"]).arg(&tree))?;
+    let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0").to_owned();
+    write(&about.join("control"), &control(&kilobytes))?;
+    write(&about.join("conffiles"), "/etc/pilot/pilot.toml\n")?;
+    let mut sums = program("sh", &["-c", "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum"]);
+    write(&about.join("md5sums"), &output_of(sums.current_dir(&tree))?)?;
+    for script in ["postinst", "prerm", "postrm"] {
+        copy(&root().join("deploy/debian").join(script), &about.join(script))?;
+    }
+    run(program("chmod", &["0755"]).args(["postinst", "prerm", "postrm"].map(|script| about.join(script))))?;
+    run(program("chmod", &["0644"]).args(["control", "conffiles", "md5sums"].map(|file| about.join(file))))?;
+    let package = place.out.join(format!("pilot_{VERSION}_amd64.deb"));
+    let mut build = program("dpkg-deb", &["--root-owner-group", "-Zxz", "--build"]);
+    run(build.arg(&tree).arg(&package).env("SOURCE_DATE_EPOCH", &place.epoch))?;
+    run(program("lintian", &["--fail-on", "error,warning", "--allow-root"]).arg(&package))?;
+    print_contents(&package)
+}
+
+fn control(kilobytes: &str) -> String {
+    format!(
+        "Package: pilot\nVersion: {VERSION}\nArchitecture: amd64\nMaintainer: The Pilot project <pilot@localhost>\n\
+         Installed-Size: {kilobytes}\nSection: admin\nPriority: optional\nRecommends: ca-certificates\n\
+         Description: workflow service for operations nobody should carry out alone\n \
+         One person proposes an operation, another approves, a third clears, a fourth\n \
+         carries out, and a fifth can check all of it later without trusting the\n \
+         others. Every step is an entry in a signed ledger.\n .\n \
+         The service, its tools, the operator console and the verifier of evidence.\n \
+         The service is not started by the installation: it is configured first.\n"
+    )
+}
+
+fn print_contents(package: &PathBuf) -> Result<(), Failure> {
+    let listing = output_of(program("dpkg-deb", &["--contents"]).arg(package))?;
+    let is_page = |line: &&str| !line.contains("/man1/pilot-");
+    println!("{} (manual pages of subcommands left out):", name_of(package));
+    for line in listing.lines().filter(is_page) {
+        println!("  {line}");
+    }
+    let samples = tree::samples()?.len();
+    println!("  {} files, {samples} of them sample configurations", listing.lines().count());
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The files as a package installs them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Place, VERSION, at, copy, make_directory, name_of, write};
+use crate::step::{Failure, output_of, program, root, run};
+
+pub const UNIT: &str = "usr/lib/systemd/system/pilot.service";
+
+/// What is taken from the repository as it is, and where it goes.
+const FILES: &[(&str, &str)] = &[
+    ("deploy/systemd/pilot.service", UNIT),
+    ("deploy/production-credential-file.toml", "etc/pilot/pilot.toml"),
+    ("deploy/debian/copyright", "usr/share/doc/pilot/copyright"),
+    ("deploy/debian/lintian-overrides", "usr/share/lintian/overrides/pilot"),
+    ("deploy/systemd/port-443.conf", "usr/share/doc/pilot/examples/port-443.conf"),
+    ("docs/operate/install.md", "usr/share/doc/pilot/install.md"),
+    ("docs/operate/production.md", "usr/share/doc/pilot/production.md"),
+];
+
+pub fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
+    let installed = place.installed();
+    for path in programs {
+        copy(path, &installed.join("usr/bin").join(name_of(path)))?;
+    }
+    for (from, to) in FILES {
+        copy(&root().join(from), &installed.join(to))?;
+    }
+    for path in samples()? {
+        copy(&path, &installed.join("usr/share/doc/pilot/examples").join(name_of(&path)))?;
+    }
+    for name in super::build::PROGRAMS {
+        let bill = format!("{name}-{VERSION}.cdx.json");
+        copy(&place.out.join(&bill), &installed.join("usr/share/doc/pilot").join(format!("{name}.cdx.json")))?;
+    }
+    write(&installed.join("usr/share/doc/pilot/changelog"), &read("CHANGELOG.md")?)?;
+    make_directory(&installed.join("etc/pilot/secrets"))?;
+    let [pilot, verify] = programs;
+    run(program(&pilot.to_string_lossy(), &["help-pages"]).arg(installed.join("usr/share")))?;
+    write(&installed.join("usr/share/man/man1/pilot-verify.1"), &manual_of_verifier(verify)?)?;
+    pack_texts(&installed)?;
+    set_modes(&installed)
+}
+
+/// The configurations that production begins with, one for each way to know who is calling.
+pub fn samples() -> Result<Vec<PathBuf>, Failure> {
+    let directory = root().join("deploy");
+    let entries = fs::read_dir(&directory).map_err(|error| at(&directory, &error))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(paths.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect())
+}
+
+/// Its help, word for word: it has one page of options and no commands.
+fn manual_of_verifier(verify: &Path) -> Result<String, Failure> {
+    let help = output_of(&mut program(&verify.to_string_lossy(), &["--help"]))?;
+    let escaped = help.replace('\\', "\\e").replace('-', "\\-");
+    // A line that begins with a dot or a quote would be a command.
+    let lines: Vec<_> = escaped.lines().map(|line| format!("\\&{line}")).collect();
+    Ok(format!(
+        ".TH pilot-verify 1 \"\" \"pilot {VERSION}\" Pilot\n.SH NAME\npilot\\-verify \\- checks an evidence bundle of \
+         Pilot\n.SH DESCRIPTION\n.nf\n{}\n.fi\n.SH SEE ALSO\n.BR pilot\\-evidence\\-verify (1)\n",
+        lines.join("\n")
+    ))
+}
+
+/// Manual pages and the list of changes are packed, without name and time, as Debian has them.
+fn pack_texts(installed: &Path) -> Result<(), Failure> {
+    let pages = installed.join("usr/share/man/man1");
+    let entries = fs::read_dir(&pages).map_err(|error| at(&pages, &error))?;
+    let mut gzip = program("gzip", &["--no-name", "--best"]);
+    gzip.args(entries.filter_map(|entry| Some(entry.ok()?.path())))
+        .arg(installed.join("usr/share/doc/pilot/changelog"));
+    run(&mut gzip)
+}
+
+/// By kind and not by whoever's umask: programs and directories 0755, the place for secrets 0700, the rest 0644.
+fn set_modes(path: &Path) -> Result<(), Failure> {
+    let is_directory = path.is_dir();
+    let mode = match () {
+        () if path.ends_with("etc/pilot/secrets") => 0o700,
+        () if is_directory || path.parent().is_some_and(|parent| parent.ends_with("usr/bin")) => 0o755,
+        () => 0o644,
+    };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(|error| at(path, &error))?;
+    if is_directory {
+        for entry in fs::read_dir(path).map_err(|error| at(path, &error))? {
+            set_modes(&entry.map_err(|error| at(path, &error))?.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &str) -> Result<String, Failure> {
+    let path = root().join(path);
+    fs::read_to_string(&path).map_err(|error| at(&path, &error))
+}

@@ -1,0 +1,105 @@
+//! What is handed to those who run the service keeps what it promises. `cargo xtask dist` asks systemd itself.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn deploy(name: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+/// The lines of a unit that mean something.
+fn settings(unit: &str) -> Vec<&str> {
+    unit.lines().filter(|line| line.contains('=') && !line.starts_with('#')).collect()
+}
+
+#[test]
+fn the_unit_keeps_its_hardening() {
+    let unit = deploy("systemd/pilot.service");
+    let settings = settings(&unit);
+    let missing: Vec<_> = [
+        "Type=notify",
+        "NotifyAccess=main",
+        "RestartPreventExitStatus=2",
+        "LimitCORE=0",
+        "DynamicUser=yes",
+        "StateDirectoryMode=0700",
+        "UMask=0077",
+        "LoadCredential=secret:/etc/pilot/secrets",
+        "NoNewPrivileges=yes",
+        "CapabilityBoundingSet=",
+        "AmbientCapabilities=",
+        "SystemCallArchitectures=native",
+        "SystemCallFilter=@system-service",
+        "SystemCallFilter=~@privileged @resources @setuid @keyring @memlock",
+        "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+        "RestrictNamespaces=yes",
+        "RestrictRealtime=yes",
+        "RestrictSUIDSGID=yes",
+        "MemoryDenyWriteExecute=yes",
+        "LockPersonality=yes",
+        "ProtectSystem=strict",
+        "ProtectHome=yes",
+        "ProtectProc=invisible",
+        "ProcSubset=pid",
+        "ProtectClock=yes",
+        "ProtectHostname=yes",
+        "ProtectControlGroups=yes",
+        "ProtectKernelLogs=yes",
+        "ProtectKernelModules=yes",
+        "ProtectKernelTunables=yes",
+        "PrivateDevices=yes",
+        "PrivateMounts=yes",
+        "PrivateTmp=yes",
+        "PrivateUsers=yes",
+    ]
+    .into_iter()
+    .filter(|line| !settings.contains(line))
+    .collect();
+    assert!(missing.is_empty(), "deploy/systemd/pilot.service has lost {missing:?}");
+}
+
+#[test]
+fn the_unit_leaves_enough_time_to_finish_requests_and_to_be_heard() {
+    let unit = deploy("systemd/pilot.service");
+    let seconds = |name: &str| -> u32 {
+        let value = settings(&unit).into_iter().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap();
+        value.parse().unwrap()
+    };
+    assert!(seconds("TimeoutStopSec") > 30, "requests under way have 30 s");
+    assert!(seconds("WatchdogSec") >= 10, "a busy machine is no dead service");
+    assert!(seconds("LimitNOFILE") > 10_000, "a file for each connection, and more for the store");
+}
+
+#[test]
+fn unit_and_sample_agree_on_where_secrets_and_data_are() {
+    let unit = deploy("systemd/pilot.service");
+    let sample = deploy("production-credential-file.toml");
+    assert!(unit.contains("\nStateDirectory=pilot\n") && sample.contains("\ndata_dir = \"/var/lib/pilot\"\n"));
+    assert!(unit.contains("\nExecStart=/usr/bin/pilot serve --config /etc/pilot/pilot.toml\n"));
+    for name in ["credentials.json", "role-map.json", "tls.pem", "tls.key"] {
+        assert!(sample.contains(&format!("= \"/run/credentials/pilot.service/secret_{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_started_by_an_installation_and_nothing_is_deleted_by_a_removal() {
+    for script in ["postinst", "prerm", "postrm"] {
+        let text = deploy(&format!("debian/{script}"));
+        assert!(text.starts_with("#!/bin/sh\n") && text.contains("\nset -e\n"), "{script}");
+        let commands: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        for word in ["systemctl --system start", "restart", "enable", "rm ", "deluser"] {
+            assert!(!commands.iter().any(|line| line.contains(word)), "{script} says {word}");
+        }
+    }
+}
+
+#[test]
+fn the_image_holds_no_shell_and_runs_as_nobody_of_the_host() {
+    let recipe = deploy("Dockerfile");
+    let words: Vec<_> = recipe.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(words.first(), Some(&"FROM scratch"));
+    assert!(words.contains(&"USER 65532:65532"));
+    assert!(!words.iter().any(|line| line.starts_with("RUN ")), "there is nothing in the image to run");
+}
