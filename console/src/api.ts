@@ -52,7 +52,7 @@ async function settled<T>(pending: Promise<Answer<T>>, endsSession = true): Prom
     throw new Unreachable()
   }
   if (answer.response.ok) return answer.data as T
-  if (answer.response.status === 401 && endsSession && session.me !== null) session.end('refused')
+  if (answer.response.status === 401 && endsSession) session.refused()
   throw new Refused(asProblem(answer.error, answer.response))
 }
 
@@ -167,6 +167,6 @@ export async function open(path: string, headers: Record<string, string>, signal
     throw new Unreachable()
   }
   if (response.ok) return response
-  if (response.status === 401 && session.me !== null) session.end('refused')
+  if (response.status === 401) session.refused()
   throw new Refused(asProblem(await response.json().catch(() => null), response))
 }

@@ -54,7 +54,8 @@ class Feed {
       try {
         await this.#read(signal, () => (pause = FIRST_PAUSE_MS))
       } catch (error) {
-        if (error instanceof Refused && error.problem.status === 401) return
+        // The token may be about to be renewed; when it is not, the session has ended and so has this.
+        if (error instanceof Refused && error.problem.status === 401 && session.me === null) return
       }
       this.isLive = false
       await later(pause, signal)

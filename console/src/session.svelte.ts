@@ -1,6 +1,7 @@
 // Who is signed in, in this tab and no other. The token is in the tab's session storage and nowhere else: not in a
 // variable that outlives a call, not in a cookie, an address or a log.
 import type { Role, Session as Me } from './api'
+import { connection } from './connection.svelte'
 import { leaveFor, ProviderError, renew, type Grant, type Provider, type Return } from './provider'
 import { claimTyped, gatherTyped, storeTyped } from './typed'
 
@@ -9,10 +10,11 @@ const ACTOR = 'pilot.actor'
 const ACTIVE = 'pilot.active'
 const TAB = 'pilot.tab'
 const EXPIRES = 'pilot.expires'
+const LIFETIME = 'pilot.lifetime'
 const REFRESH = 'pilot.refresh'
 const WARNING_MS = 60_000
 const MINUTE_MS = 60_000
-/** A token is renewed when so much of its life is left, and spoken of when it cannot be. */
+/** A token is renewed when a third of its life is left, or this much, and spoken of when it cannot be. */
 const RENEW_MS = 60_000
 const ENDS_SOON_MS = 120_000
 const RETRY_MS = 5_000
@@ -37,7 +39,8 @@ class Session {
   /** Someone has just come back from there. */
   returned: Return | null = null
   #renewing = false
-  #renewedAt = 0
+  /** When renewing last failed; zero when it did not. */
+  #failedAt = 0
   #lastActive = 0
   #forgetful: (() => void)[] = []
   #timer: ReturnType<typeof setInterval> | undefined
@@ -63,6 +66,7 @@ class Session {
     this.ending = null
     this.me = me
     this.#lastActive = 0
+    this.#failedAt = 0
     this.active()
     this.#watch()
   }
@@ -70,7 +74,10 @@ class Session {
   #store({ token, expiresAt, refresh }: Grant): void {
     sessionStorage.setItem(TOKEN, token)
     if (expiresAt === null) sessionStorage.removeItem(EXPIRES)
-    else sessionStorage.setItem(EXPIRES, String(expiresAt))
+    else {
+      sessionStorage.setItem(EXPIRES, String(expiresAt))
+      sessionStorage.setItem(LIFETIME, String(expiresAt - Date.now()))
+    }
     // A provider may give the same means again by saying nothing.
     if (refresh !== null) sessionStorage.setItem(REFRESH, refresh)
     this.expiresLeft = null
@@ -89,6 +96,19 @@ class Session {
     this.expiresLeft = null
     this.ending = why
     for (const forget of this.#forgetful) forget()
+  }
+
+  /** The service no longer knows the token. Near its end that is no surprise: two clocks are never quite the same. */
+  refused(): void {
+    if (this.me === null) return
+    const expires = sessionStorage.getItem(EXPIRES)
+    const isNearEnd = expires !== null && Number(expires) - Date.now() < RENEW_MS
+    if (isNearEnd && this.#canRenew()) void this.#renew()
+    else this.end(isNearEnd ? 'expired' : 'refused')
+  }
+
+  #canRenew(): boolean {
+    return this.provider !== null && sessionStorage.getItem(REFRESH) !== null
   }
 
   /** For whoever keeps something of what the signed-in person may see. */
@@ -141,30 +161,34 @@ class Session {
     const expires = sessionStorage.getItem(EXPIRES)
     if (expires === null) return
     const left = Number(expires) - Date.now()
-    if (left <= 0) {
+    const canRenew = this.#canRenew()
+    // After a sleep the time may be up long since, and the means to go on still good.
+    if (left <= 0 && (!canRenew || this.#failedAt > 0)) {
       this.end('expired')
       return
     }
-    const canRenew = this.provider !== null && sessionStorage.getItem(REFRESH) !== null
-    if (canRenew && left <= RENEW_MS) void this.#renew()
+    if (canRenew && left <= Math.min(RENEW_MS, Number(sessionStorage.getItem(LIFETIME)) / 3)) void this.#renew()
     // While it will be renewed by itself there is nothing to say, until that has failed.
-    const isSaid = canRenew ? this.#renewedAt > 0 && left <= RENEW_MS : left <= ENDS_SOON_MS
+    const isSaid = canRenew ? this.#failedAt > 0 : left <= ENDS_SOON_MS
     this.expiresLeft = isSaid ? left : null
   }
 
   async #renew(): Promise<void> {
     const refresh = sessionStorage.getItem(REFRESH)
     if (this.#renewing || this.provider === null || refresh === null) return
-    if (Date.now() - this.#renewedAt < RETRY_MS) return
+    if (Date.now() - this.#failedAt < RETRY_MS) return
     this.#renewing = true
+    const wasOver = Number(sessionStorage.getItem(EXPIRES)) <= Date.now()
     try {
       const grant = await renew(this.provider, refresh)
       // Signed out while we waited: what came is nobody's.
       if (this.me === null) return
       this.#store(grant)
-      this.#renewedAt = 0
+      this.#failedAt = 0
+      // What was refused meanwhile is asked for again.
+      if (wasOver) connection.returns += 1
     } catch (error) {
-      this.#renewedAt = Date.now()
+      this.#failedAt = Date.now()
       if (error instanceof ProviderError && error.trouble !== 'unreachable') sessionStorage.removeItem(REFRESH)
     } finally {
       this.#renewing = false

@@ -1,7 +1,7 @@
 // Signing in at an identity provider, a real one: there and back, what is kept where, and what happens at the end.
 import AxeBuilder from '@axe-core/playwright'
 import type { Browser, Page } from '@playwright/test'
-import { expect, People, test as base } from './fixtures'
+import { expect, People, test } from './fixtures'
 import { Provider } from './provider'
 import { Service } from './service'
 
@@ -26,16 +26,7 @@ async function stage(browser: Browser, options: { lifetime: number; refresh: boo
   }
 }
 
-const test = base
 const ORGANISATION = 'Sign in with your organisation'
-
-/** The provider's own pages want a font from elsewhere; it gets none. */
-async function visit(people: People, path = '/'): Promise<Page> {
-  const page = await people.visit('about:blank')
-  await page.route(/^https:/, (route) => route.abort())
-  await page.goto(path)
-  return page
-}
 
 async function signInThere(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name: ORGANISATION }).click()
@@ -53,7 +44,7 @@ async function confirm(page: Page, sentence: string): Promise<void> {
 
 test('there and back: the code is nowhere afterwards, and the token in the tab alone', async ({ browser }) => {
   await stage(browser, { lifetime: 600, refresh: false }, async ({ people }) => {
-    const page = await visit(people, '/console/items?q=x')
+    const page = await people.visit('/console/items?q=x')
     await expect(page.getByText('Signing out here does not sign you out there.')).toBeVisible()
     expect((await new AxeBuilder({ page }).analyze()).violations).toEqual([])
     await page.screenshot({ path: '../target/console-tests/provider-sign-in.png' })
@@ -84,7 +75,7 @@ test('there and back: the code is nowhere afterwards, and the token in the tab a
 
 test('whoever is not in the role map is told so, and comes no further', async ({ browser }) => {
   await stage(browser, { lifetime: 600, refresh: false }, async ({ people }) => {
-    const page = await visit(people)
+    const page = await people.visit()
     await signInThere(page, 'eve')
     await expect(page.getByText('you are not in the approved role map')).toBeVisible()
     expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
@@ -93,7 +84,7 @@ test('whoever is not in the role map is told so, and comes no further', async ({
 
 test('a way back that this tab did not ask for is not taken', async ({ browser }) => {
   await stage(browser, { lifetime: 600, refresh: false }, async ({ people, provider }) => {
-    const page = await visit(people, '/console/signed-in?code=stolen&state=guessed')
+    const page = await people.visit('/console/signed-in?code=stolen&state=guessed')
     await expect(page.getByText('This way back belongs to another attempt')).toBeVisible()
     expect(page.url()).not.toContain('stolen')
     const tokens: string[] = []
@@ -106,7 +97,7 @@ test('a way back that this tab did not ask for is not taken', async ({ browser }
 
 test('a provider that is gone on the way back is said to be', async ({ browser }) => {
   await stage(browser, { lifetime: 600, refresh: false }, async ({ people }) => {
-    const page = await visit(people)
+    const page = await people.visit()
     await page.route('**/token', (route) => route.abort())
     await signInThere(page, 'ana')
     await expect(page.getByText('cannot be reached at the moment')).toBeVisible()
@@ -116,7 +107,7 @@ test('a provider that is gone on the way back is said to be', async ({ browser }
 
 test('a sign-in that ends takes nothing along that was being written', async ({ browser }) => {
   await stage(browser, { lifetime: 15, refresh: false }, async ({ people }) => {
-    const page = await visit(people, '/console/new')
+    const page = await people.visit('/console/new')
     await signInThere(page, 'ana')
     await confirm(page, 'You are ana, acting as initiator')
     await expect(page.getByText(/Your sign-in ends in \d+ s/)).toBeVisible()
@@ -126,8 +117,9 @@ test('a sign-in that ends takes nothing along that was being written', async ({ 
     const held = await page.evaluate(() => Object.keys({ ...sessionStorage }))
     expect(held).toEqual(['pilot.typed'])
     await page.screenshot({ path: '../target/console-tests/provider-ended.png' })
-    // The provider still knows the person, and asks nothing.
+    // The provider still knows the person, and asks for no password.
     await page.getByRole('button', { name: ORGANISATION }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
     await confirm(page, 'You are ana, acting as initiator')
     await expect(page.getByLabel('Title')).toHaveValue('Written at three in the morning')
     expect(await page.evaluate(() => sessionStorage.getItem('pilot.typed'))).toBeNull()
@@ -135,8 +127,8 @@ test('a sign-in that ends takes nothing along that was being written', async ({ 
 })
 
 test('with the means to renew it, a sign-in goes on by itself', async ({ browser }) => {
-  await stage(browser, { lifetime: 62, refresh: true }, async ({ people }) => {
-    const page = await visit(people)
+  await stage(browser, { lifetime: 12, refresh: true }, async ({ people }) => {
+    const page = await people.visit()
     await signInThere(page, 'ben')
     await confirm(page, 'You are ben, acting as approver')
     const token = () => page.evaluate(() => sessionStorage.getItem('pilot.token'))

@@ -162,7 +162,7 @@ impl Provider {
     }
 
     /// Keeps the keys fresh for as long as the service runs.
-    pub async fn follow(self: Arc<Self>) {
+    pub async fn follow(self: &Arc<Self>) {
         loop {
             let pause = if self.held().trouble.is_some() { KEY_SET_RETRIED } else { KEY_SET_REFETCHED };
             tokio::time::sleep(pause).await;
