@@ -325,9 +325,11 @@ export const text = {
     'access.refused': 'was refused',
     'access.token_exposed': 'exposed a token in a URL',
     'credential.first_used': 'used a credential for the first time',
-    'credential.refused': 'a credential that no longer counts was shown and refused',
+    'credential.refused': 'a credential was shown after its end, and refused',
     'credential.expired': 'a credential expired',
     'credential.revoked': 'revoked a credential',
+    'ledger.restored': 'the ledger was put back from a backup',
+    'documents.erased': 'texts about an item were erased',
   } as Record<string, string>,
 
   workflows: {

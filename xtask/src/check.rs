@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, run_watching};
 use crate::tools::{self, CC, CXX, STRACE};
-use crate::{console, deny, fuzz, schema};
+use crate::{console, deny, fuzz, schema, vault};
 
 const FUZZ_SECONDS: u32 = 10;
 
@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
     // Before anything of Rust: the program is built with its files.
     ("console", |_| console::check()),
     ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("vault", |_| vault::install()),
     ("tests", Tests::run),
     ("browser", |_| console::check_in_browser()),
     ("schema", |_| schema::run_default()),

@@ -22,7 +22,7 @@ pub fn run() -> Result<(), Failure> {
     let epoch = output_of(&mut program("git", &["log", "-1", "--format=%ct"]))?.trim().to_owned();
     let place = Place::make(epoch)?;
     console::build()?;
-    let programs = build::run()?;
+    let programs = build::run(&place.stage)?;
     for path in &programs {
         proof::is_static(path)?;
         proof::names_no_place_of_this_machine(path)?;

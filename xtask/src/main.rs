@@ -17,6 +17,7 @@ mod fuzz;
 mod schema;
 mod step;
 mod tools;
+mod vault;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -30,6 +31,7 @@ cargo xtask COMMAND
   schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
   deny                    licences, sources and bans of the dependencies
   dist                    everything for those who run it, in target/dist: static programs, packages, bill of materials
+  vault                   build a server that speaks Vault's protocol, for the tests that read credentials from one
   bench session           /v1/session with 1,000 credentials beside a bare axum handler
   bench rules             decisions per second of the rule engine
   bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
@@ -63,8 +65,9 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
         ["dist"] => distribution::run(),
+        ["vault"] => vault::install(),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "dist", surplus, ..] => {
+        ["check" | "deny" | "dist" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("there is no command `{unknown}`\n\n{HELP}"))),

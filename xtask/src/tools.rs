@@ -62,6 +62,21 @@ pub fn install_missing_venv() -> Result<(), Failure> {
     install_missing(&[Tool { program: "python3-without-venv", package: PYTHON.package }])
 }
 
+/// A program that cargo builds, kept in `target/tools`. Built without optimisation: it runs for seconds, and building it
+/// well takes minutes.
+pub fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failure> {
+    let directory = target_dir().join("tools");
+    let executable = directory.join("bin").join(name);
+    if !executable.exists() {
+        let mut install = cargo(&["install", name, "--version", version, "--locked", "--root"]);
+        install.arg(&directory).arg("--target-dir").arg(directory.join("build"));
+        install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_LTO", "off");
+        install.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        run_timed(&format!("install {name}"), &mut install)?;
+    }
+    Ok(executable)
+}
+
 /// Packages of a directory of this repository, when its lock is newer than what is installed.
 pub fn install_packages(what: &str, directory: &str) -> Result<(), Failure> {
     let directory = root().join(directory);
@@ -77,21 +92,6 @@ pub fn install_packages(what: &str, directory: &str) -> Result<(), Failure> {
 
 pub fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|found| found.modified()).ok()
-}
-
-/// A program that cargo builds, kept in `target/tools`. Built without optimisation: it runs for seconds, and building it
-/// well takes minutes.
-pub fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failure> {
-    let directory = target_dir().join("tools");
-    let executable = directory.join("bin").join(name);
-    if !executable.exists() {
-        let mut install = cargo(&["install", name, "--version", version, "--locked", "--root"]);
-        install.arg(&directory).arg("--target-dir").arg(directory.join("build"));
-        install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_LTO", "off");
-        install.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-        run_timed(&format!("install {name}"), &mut install)?;
-    }
-    Ok(executable)
 }
 
 /// Adds parts of the Rust toolchain that a minimal installation lacks.

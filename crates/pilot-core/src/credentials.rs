@@ -45,6 +45,15 @@ pub enum Schema {
     Two,
 }
 
+impl Schema {
+    pub const fn version(self) -> u32 {
+        match self {
+            Schema::One => 1,
+            Schema::Two => 2,
+        }
+    }
+}
+
 /// Every credential of a file, in the file's order, and an index to find one by its digest.
 #[derive(Debug, Clone)]
 pub struct Credentials {
@@ -162,11 +171,7 @@ impl Credentials {
             not_before: credential.not_before,
             expires_at: credential.expires_at,
         });
-        let schema_version = match self.schema {
-            Schema::One => 1,
-            Schema::Two => 2,
-        };
-        let file = File { schema_version, credentials: credentials.collect() };
+        let file = File { schema_version: self.schema.version(), credentials: credentials.collect() };
         serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
     }
 }

@@ -75,6 +75,11 @@ pub const RATE_ADDRESSES_MAX: usize = 64 * 1024;
 /// The credential file and the role map are read whole, so their size is bounded before they are read.
 pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// How long a secret manager may take for an answer, and a helper for the file.
+pub const SOURCE_PATIENCE: Duration = Duration::from_secs(10);
+/// A start that takes longer is taken for one that hangs, by people and by supervisors.
+pub const SOURCE_PATIENCE_MAX: Duration = Duration::from_mins(1);
+
 /// What each limit bounds, its value, and what a caller who exceeds it sees.
 pub const TABLE: &[(&str, &str, &str)] = &[
     ("Token", "32 to 256 printable ASCII bytes, no spaces", "401 `credential_required`"),
@@ -88,6 +93,12 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Actor id", "128 characters", "the start is refused"),
     ("Credential id", "128 characters", "the start is refused"),
     ("Subject in the role map", "512 characters", "the start is refused"),
+    ("Credential file, role map", "16 MiB", "the start is refused"),
+    (
+        "Answer of a secret manager, run of a credential helper",
+        "as configured, 1 to 60 s; 10 s",
+        "the start fails, exit code 3",
+    ),
     ("Request body", "1 MiB", "413 `body_too_large`"),
     ("Header block", "16 KiB, 64 fields", "431 `invalid_request`"),
     ("URL", "8 KiB", "414 `invalid_request`"),

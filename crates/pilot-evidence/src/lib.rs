@@ -3,6 +3,7 @@
 pub mod bundle;
 pub mod checkpoint;
 pub mod cosignature;
+pub mod credentials;
 pub mod merkle;
 pub mod note;
 pub mod proof;

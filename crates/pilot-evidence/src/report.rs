@@ -12,6 +12,7 @@ use pilot_core::workflow::graph::{Trail, svg};
 use serde_json::Value;
 
 use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};
+use crate::credentials;
 use crate::note::{Note, NoteKey};
 use crate::verify::contents::{Contents, Held, open};
 use crate::verify::items::{documents, histories};
@@ -103,6 +104,8 @@ struct OtherView {
     at: String,
     kind: &'static str,
     who: String,
+    /// What it tells of credentials, one sentence each.
+    told: Vec<String>,
     details: String,
 }
 
@@ -341,6 +344,7 @@ fn other_view(held: &Held<'_>) -> OtherView {
         at: clock(entry.at),
         kind: entry.r#type.as_str(),
         who: entry.actor_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+        told: credentials::events(entry).iter().map(ToString::to_string).collect(),
         details: entry.details.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
 }

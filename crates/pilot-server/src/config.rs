@@ -12,12 +12,14 @@ use serde::{Deserialize, Deserializer};
 
 mod edge;
 mod oauth;
+mod source;
 
 pub use edge::{
     ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, Network, NotANetwork, RateLimits,
     Tls, TlsFiles,
 };
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
+pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
 const NAMES: [&str; 12] = [
@@ -35,7 +37,7 @@ const NAMES: [&str; 12] = [
     "identity",
 ];
 /// Keys whose value is a number; the environment has texts alone.
-const NUMBERS: [&str; 2] = ["require_witnesses", "idle_minutes"];
+const NUMBERS: [&str; 3] = ["require_witnesses", "idle_minutes", "timeout_seconds"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -66,13 +68,6 @@ pub struct Config {
 #[serde(deny_unknown_fields, default)]
 pub struct Store {
     pub url: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Credentials {
-    pub file: PathBuf,
-    pub role_map: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
@@ -164,12 +159,6 @@ impl Default for Console {
     }
 }
 
-impl Default for Credentials {
-    fn default() -> Self {
-        Credentials { file: "credentials.json".into(), role_map: None }
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("{}: cannot be read; `pilot init DIR` makes an installation with a configuration file", path.display())]
@@ -189,6 +178,7 @@ impl Config {
             std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         let mut config = Config::parse(path, &text, environment)?;
         config.resolve(path.parent().unwrap_or(Path::new("")));
+        config.credentials.look_around(environment);
         Ok(config)
     }
 
@@ -240,8 +230,7 @@ impl Config {
 
     fn resolve(&mut self, base: &Path) {
         self.data_dir = base.join(&self.data_dir);
-        self.credentials.file = base.join(&self.credentials.file);
-        self.credentials.role_map = self.credentials.role_map.as_ref().map(|path| base.join(path));
+        self.credentials.resolve(base);
         self.workflows.dir = self.workflows.dir.as_ref().map(|path| base.join(path));
         self.log.checkpoint = self.log.checkpoint.as_ref().map(|path| base.join(path));
         self.log.ca_file = self.log.ca_file.as_ref().map(|path| base.join(path));
@@ -253,7 +242,7 @@ impl Config {
         }
     }
 
-    /// How callers prove who they are: without a word about it, by the credential file.
+    /// How callers prove who they are.
     pub fn mechanism(&self) -> Mechanism {
         self.identity.as_ref().map_or(Mechanism::CredentialFile, |identity| identity.mechanism)
     }

@@ -22,8 +22,8 @@ use oauth::resource::{self, Resource, SignIn};
 
 pub enum Identity {
     CredentialFile(credential_file::CredentialFile),
-    MutualTls(mutual_tls::MutualTls),
     Oauth(Box<oauth::Oauth>),
+    MutualTls(mutual_tls::MutualTls),
 }
 
 /// Why a request has no caller. The cause is for the request's log line alone.
@@ -102,8 +102,8 @@ impl Identity {
     pub fn actors(&self) -> Vec<ActorView> {
         match self {
             Identity::CredentialFile(file) => file.actors(),
-            Identity::MutualTls(certificates) => certificates.actors(),
             Identity::Oauth(oauth) => oauth.actors(),
+            Identity::MutualTls(certificates) => certificates.actors(),
         }
     }
 
@@ -111,8 +111,8 @@ impl Identity {
     pub fn credentials(&self) -> Vec<CredentialView> {
         match self {
             Identity::CredentialFile(file) => file.credentials(),
-            Identity::MutualTls(certificates) => certificates.credentials(),
             Identity::Oauth(oauth) => oauth.credentials(),
+            Identity::MutualTls(certificates) => certificates.credentials(),
         }
     }
 
@@ -120,25 +120,25 @@ impl Identity {
     pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
         match self {
             Identity::CredentialFile(file) => file.credential(id),
-            Identity::MutualTls(certificates) => certificates.credential(id),
             Identity::Oauth(oauth) => oauth.credential(id),
+            Identity::MutualTls(certificates) => certificates.credential(id),
         }
     }
 
     pub async fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
         match self {
             Identity::CredentialFile(file) => file.identify(&head.headers).map_err(Denial::from),
-            Identity::MutualTls(certificates) => certificates.identify(head).map_err(Denial::from),
             Identity::Oauth(oauth) => oauth.identify(&head.headers).await,
+            Identity::MutualTls(certificates) => certificates.identify(head).map_err(Denial::from),
         }
     }
 
-    /// Keeps up with what the mechanism reads. Runs for as long as the service does.
+    /// Keeps up with what the mechanism reads from elsewhere. Runs for as long as the service does.
     pub async fn follow(&self, app: &Arc<App>) {
         match self {
             Identity::CredentialFile(_) => std::future::pending().await,
+            Identity::Oauth(oauth) => Arc::clone(&oauth.provider).follow().await,
             Identity::MutualTls(certificates) => certificates.follow(app).await,
-            Identity::Oauth(oauth) => oauth.provider.follow().await,
         }
     }
 

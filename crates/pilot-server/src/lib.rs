@@ -8,6 +8,7 @@ pub mod body;
 pub mod clock;
 pub mod config;
 pub mod console;
+pub mod credential_source;
 pub mod deadline;
 pub mod evidence;
 pub mod framing;

@@ -47,13 +47,14 @@ pub struct Reply {
 /// Whom to trust, read once.
 pub struct Outgoing {
     tls: Option<TlsConnector>,
+    answer_bytes_max: usize,
 }
 
 impl Outgoing {
     /// With `https`, the system's certificate authorities are trusted, and those in `ca_file`.
     pub fn new(https: bool, ca_file: Option<&Path>) -> Result<Outgoing, TrustError> {
         if !https {
-            return Ok(Outgoing { tls: None });
+            return Ok(Outgoing { tls: None, answer_bytes_max: ANSWER_BYTES_MAX });
         }
         let mut roots = RootCertStore::empty();
         // What cannot be read of the system's store is simply not trusted.
@@ -76,7 +77,14 @@ impl Outgoing {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let config = config.with_root_certificates(roots).with_no_client_auth();
-        Ok(Outgoing { tls: Some(TlsConnector::from(Arc::new(config))) })
+        let tls = Some(TlsConnector::from(Arc::new(config)));
+        Ok(Outgoing { tls, answer_bytes_max: ANSWER_BYTES_MAX })
+    }
+
+    /// For servers whose answers are larger than most.
+    #[must_use]
+    pub fn with_answer_bytes_max(self, answer_bytes_max: usize) -> Outgoing {
+        Outgoing { answer_bytes_max, ..self }
     }
 
     pub async fn post(&self, url: &Uri, body: String, patience: Duration) -> Result<Reply, OutgoingError> {
@@ -108,7 +116,7 @@ impl Outgoing {
         self.ask(request(Method::POST, url, &headers, form), patience).await
     }
 
-    async fn ask(&self, request: Request<String>, patience: Duration) -> Result<Reply, OutgoingError> {
+    pub async fn ask(&self, request: Request<String>, patience: Duration) -> Result<Reply, OutgoingError> {
         let answered = tokio::time::timeout(patience, self.send(request)).await;
         answered.map_err(|_| OutgoingError::TooSlow(patience))?.map_err(OutgoingError::Failed)
     }
@@ -123,22 +131,22 @@ impl Outgoing {
         match &self.tls {
             Some(tls) if is_https => {
                 let name = ServerName::try_from(host.to_owned())?;
-                exchange(tls.connect(name, stream).await?, request).await
+                exchange(tls.connect(name, stream).await?, request, self.answer_bytes_max).await
             }
             None if is_https => Err("TLS is not set up".into()),
-            _ => exchange(stream, request).await,
+            _ => exchange(stream, request, self.answer_bytes_max).await,
         }
     }
 }
 
-fn request(method: Method, url: &Uri, headers: &[(HeaderName, HeaderValue)], body: String) -> Request<String> {
+pub fn request(method: Method, url: &Uri, headers: &[(HeaderName, HeaderValue)], body: String) -> Request<String> {
     let mut request = Request::new(body);
     (*request.method_mut(), *request.uri_mut()) = (method, url.clone());
     request.headers_mut().extend(headers.iter().cloned());
     request
 }
 
-async fn exchange<S>(stream: S, request: Request<String>) -> Result<Reply, Cause>
+async fn exchange<S>(stream: S, request: Request<String>, answer_bytes_max: usize) -> Result<Reply, Cause>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -152,7 +160,7 @@ where
     let answered = async move {
         let response = sender.send_request(request).await?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
+        let body = Limited::new(response.into_body(), answer_bytes_max).collect().await?.to_bytes();
         Ok(Reply { status, body })
     };
     // The connection's own error, if any, is what the exchange reports.

@@ -153,18 +153,20 @@ fn check_credentials(config: &Config) -> Vec<Finding> {
         Ok(loaded) => loaded,
         Err(error) => return vec![Finding::failed("credentials", &error)],
     };
-    if config.mechanism() == Mechanism::Oauth {
-        return check_oauth(config, &credentials, role_map);
+    match config.mechanism() {
+        Mechanism::Oauth => return check_oauth(config, &credentials, role_map),
+        Mechanism::MutualTls => {
+            let actors = role_map.map_or(0, |file| file.map.actors.len());
+            let detail = format!("mutual_tls; the role map has {actors} actor(s)");
+            return vec![Finding::new("identity", Verdict::Ok, detail)];
+        }
+        Mechanism::CredentialFile => {}
     }
-    if config.mechanism() != Mechanism::CredentialFile {
-        let (mechanism, actors) = (config.mechanism().as_str(), role_map.map_or(0, |file| file.map.actors.len()));
-        let detail = format!("{mechanism}; the role map has {actors} actor(s)");
-        return vec![Finding::new("identity", Verdict::Ok, detail)];
-    }
-    let count = credentials.entries().len();
+    let (count, source) = (credentials.entries().len(), &config.credentials.source);
     let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };
-    let mut findings = vec![Finding::new("credentials", Verdict::Ok, format!("{count} credential(s); {compared}"))];
-    let files = [Some(config.credentials.file.as_path()), role_map.as_ref().map(|file| file.path.as_path())];
+    let mut findings =
+        vec![Finding::new("credentials", Verdict::Ok, format!("{count} credential(s) from {source}; {compared}"))];
+    let files = [source.file(), role_map.as_ref().map(|file| file.path.as_path())];
     for path in files.into_iter().flatten() {
         let exposed = private_file::read(path, Others::MayRead).ok().and_then(|file| file.exposed);
         findings.extend(exposed.map(|exposed| Finding::new("credentials", Verdict::Warning, exposed.to_string())));

@@ -24,6 +24,8 @@ pub enum FileError {
     Owner { path: PathBuf },
     #[error("{0}: others may write to it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
     Writable { path: PathBuf, mode: u32 },
+    #[error("{0}: others may write to it (mode {mode:04o}); run `chmod go-w {0}`", path.display())]
+    ProgramWritable { path: PathBuf, mode: u32 },
     #[error("{0}: others may read it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
     Readable { path: PathBuf, mode: u32 },
 }
@@ -34,6 +36,8 @@ pub enum Others {
     /// Reading is tolerated and reported back; writing never is.
     MayRead,
     MayNothing,
+    /// The group may read what belongs to root: systemd lets the service's user in that way.
+    GroupMayReadOfRoot,
 }
 
 pub struct PrivateFile {
@@ -81,8 +85,30 @@ fn check(file: &File, path: &Path, others: Others) -> Result<Option<FileError>, 
     match others {
         _ if mode & 0o022 != 0 => Err(FileError::Writable { path, mode }),
         Others::MayNothing if mode & 0o077 != 0 => Err(FileError::Readable { path, mode }),
+        Others::GroupMayReadOfRoot if mode & 0o007 != 0 || (mode & 0o070 != 0 && metadata.uid() != 0) => {
+            Err(FileError::Readable { path, mode })
+        }
         Others::MayRead if mode & 0o077 != 0 => Ok(Some(FileError::Readable { path, mode })),
         _ => Ok(None),
+    }
+}
+
+/// A program that is run for its answer decides who comes in, like the file it stands for: whoever can write to it could
+/// let in anyone.
+pub fn check_program(path: &Path) -> Result<(), FileError> {
+    let path = path.to_owned();
+    let metadata = match std::fs::metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(source) => return Err(FileError::Open { path, source }),
+    };
+    let mode = metadata.mode() & 0o7777;
+    match () {
+        () if !metadata.is_file() => Err(FileError::NotAFile { path }),
+        () if metadata.uid() != 0 && metadata.uid() != rustix::process::geteuid().as_raw() => {
+            Err(FileError::Owner { path })
+        }
+        () if mode & 0o022 != 0 => Err(FileError::ProgramWritable { path, mode }),
+        () => Ok(()),
     }
 }
 

@@ -5,43 +5,33 @@ use crate::config::{Config, Mechanism, Profile};
 /// Everything that is missing, each with how to give it. Nothing when the service may start.
 pub fn missing(config: &Config) -> Vec<String> {
     let mut missing = Vec::new();
-    if config.profile == Profile::Production {
-        if config.tls.is_none() {
-            let remedy = "give [tls] certificate and key, or termination = \"mesh\" with trusted";
-            missing.push(format!("TLS: {remedy}"));
-        }
-        if config.credentials.role_map.is_none() {
-            missing.push("role map: give [credentials] role_map".to_owned());
-        }
-        if config.rate_limits.is_none() {
-            missing.push("rate limits: give [rate_limits]; the section alone takes the defaults".to_owned());
-        }
-        if config.identity.is_none() {
-            let known = "\"oauth\", \"mutual_tls\" or \"credential_file\"";
-            missing.push(format!("identity: give [identity] mechanism, one of {known}"));
-        }
+    let in_production = config.profile == Profile::Production;
+    if in_production && config.tls.is_none() {
+        let remedy = "give [tls] certificate and key, or termination = \"mesh\" with trusted";
+        missing.push(format!("TLS: {remedy}"));
     }
-    let mechanism = config.mechanism();
-    if mechanism == Mechanism::Oauth && config.profile == Profile::Pilot && config.credentials.role_map.is_none() {
-        missing.push("role map: give [credentials] role_map, which says whom a token means".to_owned());
+    let needs_role_map = in_production || config.mechanism() != Mechanism::CredentialFile;
+    if needs_role_map && config.credentials.role_map.is_none() {
+        missing.push("role map: give [credentials] role_map".to_owned());
     }
-    if mechanism == Mechanism::MutualTls {
-        missing.extend(missing_for_certificates(config));
-    } else if config.identity.as_ref().is_some_and(|identity| identity.mutual_tls.is_some()) {
-        missing.push("identity: [identity.mutual_tls] belongs to mechanism = \"mutual_tls\"; remove it".to_owned());
+    if in_production && config.rate_limits.is_none() {
+        missing.push("rate limits: give [rate_limits]; the section alone takes the defaults".to_owned());
     }
-    missing
-}
-
-/// In either profile: without these, nobody could come in.
-fn missing_for_certificates(config: &Config) -> Vec<String> {
-    let mut missing = Vec::new();
-    if config.tls.as_ref().is_none_or(|tls| tls.clients().is_none()) {
+    if in_production && config.identity.is_none() {
+        let known = "\"oauth\", \"mutual_tls\" or \"credential_file\"";
+        missing.push(format!("identity: give [identity] mechanism, one of {known}"));
+    }
+    let has_clients = config.tls.as_ref().is_some_and(|tls| tls.clients().is_some());
+    if config.mechanism() == Mechanism::MutualTls && !has_clients {
         let remedy = "give [tls] client_ca, whose certificates name the actors";
         missing.push(format!("client certificates: {remedy}"));
     }
-    if config.profile == Profile::Pilot && config.credentials.role_map.is_none() {
-        missing.push("role map: give [credentials] role_map, which says whom a certificate means".to_owned());
+    let source = &config.credentials.source;
+    if source.file().is_none()
+        && config.identity.as_ref().map(|identity| identity.mechanism) != Some(Mechanism::CredentialFile)
+    {
+        let remedy = "is for [identity] mechanism = \"credential_file\"; give that section, or name a file";
+        missing.push(format!("credentials: [{}] {remedy}", source.section()));
     }
     missing
 }
@@ -87,15 +77,6 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_provider_needs_a_role_map_in_both_profiles() {
-        let identity = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://p.example'\n";
-        let found = missing(&toml::from_str(identity).unwrap());
-        assert_eq!(found, ["role map: give [credentials] role_map, which says whom a token means"]);
-        assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
-        assert!(pieces(&[TLS, RATE_LIMITS, identity]) == ["role map"]);
-    }
-
-    #[test]
     fn every_sample_configuration_has_every_piece() {
         let mut seen = Vec::new();
         for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).unwrap() {
@@ -108,12 +89,14 @@ mod tests {
             assert_eq!(config.profile, Profile::Production, "{name}");
             assert_eq!(missing(&config), [""; 0], "{name}");
             assert!(config.rate_limits.is_some() && config.tls.is_some(), "{name}");
-            // A sample for one mechanism is named after it.
+            // A sample is named after its mechanism, or after whoever keeps its credentials.
             let mechanism = config.mechanism().as_str().replace('_', "-");
-            assert!(name == "production" || name == format!("production-{mechanism}"), "{name}: {mechanism}");
+            let keeper = config.credentials.source.section().replace("credentials.", "");
+            let names = ["production".to_owned(), format!("production-{mechanism}"), format!("production-{keeper}")];
+            assert!(names.contains(&name), "{name}: {names:?}");
             seen.push(name);
         }
-        for expected in ["production", "production-credential-file", "production-oauth"] {
+        for expected in ["production", "production-credential-file"] {
             assert!(seen.iter().any(|name| name == expected), "{expected} is not among {seen:?}");
         }
     }
@@ -122,6 +105,14 @@ mod tests {
     fn the_first_sample_shows_the_defaults_of_rate_limits() {
         let config: Config = toml::from_str(include_str!("../../../deploy/production.toml")).unwrap();
         assert_eq!(config.rate_limits, Some(RateLimits::default()));
+    }
+
+    #[test]
+    fn an_identity_provider_needs_a_role_map_in_both_profiles() {
+        let identity = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://p.example'\n";
+        let found = missing(&toml::from_str(identity).unwrap());
+        assert_eq!(found, ["role map: give [credentials] role_map"]);
+        assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
     }
 
     #[test]

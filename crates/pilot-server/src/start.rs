@@ -19,6 +19,7 @@ use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{self, Config, Mechanism, Profile};
+use crate::credential_source::{self, Fetched};
 use crate::identity::Identity;
 use crate::identity::credential_file::CredentialFile;
 use crate::identity::mutual_tls::MutualTls;
@@ -127,7 +128,7 @@ impl Service {
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
-        let identity = open_identity(config, trusted, credentials, role_map, &guard, &register, &clock)?;
+        let identity = open_identity(config, credentials, role_map, trusted, &guard, &register, &clock)?;
         let parts = Parts {
             identity,
             register,
@@ -223,26 +224,24 @@ pub fn leak_guard(config: &Config, credentials: &Credentials) -> Result<LeakGuar
     Ok(if config.mechanism() == Mechanism::Oauth { guard.with_signed_tokens() } else { guard })
 }
 
-/// The credential file, where the mechanism has one, and the role map, or every fault of both at once.
+/// The credential file from wherever it is kept, where the mechanism has one, and the role map, or every fault of both
+/// at once.
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
-    let path = &config.credentials.file;
-    if config.mechanism() != Mechanism::CredentialFile {
-        let role_map = read_role_map(config, &mut faults);
-        return if faults.is_empty() {
-            Ok((Credentials::none(), role_map))
-        } else {
-            Err(StartError::Refused(faults.join("\n")))
-        };
-    }
-    if matches!(path.try_exists(), Ok(false)) {
-        let remedy = "does not exist yet; make the first credential with `pilot credential new`";
-        return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
-    }
-    let credentials = read(path, others(config), credential_format(config), &mut faults);
+    let source = &config.credentials.source;
+    let has_file = config.mechanism() == Mechanism::CredentialFile;
+    let credentials = match has_file.then(|| credential_source::fetch(config)) {
+        None => Some(Credentials::none()),
+        Some(Ok(fetched)) => parse_credentials(&fetched, config, &mut faults),
+        Some(Err(StartError::Refused(refusal))) => {
+            faults.push(refusal);
+            None
+        }
+        Some(Err(environment)) => return Err(environment),
+    };
     let role_map = read_role_map(config, &mut faults);
     if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
-        faults.extend(credentials.check_against(map).iter().map(|fault| line(path, fault)));
+        faults.extend(credentials.check_against(map).iter().map(|fault| line(source, fault)));
     }
     match credentials {
         Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
@@ -259,20 +258,20 @@ fn read_role_map(config: &Config, faults: &mut Vec<String>) -> Option<RoleMapFil
 
 fn open_identity(
     config: &Config,
-    trusted: Option<Trusted>,
     credentials: Credentials,
     role_map: Option<RoleMap>,
+    trusted: Option<Trusted>,
     guard: &Arc<LeakGuard>,
     register: &Arc<Register>,
     clock: &Clock,
 ) -> Result<Identity, StartError> {
     let (guard, register, clock) = (Arc::clone(guard), Arc::clone(register), clock.clone());
-    let settings = config.identity.as_ref().and_then(|identity| identity.mutual_tls.as_ref());
-    let clients = config.tls.as_ref().and_then(config::Tls::clients);
     if let Some(trusted) = trusted {
         let role_map = role_map.unwrap_or_else(RoleMap::empty);
         return Ok(Identity::Oauth(Box::new(Oauth::new(trusted, role_map, register, clock))));
     }
+    let settings = config.identity.as_ref().and_then(|identity| identity.mutual_tls.as_ref());
+    let clients = config.tls.as_ref().and_then(config::Tls::clients);
     match (config.mechanism(), clients, role_map) {
         (Mechanism::MutualTls, Some(clients), Some(role_map)) => {
             let opened = MutualTls::open(clients, settings, role_map, register, clock);
@@ -283,6 +282,18 @@ fn open_identity(
             Ok(Identity::CredentialFile(file))
         }
     }
+}
+
+fn parse_credentials(fetched: &Fetched, config: &Config, faults: &mut Vec<String>) -> Option<Credentials> {
+    let source = &config.credentials.source;
+    if let Some(exposed) = &fetched.exposed {
+        tracing::warn!("{exposed}");
+    }
+    for remark in &fetched.remarks {
+        tracing::warn!("the credential helper said: {remark}");
+    }
+    let parsed = credential_format(config)(&fetched.bytes);
+    parsed.map_err(|found| faults.extend(found.iter().map(|fault| line(source, fault)))).ok()
 }
 
 pub type CredentialFormat = fn(&[u8]) -> Result<Credentials, Vec<Fault>>;
@@ -339,11 +350,11 @@ fn read<T>(
     if let Some(exposed) = file.exposed {
         tracing::warn!("{exposed}");
     }
-    parse(&file.bytes).map_err(|found| faults.extend(found.iter().map(|fault| line(path, fault)))).ok()
+    parse(&file.bytes).map_err(|found| faults.extend(found.iter().map(|fault| line(path.display(), fault)))).ok()
 }
 
-fn line(path: &Path, fault: &Fault) -> String {
-    format!("{}{}{fault}", path.display(), if fault.pointer.is_empty() { " " } else { " at " })
+fn line(place: impl std::fmt::Display, fault: &Fault) -> String {
+    format!("{place}{}{fault}", if fault.pointer.is_empty() { " " } else { " at " })
 }
 
 pub(crate) fn with_cause(error: &impl std::error::Error) -> String {

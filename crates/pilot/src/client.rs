@@ -245,9 +245,22 @@ impl Reply {
         struct Problem {
             detail: String,
             code: String,
+            #[serde(default)]
+            errors: Vec<Fault>,
+        }
+        #[derive(Deserialize)]
+        struct Fault {
+            pointer: String,
+            detail: String,
         }
         match serde_json::from_slice::<Problem>(&self.body) {
-            Ok(problem) => Failure::Refused(format!("{} {}: {}", self.status.as_u16(), problem.code, problem.detail)),
+            Ok(problem) => {
+                let Problem { detail, code, errors } = problem;
+                // Where each fault is listed, the sentence that says so adds nothing.
+                let lines = errors.iter().map(|fault| format!("\n  {}: {}", fault.pointer, fault.detail));
+                let said = if errors.is_empty() { format!(" {detail}") } else { lines.collect() };
+                Failure::Refused(format!("{} {code}:{said}", self.status.as_u16()))
+            }
             Err(_) => Failure::Environment(format!("the answer is {} and not from a pilot service", self.status)),
         }
     }

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_core::fault::Fault;
 use pilot_core::role_map::RoleMap;
-use pilot_server::config::{Config, Profile};
+use pilot_server::config::{Config, Profile, Source};
+use pilot_server::credential_source::{self, Fetched};
 use pilot_server::private_file::{self, FileError, Others};
-use pilot_server::start::{self, CredentialFormat};
+use pilot_server::start::{self, CredentialFormat, StartError};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -29,7 +30,9 @@ pub struct FileArguments {
 }
 
 pub struct Files {
-    pub credentials: PathBuf,
+    /// Where the credential file is, or who has it.
+    pub source: Source,
+    config: Option<Config>,
     pub role_map: Option<PathBuf>,
     pub rotation_record: PathBuf,
     /// The format a credential file begins with; one that exists keeps its own.
@@ -43,7 +46,8 @@ impl FileArguments {
         if let Some(file) = &self.file {
             let beside = file.parent().unwrap_or(Path::new(""));
             return Ok(Files {
-                credentials: file.clone(),
+                source: Source::File(file.clone()),
+                config: None,
                 role_map: self.role_map.clone(),
                 rotation_record: beside.join("rotation-record.jsonl"),
                 schema: Schema::One,
@@ -61,11 +65,39 @@ impl FileArguments {
         let config = Config::load(&config, environment.variables())?;
         Ok(Files {
             format: start::credential_format(&config),
-            credentials: config.credentials.file,
-            role_map: self.role_map.clone().or(config.credentials.role_map),
+            source: config.credentials.source.clone(),
+            role_map: self.role_map.clone().or_else(|| config.credentials.role_map.clone()),
             rotation_record: config.data_dir.join("rotation-record.jsonl"),
             schema: if config.profile == Profile::Production { Schema::Two } else { Schema::One },
+            config: Some(config),
         })
+    }
+}
+
+impl Files {
+    /// The file that a command is about to change. What someone else keeps is changed there.
+    pub fn editable(&self) -> Result<&Path, Failure> {
+        self.source.file().ok_or_else(|| {
+            let source = &self.source;
+            let remedy = "change them there. With `--file FILE` this command works on a copy of the file instead";
+            Failure::Usage(format!("the credentials come from {source}; {remedy}"))
+        })
+    }
+
+    /// What the service would read, from wherever it would read it.
+    pub fn fetch(&self) -> Result<Fetched, Failure> {
+        match (&self.config, self.source.file()) {
+            (Some(config), None) => credential_source::fetch(config).map_err(|error| match error {
+                StartError::Refused(text) => Failure::Usage(text),
+                StartError::Environment { what, source: Some(cause) } => Failure::environment(what, cause),
+                StartError::Environment { what, source: None } => Failure::Environment(what),
+            }),
+            (_, path) => {
+                let path = path.unwrap_or(Path::new(""));
+                let file = private_file::read(path, Others::MayRead).map_err(|error| unreadable(&error))?;
+                Ok(Fetched::new(file.bytes, file.exposed))
+            }
+        }
     }
 }
 
@@ -91,7 +123,7 @@ pub fn read_role_map(path: &Path) -> Result<RoleMap, Failure> {
 
 fn read<T>(path: &Path, parse: fn(&[u8]) -> Result<T, Vec<Fault>>) -> Result<T, Failure> {
     let file = private_file::read(path, Others::MayRead).map_err(|error| unreadable(&error))?;
-    parse(&file.bytes).map_err(|faults| Failure::Usage(list_faults(path, &faults)))
+    parse(&file.bytes).map_err(|faults| Failure::Usage(list_faults(path.display(), &faults)))
 }
 
 fn unreadable(error: &FileError) -> Failure {
@@ -101,14 +133,15 @@ fn unreadable(error: &FileError) -> Failure {
     }
 }
 
-pub fn list_faults(path: &Path, faults: &[Fault]) -> String {
+pub fn list_faults(place: impl std::fmt::Display, faults: &[Fault]) -> String {
     let lines: Vec<_> = faults.iter().map(|fault| format!("  {fault}")).collect();
-    format!("{} has {} fault(s):\n{}", path.display(), faults.len(), lines.join("\n"))
+    format!("{place} has {} fault(s):\n{}", faults.len(), lines.join("\n"))
 }
 
 /// Writes the credential file in one step, after making sure that the service would accept it.
 pub fn write_credentials(path: &Path, schema: Schema, entries: Vec<Credential>) -> Result<(), Failure> {
     let text = Credentials::new(schema, entries).to_json();
-    Credentials::parse_either(text.as_bytes()).map_err(|faults| Failure::Refused(list_faults(path, &faults)))?;
+    Credentials::parse_either(text.as_bytes())
+        .map_err(|faults| Failure::Refused(list_faults(path.display(), &faults)))?;
     private_file::replace(path, text.as_bytes()).map_err(|error| Failure::environment(path.display(), error))
 }

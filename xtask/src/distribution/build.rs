@@ -1,9 +1,9 @@
 //! The static programs: musl's C library inside, no path of the building machine, and the list of what went into them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::step::{Failure, cargo, output_of, program, root, run_timed, target_dir};
+use crate::step::{self, Failure, cargo, output_of, program, root, run_timed, target_dir};
 use crate::tools;
 
 pub const TARGET: &str = "x86_64-unknown-linux-musl";
@@ -12,7 +12,7 @@ const AUDITABLE_VERSION: &str = "0.7.7";
 /// Between the flags that cargo is given in one variable: they may hold spaces.
 const SEPARATOR: &str = "\u{1f}";
 
-pub fn run() -> Result<[PathBuf; 2], Failure> {
+pub fn run(stage: &Path) -> Result<[PathBuf; 2], Failure> {
     if !output_of(&mut program("rustup", &["target", "list", "--installed"]))?.lines().any(|line| line == TARGET) {
         run_timed("install", &mut program("rustup", &["target", "add", TARGET]))?;
     }
@@ -27,7 +27,14 @@ pub fn run() -> Result<[PathBuf; 2], Failure> {
     let flags: Vec<_> = places.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
     build.env(format!("CFLAGS_{}", TARGET.replace('-', "_")), flags.join(" "));
     run_timed("build", &mut build)?;
-    Ok(PROGRAMS.map(|name| target_dir().join(TARGET).join("release").join(name)))
+    let made = target_dir().join(TARGET).join("release");
+    let programs = PROGRAMS.map(|name| stage.join("programs").join(name));
+    for (path, name) in programs.iter().zip(PROGRAMS) {
+        super::copy(&made.join(name), path)?;
+        // The list of crates stays; names of functions go. A panic is logged with its place in the sources.
+        step::run(program("strip", &["--strip-all"]).arg(path))?;
+    }
+    Ok(programs)
 }
 
 /// cargo finds its subcommands on the path.

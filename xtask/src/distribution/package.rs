@@ -77,14 +77,15 @@ pub fn debian(place: &Place) -> Result<(), Failure> {
 
 fn control(kilobytes: &str) -> String {
     format!(
-        "Package: pilot\nVersion: {VERSION}\nArchitecture: amd64\nMaintainer: The Pilot project <pilot@localhost>\n\
+        "Package: pilot\nVersion: {VERSION}\nArchitecture: amd64\nMaintainer: {}\n\
          Installed-Size: {kilobytes}\nSection: admin\nPriority: optional\nRecommends: ca-certificates\n\
          Description: workflow service for operations nobody should carry out alone\n \
          One person proposes an operation, another approves, a third clears, a fourth\n \
          carries out, and a fifth can check all of it later without trusting the\n \
          others. Every step is an entry in a signed ledger.\n .\n \
          The service, its tools, the operator console and the verifier of evidence.\n \
-         The service is not started by the installation: it is configured first.\n"
+         The service is not started by the installation: it is configured first.\n",
+        tree::MAINTAINER
     )
 }
 

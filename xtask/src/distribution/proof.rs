@@ -1,12 +1,12 @@
 //! What the programs are said to be is looked at before they are packed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::{Place, at, build};
-use crate::step::{Failure, output_of, program, run};
+use crate::step::{Failure, output_of, program, run, shown};
 
 pub fn is_static(path: &Path) -> Result<(), Failure> {
     let found = output_of(&mut program("ldd", &[&path.to_string_lossy()]))?;
@@ -18,10 +18,12 @@ pub fn is_static(path: &Path) -> Result<(), Failure> {
 
 /// Neither the directory of the sources nor that of other people's crates: paths tell about the builder, and differ.
 pub fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure> {
-    let bytes = fs::read(path).map_err(|error| at(path, &error))?;
     for (place, _) in build::renamed_places()? {
-        if bytes.windows(place.len()).any(|window| window == place.as_bytes()) {
-            return Err(Failure::refuted(format!("{}: has the path {place} in it", path.display())));
+        let mut search = program("grep", &["--text", "--fixed-strings", "--quiet", "--", &place]);
+        match search.arg(path).status().map(|status| status.code()) {
+            Ok(Some(1)) => {}
+            Ok(Some(0)) => return Err(Failure::refuted(format!("{}: has the path {place} in it", path.display()))),
+            other => return Err(Failure::environment(format!("`{}` failed: {other:?}", shown(&search)))),
         }
     }
     Ok(())

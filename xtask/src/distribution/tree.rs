@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Place, VERSION, at, copy, make_directory, name_of, write};
 use crate::step::{Failure, output_of, program, root, run};
 
+pub const MAINTAINER: &str = "The Pilot project <pilot@localhost>";
 pub const UNIT: &str = "usr/lib/systemd/system/pilot.service";
 
 /// What is taken from the repository as it is, and where it goes.
@@ -16,6 +17,7 @@ const FILES: &[(&str, &str)] = &[
     ("deploy/debian/copyright", "usr/share/doc/pilot/copyright"),
     ("deploy/debian/lintian-overrides", "usr/share/lintian/overrides/pilot"),
     ("deploy/systemd/port-443.conf", "usr/share/doc/pilot/examples/port-443.conf"),
+    ("CHANGELOG.md", "usr/share/doc/pilot/CHANGELOG.md"),
     ("docs/operate/install.md", "usr/share/doc/pilot/install.md"),
     ("docs/operate/production.md", "usr/share/doc/pilot/production.md"),
 ];
@@ -35,7 +37,7 @@ pub fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
         let bill = format!("{name}-{VERSION}.cdx.json");
         copy(&place.out.join(&bill), &installed.join("usr/share/doc/pilot").join(format!("{name}.cdx.json")))?;
     }
-    write(&installed.join("usr/share/doc/pilot/changelog"), &read("CHANGELOG.md")?)?;
+    write(&installed.join("usr/share/doc/pilot/changelog"), &debian_changelog(&place.epoch)?)?;
     make_directory(&installed.join("etc/pilot/secrets"))?;
     let [pilot, verify] = programs;
     run(program(&pilot.to_string_lossy(), &["help-pages"]).arg(installed.join("usr/share")))?;
@@ -50,6 +52,15 @@ pub fn samples() -> Result<Vec<PathBuf>, Failure> {
     let entries = fs::read_dir(&directory).map_err(|error| at(&directory, &error))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     Ok(paths.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect())
+}
+
+/// Debian wants a list of its own form; ours is beside it.
+fn debian_changelog(epoch: &str) -> Result<String, Failure> {
+    let date = output_of(program("date", &["--utc", "--rfc-email"]).arg(format!("--date=@{epoch}")))?;
+    Ok(format!(
+        "pilot ({VERSION}) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- {MAINTAINER}  {}\n",
+        date.trim_end()
+    ))
 }
 
 /// Its help, word for word: it has one page of options and no commands.
@@ -90,9 +101,4 @@ fn set_modes(path: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn read(path: &str) -> Result<String, Failure> {
-    let path = root().join(path);
-    fs::read_to_string(&path).map_err(|error| at(&path, &error))
 }

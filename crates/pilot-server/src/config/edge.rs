@@ -296,25 +296,30 @@ pub struct IdentitySection {
     pub mutual_tls: Option<MutualTls>,
 }
 
-impl IdentitySection {
-    pub(super) fn contradiction(&self) -> Option<&'static str> {
-        match (self.mechanism, &self.oauth) {
-            (Mechanism::Oauth, None) => {
-                Some("identity: mechanism = \"oauth\" needs [identity.oauth] with issuer and audience")
-            }
-            (Mechanism::Oauth, Some(oauth)) => oauth.contradiction(),
-            (_, Some(_)) => Some("identity.oauth: belongs to mechanism = \"oauth\"; leave it out, or select that"),
-            (_, None) => None,
-        }
-    }
-}
-
 /// What a client certificate must be besides issued by `tls.client_ca`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MutualTls {
     /// Only SPIFFE IDs of this domain count, and no certificate without one.
     pub trust_domain: Option<String>,
+}
+
+impl IdentitySection {
+    pub(super) fn contradiction(&self) -> Option<&'static str> {
+        match (self.mechanism, &self.oauth, &self.mutual_tls) {
+            (Mechanism::Oauth, None, _) => {
+                Some("identity: mechanism = \"oauth\" needs [identity.oauth] with issuer and audience")
+            }
+            (Mechanism::CredentialFile | Mechanism::MutualTls, Some(_), _) => {
+                Some("identity.oauth: belongs to mechanism = \"oauth\"; leave it out, or select that")
+            }
+            (Mechanism::CredentialFile | Mechanism::Oauth, _, Some(_)) => {
+                Some("identity.mutual_tls: belongs to mechanism = \"mutual_tls\"; leave it out, or select that")
+            }
+            (Mechanism::Oauth, Some(oauth), None) => oauth.contradiction(),
+            (_, None, _) => None,
+        }
+    }
 }
 
 /// How a caller proves who it is. Exactly one is in force.

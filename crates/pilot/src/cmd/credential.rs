@@ -11,7 +11,7 @@ use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::token::Token;
 use pilot_server::clock::Clock;
-use pilot_server::private_file::{self, Others};
+use pilot_server::private_file;
 use pilot_server::random;
 use serde::Serialize;
 use zeroize::Zeroizing;
@@ -44,12 +44,23 @@ pub struct NewArguments {
     /// Write the token to this new file (mode 0600) instead of showing it
     #[arg(long, value_name = "FILE")]
     token_out: Option<PathBuf>,
+    /// Which format a new file begins with: 1 or 2 [default: 2 in production, else 1]
+    #[arg(long, value_name = "VERSION", value_parser = schema_version)]
+    schema_version: Option<Schema>,
     #[command(flatten)]
     life: LifeArguments,
     #[command(flatten)]
     files: FileArguments,
     #[command(flatten)]
     output: OutputArguments,
+}
+
+fn schema_version(text: &str) -> Result<Schema, &'static str> {
+    match text {
+        "1" => Ok(Schema::One),
+        "2" => Ok(Schema::Two),
+        _ => Err("there are 1, without an end, and 2, whose credentials expire"),
+    }
 }
 
 /// What schema_version 2 says of a credential besides.
@@ -72,7 +83,7 @@ impl LifeArguments {
         match schema {
             Schema::One if self.id.is_some() || self.expires_in.is_some() => Err(Failure::Usage(
                 "the credential file has schema_version 1, which knows neither --id nor --expires-in; \
-                 `profile = \"production\"` uses schema_version 2"
+                 begin a new file with `pilot credential new --schema-version 2`"
                     .into(),
             )),
             Schema::One => Ok(plain),
@@ -151,20 +162,26 @@ impl From<&Credential> for CredentialView {
 
 fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
+    let path = files.editable()?;
     let actor = Actor { actor_id: arguments.actor, role: arguments.role };
     check_role_map(files.role_map.as_deref(), &actor)?;
-    let _lock = lock(&files.credentials)?;
-    let before = if files.credentials.exists() {
-        read_credentials(&files.credentials)?
+    let _lock = lock(path)?;
+    let before = if path.exists() {
+        let before = read_credentials(path)?;
+        if let Some(asked) = arguments.schema_version.filter(|asked| *asked != before.schema()) {
+            let (path, asked, has) = (path.display(), asked.version(), before.schema().version());
+            return Err(Failure::Usage(format!("{path}: has schema_version {has}, not {asked}; name a new file")));
+        }
+        before
     } else {
-        Credentials::new(files.schema, Vec::new())
+        Credentials::new(arguments.schema_version.unwrap_or(files.schema), Vec::new())
     };
     let mut entries = before.entries().to_vec();
     let token = Token::generate(&random::bytes()?);
     let credential = arguments.life.credential(before.schema(), actor, &token, Clock::System.now())?;
     entries.push(credential.clone());
     let new = NewToken::keep(token, credential, arguments.token_out)?;
-    write_credentials(&files.credentials, before.schema(), entries)?;
+    write_credentials(path, before.schema(), entries)?;
     new.hand_over(arguments.output.output)?;
     note("It takes effect when the service is started or restarted.")
 }
@@ -269,8 +286,9 @@ pub fn note(text: &str) -> Result<(), Failure> {
 fn remove(arguments: &RemoveArguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
     let fingerprint = arguments.fingerprint.as_deref().map(parse_fingerprint).transpose()?;
-    let _lock = lock(&files.credentials)?;
-    let before = read_credentials(&files.credentials)?;
+    let path = files.editable()?;
+    let _lock = lock(path)?;
+    let before = read_credentials(path)?;
     let is_meant = |credential: &Credential| match (&fingerprint, &arguments.actor) {
         (Some(fingerprint), _) => credential.digest.fingerprint() == *fingerprint,
         (None, Some(actor)) => credential.actor.actor_id == *actor,
@@ -283,7 +301,7 @@ fn remove(arguments: &RemoveArguments, environment: &Environment) -> Result<(), 
     if kept.is_empty() {
         return Err(Failure::Refused("this would leave no credential at all, and the service would not start".into()));
     }
-    write_credentials(&files.credentials, before.schema(), kept)?;
+    write_credentials(path, before.schema(), kept)?;
     let removed: Vec<_> = removed.iter().map(CredentialView::from).collect();
     match arguments.output.output {
         Output::Json => print_json(&serde_json::json!({ "removed": removed }))?,
@@ -303,7 +321,8 @@ fn parse_fingerprint(text: &str) -> Result<Fingerprint, Failure> {
 
 fn list(arguments: &ListArguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
-    let credentials = read_credentials(&files.credentials)?;
+    let parsed = Credentials::parse_either(&files.fetch()?.bytes);
+    let credentials = parsed.map_err(|faults| Failure::Usage(list_faults(&files.source, &faults)))?;
     print_list(&credentials, arguments.output.output)
 }
 
@@ -337,12 +356,10 @@ fn print_list(credentials: &Credentials, output: Output) -> Result<(), Failure> 
 
 fn check(arguments: &ListArguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
-    let refuse = |faults: Vec<_>, path: &Path| Failure::Refused(list_faults(path, &faults));
-    let read =
-        |path: &Path| private_file::read(path, Others::MayRead).map_err(|error| Failure::Refused(error.to_string()));
-    let file = read(&files.credentials)?;
-    let credentials = (files.format)(&file.bytes).map_err(|faults| refuse(faults, &files.credentials))?;
-    if let Some(exposed) = file.exposed {
+    let refuse = |faults: Vec<_>| Failure::Refused(list_faults(&files.source, &faults));
+    let fetched = files.fetch()?;
+    let credentials = (files.format)(&fetched.bytes).map_err(refuse)?;
+    if let Some(exposed) = &fetched.exposed {
         note(&format!("warning: {exposed}"))?;
     }
     let compared = match &files.role_map {
@@ -350,7 +367,7 @@ fn check(arguments: &ListArguments, environment: &Environment) -> Result<(), Fai
         Some(path) => {
             let faults = credentials.check_against(&read_role_map(path)?);
             if !faults.is_empty() {
-                return Err(refuse(faults, &files.credentials));
+                return Err(refuse(faults));
             }
             "agrees with the role map"
         }
@@ -358,8 +375,6 @@ fn check(arguments: &ListArguments, environment: &Environment) -> Result<(), Fai
     let count = credentials.entries().len();
     match arguments.output.output {
         Output::Json => print_json(&serde_json::json!({ "credentials": count, "role_map": compared })),
-        Output::Table => {
-            print(&format!("{}: {count} credential(s), no fault; {compared}\n", files.credentials.display()))
-        }
+        Output::Table => print(&format!("{}: {count} credential(s), no fault; {compared}\n", files.source)),
     }
 }

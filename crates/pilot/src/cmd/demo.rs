@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let tokens = make_actors(&place)?;
     let mut config = Config { data_dir: place.path.clone(), ..Config::default() };
     config.credentials = config::Credentials {
-        file: place.path.join("credentials.json"),
+        source: config::Source::File(place.path.join("credentials.json")),
         role_map: Some(place.path.join("role-map.json")),
     };
     config.listen = arguments.listen.unwrap_or_else(|| free_address(config.listen));

@@ -18,6 +18,8 @@ use crate::output::{Output, OutputArguments, print, print_json};
 mod erase;
 mod export;
 
+pub use export::encode;
+
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Take a bundle from the service, for an item or a period
@@ -95,20 +97,24 @@ pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> 
 
 impl TrustArguments {
     fn read(&self) -> Result<Trust, Failure> {
-        let trust = trust::read(&self.key, &self.witness_key, self.witnesses, |path| std::fs::read(path));
-        trust.map_err(|error| match error {
-            TrustError::File { .. } => Failure::Environment(error.to_string()),
-            error => Failure::Usage(error.to_string()),
-        })
+        read_trust(&self.key, &self.witness_key, self.witnesses)
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+pub fn read_trust(key: &str, witness_keys: &[String], witnesses: Option<usize>) -> Result<Trust, Failure> {
+    let trust = trust::read(key, witness_keys, witnesses, |path| std::fs::read(path));
+    trust.map_err(|error| match error {
+        TrustError::File { .. } => Failure::Environment(error.to_string()),
+        error => Failure::Usage(error.to_string()),
+    })
+}
+
+pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))
 }
 
 /// Evidence is for those it was given to: nobody else on the machine reads it, and nothing is written over.
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = file.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
     written.map_err(|error| Failure::environment(path.display(), error))

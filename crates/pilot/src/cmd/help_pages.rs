@@ -42,7 +42,7 @@ fn write_pages(command: &clap::Command, directory: &Path) -> io::Result<()> {
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         write_pages(command, directory)?;
     }
-    // No date: the same program gives the same pages.
+    // A blank date: the same program gives the same pages, and an empty one would be left out of the line.
     let source = concat!("pilot ", env!("CARGO_PKG_VERSION"));
-    Man::new(command.clone()).source(source).manual("Pilot").generate_to(directory).map(drop)
+    Man::new(command.clone()).date(" ").source(source).manual("Pilot").generate_to(directory).map(drop)
 }

@@ -19,8 +19,10 @@ use crate::exit::Failure;
 use crate::files::{FileArguments, Files, lock, read_credentials, write_credentials};
 use crate::output::{Output, OutputArguments, print, print_json, table};
 
+mod evidence;
 mod record;
 
+use evidence::EvidenceArguments;
 use record::{Record, Rotation, Step, Verdict};
 
 #[derive(clap::Subcommand)]
@@ -33,7 +35,7 @@ pub enum Command {
     Finish(FinishArguments),
     /// Give up a rotation that was not finished: remove the new digest again
     Abandon(FinishArguments),
-    /// Step 5: the record of every step
+    /// Step 5: the record of every step; or, with --from and --to, what the ledger proves about credentials
     Report(ReportArguments),
 }
 
@@ -86,9 +88,11 @@ pub struct FinishArguments {
 
 #[derive(clap::Args)]
 pub struct ReportArguments {
-    /// Only this actor's rotations
+    /// Only about this actor
     #[arg(long, value_name = "ACTOR_ID")]
     actor: Option<ActorId>,
+    #[command(flatten)]
+    evidence: EvidenceArguments,
     #[command(flatten)]
     files: FileArguments,
     #[command(flatten)]
@@ -126,7 +130,8 @@ fn open_rotation(files: &Files, actor: &ActorId) -> Result<Rotation, Failure> {
 fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Failure> {
     let operator = arguments.who.operator(environment)?;
     let files = arguments.files.find(environment)?;
-    let _lock = lock(&files.credentials)?;
+    let path = files.editable()?;
+    let _lock = lock(path)?;
     let record = Record::open(&files.rotation_record);
     let actor_id = &arguments.who.actor;
     if record.read()?.iter().any(|rotation| rotation.actor.actor_id == *actor_id && !rotation.is_over()) {
@@ -134,7 +139,7 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
             "a rotation of {actor_id} is under way; go on with `verify` and `finish`, or give it up with `abandon`"
         )));
     }
-    let before = read_credentials(&files.credentials)?;
+    let before = read_credentials(path)?;
     let mut entries = before.entries().to_vec();
     let of_actor = |credential: &&Credential| credential.actor.actor_id == *actor_id;
     let Some(actor) = entries.iter().find(of_actor).map(|credential| credential.actor.clone()) else {
@@ -146,7 +151,7 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let credential = arguments.life.credential(before.schema(), actor.clone(), &token, now)?;
     entries.push(credential.clone());
     let new = NewToken::keep(token, credential.clone(), arguments.token_out.clone())?;
-    write_credentials(&files.credentials, before.schema(), entries)?;
+    write_credentials(path, before.schema(), entries)?;
     let rotation = Rotation::begin(actor, old, credential.digest.fingerprint(), u64::from_ne_bytes(random::bytes()?));
     record.append(&rotation, Step::Begin, &operator, Verdict::Done, now)?;
     new.hand_over(arguments.output.output)?;
@@ -182,7 +187,8 @@ fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<(), 
 fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), Failure> {
     let operator = arguments.who.operator(environment)?;
     let files = arguments.files.find(environment)?;
-    let _lock = lock(&files.credentials)?;
+    let path = files.editable()?;
+    let _lock = lock(path)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
     if rotation.is_over() {
         return Err(Failure::Refused("this rotation is over already".into()));
@@ -196,17 +202,17 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
         let fingerprint: Fingerprint = credential.digest.fingerprint();
         credential.actor.actor_id == rotation.actor.actor_id && rotation.old.contains(&fingerprint)
     };
-    let before = read_credentials(&files.credentials)?;
+    let before = read_credentials(path)?;
     let entries = before.entries().to_vec();
     if !entries.iter().any(|entry| entry.digest.fingerprint() == rotation.new) {
         return Err(Failure::Refused(format!(
             "the new credential is no longer in {}: without it, {} could not sign in; restore it, or use `abandon`",
-            files.credentials.display(),
+            path.display(),
             rotation.actor.actor_id
         )));
     }
     let kept = entries.into_iter().filter(|entry| !is_old(entry)).collect();
-    write_credentials(&files.credentials, before.schema(), kept)?;
+    write_credentials(path, before.schema(), kept)?;
     Record::open(&files.rotation_record).append(
         &rotation,
         Step::Finish,
@@ -222,14 +228,15 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
 fn abandon(arguments: &FinishArguments, environment: &Environment) -> Result<(), Failure> {
     let operator = arguments.who.operator(environment)?;
     let files = arguments.files.find(environment)?;
-    let _lock = lock(&files.credentials)?;
+    let path = files.editable()?;
+    let _lock = lock(path)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
     if rotation.is_over() {
         return Err(Failure::Refused("this rotation is over already".into()));
     }
-    let before = read_credentials(&files.credentials)?;
+    let before = read_credentials(path)?;
     let kept = before.entries().iter().filter(|entry| entry.digest.fingerprint() != rotation.new).cloned();
-    write_credentials(&files.credentials, before.schema(), kept.collect())?;
+    write_credentials(path, before.schema(), kept.collect())?;
     Record::open(&files.rotation_record).append(
         &rotation,
         Step::Abandon,
@@ -251,6 +258,11 @@ fn say(rotation: &Rotation, step: Step, result: Verdict, output: Output) -> Resu
 }
 
 fn report(arguments: &ReportArguments, environment: &Environment) -> Result<(), Failure> {
+    if arguments.evidence.is_asked_for() {
+        let (actor, config) = (arguments.actor.as_ref(), arguments.files.config.as_deref());
+        return evidence::report(&arguments.evidence, actor, config, arguments.output.output, environment);
+    }
+    arguments.evidence.check_alone()?;
     let files = arguments.files.find(environment)?;
     let mut lines = Record::open(&files.rotation_record).lines()?;
     lines.retain(|line| arguments.actor.as_ref().is_none_or(|actor| line.actor.actor_id == *actor));

@@ -107,7 +107,8 @@ fn version() -> String {
 fn list_files(config: &Config) -> String {
     use std::os::unix::fs::MetadataExt;
     let mut text = String::new();
-    let mut paths = vec![config.credentials.file.clone(), config.checkpoint_path()];
+    let mut paths = vec![config.checkpoint_path()];
+    paths.extend(config.credentials.source.file().map(Path::to_owned));
     paths.extend(config.credentials.role_map.clone());
     let entries = fs::read_dir(&config.data_dir).into_iter().flatten().flatten();
     paths.extend(entries.map(|entry| entry.path()));

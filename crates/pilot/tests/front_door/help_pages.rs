@@ -38,7 +38,7 @@ fn every_command_has_a_manual_page_and_no_page_is_of_none() {
     for page in &pages {
         let text = installation.read(&format!("share/man/man1/{page}"));
         let title = page.trim_end_matches(".1");
-        assert!(text.contains(&format!(".TH {title} 1")), "{text}");
+        assert!(text.contains(&format!(".TH {title} 1 \" \" \"pilot ")), "{text}");
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{text}");
     }
     let witness = installation.read("share/man/man1/pilot-log-witness.1");

@@ -39,7 +39,8 @@ fn a_sound_configuration_is_reported_line_by_line_and_nothing_is_changed() {
     let checked = installation.pilot(&["check-config", "--config", "pilot.toml", "--output", "json"]).expect(0);
     assert_eq!(checked.json()["ok"], true);
     assert_eq!(verdict_of(&checked, "profile"), ["ok: production; nothing it insists on is missing"]);
-    assert_eq!(verdict_of(&checked, "credentials"), ["ok: 2 credential(s); all agree with the role map"]);
+    let found = "ok: 2 credential(s) from credentials.json; all agree with the role map";
+    assert_eq!(verdict_of(&checked, "credentials"), [found]);
     let tls = verdict_of(&checked, "tls").join("\n");
     assert!(tls.contains("ok: the certificate for 127.0.0.1, localhost is valid from"), "{tls}");
     assert_eq!(installation.files(), before);

@@ -1,4 +1,4 @@
-//! The production profile from outside: what it insists on, TLS, the mesh, and rate limits.
+//! The production profile from outside: what it insists on, TLS, the mesh, rate limits, and where credentials come from.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,4 +23,9 @@ mod https;
 mod mesh;
 mod mutual_tls;
 mod rate;
+mod rotation_evidence;
+mod sources;
 mod tls;
+mod vault;
+mod vault_double;
+mod vault_server;

@@ -81,7 +81,7 @@ fn request(arguments: &Arguments) -> (String, String) {
 }
 
 /// Percent-encoded, for a query.
-fn encode(text: &str) -> String {
+pub fn encode(text: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
     let one = |byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(one).collect()
