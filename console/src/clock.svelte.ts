@@ -13,6 +13,8 @@ export const clock = new Clock()
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 const short = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
 const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
+const date = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'long' })
+const hour = new Intl.DateTimeFormat(undefined, { weekday: 'long', hour: '2-digit', minute: '2-digit' })
 const span = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'long' })
 
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
@@ -32,6 +34,16 @@ export function shortTime(time: string): string {
 
 export function dayName(time: Date): string {
   return day.format(time)
+}
+
+/** `3 December` */
+export function dateName(time: Date): string {
+  return date.format(time)
+}
+
+/** `Sunday 23:30`, for what is less than a week away. */
+export function hourName(time: Date): string {
+  return hour.format(time)
 }
 
 /** `2026-11-15 05:10:48 UTC` */
