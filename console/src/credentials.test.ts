@@ -18,7 +18,7 @@ function order(all: CredentialInfo[], mechanism: 'credential_file' | 'oauth' | '
 }
 
 describe('credentials', () => {
-  it('come in the order in which they need someone', () => {
+  it('come in the order in which they need attention', () => {
     const all = [
       credential('revoked', 'eve', 'revoked', 30),
       credential('endless', 'ada', 'live', null),

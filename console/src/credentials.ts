@@ -1,4 +1,4 @@
-// How credentials stand, and which of them need someone first. Pure, so that it can be checked.
+// How credentials stand, and which of them need attention first. Pure, so that it can be checked.
 import type { CredentialInfo, Mechanism } from './api'
 
 const DAY_MS = 86_400_000

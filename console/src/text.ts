@@ -100,6 +100,7 @@ export const text = {
   credentialEnds: (what: string, day: string, span: string) => `Your ${what} stops working on ${day}, ${span}. Ask for a new one.`,
   credentialEndsNow: (what: string, hour: string, span: string) => `Your ${what} stops working on ${hour}, ${span}.`,
   credentialEndsNowMore: 'Ask for a new one now: afterwards you cannot come in.',
+  hourOn: (day: string, hour: string) => `${day} at ${hour}`,
   inAMoment: 'in less than a minute',
   noSuchScreen: 'There is no such screen',
   noSuchScreenMore: 'The address may be cut off, or belong to another version of the console.',
@@ -429,12 +430,12 @@ export const text = {
 
   credentials: {
     title: 'Credentials',
-    about: 'What actors come in with, and until when. What needs someone comes first.',
+    about: 'What actors come in with, and until when. What needs attention comes first.',
     columns: { credential: 'Credential', actor: 'Actor', state: 'State', from: 'Valid from', until: 'Valid until', seen: 'Last seen', end: 'End it' },
     standings: { expired: 'expired', expiring: 'expires soon', not_yet: 'not valid yet', live: 'live', revoked: 'revoked' },
     lockedOut: 'has no other: cannot come in',
     replaced: 'has a newer one',
-    always: 'no limit',
+    endless: 'no end',
     unknown: 'not known',
     noMatch: 'No credential matches.',
     none: {
@@ -442,7 +443,7 @@ export const text = {
       oauth: 'Nobody has come in since the service started. Tokens appear here when they are first used.',
       mutual_tls: 'No certificate has been shown yet. Each appears here when it is first used.',
     } as Record<Mechanism, string>,
-    attention: (number: number) => `${count(number, 'needs', 'need')} someone`,
+    attention: (number: number) => `${count(number, 'needs', 'need')} attention`,
     revoke: 'Revoke',
     revokeThis: (id: string) => `Revoke ${id}`,
     revokeTitle: 'Revoke this credential?',

@@ -51,7 +51,7 @@ test('the end of a token is said on every screen for two weeks, and plainly on t
     await expect(said).toBeVisible()
     await look(ana, 'ends-soon')
     const ben = await people.signIn('ben')
-    await expect(ben.getByText(/^Your token stops working on \w+ (at )?\d\d:\d\d, in 10 hours\.$/)).toBeVisible()
+    await expect(ben.getByText(/^Your token stops working on \w+ at \d\d:\d\d, in 10 hours\.$/)).toBeVisible()
     await expect(ben.getByText('afterwards you cannot come in')).toBeVisible()
     await look(ben, 'ends-today')
     // With ninety days left there is nothing to say. It is asked for when the page is loaded.
@@ -84,12 +84,12 @@ test('a security admin revokes a token, and its owner is out at once with nothin
     await ana.getByLabel('Title').fill('Half a sentence')
     const sol = await people.signIn('sol', '/console/actors')
     const [id, soon, over] = [service.credentialOf('ana'), service.credentialOf('bea'), service.credentialOf('eli')]
-    // What needs someone comes first.
+    // What needs attention comes first.
     await expect(sol.getByRole('region', { name: 'Credentials' }).getByRole('row').nth(1)).toContainText(over)
     await expect(rowOf(sol, over)).toContainText('has no other: cannot come in')
     await expect(sol.getByRole('region', { name: 'Credentials' }).getByRole('row').nth(2)).toContainText(soon)
     await expect(rowOf(sol, soon)).toContainText('expires soon')
-    await expect(sol.getByText('2 need someone')).toBeVisible()
+    await expect(sol.getByText('2 need attention')).toBeVisible()
     await look(sol, 'credentials')
     await sol.getByRole('button', { name: `Revoke ${id}` }).click()
     const dialog = sol.getByRole('dialog', { name: 'Revoke this credential?' })

@@ -1,0 +1,94 @@
+// People who are known by the certificate in their browser: no token to ask for, to keep or to send.
+import type { Browser, Page } from '@playwright/test'
+import { Certificates } from './certificates'
+import { expect, People, test } from './fixtures'
+import { look } from './look'
+
+interface Stage {
+  certificates: Certificates
+  people: People
+}
+
+async function stage(browser: Browser, play: (stage: Stage) => Promise<void>) {
+  const certificates = new Certificates()
+  const { service } = certificates
+  await service.start()
+  const people = new People(browser, service)
+  try {
+    await play({ certificates, people })
+    await people.settle()
+  } finally {
+    await service.remove()
+  }
+}
+
+const CONTINUE = 'Continue with your certificate'
+
+async function visitAs({ certificates, people }: Stage, name: string, days: number, path = '/'): Promise<Page> {
+  return people.visit(path, { ignoreHTTPSErrors: true, clientCertificates: [certificates.issue(name, days)] })
+}
+
+async function signInAs(page: Page, sentence: string): Promise<void> {
+  await page.getByRole('button', { name: CONTINUE }).click()
+  await expect(page.getByText(sentence)).toBeVisible()
+  await page.getByRole('button', { name: 'This is right' }).click()
+  await expect(page.locator('#main')).toBeVisible()
+}
+
+test('a certificate is all one needs, and there is no token anywhere', async ({ browser }) => {
+  await stage(browser, async (stage) => {
+    const page = await visitAs(stage, 'ana', 5, '/console/new')
+    const headers: (string | undefined)[] = []
+    page.on('request', (request) => void headers.push(request.headers().authorization))
+    await expect(page.getByRole('button', { name: CONTINUE })).toBeFocused()
+    await expect(page.getByLabel('Your token')).toHaveCount(0)
+    await look(page, 'certificate')
+    await signInAs(page, 'You are ana, acting as initiator')
+    await expect(page.getByText(/^Your certificate stops working on \d+ \w+, in 4 days\. Ask for a new one\.$/)).toBeVisible()
+    await page.getByLabel('Title').fill('Written under a certificate')
+    await page.getByRole('button', { name: 'Save as a draft' }).click()
+    await expect(page.getByText('Saved', { exact: true })).toBeVisible()
+    expect(headers.length).toBeGreaterThan(0)
+    expect(headers.filter((value) => value !== undefined)).toEqual([])
+    expect(await page.evaluate(() => sessionStorage.getItem('pilot.token'))).toBeNull()
+    await page.goto('/console/items')
+    await expect(page.getByRole('link', { name: 'Written under a certificate' })).toBeVisible()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await expect(page.getByText('You are signed out in this tab. The browser still has your certificate.')).toBeVisible()
+    expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
+    await page.reload()
+    await expect(page.getByRole('button', { name: CONTINUE })).toBeVisible()
+  })
+})
+
+test('without a certificate that counts, one is told which steps to take', async ({ browser }) => {
+  await stage(browser, async (stage) => {
+    const none = await stage.people.visit('/', { ignoreHTTPSErrors: true })
+    const stranger = await visitAs(stage, 'eve', 5)
+    for (const page of [none, stranger]) {
+      await page.getByRole('button', { name: CONTINUE }).click()
+      await expect(page.getByRole('alert')).toContainText('Your browser has shown no certificate that this service knows.')
+      await expect(page.getByRole('alert')).toContainText('Open this page again, and choose your certificate')
+      await expect(page.getByRole('button', { name: CONTINUE })).toBeEnabled()
+    }
+    await look(none, 'certificate-refused')
+  })
+})
+
+test('a revoked certificate ends the session, and the one who revoked it is told what its owner needs', async ({ browser }) => {
+  await stage(browser, async (stage) => {
+    const ben = await visitAs(stage, 'ben', 400)
+    await signInAs(ben, 'You are ben, acting as approver')
+    const sol = await visitAs(stage, 'sol', 400, '/console/actors')
+    await signInAs(sol, 'You are sol, acting as security admin')
+    const row = sol.getByRole('region', { name: 'Credentials' }).getByRole('row').filter({ hasText: 'ben' })
+    await expect(row).toContainText(/x509:[0-9a-f]{32}/)
+    await look(sol, 'certificates')
+    await row.getByRole('button', { name: /^Revoke/ }).click()
+    await expect(sol.getByRole('dialog')).toContainText('This cannot be undone; ben needs a new certificate.')
+    await sol.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
+    await expect(sol.getByText(/is revoked\. This is entry \d+/)).toBeVisible()
+    await expect(row).toContainText('revoked')
+    await expect(ben.getByText('The service no longer accepts your certificate.')).toBeVisible()
+  })
+})
