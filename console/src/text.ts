@@ -436,6 +436,7 @@ export const text = {
     lockedOut: 'has no other: cannot come in',
     replaced: 'has a newer one',
     endless: 'no end',
+    unseen: 'not since the start',
     unknown: 'not known',
     noMatch: 'No credential matches.',
     none: {

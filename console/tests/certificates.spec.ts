@@ -75,6 +75,26 @@ test('without a certificate that counts, one is told which steps to take', async
   })
 })
 
+test('a page of another site cannot act with the certificate of whoever looks at it', async ({ browser }) => {
+  await stage(browser, async (stage) => {
+    const { service } = stage.certificates
+    const page = await visitAs(stage, 'sol', 400, '/console/live')
+    await signInAs(page, 'You are sol, acting as security admin')
+    const elsewhere = service.url.replace(/:\d+$/, ':1/')
+    await page.route(elsewhere, (route) => route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>Elsewhere</title>' }))
+    await page.goto(elsewhere)
+    const answered = page.waitForResponse('**/revocation')
+    await page.evaluate(async (url) => {
+      await fetch(url, { method: 'POST', mode: 'no-cors', credentials: 'include' })
+    }, `${service.url}/v1/credentials/x509:${'0'.repeat(32)}/revocation`)
+    expect((await answered).status()).toBe(401)
+    // The very same from the service's own page is done: it is the page that makes the difference.
+    await page.goto('/console/live')
+    const own = await page.evaluate(async (path) => (await fetch(path, { method: 'POST' })).status, `/v1/credentials/x509:${'0'.repeat(32)}/revocation`)
+    expect(own).toBe(201)
+  })
+})
+
 test('a revoked certificate ends the session, and the one who revoked it is told what its owner needs', async ({ browser }) => {
   await stage(browser, async (stage) => {
     const ben = await visitAs(stage, 'ben', 400)
