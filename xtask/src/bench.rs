@@ -3,6 +3,7 @@
 
 use crate::step::Failure;
 
+mod flood;
 mod growth;
 mod load;
 mod moves;
@@ -12,8 +13,13 @@ mod transitions;
 
 type Bench = (&'static str, fn() -> Result<(), Failure>);
 
-const BENCHES: &[Bench] =
-    &[("session", session::run), ("rules", rules::run), ("transitions", transitions::run), ("growth", growth::run)];
+const BENCHES: &[Bench] = &[
+    ("session", session::run),
+    ("rules", rules::run),
+    ("transitions", transitions::run),
+    ("growth", growth::run),
+    ("flood", flood::run),
+];
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     let names = || BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

@@ -11,6 +11,7 @@ use crate::tools::{self, CXX};
 
 /// Each with the words the fuzzer is given to start from, if any.
 pub const TARGETS: &[Target] = &[
+    Target { name: "access_token", dictionary: Some("fuzz/json.dict") },
     Target { name: "authorization", dictionary: None },
     Target { name: "bundle", dictionary: Some("fuzz/json.dict") },
     Target { name: "credential_file", dictionary: Some("fuzz/json.dict") },

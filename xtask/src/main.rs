@@ -36,6 +36,7 @@ cargo xtask COMMAND
   bench rules             decisions per second of the rule engine
   bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
   bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
+  bench flood             how long well-behaved actors wait while others flood the service
 ";
 
 fn main() -> ExitCode {

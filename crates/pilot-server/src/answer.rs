@@ -47,6 +47,9 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
         Ok(response) => response,
         Err(problem) => {
             trace.cause.clone_from(&problem.cause);
+            if let Some(limits) = app.limits.as_ref().filter(|_| problem.code == Code::RateLimited) {
+                limits.hold_back().await;
+            }
             let ends_connection = problem.ends_connection && version < Version::HTTP_2;
             let mut response = problem.into_response(&request_id);
             if ends_connection {

@@ -154,6 +154,19 @@ impl Identity {
         }
     }
 
+    /// What has to be looked at again while a request stays open, besides time and the register.
+    pub fn watch(&self, head: &Parts) -> Option<oauth::Watch> {
+        self.oauth()?.watch(&head.headers)
+    }
+
+    /// Comes back when what is watched counts no longer.
+    pub async fn until_over(&self, watch: Option<oauth::Watch>) {
+        match (self.oauth(), watch) {
+            (Some(oauth), Some(watch)) => oauth.until_inactive(&watch).await,
+            _ => std::future::pending().await,
+        }
+    }
+
     /// Whose token a provider signed, when it is live. Tokens of the credential file are the leak guard's to know.
     pub fn holder_of_signed(&self, token: &[u8]) -> Option<(Actor, CredentialId)> {
         self.oauth()?.holder_of(token)

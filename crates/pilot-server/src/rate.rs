@@ -5,6 +5,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -21,6 +23,10 @@ use table::Table;
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const WINDOW_SECONDS: u64 = 60;
+/// How many refusals a second are answered without delay. People and programs with a fault never come near.
+const REFUSALS_AT_ONCE: u64 = 100;
+const HELD: Duration = Duration::from_millis(500);
+const HELD_MAX: usize = 16 * 1024;
 
 /// What a request is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,9 +129,39 @@ pub struct Limits {
     writes: Kept,
     anonymous: Kept,
     failed: Kept,
+    flood: Flood,
+}
+
+/// Refusals that come in a flood are answered late: whoever waits for an answer before asking again then asks that much
+/// less, and the processor is left to the others.
+#[derive(Default)]
+struct Flood {
+    /// The second, counted from the start, and in its lower half how many refusals it has seen.
+    second: AtomicU64,
+    held: AtomicUsize,
+}
+
+impl Flood {
+    /// Whether this refusal is beyond those that a second answers at once.
+    fn take(&self, second: u64) -> bool {
+        let counted = |state: u64| if state >> 32 == second { state + 1 } else { (second << 32) + 1 };
+        let before = self.second.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| Some(counted(state)));
+        counted(before.unwrap_or(0)) & u64::from(u32::MAX) > REFUSALS_AT_ONCE
+    }
 }
 
 impl Limits {
+    /// Holds a refusal back for a moment when there are many of them.
+    pub async fn hold_back(&self) {
+        if !self.flood.take(self.started.micros() / 1_000_000) {
+            return;
+        }
+        // Those who wait cost memory, so not everyone does.
+        if self.flood.held.fetch_add(1, Ordering::Relaxed) < HELD_MAX {
+            tokio::time::sleep(HELD).await;
+        }
+        self.flood.held.fetch_sub(1, Ordering::Relaxed);
+    }
     pub fn new(limits: &RateLimits) -> Limits {
         Limits {
             started: Stopwatch::start(),
@@ -134,6 +170,7 @@ impl Limits {
             writes: Kept::new(Budget::Writes, limits, RATE_ACTORS_MAX),
             anonymous: Kept::new(Budget::Anonymous, limits, RATE_ADDRESSES_MAX),
             failed: Kept::new(Budget::Failed, limits, RATE_ADDRESSES_MAX),
+            flood: Flood::default(),
         }
     }
 
@@ -169,6 +206,15 @@ fn place_of(address: IpAddr) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hundred_refusals_a_second_are_answered_at_once_and_those_beyond_are_held_back() {
+        let flood = Flood::default();
+        for second in [0, 1, 7] {
+            let held: Vec<_> = (0..300).filter(|_| flood.take(second)).collect();
+            assert_eq!(held, (100..300).collect::<Vec<_>>(), "second {second}");
+        }
+    }
 
     const SECOND: u64 = 1_000_000;
 

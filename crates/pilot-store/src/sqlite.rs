@@ -78,11 +78,12 @@ impl Sqlite {
         let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));
         let health = Arc::new(Health::default());
         let of_writer = Arc::clone(&health);
+        let acknowledged = writer::Acknowledged::through_this_runtime();
         let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
             // Dropped in the reverse order: the lock is given up when the connection is closed.
             let _lock = lock;
             let connection = connection;
-            writer::Writer::new(&connection, opened, now, head_sender, of_writer).run(&queue);
+            writer::Writer::new(&connection, opened, now, head_sender, of_writer, acknowledged).run(&queue);
         });
         let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         let readers = Readers::start(path)?;

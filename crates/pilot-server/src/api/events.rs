@@ -21,6 +21,7 @@ use crate::access::Caller;
 use crate::api::request::Query;
 use crate::app::App;
 use crate::body::{Body, Broken};
+use crate::identity::oauth::Watch;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call};
 
@@ -90,20 +91,28 @@ fn visible(stored: &[StoredEntry], role: Role) -> Result<Vec<(u64, &'static str,
 
 fn stream(call: &Call, from: u64) -> http::Response<Body> {
     let (sender, receiver) = mpsc::channel(4);
-    tokio::spawn(feed(Arc::clone(&call.app), call.caller.clone(), from, sender));
+    let watch = call.app.identity.watch(&call.head);
+    tokio::spawn(feed(Arc::clone(&call.app), call.caller.clone(), watch, from, sender));
     let mut response = super::page("text/event-stream", Body::chunks(receiver));
     response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
 
 /// Sends entries as they come, until the reader goes away, its credential counts no longer, or the service stops.
-async fn feed(app: Arc<App>, caller: Caller, mut next: u64, sender: mpsc::Sender<Result<Bytes, Broken>>) {
+async fn feed(
+    app: Arc<App>,
+    caller: Caller,
+    watch: Option<Watch>,
+    mut next: u64,
+    sender: mpsc::Sender<Result<Bytes, Broken>>,
+) {
     let (mut head, mut stop) = (app.store.head(), app.stop.clone());
     // Something at once, so that a client knows that it is connected.
     if sender.send(Ok(Bytes::from_static(b": connected\n\n"))).await.is_err() {
         return;
     }
     let mut over = pin!(app.register.until_over(&caller.credential, || app.clock.now()));
+    let mut revoked = pin!(app.identity.until_over(watch));
     loop {
         head.mark_unchanged();
         if app.register.is_over(&caller.credential, app.clock.now()) {
@@ -127,6 +136,7 @@ async fn feed(app: Arc<App>, caller: Caller, mut next: u64, sender: mpsc::Sender
             _ = stop.wait_for(|stop| *stop) => return,
             () = sender.closed() => return,
             () = &mut over => return,
+            () = &mut revoked => return,
             () = tokio::time::sleep(HEARTBEAT) => Bytes::from_static(b": still here\n\n"),
         };
         if sender.send(Ok(beat)).await.is_err() {

@@ -30,7 +30,7 @@ pub struct Oauth {
     pub lifetime_minutes_max: u32,
     /// The console's name at the provider. With it, the console offers to sign in there.
     pub console_client_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "texts")]
     pub console_scopes: Vec<String>,
     pub introspection: Option<Introspection>,
 }
@@ -67,6 +67,10 @@ impl Oauth {
             return Some(
                 "identity.oauth.audience: is no https address, so give resource_url: this service's own, as clients see it",
             );
+        }
+        let is_scope = |scope: &String| !scope.is_empty() && scope.bytes().all(|byte| byte.is_ascii_graphic());
+        if !self.console_scopes.iter().all(is_scope) {
+            return Some("identity.oauth.console_scopes: each is a word, without spaces");
         }
         if self.console_client_id.is_none() && !self.console_scopes.is_empty() {
             return Some("identity.oauth.console_scopes: belongs to console_client_id");
@@ -150,28 +154,33 @@ impl Algorithms {
 
 impl<'de> Deserialize<'de> for Algorithms {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Algorithms, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Algorithms;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(formatter, "a list of some of {}", Algorithm::NAMES.join(", "))
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Algorithms, E> {
-                Algorithms::named(text.split(',').map(str::trim))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Algorithms, A::Error> {
-                let mut names = Vec::new();
-                while let Some(name) = list.next_element::<String>()? {
-                    names.push(name);
-                }
-                Algorithms::named(names.iter().map(String::as_str))
-            }
-        }
-        deserializer.deserialize_any(List)
+        Algorithms::named(texts(deserializer)?.iter().map(String::as_str))
     }
+}
+
+/// A list of texts; in the environment one text with commas.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct List;
+    impl<'de> Visitor<'de> for List {
+        type Value = Vec<String>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a list of texts")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<String>, E> {
+            Ok(text.split(',').map(|part| part.trim().to_owned()).collect())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+            let mut texts = Vec::new();
+            while let Some(text) = list.next_element()? {
+                texts.push(text);
+            }
+            Ok(texts)
+        }
+    }
+    deserializer.deserialize_any(List)
 }
 
 const LEEWAY_SECONDS_MAX: u32 = 120;
@@ -327,6 +336,11 @@ mod tests {
             &expect![
                 "pilot.toml: identity.oauth.audience: is no https address, so give resource_url: this service's own, as clients see it"
             ],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}console_client_id = 'c'\nconsole_scopes = ['openid profile']"),
+            &[],
+            &expect!["pilot.toml: identity.oauth.console_scopes: each is a word, without spaces"],
         );
         check(
             &format!("{HEAD}{NEEDED}console_scopes = ['openid']"),

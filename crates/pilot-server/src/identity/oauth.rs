@@ -11,10 +11,12 @@ use pilot_core::access_token::{Fault, Rules, Unverified, Verified};
 use pilot_core::actor::Actor;
 use pilot_core::bearer::{Presented, presented_signed};
 use pilot_core::credentials::CredentialId;
-use pilot_core::limits::ACCESS_TOKENS_SEEN_MAX;
+use pilot_core::limits::{ACCESS_TOKENS_SEEN_MAX, INTROSPECTION_KEPT};
 use pilot_core::role_map::{Kind, MappedActor, RoleMap};
 use pilot_core::time::Time;
+use pilot_core::token::Token;
 use sha2::Digest as _;
+use zeroize::Zeroizing;
 
 use super::{Denial, KnownCredential, Unknown};
 use crate::access::Caller;
@@ -52,6 +54,13 @@ struct Seen {
     actor: Actor,
     expires_at: Time,
     at: Time,
+}
+
+/// A token that is asked about for as long as a feed is open under it.
+pub struct Watch {
+    token: Token,
+    id: CredentialId,
+    subject: String,
 }
 
 /// A valid token, and whose it is.
@@ -100,6 +109,39 @@ impl Oauth {
         }
         self.note_seen(&actor, &shown);
         Ok(Caller { actor, credential: Arc::new(shown) })
+    }
+
+    /// The token of a request that will stay open for long, when the provider has to be asked about it again.
+    pub fn watch(&self, headers: &HeaderMap) -> Option<Watch> {
+        self.introspector.as_ref()?;
+        let Presented::Token(token) =
+            presented_signed(headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes))
+        else {
+            return None;
+        };
+        let keys = self.provider.keys().ok()?;
+        let verified = signature::verify(token, &keys, &self.rules, self.clock.now()).ok()?;
+        let text = Zeroizing::new(std::str::from_utf8(token).ok()?.to_owned());
+        Some(Watch {
+            token: Token::parse(text).ok()?,
+            id: credential_id(&verified.token_id),
+            subject: verified.subject,
+        })
+    }
+
+    /// Comes back when the provider no longer says that the token is active, or says nothing.
+    pub async fn until_inactive(&self, watch: &Watch) {
+        let Some(introspector) = &self.introspector else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(INTROSPECTION_KEPT).await;
+            let header = watch.token.bearer();
+            let token = header.strip_prefix("Bearer ").unwrap_or_default().as_bytes();
+            match introspector.is_active(self.provider.outgoing(), token, &watch.subject).await {
+                Ok(true) => {}
+                Ok(false) => return self.register.end_here(&watch.id),
+                Err(_) => return,
+            }
+        }
     }
 
     /// One actor, one role, as approved. The token's own word about roles counts for nothing.

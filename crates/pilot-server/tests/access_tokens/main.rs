@@ -265,6 +265,8 @@ fn a_text_two_readers_could_take_differently_is_refused() {
             honest().header_text(r#"{"alg":"RS256","typ":"at+jwt","kid":"rsa"}x"#),
             "Header",
         ),
+        ("a header behind a space", honest().header_text(r#" {"alg":"RS256","typ":"at+jwt","kid":"rsa"}"#), "Header"),
+        ("alg behind escapes", honest().header_text(r#"{"\u0061lg":"RS256","typ":"at+jwt","kid":"rsa"}"#), "Header"),
         ("deep nesting", honest().header("x", deep(40)), "Header"),
         ("claims that are a list", honest().whole_claims("[]"), "Claims"),
         ("claims that are a JWT", honest().whole_claims(&token), "Claims"),

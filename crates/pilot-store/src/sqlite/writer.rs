@@ -72,6 +72,7 @@ pub(super) struct Writer<'c> {
     cache: Cache<Placed>,
     head: watch::Sender<Arc<Edge>>,
     health: Arc<Health>,
+    acknowledged: Acknowledged,
     /// The size of the ledger when the write-ahead log was last moved.
     checkpointed: u64,
 }
@@ -85,6 +86,39 @@ struct Group {
 
 type Reply = (oneshot::Sender<Result<Outcome>>, Outcome);
 
+/// Where whole groups of acknowledgements go. Waking a task from a foreign thread costs a lock, and often a call of the
+/// kernel; waking one of their own runtime costs its tasks next to nothing.
+pub(super) struct Acknowledged(Option<tokio::sync::mpsc::UnboundedSender<Vec<Reply>>>);
+
+impl Acknowledged {
+    /// Through the runtime this is called in, if it is called in one.
+    pub(super) fn through_this_runtime() -> Acknowledged {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Acknowledged(None) };
+        let (sender, mut groups) = tokio::sync::mpsc::unbounded_channel();
+        runtime.spawn(async move {
+            while let Some(replies) = groups.recv().await {
+                tell(replies);
+            }
+        });
+        Acknowledged(Some(sender))
+    }
+
+    fn send(&self, replies: Vec<Reply>) {
+        match &self.0 {
+            None => tell(replies),
+            // The runtime is gone, and so are most of those who would hear of it.
+            Some(sender) => drop(sender.send(replies).map_err(|unsent| tell(unsent.0))),
+        }
+    }
+}
+
+fn tell(replies: Vec<Reply>) {
+    for (reply, outcome) in replies {
+        // A caller who went away finds the outcome by its idempotency key.
+        let _ = reply.send(Ok(outcome));
+    }
+}
+
 impl<'c> Writer<'c> {
     pub(super) fn new(
         connection: &'c Connection,
@@ -92,6 +126,7 @@ impl<'c> Writer<'c> {
         now: Now,
         head: watch::Sender<Arc<Edge>>,
         health: Arc<Health>,
+        acknowledged: Acknowledged,
     ) -> Writer<'c> {
         Writer {
             connection,
@@ -103,6 +138,7 @@ impl<'c> Writer<'c> {
             cache: Cache::default(),
             head,
             health,
+            acknowledged,
             checkpointed: 0,
         }
     }
@@ -198,10 +234,7 @@ impl<'c> Writer<'c> {
             self.edge = group.edge;
             self.head.send_replace(Arc::new(self.edge.clone()));
         }
-        for (reply, outcome) in replies {
-            // A caller who went away finds the outcome by its idempotency key.
-            let _ = reply.send(Ok(outcome));
-        }
+        self.acknowledged.send(replies);
     }
 
     fn give_up(&mut self, error: &StoreError, waiting: impl Iterator<Item = oneshot::Sender<Result<Outcome>>>) {

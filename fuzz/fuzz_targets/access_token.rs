@@ -1,0 +1,35 @@
+//! A token anyone sent, and a key set a provider published: read without surprise, and nothing believed unsigned.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pilot_core::access_token::{Algorithm, Rules, Unverified, find_signed};
+use pilot_core::key_set::KeySet;
+use pilot_core::time::Time;
+
+fuzz_target!(|text: &[u8]| {
+    let rules = Rules {
+        issuer: "https://id.example".into(),
+        audience: "https://pilot.example".into(),
+        algorithms: vec![Algorithm::Rs256, Algorithm::Es256],
+        leeway_seconds: 30,
+        lifetime_seconds_max: 86_400,
+    };
+    let now = Time::from_unix_micros(1_800_000_000_000_000);
+    if let Ok(token) = Unverified::read(text, &rules) {
+        assert!(rules.algorithms.contains(&token.algorithm) && !token.key_id.is_empty());
+        assert!(token.claims(false, &rules, now).is_err());
+        if let Ok(verified) = token.claims(true, &rules, now) {
+            assert!(verified.expires_at > now && !verified.subject.is_empty() && !verified.token_id.is_empty());
+        }
+        // What is read as a token is found as one, wherever it stands.
+        assert!(find_signed(text).is_some());
+    }
+    if let Some(found) = find_signed(text) {
+        assert!(text[found].iter().filter(|byte| **byte == b'.').count() == 2);
+    }
+    if let Ok(set) = KeySet::parse(text) {
+        for key in &set.keys {
+            assert!(set.find(&key.key_id) == Some(key));
+        }
+    }
+});
