@@ -31,6 +31,12 @@ export function othersOf(credential: CredentialInfo, all: CredentialInfo[]): Cre
   )
 }
 
+/** Nobody else could come in with the same role. A mechanism that learns of credentials by their use cannot tell. */
+export function isLastOfRole({ credential_id, role }: CredentialInfo, all: CredentialInfo[], mechanism: Mechanism): boolean {
+  const isOther = (other: CredentialInfo) => other.credential_id !== credential_id && other.role === role && other.state === 'live'
+  return mechanism === 'credential_file' && role !== null && !all.some(isOther)
+}
+
 /** What is about to lock someone out comes first, what is over and replaced last. */
 export function byAttention(all: CredentialInfo[], now: number, mechanism: Mechanism): Stood[] {
   const stood = all.map((credential) => ({

@@ -455,6 +455,7 @@ export const text = {
     needsNew: (actor: string, what: string) => `This cannot be undone; ${actor} needs a new ${what}.`,
     providerGoesOn: (actor: string) => `This cannot be undone. ${actor} can sign in at the organisation again and gets another token: to keep ${actor} out, end the account there.`,
     own: 'This is one of your own. If you are signed in with it, you are out as soon as you press the button, and cannot bring yourself back.',
+    last: (role: string) => `Afterwards nobody can come in as ${role}: this is the last one.`,
     comment: 'Why',
     commentHint: 'Optional. It is kept for ever. Not a place for tokens or passwords.',
     done: (id: string, entry: number) => `${id} is revoked. This is entry ${entry} of the ledger.`,

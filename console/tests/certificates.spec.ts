@@ -95,20 +95,30 @@ test('a page of another site cannot act with the certificate of whoever looks at
   })
 })
 
-test('a revoked certificate ends the session, and the one who revoked it is told what its owner needs', async ({ browser }) => {
+test('a revoked certificate ends its own sessions, and whoever revokes it is told what its owner has left', async ({ browser }) => {
   await stage(browser, async (stage) => {
+    const old = await visitAs(stage, 'ben', 100)
+    await signInAs(old, 'You are ben, acting as approver')
     const ben = await visitAs(stage, 'ben', 400)
     await signInAs(ben, 'You are ben, acting as approver')
     const sol = await visitAs(stage, 'sol', 400, '/console/actors')
     await signInAs(sol, 'You are sol, acting as security admin')
-    const row = sol.getByRole('region', { name: 'Credentials' }).getByRole('row').filter({ hasText: 'ben' })
-    await expect(row).toContainText(/x509:[0-9a-f]{32}/)
+    const dialog = sol.getByRole('dialog')
+    const revoke = async (until: string, ...sentences: string[]) => {
+      const row = sol.getByRole('region', { name: 'Credentials' }).getByRole('row').filter({ hasText: 'ben' }).filter({ hasText: until })
+      await expect(row).toContainText(/x509:[0-9a-f]{32}/)
+      await row.getByRole('button', { name: /^Revoke/ }).click()
+      for (const sentence of sentences) await expect(dialog).toContainText(sentence)
+      await dialog.getByRole('button', { name: 'Revoke', exact: true }).click()
+      await expect(sol.getByText(/is revoked\. This is entry \d+/)).toBeVisible()
+      await expect(row).toContainText('revoked')
+    }
     await look(sol, 'certificates')
-    await row.getByRole('button', { name: /^Revoke/ }).click()
-    await expect(sol.getByRole('dialog')).toContainText('This cannot be undone; ben needs a new certificate.')
-    await sol.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
-    await expect(sol.getByText(/is revoked\. This is entry \d+/)).toBeVisible()
-    await expect(row).toContainText('revoked')
+    await revoke('in 99 days', 'Whoever uses it is signed out at once', 'ben can still come in with x509:')
+    await expect(old.getByText('The service no longer accepts your certificate.')).toBeVisible()
+    await ben.getByRole('link', { name: 'Items' }).click()
+    await expect(ben.getByRole('heading', { name: 'Items' })).toBeVisible()
+    await revoke('in 399 days', 'ben is signed out everywhere at once', 'This cannot be undone; ben needs a new certificate.')
     await expect(ben.getByText('The service no longer accepts your certificate.')).toBeVisible()
   })
 })
