@@ -433,10 +433,10 @@ export const text = {
     about: 'What actors come in with, and until when. What needs attention comes first.',
     columns: { credential: 'Credential', actor: 'Actor', state: 'State', from: 'Valid from', until: 'Valid until', seen: 'Last seen', end: 'End it' },
     standings: { expired: 'expired', expiring: 'expires soon', not_yet: 'not valid yet', live: 'live', revoked: 'revoked' },
-    lockedOut: 'has no other: cannot come in',
+    lockedOut: 'has no other: locked out',
     replaced: 'has a newer one',
     endless: 'no end',
-    unseen: 'not since the start',
+    unseen: 'not since start',
     unknown: 'not known',
     noMatch: 'No credential matches.',
     none: {

@@ -86,7 +86,7 @@ test('a security admin revokes a token, and its owner is out at once with nothin
     const [id, soon, over] = [service.credentialOf('ana'), service.credentialOf('bea'), service.credentialOf('eli')]
     // What needs attention comes first.
     await expect(sol.getByRole('region', { name: 'Credentials' }).getByRole('row').nth(1)).toContainText(over)
-    await expect(rowOf(sol, over)).toContainText('has no other: cannot come in')
+    await expect(rowOf(sol, over)).toContainText('has no other: locked out')
     await expect(sol.getByRole('region', { name: 'Credentials' }).getByRole('row').nth(2)).toContainText(soon)
     await expect(rowOf(sol, soon)).toContainText('expires soon')
     await expect(sol.getByText('2 need attention')).toBeVisible()
