@@ -15,6 +15,9 @@ export type Role = Schemas['Role']
 export type Workflow = Schemas['Workflow']
 export type WorkflowSummary = Schemas['WorkflowSummary']
 export type ActorInfo = Schemas['ActorInfo']
+export type CredentialInfo = Schemas['CredentialInfo']
+export type Revocation = Schemas['Revocation']
+export type Mechanism = Schemas['ConsoleSettings']['mechanism']
 export type Proofs = Schemas['Proofs']
 export type ItemsQuery = NonNullable<operations['list_items']['parameters']['query']>
 export type ActionRequest = Schemas['Action']
@@ -69,9 +72,21 @@ export function newKey(): string {
   return Array.from(random, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Before sign-in: with a token that is kept nowhere. */
-export function whoIs(token: string): Promise<Session> {
-  return settled(client.GET('/v1/session', { headers: { Authorization: `Bearer ${token}` } }), false)
+/** Before sign-in: with a token that is kept nowhere, or without one, when the browser shows a certificate. */
+export function whoIs(token: string | null): Promise<Session> {
+  const headers = token === null ? {} : { Authorization: `Bearer ${token}` }
+  return settled(client.GET('/v1/session', { headers }), false)
+}
+
+/** When the credential in use ends; nothing when it has no end. */
+export async function endOfCredential(): Promise<string | null> {
+  let end: string | null = null
+  const asked = client.GET('/v1/session').then((answer) => {
+    end = answer.response.headers.get('Credential-Expires-At')
+    return answer
+  })
+  await settled(asked)
+  return end
 }
 
 export function settings(): Promise<Schemas['ConsoleSettings']> {
@@ -131,6 +146,16 @@ export function getWorkflow(name: string, digest?: string): Promise<Workflow> {
 
 export async function listActors(): Promise<ActorInfo[]> {
   return (await settled(client.GET('/v1/actors'))).actors
+}
+
+export async function listCredentials(): Promise<CredentialInfo[]> {
+  return (await settled(client.GET('/v1/credentials'))).credentials
+}
+
+export function revokeCredential(id: string, comment: string, key: string): Promise<Revocation> {
+  const params = { path: { id }, header: { 'Idempotency-Key': key } }
+  const body = comment === '' ? {} : { comment }
+  return settled(client.POST('/v1/credentials/{id}/revocation', { params, body }))
 }
 
 export function listEvents(after: number | null, limit: number): Promise<Schemas['Events']> {

@@ -16,8 +16,9 @@ async function start(): Promise<void> {
   clock.start()
   // The default holds when the service cannot be asked: it is the strict one.
   await settings().then(
-    ({ idle_minutes, sign_in }) => {
+    ({ idle_minutes, mechanism, sign_in }) => {
       session.idleMinutes = idle_minutes
+      session.mechanism = mechanism
       session.provider = sign_in ?? null
     },
     () => {},

@@ -613,6 +613,11 @@ export interface components {
         ConsoleSettings: {
             /** @description After so many minutes without a sign of life the console forgets its token. */
             idle_minutes: number;
+            /**
+             * @description What callers show: a token of the credential file, an access token, or a client certificate.
+             * @enum {string}
+             */
+            mechanism: "credential_file" | "oauth" | "mutual_tls";
             sign_in?: components["schemas"]["SignIn"];
         };
         /**

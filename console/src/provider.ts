@@ -4,9 +4,10 @@ import type { components } from './openapi'
 
 export type Provider = components['schemas']['SignIn']
 
-/** What the provider gives: a token, until when, and sometimes the means to renew it. */
+/** What one signs in with: a token, until when, and sometimes the means to renew it. */
 export interface Grant {
-  token: string
+  /** Nothing when the browser shows a certificate instead. */
+  token: string | null
   /** Milliseconds since 1970, by this machine's clock; nothing when the provider does not say. */
   expiresAt: number | null
   refresh: string | null

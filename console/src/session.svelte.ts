@@ -1,6 +1,6 @@
 // Who is signed in, in this tab and no other. The token is in the tab's session storage and nowhere else: not in a
 // variable that outlives a call, not in a cookie, an address or a log.
-import type { Role, Session as Me } from './api'
+import type { Mechanism, Role, Session as Me } from './api'
 import { connection } from './connection.svelte'
 import { leaveFor, ProviderError, renew, type Grant, type Provider, type Return } from './provider'
 import { claimTyped, gatherTyped, storeTyped } from './typed'
@@ -19,7 +19,7 @@ const RENEW_MS = 60_000
 const ENDS_SOON_MS = 120_000
 const RETRY_MS = 5_000
 
-export type Ending = 'signed_out' | 'idle' | 'refused' | 'copied' | 'expired'
+export type Ending = 'signed_out' | 'idle' | 'refused' | 'copied' | 'expired' | 'over'
 
 /** 32 to 256 printable ASCII bytes without a space, or a longer one that an identity provider signed. */
 export function isTokenShaped(text: string): boolean {
@@ -34,6 +34,9 @@ class Session {
   idleMinutes = $state.raw(15)
   /** Milliseconds until the token expires, once that is soon and it could not be renewed. */
   expiresLeft = $state.raw<number | null>(null)
+  /** When the credential itself ends, in milliseconds since 1970; nothing when it has no end or renews itself. */
+  endsAt = $state.raw<number | null>(null)
+  mechanism = $state.raw<Mechanism>('credential_file')
   /** Where people sign in, when that is not only with a token. */
   provider = $state.raw<Provider | null>(null)
   /** Someone has just come back from there. */
@@ -48,7 +51,7 @@ class Session {
   /** Takes up the session of this tab after a reload, unless the tab is a copy of another that is still there. */
   async resume(): Promise<void> {
     const stored = sessionStorage.getItem(ACTOR)
-    if (sessionStorage.getItem(TOKEN) === null || stored === null) return
+    if (stored === null) return
     if (await isCopy()) {
       this.end('copied')
       return
@@ -72,7 +75,7 @@ class Session {
   }
 
   #store({ token, expiresAt, refresh }: Grant): void {
-    sessionStorage.setItem(TOKEN, token)
+    if (token !== null) sessionStorage.setItem(TOKEN, token)
     if (expiresAt === null) sessionStorage.removeItem(EXPIRES)
     else {
       sessionStorage.setItem(EXPIRES, String(expiresAt))
@@ -86,7 +89,7 @@ class Session {
   /** Everything this tab knew of the session is gone afterwards, also what was looked at; not what was being written,
       when the session ended by itself. */
   end(why: Ending): void {
-    const isSudden = why === 'expired' || why === 'refused'
+    const isSudden = why === 'expired' || why === 'refused' || why === 'over'
     const typed = isSudden && this.me !== null ? gatherTyped(this.me.actor_id) : null
     sessionStorage.clear()
     storeTyped(typed)
@@ -94,6 +97,7 @@ class Session {
     this.me = null
     this.idleLeft = null
     this.expiresLeft = null
+    this.endsAt = null
     this.ending = why
     for (const forget of this.#forgetful) forget()
   }
@@ -103,8 +107,15 @@ class Session {
     if (this.me === null) return
     const expires = sessionStorage.getItem(EXPIRES)
     const isNearEnd = expires !== null && Number(expires) - Date.now() < RENEW_MS
+    const isOver = this.endsAt !== null && this.endsAt - Date.now() < RENEW_MS
     if (isNearEnd && this.#canRenew()) void this.#renew()
-    else this.end(isNearEnd ? 'expired' : 'refused')
+    else this.end(isNearEnd ? 'expired' : isOver ? 'over' : 'refused')
+  }
+
+  /** The service has said when the credential ends. A provider's sign-in has a watch of its own. */
+  ends(at: string | null): void {
+    const isWatched = sessionStorage.getItem(EXPIRES) !== null || sessionStorage.getItem(REFRESH) !== null
+    if (this.me !== null) this.endsAt = at === null || isWatched ? null : Date.parse(at)
   }
 
   #canRenew(): boolean {
@@ -116,7 +127,7 @@ class Session {
     this.#forgetful.push(forget)
   }
 
-  /** For one request's header; nobody keeps it. */
+  /** For one request's header; nobody keeps it. Nothing where the browser shows a certificate. */
   authorization(): string | null {
     const token = sessionStorage.getItem(TOKEN)
     return token === null ? null : `Bearer ${token}`

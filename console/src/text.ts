@@ -1,5 +1,5 @@
 // Every sentence the console says, in one place. To translate it, translate this file.
-import type { Role } from './api'
+import type { Mechanism, Role } from './api'
 import type { Ending } from './session.svelte'
 
 export const roles: Record<Role, string> = {
@@ -31,9 +31,24 @@ export function count(number: number, one: string, many: string): string {
 export const endings: Record<Ending, string> = {
   signed_out: 'You are signed out. The token is no longer in this tab.',
   idle: 'You were signed out because nothing happened for a while.',
-  refused: 'The service no longer accepts your token. If it was rotated, sign in with the new one.',
+  refused: 'The service no longer accepts your token. It was rotated or revoked: sign in with the new one, or ask your security admin. What you were writing is kept in this tab for a while.',
   copied: 'This tab is a copy of another one. Each tab is signed in by itself.',
   expired: 'Your sign-in has ended. What you were writing is kept in this tab: sign in again, and it is back.',
+  over: 'Your token has come to its end. Ask for a new one and sign in with it. What you were writing is kept in this tab for a while.',
+}
+
+/** Where certificates are shown instead of tokens, some ends are others. */
+export const certificateEndings: Partial<Record<Ending, string>> = {
+  signed_out: 'You are signed out in this tab. The browser still has your certificate.',
+  refused: 'The service no longer accepts your certificate. It was replaced or revoked: ask your security admin. What you were writing is kept in this tab for a while.',
+  over: 'Your certificate has come to its end. Install a new one and open the browser again.',
+}
+
+/** What people show, by the mechanism in force. */
+export const shown: Record<Mechanism, string> = {
+  credential_file: 'token',
+  oauth: 'token',
+  mutual_tls: 'certificate',
 }
 
 /** What a refusal means for the person who meets it. The service's own words follow. */
@@ -82,6 +97,11 @@ export const text = {
   stay: 'Stay signed in',
   expiresSoon: (seconds: number) => `Your sign-in ends in ${seconds} s. What you are writing will be kept.`,
   signInAgain: 'Sign in again',
+  credentialEnds: (what: string, day: string, span: string) => `Your ${what} stops working on ${day}, ${span}. Ask for a new one.`,
+  credentialEndsNow: (what: string, hour: string, span: string) => `Your ${what} stops working on ${hour}, ${span}.`,
+  credentialEndsNowMore: 'Ask for a new one now: afterwards you cannot come in.',
+  hourOn: (day: string, hour: string) => `${day} at ${hour}`,
+  inAMoment: 'in less than a minute',
   noSuchScreen: 'There is no such screen',
   noSuchScreenMore: 'The address may be cut off, or belong to another version of the console.',
   toInbox: 'Go to the inbox',
@@ -138,6 +158,16 @@ export const text = {
       unreachable: 'Your organisation’s sign-in cannot be reached at the moment. You can try again; if it stays like this, tell whoever runs it.',
       stranger: 'You are signed in at your organisation, but you are not in the approved role map of this service. Ask your security admin.',
     },
+    certificate: 'Continue with your certificate',
+    certificateHint: 'This service knows people by the certificate in their browser. There is no token.',
+    certificateRefused: 'Your browser has shown no certificate that this service knows.',
+    certificateSteps: [
+      'Install your certificate in this browser, if it is not there yet.',
+      'Close all windows of the browser: it remembers that none was chosen.',
+      'Open this page again, and choose your certificate when you are asked.',
+    ],
+    certificateStranger: 'If you did choose it, it may be missing in the approved role map. Ask your security admin.',
+    certificateDenied: 'Do not use this certificate. Tell your security admin which actor and role it showed.',
     insecure: 'This page was not loaded over HTTPS. Others on the network can read your token.',
   },
 
@@ -315,6 +345,7 @@ export const text = {
     paused: (number: number) => `Paused; ${count(number, 'new entry', 'new entries')}.`,
     columns: { entry: 'Entry', at: 'When', what: 'What', who: 'Who', item: 'Item' },
     filterItem: 'Only about items',
+    service: 'the service',
   },
 
   entryTypes: {
@@ -330,6 +361,15 @@ export const text = {
     'credential.revoked': 'revoked a credential',
     'ledger.restored': 'the ledger was put back from a backup',
     'documents.erased': 'texts about an item were erased',
+  } as Record<string, string>,
+
+  /** Why the service ended or refused a credential; what is not here needs no word. */
+  credentialCauses: {
+    token_in_url: 'its token was in a URL',
+    revocation_list: 'its issuer revoked it',
+    expired: 'it had expired',
+    revoked: 'it had been revoked',
+    removed: 'it had been removed from the file',
   } as Record<string, string>,
 
   workflows: {
@@ -385,6 +425,40 @@ export const text = {
     kinds: { human: 'person', machine: 'machine' } as Record<string, string>,
     filter: 'Filter',
     total: (number: number) => count(number, 'actor', 'actors'),
+    none: 'No actor matches.',
+  },
+
+  credentials: {
+    title: 'Credentials',
+    about: 'What actors come in with, and until when. What needs attention comes first.',
+    columns: { credential: 'Credential', actor: 'Actor', state: 'State', from: 'Valid from', until: 'Valid until', seen: 'Last seen', end: 'End it' },
+    standings: { expired: 'expired', expiring: 'expires soon', not_yet: 'not valid yet', live: 'live', revoked: 'revoked' },
+    lockedOut: 'has no other: locked out',
+    replaced: 'has a newer one',
+    endless: 'no end',
+    unseen: 'not since start',
+    unknown: 'not known',
+    noMatch: 'No credential matches.',
+    none: {
+      credential_file: 'There are no credentials.',
+      oauth: 'Nobody has come in since the service started. Tokens appear here when they are first used.',
+      mutual_tls: 'No certificate has been shown yet. Each appears here when it is first used.',
+    } as Record<Mechanism, string>,
+    attention: (number: number) => `${count(number, 'needs', 'need')} attention`,
+    revoke: 'Revoke',
+    revokeThis: (id: string) => `Revoke ${id}`,
+    revokeTitle: 'Revoke this credential?',
+    outEverywhere: (actor: string) => `${actor} is signed out everywhere at once, also of live views.`,
+    outHere: (actor: string, ids: string) => `Whoever uses it is signed out at once, also of live views. ${actor} can still come in with ${ids}.`,
+    unknownOut: 'Whoever uses it is signed out at once, also of live views.',
+    forGood: 'This cannot be undone.',
+    needsNew: (actor: string, what: string) => `This cannot be undone; ${actor} needs a new ${what}.`,
+    providerGoesOn: (actor: string) => `This cannot be undone. ${actor} can sign in at the organisation again and gets another token: to keep ${actor} out, end the account there.`,
+    own: 'This is one of your own. If you are signed in with it, you are out as soon as you press the button, and cannot bring yourself back.',
+    last: (role: string) => `Afterwards nobody can come in as ${role}: this is the last one.`,
+    comment: 'Why',
+    commentHint: 'Optional. It is kept for ever. Not a place for tokens or passwords.',
+    done: (id: string, entry: number) => `${id} is revoked. This is entry ${entry} of the ledger.`,
   },
 
   overview: {
@@ -402,6 +476,9 @@ export const text = {
     slowest: 'the slowest',
     refusals: 'Refused attempts per day',
     refusalsBy: 'By reason',
+    credentials: 'Credentials: what happened lately',
+    credentialsMore: 'First uses, ends and refusals.',
+    toCredentials: 'All credentials',
     none: 'None in this period.',
     basis: (entries: number, items: number) => `From the last ${count(entries, 'entry', 'entries')} of the ledger and ${count(items, 'open item', 'open items')}.`,
     truncated: 'There are more open items than are counted here.',

@@ -34,7 +34,7 @@ export class Watch {
       this.#leak('an address', request.url())
       this.#leak('a body', request.postData() ?? '')
       this.#leak('a referrer', request.headers().referer ?? '')
-      if (!/^(http:\/\/127\.0\.0\.1:|blob:http:\/\/127\.0\.0\.1:)/.test(request.url())) {
+      if (!/^(blob:)?https?:\/\/127\.0\.0\.1:/.test(request.url())) {
         this.findings.push(`a request to somewhere else: ${request.url()}`)
       }
     })

@@ -33,8 +33,8 @@ export class Service {
   readonly #directory = mkdtempSync(join(tmpdir(), 'pilot-console-'))
   #child: ChildProcess | null = null
 
-  /** `sections` are further ones of the configuration. */
-  constructor(readonly sections = '') {
+  /** `sections` are further ones of the configuration; `lives` say in how many seconds a person's credential ends. */
+  constructor(readonly sections = '', public lives: Partial<Record<Person, number>> | null = null) {
     for (const person of Object.keys(PEOPLE) as Person[]) this.tokens[person] = randomBytes(30).toString('base64url')
     const actors = Object.entries(PEOPLE).map(([actor_id, role]) => ({ actor_id, role }))
     this.#write('role-map.json', { schema_version: 1, approved_by: ['Ina', 'Jo'], actors })
@@ -43,7 +43,11 @@ export class Service {
   }
 
   #write(name: string, content: unknown): void {
-    writeFileSync(join(this.#directory, name), JSON.stringify(content), { mode: 0o600 })
+    writeFileSync(this.path(name), JSON.stringify(content), { mode: 0o600 })
+  }
+
+  path(name: string): string {
+    return join(this.#directory, name)
   }
 
   #writeCredentials(): void {
@@ -52,12 +56,25 @@ export class Service {
       roles: [PEOPLE[actor_id]],
       token_sha3_256: createHash('sha3-256').update(this.tokens[actor_id]).digest('hex'),
     }))
-    this.#write('credentials.json', { schema_version: 1, credentials })
+    if (this.lives === null) this.#write('credentials.json', { schema_version: 1, credentials })
+    else this.#write('credentials.json', { schema_version: 2, credentials: credentials.map((entry) => this.#living(entry)) })
+  }
+
+  /** Each token has its own name, as the second version of the file has it, and an end. */
+  #living<T extends { actor_id: Person; token_sha3_256: string }>(entry: T): object {
+    const seconds = this.lives?.[entry.actor_id] ?? 90 * 86_400
+    const expires_at = new Date(Date.now() + seconds * 1_000).toISOString()
+    return { ...entry, credential_id: `${entry.actor_id}-${entry.token_sha3_256.slice(0, 6)}`, expires_at }
+  }
+
+  /** What the credential of someone's token is called. */
+  credentialOf(person: Person): string {
+    return `${person}-${createHash('sha3-256').update(this.tokens[person]).digest('hex').slice(0, 6)}`
   }
 
   #configure(listen: string): void {
     const text = `listen = "${listen}"\n[credentials]\nrole_map = "role-map.json"\n${this.sections}`
-    writeFileSync(join(this.#directory, 'pilot.toml'), text, { mode: 0o600 })
+    writeFileSync(this.path('pilot.toml'), text, { mode: 0o600 })
   }
 
   async start(): Promise<void> {
@@ -106,7 +123,7 @@ export class Service {
   }
 
   read(name: string): string {
-    return readFileSync(join(this.#directory, name), 'utf8')
+    return readFileSync(this.path(name), 'utf8')
   }
 
   async call<T>(person: Person, method: string, path: string, body?: unknown): Promise<T> {

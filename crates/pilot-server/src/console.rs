@@ -67,7 +67,8 @@ pub fn get_console_asset(_: &App, head: &Parts, file: Option<&str>) -> Answer {
 }
 
 pub fn get_console_settings(app: &App) -> Answer {
-    let mut settings = json!({ "idle_minutes": app.console.idle_minutes });
+    let mut settings =
+        json!({ "idle_minutes": app.console.idle_minutes, "mechanism": app.identity.mechanism().as_str() });
     if let (Some(sign_in), Some(settings)) = (app.identity.sign_in(), settings.as_object_mut()) {
         settings.insert("sign_in".to_owned(), json!(sign_in));
     }

@@ -12,6 +12,7 @@ use crate::access::Caller;
 use crate::api::actors::ActorView;
 use crate::api::credentials::CredentialView;
 use crate::app::App;
+use crate::config::Mechanism;
 
 pub mod credential_file;
 pub mod mutual_tls;
@@ -129,7 +130,18 @@ impl Identity {
         match self {
             Identity::CredentialFile(file) => file.identify(&head.headers).map_err(Denial::from),
             Identity::Oauth(oauth) => oauth.identify(&head.headers).await,
+            Identity::MutualTls(_) if mutual_tls::is_of_another_site(&head.headers) => {
+                Err(Denial::because(Unknown::Missing, "a page of another site made the browser ask"))
+            }
             Identity::MutualTls(certificates) => certificates.identify(head).map_err(Denial::from),
+        }
+    }
+
+    pub fn mechanism(&self) -> Mechanism {
+        match self {
+            Identity::CredentialFile(_) => Mechanism::CredentialFile,
+            Identity::Oauth(_) => Mechanism::Oauth,
+            Identity::MutualTls(_) => Mechanism::MutualTls,
         }
     }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::access::Caller;
 use crate::api::items::{nonce, respond};
-use crate::api::request::read_optional_body;
+use crate::api::request::{decode, read_optional_body};
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::register::{self, Cause};
@@ -64,7 +64,8 @@ pub async fn revoke_credential(mut call: Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let app = Arc::clone(&call.app);
-    let id = call.parameter.as_deref().and_then(|id| id.parse().ok());
+    // A colon may come percent-encoded; most clients do that.
+    let id = call.parameter.as_deref().and_then(decode).and_then(|id| id.parse().ok());
     let known = id.and_then(|id| app.identity.credential(&id));
     let known = known.ok_or_else(|| Problem::new(Code::NotFound, "There is no credential with this id."))?;
     let comment = match comment {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+use http::header::{HeaderMap, HeaderName};
 use http::request::Parts;
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
@@ -38,6 +39,7 @@ const KEPT_MAX: usize = 4096;
 /// What the name of a certificate begins with; its SHA-256 follows.
 const PREFIX: &str = "x509:";
 const NAME_BYTES: usize = 16;
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub struct MutualTls {
     trust: ClientTrust,
@@ -58,6 +60,12 @@ struct Known {
     shown: Arc<ShownCredential>,
     named: NamedCredential,
     seen: AtomicI64,
+}
+
+/// A browser shows the certificate whoever made it ask, so that a hostile page could act in its owner's name. Which
+/// site's page asked stands in a header that no page can write; programs do not send it.
+pub fn is_of_another_site(headers: &HeaderMap) -> bool {
+    headers.get_all(SEC_FETCH_SITE).iter().any(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
 impl MutualTls {

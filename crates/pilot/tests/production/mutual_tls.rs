@@ -146,6 +146,48 @@ async fn a_certificate_means_the_actor_the_role_map_says_and_nobody_else_comes_i
 }
 
 #[tokio::test]
+async fn a_certificate_counts_for_nothing_when_a_page_of_another_site_made_the_browser_show_it() {
+    let house = house(CLIENTS);
+    let server = house.installation.serve();
+    let sam = house.clients.issue_client(&SAM, None, 1, far());
+    let https = house.https(server.address, "http/1.1", Some(&sam));
+    let mut connection = https.open().await.unwrap();
+    let settings = connection.text("GET", "/console.json").await;
+    assert!(settings.contains("\"mechanism\":\"mutual_tls\""), "{settings}");
+    // What a page elsewhere can send without being asked for permission: no body, and no header of its own.
+    let path = "/v1/credentials/x509:00112233445566778899aabbccddeeff/revocation";
+    for (site, status) in [
+        (Some("cross-site"), 401),
+        (Some("same-site"), 401),
+        (Some("same-origin"), 201),
+        (Some("none"), 201),
+        (None, 201),
+    ] {
+        let headers: Vec<_> = site.map(|site| ("sec-fetch-site", site)).into_iter().collect();
+        let response = connection.begin("POST", path, &headers).await;
+        assert_eq!(response.status(), status, "{site:?}");
+        response.into_body().collect().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_name_of_a_certificate_may_be_percent_encoded_in_a_path() {
+    let house = house(CLIENTS);
+    let server = house.installation.serve();
+    let sam = house.clients.issue_client(&SAM, None, 1, far());
+    let mut connection = house.https(server.address, "http/1.1", Some(&sam)).open().await.unwrap();
+    let mut revoke = async |id: &str| connection.text("POST", &format!("/v1/credentials/{id}/revocation")).await;
+    let plain = revoke("x509:00112233445566778899aabbccddeeff").await;
+    assert!(plain.starts_with("201 "), "{plain}");
+    assert_eq!(revoke("x509%3A00112233445566778899aabbccddeeff").await, plain);
+    for malformed in ["x509%3", "x509%zz00112233445566778899aabbccddeeff", "x509%253A00112233445566778899aabbccddeeff"]
+    {
+        let answer = revoke(malformed).await;
+        assert!(answer.starts_with("404 "), "{malformed}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_certificate_that_expires_while_connected_is_refused_and_its_feed_ends() {
     let house = house(CLIENTS);
     let server = house.installation.serve();

@@ -1,0 +1,26 @@
+// A screen looked at in light and dark, wide and narrow.
+import AxeBuilder from '@axe-core/playwright'
+import { expect, type Page } from '@playwright/test'
+
+/** With a directory here, the screens are also kept as pictures. */
+const PICTURES = process.env.PICTURES
+
+export async function look(page: Page, name: string): Promise<void> {
+  for (const scheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: scheme })
+    const axe = new AxeBuilder({ page })
+    // Only colours differ in the dark.
+    if (scheme === 'dark') axe.withRules('color-contrast')
+    else axe.withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
+    const { violations } = await axe.analyze()
+    const found = violations.map(({ id, nodes }) => `${name} in ${scheme}: ${id} at ${nodes.map((node) => node.target.join(' ')).join(', ')}`)
+    expect.soft(found).toEqual([])
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}/${name}-${scheme}.png` })
+  }
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize({ width: 360, height: 740 })
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+  expect.soft(overflow, `${name} is wider than a narrow screen`).toBeLessThanOrEqual(0)
+  if (PICTURES) await page.screenshot({ path: `${PICTURES}/${name}-narrow.png`, fullPage: true })
+  await page.setViewportSize({ width: 1280, height: 860 })
+}
