@@ -62,6 +62,15 @@ pub async fn authenticate(
     Err(Problem::credential_required(unknown.credential_was_sent(), metadata).because(cause))
 }
 
+/// 401 when the caller's credential has come to its end since it was shown: a body may take its time.
+pub fn recheck(app: &App, caller: &Caller) -> Result<(), Problem> {
+    if !app.register.is_over(&caller.credential, app.clock.now()) {
+        return Ok(());
+    }
+    let metadata = app.identity.resource().map(|resource| resource.metadata_url.as_str());
+    Err(Problem::credential_required(true, metadata))
+}
+
 /// 429 when the actor's budget is used up.
 pub fn charge(app: &App, caller: &Caller, head: &Parts, standing: &mut Option<Standing>) -> Result<(), Problem> {
     *standing = app.limits.as_ref().map(|limits| limits.take_of_actor(&caller.actor.actor_id, &head.method));

@@ -22,7 +22,7 @@ use crate::log::RequestLine;
 use crate::problem::{Code, Problem};
 use crate::rate::Standing;
 use crate::refusals;
-use crate::register::{self, Cause};
+use crate::register::{self, Automatic};
 use crate::routes::{Answer, Call, Found, Guarded, Handler, is_under_v1};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -121,34 +121,33 @@ async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem
     if let Some(credential) = [target, authority].into_iter().find_map(|part| app.guard.find_live_in_url(part)) {
         app.metrics.token_in_url();
         let (actor_id, fingerprint) = (credential.actor.actor_id.as_str(), credential.digest.fingerprint().to_string());
+        // First of all, and without waiting for anything: whoever hangs up now changes nothing.
+        let advice = end_exposed(app, &credential.id);
+        tracing::warn!(actor_id, fingerprint, "a live token of `{actor_id}` was sent in a URL and refused; rotate it");
         if app.refusals.note_exposure(&credential.actor, app.clock.now()) {
             refusals::write_exposure(app, &credential.actor).await;
         }
-        tracing::warn!(actor_id, fingerprint, "a live token of `{actor_id}` was sent in a URL and refused; rotate it");
-        return Err(Problem::new(Code::TokenInUrl, end_exposed(app, &credential.id).await));
+        return Err(Problem::new(Code::TokenInUrl, advice));
     }
     let signed = [target, authority].into_iter().flat_map(|part| app.guard.find_signed_in_url(part));
     if let Some((actor, id)) = signed.into_iter().find_map(|token| app.identity.holder_of_signed(&token)) {
         app.metrics.token_in_url();
         let actor_id = actor.actor_id.as_str();
+        let advice = end_exposed(app, &id);
+        tracing::warn!(actor_id, credential_id = %id, "a live token of `{actor_id}` was sent in a URL and refused");
         if app.refusals.note_exposure(&actor, app.clock.now()) {
             refusals::write_exposure(app, &actor).await;
         }
-        tracing::warn!(actor_id, credential_id = %id, "a live token of `{actor_id}` was sent in a URL and refused");
-        return Err(Problem::new(Code::TokenInUrl, end_exposed(app, &id).await));
+        return Err(Problem::new(Code::TokenInUrl, advice));
     }
     Ok(())
 }
 
 /// Revokes what was exposed, where that is the service's to do, and says what the caller has to.
-async fn end_exposed(app: &Arc<App>, id: &CredentialId) -> &'static str {
+fn end_exposed(app: &App, id: &CredentialId) -> &'static str {
     let known = app.identity.credential(id).filter(|_| app.register.keeps_record());
     let Some(known) = known else { return "Send the token in the Authorization header, and have this one rotated." };
-    if app.register.end_of(id).is_none()
-        && let Err(problem) = register::revoke(app, &known, Cause::TokenInUrl).await
-    {
-        tracing::error!(credential_id = %id, cause = problem.cause, "a revocation is in force and not in the ledger");
-    }
+    register::revoke_by_itself(&app.register, known, Automatic::TokenInUrl);
     "Send tokens in the Authorization header. This one was revoked, because it was sent in the URL; ask for a new one."
 }
 

@@ -11,7 +11,6 @@ use pilot_core::time::Time;
 use crate::access::Caller;
 use crate::api::actors::ActorView;
 use crate::api::credentials::CredentialView;
-use crate::app::App;
 use crate::config::Mechanism;
 
 pub mod credential_file;
@@ -146,11 +145,11 @@ impl Identity {
     }
 
     /// Keeps up with what the mechanism reads from elsewhere. Runs for as long as the service does.
-    pub async fn follow(&self, app: &Arc<App>) {
+    pub async fn follow(&self) {
         match self {
             Identity::CredentialFile(_) => std::future::pending().await,
             Identity::Oauth(oauth) => Arc::clone(&oauth.provider).follow().await,
-            Identity::MutualTls(certificates) => certificates.follow(app).await,
+            Identity::MutualTls(certificates) => certificates.follow().await,
         }
     }
 

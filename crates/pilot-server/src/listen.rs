@@ -154,6 +154,15 @@ async fn accept(socket: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStr
     }
 }
 
+/// A request that is being answered; the connection's deadlines hear of its end.
+struct Begun<'a>(&'a Connection);
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.0.request_ended();
+    }
+}
+
 /// What every request of a connection is told about its other end.
 struct OtherEnd {
     peer: Option<Peer>,
@@ -252,8 +261,10 @@ async fn serve_connection<S, T, H, F>(
         connection.request_began(request.version());
         let answer = handler(Arc::clone(app), request);
         async move {
+            // Also when the request is given up in the middle.
+            let request = Begun(&connection);
             let response = answer.await.map(|body| body.watched_by(&connection));
-            connection.request_ended();
+            drop(request);
             Ok::<_, Infallible>(response)
         }
     });

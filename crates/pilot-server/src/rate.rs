@@ -25,7 +25,7 @@ const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy")
 const WINDOW_SECONDS: u64 = 60;
 /// How many refusals a second are answered without delay. People and programs with a fault never come near.
 const REFUSALS_AT_ONCE: u64 = 100;
-const HELD: Duration = Duration::from_millis(500);
+const HELD_FOR: Duration = Duration::from_millis(500);
 const HELD_MAX: usize = 16 * 1024;
 
 /// What a request is charged to.
@@ -141,6 +141,15 @@ struct Flood {
     held: AtomicUsize,
 }
 
+/// One who waits. Counted out also when it hangs up: else hanging up often enough would end all waiting.
+struct Held<'a>(&'a AtomicUsize);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Flood {
     /// Whether this refusal is beyond those that a second answers at once.
     fn take(&self, second: u64) -> bool {
@@ -157,11 +166,13 @@ impl Limits {
             return;
         }
         // Those who wait cost memory, so not everyone does.
-        if self.flood.held.fetch_add(1, Ordering::Relaxed) < HELD_MAX {
-            tokio::time::sleep(HELD).await;
+        let before = self.flood.held.fetch_add(1, Ordering::Relaxed);
+        let _held = Held(&self.flood.held);
+        if before < HELD_MAX {
+            tokio::time::sleep(HELD_FOR).await;
         }
-        self.flood.held.fetch_sub(1, Ordering::Relaxed);
     }
+
     pub fn new(limits: &RateLimits) -> Limits {
         Limits {
             started: Stopwatch::start(),
@@ -206,6 +217,21 @@ fn place_of(address: IpAddr) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_hangs_up_while_held_back_is_counted_out() {
+        let limits = Limits::new(&RateLimits::default());
+        limits.flood.second.store(u64::from(u32::MAX), Ordering::Relaxed);
+        let second = limits.started.micros() / 1_000_000;
+        limits.flood.second.store((second << 32) + REFUSALS_AT_ONCE, Ordering::Relaxed);
+        {
+            let mut held = std::pin::pin!(limits.hold_back());
+            let given_up = tokio::time::timeout(HELD_FOR / 2, held.as_mut()).await;
+            assert!(given_up.is_err(), "it is held back");
+            assert_eq!(limits.flood.held.load(Ordering::Relaxed), 1);
+        }
+        assert_eq!(limits.flood.held.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn a_hundred_refusals_a_second_are_answered_at_once_and_those_beyond_are_held_back() {

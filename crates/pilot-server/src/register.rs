@@ -4,7 +4,7 @@
 //! the first refusal after it are entries: with the additions and removals that every start writes down, they are the
 //! evidence of a rotation.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -18,11 +18,13 @@ use pilot_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
+use crate::identity::KnownCredential;
+
 mod diary;
 mod revocation;
 
 pub use diary::{flush, run};
-pub use revocation::{Cause, Revocation, revoke};
+pub use revocation::{Automatic, Revocation, Wish, revoke, revoke_by_itself};
 
 /// A credential as the ledger may name it: by its id or a fingerprint, which reveal no digest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -54,10 +56,18 @@ impl From<&Credential> for NamedCredential {
 }
 
 /// The credential a caller has shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct ShownCredential {
     pub id: CredentialId,
     pub expires_at: Option<Time>,
+    /// What it was accepted by counts no longer; shown again, it is judged anew.
+    withdrawn: AtomicBool,
+}
+
+impl ShownCredential {
+    pub fn new(id: CredentialId, expires_at: Option<Time>) -> ShownCredential {
+        ShownCredential { id, expires_at, withdrawn: AtomicBool::new(false) }
+    }
 }
 
 /// Why a credential counts no longer.
@@ -66,6 +76,15 @@ pub struct ShownCredential {
 pub enum Ended {
     Expired,
     Revoked,
+}
+
+impl Ended {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Ended::Expired => "expired",
+            Ended::Revoked => "revoked",
+        }
+    }
 }
 
 /// How a credential came to its end, as it is kept for the next start.
@@ -93,6 +112,9 @@ struct Kept {
 }
 
 const FACT: &str = "credentials";
+/// Of credentials that cannot come back, so many are remembered. By number and not by the clock: one that runs ahead for
+/// a while must not make the service forget whom it shut out.
+const KEPT_MAX: usize = 10_000;
 const YEAR: Duration = Duration::from_hours(365 * 24);
 
 /// Something in a credential's life that becomes an entry, once.
@@ -100,12 +122,16 @@ const YEAR: Duration = Duration::from_hours(365 * 24);
 enum Event {
     FirstUsed(NamedCredential),
     Refused(NamedCredential, &'static str),
-    Expired(NamedCredential),
+    /// With the time from which it need not be remembered.
+    Expired(NamedCredential, Option<Time>),
+    Revoked(KnownCredential, Automatic),
 }
 
 pub struct Register {
     /// Whether the lives of credentials are written down, and exposed tokens revoked: the production profile's duty.
     keeps_record: bool,
+    /// The mechanism has no list of its own: it knows credentials by their use, and an expired one cannot be extended.
+    knows_by_use: bool,
     kept: tokio::sync::Mutex<Kept>,
     ended: RwLock<HashMap<CredentialId, Ended>>,
     /// Spares most requests the look into the map.
@@ -114,7 +140,9 @@ pub struct Register {
     former: BTreeMap<CredentialId, NamedCredential>,
     /// Those that will expire, with how close that is said to be.
     expiring: Mutex<BTreeMap<CredentialId, (Time, NamedCredential, usize)>>,
-    events: Mutex<Vec<Event>>,
+    events: Mutex<VecDeque<Event>>,
+    /// The last attempt to write did not succeed.
+    is_failing: AtomicBool,
     /// What became an event in this run already.
     noted: Mutex<HashSet<(&'static str, CredentialId)>>,
     news: Notify,
@@ -142,21 +170,27 @@ impl Register {
             if let Some(end) = end {
                 ended.insert(named.id().clone(), end.how);
             }
+            if let Some(how) = ended.get(named.id()) {
+                let (id, actor_id, how) = (named.id(), &named.actor_id, how.as_str());
+                tracing::warn!(credential_id = %id, actor_id = %actor_id, "the credential `{id}` of `{actor_id}` was {how} and stays so; a new token needs a new credential_id");
+            }
         }
-        // A mechanism without a list of its own knows credentials by their use.
-        let known = if present.is_empty() { kept.used.values().collect() } else { present.iter().collect::<Vec<_>>() };
+        let knows_by_use = present.is_empty();
+        let known = if knows_by_use { kept.used.values().collect() } else { present.iter().collect::<Vec<_>>() };
         let expiring = known
             .into_iter()
             .filter_map(|named| Some((named.id().clone(), (named.expires_at?, named.clone(), 0))))
             .filter(|(id, _)| !ended.contains_key(id));
         Ok(Register {
             keeps_record,
+            knows_by_use,
             any_ended: AtomicBool::new(!ended.is_empty()),
             expiring: Mutex::new(expiring.collect()),
             former: former.iter().map(|named| (named.fingerprint.clone(), named.clone())).collect(),
             ended: RwLock::new(ended),
             kept: tokio::sync::Mutex::new(kept),
             events: Mutex::default(),
+            is_failing: AtomicBool::new(false),
             noted: Mutex::default(),
             news: Notify::new(),
             changes: watch::Sender::new(()),
@@ -177,7 +211,14 @@ impl Register {
 
     /// Whether a credential that was accepted before counts no longer.
     pub fn is_over(&self, shown: &ShownCredential, now: Time) -> bool {
-        shown.expires_at.is_some_and(|expires_at| expires_at <= now) || self.end_of(&shown.id).is_some()
+        let is_past = shown.expires_at.is_some_and(|expires_at| expires_at <= now);
+        is_past || shown.withdrawn.load(Ordering::Acquire) || self.end_of(&shown.id).is_some()
+    }
+
+    /// Ends what is open under a credential, without ending the credential.
+    pub fn withdraw(&self, shown: &ShownCredential) {
+        shown.withdrawn.store(true, Ordering::Release);
+        self.changes.send_replace(());
     }
 
     /// Comes back when the credential counts no longer: its time is up, or it was revoked.
@@ -234,12 +275,20 @@ impl Register {
         }
         let is_new = {
             let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            if noted.len() >= KEPT_MAX {
+                // Forgetting costs a look at what is kept, never a second entry.
+                noted.clear();
+            }
             noted.insert((what, named.fingerprint.clone()))
         };
         if is_new {
-            self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event(named.clone()));
-            self.news.notify_one();
+            self.push(event(named.clone()));
         }
+    }
+
+    fn push(&self, event: Event) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
+        self.news.notify_one();
     }
 
     /// Ends a credential that was revoked elsewhere: whoever revoked it keeps the record.
@@ -249,10 +298,11 @@ impl Register {
 
     /// A credential's time is up.
     pub fn expire(&self, named: &NamedCredential) {
-        if self.end(named.id(), Ended::Expired) {
+        if self.end_of(named.id()).is_none() && self.end(named.id(), Ended::Expired) {
             let actor_id = &named.actor_id;
             tracing::warn!(credential_id = %named.id(), actor_id = %actor_id, "a credential of `{actor_id}` has expired");
-            self.note("expired", named, Event::Expired);
+            let forget_at = named.expires_at.filter(|_| self.knows_by_use);
+            self.note("expired", named, |named| Event::Expired(named, forget_at));
         }
     }
 
@@ -261,7 +311,9 @@ impl Register {
         let is_new = self.ended.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), how).is_none();
         self.expiring.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         self.any_ended.store(true, Ordering::Release);
-        self.changes.send_replace(());
+        if is_new {
+            self.changes.send_replace(());
+        }
         is_new
     }
 }

@@ -178,7 +178,7 @@ impl Service {
         let credentials = tokio::spawn(register::run(Arc::clone(&self.app)));
         let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
         let app = Arc::clone(&self.app);
-        let following = tokio::spawn(async move { app.identity.follow(&app).await });
+        let following = tokio::spawn(async move { app.identity.follow().await });
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
@@ -276,6 +276,9 @@ fn open_identity(
         (Mechanism::MutualTls, Some(clients), Some(role_map)) => {
             let opened = MutualTls::open(clients, settings, role_map, register, clock);
             opened.map(Identity::MutualTls).map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))
+        }
+        (Mechanism::MutualTls, ..) => {
+            Err(StartError::Refused("identity: certificates need [tls] client_ca and a role map".into()))
         }
         (_, _, role_map) => {
             let file = CredentialFile::new(credentials, role_map, guard, register, clock);

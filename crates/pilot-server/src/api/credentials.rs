@@ -16,7 +16,7 @@ use crate::api::items::{nonce, respond};
 use crate::api::request::{decode, read_optional_body};
 use crate::app::App;
 use crate::problem::{Code, Problem};
-use crate::register::{self, Cause};
+use crate::register::{self, Wish};
 use crate::routes::{Answer, Call};
 
 /// Never a digest, never a token.
@@ -74,5 +74,5 @@ pub async fn revoke_credential(mut call: Call) -> Answer {
     };
     let by = call.caller.actor.clone();
     tracing::warn!(credential_id = %known.id, actor_id = %by.actor_id, "`{}` revokes the credential `{}`", by.actor_id, known.id);
-    register::revoke(&app, &known, Cause::Asked { by, comment, key }).await.map(respond)
+    register::revoke(&app, &known, Wish { by, comment, key }).await.map(respond)
 }

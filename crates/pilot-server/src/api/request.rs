@@ -20,7 +20,7 @@ use pilot_store::Key;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::access::Caller;
+use crate::access::{self, Caller};
 use crate::problem::{Code, Problem};
 use crate::routes::Call;
 
@@ -38,6 +38,7 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
     let Some(body) = call.body.take() else { return Err(Problem::framing("The body was read already.")) };
     check_media_type(&call.head.headers, media_types)?;
     let bytes = collect(body).await?;
+    access::recheck(&call.app, &call.caller)?;
     let value = json::parse(&bytes, BODY_DEPTH_MAX).map_err(Problem::invalid)?;
     refuse_tokens(&call.app.guard, &value)?;
     let Value::Object(members) = value else {

@@ -49,7 +49,7 @@ impl CredentialFile {
     ) -> CredentialFile {
         let place = |credential: &Credential| Place {
             seen: AtomicI64::new(NEVER),
-            shown: Arc::new(ShownCredential { id: credential.id.clone(), expires_at: credential.expires_at }),
+            shown: Arc::new(ShownCredential::new(credential.id.clone(), credential.expires_at)),
             named: credential.into(),
         };
         let places = credentials.entries().iter().map(place).collect();

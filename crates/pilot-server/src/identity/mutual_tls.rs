@@ -24,18 +24,17 @@ use super::{KnownCredential, Unknown};
 use crate::access::Caller;
 use crate::api::actors::ActorView;
 use crate::api::credentials::{CredentialView, State};
-use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, ClientTrust};
 use crate::peer::PeerCertificate;
-use crate::register::{self, Cause, Ended, NamedCredential, Register, ShownCredential};
+use crate::register::{self, Automatic, Ended, NamedCredential, Register, ShownCredential};
 use crate::start::with_cause;
 use crate::tls::{self, LOOK, TlsError, Watched};
 
 mod subject;
 
 /// More certificates than this are not in use at once; a stranger's is never kept.
-const KEPT_MAX: usize = 4096;
+const KEPT_MAX: usize = 16 * 1024;
 /// What the name of a certificate begins with; its SHA-256 follows.
 const PREFIX: &str = "x509:";
 const NAME_BYTES: usize = 16;
@@ -45,7 +44,7 @@ pub struct MutualTls {
     trust: ClientTrust,
     trust_domain: Option<String>,
     verifier: RwLock<Arc<dyn ClientCertVerifier>>,
-    watched: Watched,
+    watched: Arc<Watched>,
     role_map: RoleMap,
     known: Mutex<HashMap<CredentialId, Arc<Known>>>,
     register: Arc<Register>,
@@ -77,7 +76,7 @@ impl MutualTls {
         clock: Clock,
     ) -> Result<MutualTls, TlsError> {
         // Looked at before it is read: a file replaced in between is then read once more.
-        let watched = Watched::new(trust.paths());
+        let watched = Arc::new(Watched::new(trust.paths()));
         let verifier = RwLock::new(tls::client_verifier(trust)?);
         let trust_domain = settings.and_then(|settings| settings.trust_domain.clone());
         let (trust, known) = (trust.clone(), Mutex::default());
@@ -127,7 +126,8 @@ impl MutualTls {
     pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
         let hash = id.as_str().strip_prefix(PREFIX)?;
         HEXLOWER.decode(hash.as_bytes()).ok().filter(|hash| hash.len() == NAME_BYTES)?;
-        let named = self.register.expiring().into_iter().find(|named| named.id() == id);
+        let listed = || self.register.expiring().into_iter().find(|named| named.id() == id);
+        let named = self.known().get(id).map(|known| known.named.clone()).or_else(listed);
         let actor = named.as_ref().map(|named| Actor { actor_id: named.actor_id.clone(), role: named.role });
         let forget_at = named.and_then(|named| named.expires_at);
         Some(KnownCredential { id: id.clone(), actor, fingerprint: Some(id.clone()), forget_at })
@@ -170,50 +170,42 @@ impl MutualTls {
         chain: &Arc<[CertificateDer<'static>]>,
         now: Time,
     ) -> Result<Arc<Known>, Unknown> {
-        self.verify(chain, now)?;
-        let leaf = chain.first().ok_or(Unknown::Missing)?;
-        let subject = subject::read(leaf, self.trust_domain.as_deref()).ok_or(Unknown::Unrecognised)?;
-        let mapped = self.role_map.actor_of_subject(&subject.name).ok_or(Unknown::Unrecognised)?;
-        let Actor { actor_id, role } = mapped.actor.clone();
-        let expires_at = Some(subject.not_after);
-        let named = NamedCredential { actor_id, credential_id: None, expires_at, fingerprint: id.clone(), role };
-        self.register.watch(&named);
-        let known = Arc::new(Known {
-            chain: Arc::clone(chain),
-            actor: mapped.actor.clone(),
-            not_before: subject.not_before,
-            shown: Arc::new(ShownCredential { id: id.clone(), expires_at }),
-            named,
-            seen: AtomicI64::new(now.unix_micros()),
-        });
-        let mut all = self.known();
-        if all.len() >= KEPT_MAX {
-            all.retain(|_, known| known.shown.expires_at.is_some_and(|expires_at| now < expires_at));
+        loop {
+            let verifier = self.verifier();
+            verify(&*verifier, chain, now)?;
+            let leaf = chain.first().ok_or(Unknown::Missing)?;
+            let subject = subject::read(leaf, self.trust_domain.as_deref()).ok_or(Unknown::Unrecognised)?;
+            let mapped = self.role_map.actor_of_subject(&subject.name).ok_or(Unknown::Unrecognised)?;
+            let Actor { actor_id, role } = mapped.actor.clone();
+            let expires_at = Some(subject.not_after);
+            let named = NamedCredential { actor_id, credential_id: None, expires_at, fingerprint: id.clone(), role };
+            let known = Arc::new(Known {
+                chain: Arc::clone(chain),
+                actor: mapped.actor.clone(),
+                not_before: subject.not_before,
+                shown: Arc::new(ShownCredential::new(id.clone(), expires_at)),
+                named,
+                seen: AtomicI64::new(now.unix_micros()),
+            });
+            let mut all = self.known();
+            // While it was judged, the trust may have changed; whoever changed it looks at what is kept by now.
+            if !Arc::ptr_eq(&verifier, &self.verifier()) {
+                continue;
+            }
+            self.register.watch(&known.named);
+            if all.len() >= KEPT_MAX {
+                all.retain(|_, known| known.shown.expires_at.is_some_and(|expires_at| now < expires_at));
+            }
+            // Beyond that it is judged anew whenever it is shown: slower, and never wrong.
+            if all.len() < KEPT_MAX {
+                all.insert(id, Arc::clone(&known));
+            }
+            return Ok(known);
         }
-        if all.len() >= KEPT_MAX {
-            // Judged anew when shown again: slower, and never wrong.
-            all.clear();
-        }
-        all.insert(id, Arc::clone(&known));
-        Ok(known)
     }
 
-    fn verify(&self, chain: &[CertificateDer<'static>], now: Time) -> Result<(), Unknown> {
-        let (leaf, others) = chain.split_first().ok_or(Unknown::Missing)?;
-        let seconds = u64::try_from(now.unix_micros() / 1_000_000).unwrap_or(0);
-        let verifier = Arc::clone(&self.verifier.read().unwrap_or_else(PoisonError::into_inner));
-        let judged =
-            verifier.verify_client_cert(leaf, others, UnixTime::since_unix_epoch(Duration::from_secs(seconds)));
-        judged.map(drop).map_err(|error| match error {
-            rustls::Error::InvalidCertificate(CertificateError::Revoked) => Unknown::Revoked,
-            rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-                Unknown::Expired
-            }
-            rustls::Error::InvalidCertificate(
-                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
-            ) => Unknown::NotYet,
-            _ => Unknown::Unrecognised,
-        })
+    fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::clone(&self.verifier.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<CredentialId, Arc<Known>>> {
@@ -221,44 +213,63 @@ impl MutualTls {
     }
 
     /// Takes up a replaced issuer or revocation list. Runs for as long as the service does.
-    pub async fn follow(&self, app: &Arc<App>) {
+    pub async fn follow(&self) {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             looks.tick().await;
-            if self.watched.look() {
-                match tls::client_verifier(&self.trust) {
-                    Ok(verifier) => self.trust_anew(app, verifier).await,
-                    Err(error) => {
-                        let cause = with_cause(&error);
-                        tracing::warn!(
-                            cause,
-                            "the replaced client_ca or crl cannot be used; those before stay in force"
-                        );
-                    }
+            let (watched, trust) = (Arc::clone(&self.watched), self.trust.clone());
+            // Files may lie on a disk that does not answer; requests must not wait for it.
+            let look = move || watched.look().then(|| tls::client_verifier(&trust));
+            match tokio::task::spawn_blocking(look).await {
+                Ok(Some(Ok(verifier))) => self.trust_anew(&verifier),
+                Ok(Some(Err(error))) => {
+                    let cause = with_cause(&error);
+                    tracing::warn!(cause, "the replaced client_ca or crl cannot be used; those before stay in force");
                 }
+                Ok(None) | Err(_) => {}
             }
         }
     }
 
     /// Whoever was accepted under the old trust and is not under the new one is out, open feeds included.
-    async fn trust_anew(&self, app: &Arc<App>, verifier: Arc<dyn ClientCertVerifier>) {
-        *self.verifier.write().unwrap_or_else(PoisonError::into_inner) = verifier;
+    fn trust_anew(&self, verifier: &Arc<dyn ClientCertVerifier>) {
+        *self.verifier.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(verifier);
         tracing::info!("client_ca and crl were read anew");
         let all: Vec<_> = self.known().values().cloned().collect();
         for known in all {
-            let Err(unknown) = self.verify(&known.chain, self.clock.now()) else { continue };
+            let Err(unknown) = verify(&**verifier, &known.chain, self.clock.now()) else { continue };
             let (id, actor_id) = (&known.shown.id, &known.actor.actor_id);
             tracing::warn!(credential_id = %id, actor_id = %actor_id, "a certificate of `{actor_id}` no longer counts");
-            if unknown == Unknown::Revoked
-                && let Some(revoked) = self.credential(id)
-                && let Err(problem) = register::revoke(app, &revoked, Cause::RevocationList).await
-            {
-                tracing::error!(credential_id = %id, cause = problem.cause, "a revocation is in force and not in the ledger");
+            match (unknown, self.credential(id)) {
+                (Unknown::Revoked, Some(revoked)) => {
+                    register::revoke_by_itself(&self.register, revoked, Automatic::RevocationList);
+                }
+                (Unknown::Expired, _) => self.register.expire(&known.named),
+                // Another issuer, perhaps by mistake: when it is back, so is whoever it vouches for.
+                _ => {
+                    self.known().remove(id);
+                    self.register.withdraw(&known.shown);
+                }
             }
-            self.register.end(id, Ended::Revoked);
         }
     }
+}
+
+fn verify(verifier: &dyn ClientCertVerifier, chain: &[CertificateDer<'static>], now: Time) -> Result<(), Unknown> {
+    let (leaf, others) = chain.split_first().ok_or(Unknown::Missing)?;
+    let seconds = u64::try_from(now.unix_micros() / 1_000_000).unwrap_or(0);
+    let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+    verifier.verify_client_cert(leaf, others, at).map(drop).map_err(|error| match error {
+        rustls::Error::InvalidCertificate(CertificateError::Revoked) => Unknown::Revoked,
+        rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            Unknown::Expired
+        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+        ) => Unknown::NotYet,
+        _ => Unknown::Unrecognised,
+    })
 }
 
 fn name_of(certificate: &CertificateDer<'_>) -> CredentialId {

@@ -154,7 +154,7 @@ impl Oauth {
             let cause = "the token speaks for a client by itself, and the role map says that this actor is human";
             return Err(Denial::because(Unknown::Unrecognised, cause));
         }
-        let shown = ShownCredential { id: credential_id(&token_id), expires_at: Some(expires_at) };
+        let shown = ShownCredential::new(credential_id(&token_id), Some(expires_at));
         Ok(Holder { actor: actor.clone(), shown, subject })
     }
 

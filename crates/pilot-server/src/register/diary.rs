@@ -1,6 +1,6 @@
 //! Writes the lives of credentials down: runs beside the service.
 
-use std::mem;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use pilot_core::time::Time;
 use pilot_store::{Outcome, Record, Situation, Subject, Write};
 use serde_json::json;
 
-use super::{End, Ended, Event, FACT, Kept, NamedCredential, Register};
+use super::{End, Ended, Event, FACT, KEPT_MAX, Kept, NamedCredential, Register, revocation};
 use crate::app::App;
 
 /// An expiry is acted on at once by whoever looks at the time; this is for those that nobody shows.
@@ -34,15 +34,23 @@ pub async fn run(app: Arc<App>) {
 
 /// Writes what has happened since the last time. What could not be written is tried again.
 pub async fn flush(app: &App) {
-    let events = mem::take(&mut *app.register.events.lock().unwrap_or_else(PoisonError::into_inner));
-    let mut left = events.into_iter();
-    while let Some(event) = left.next() {
-        if let Err(cause) = write(app, &event).await {
-            tracing::error!(cause, "what happened to a credential could not be written to the ledger; trying again");
-            let mut events = app.register.events.lock().unwrap_or_else(PoisonError::into_inner);
-            events.splice(0..0, [event].into_iter().chain(left));
+    let register = &app.register;
+    let first = || register.events.lock().unwrap_or_else(PoisonError::into_inner).front().cloned();
+    // Taken out when it is written, and not before: whoever ends this in the middle loses nothing.
+    while let Some(event) = first() {
+        let written = match &event {
+            Event::Revoked(known, why) => revocation::write_by_itself(app, known, *why).await,
+            other => write(app, other).await,
+        };
+        let was_failing = register.is_failing.swap(written.is_err(), Ordering::Relaxed);
+        if let Err(cause) = written {
+            if !was_failing {
+                let message = "what happened to a credential could not be written to the ledger; trying again";
+                tracing::error!(cause, message);
+            }
             return;
         }
+        register.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     }
 }
 
@@ -96,6 +104,7 @@ fn warn(named: &NamedCredential, expires_at: Time, left: Duration) {
 
 async fn write(app: &App, event: &Event) -> Result<(), String> {
     let mut kept = app.register.kept.lock().await;
+    kept.tidy(app.clock.now());
     let Some((kind, actor, details)) = kept.take_in(event) else { return Ok(()) };
     let bytes = kept.to_bytes();
     let decide = move |situation: &Situation<'_>| {
@@ -129,12 +138,14 @@ impl Kept {
                 let is_new = self.refused.insert(named.fingerprint.clone());
                 is_new.then_some((EntryType::CredentialRefused, None, details))
             }
-            Event::Expired(named) => {
+            // It has a way of its own.
+            Event::Revoked(..) => None,
+            Event::Expired(named, forget_at) => {
                 if self.ended.contains_key(named.id()) {
                     return None;
                 }
                 let fingerprint = Some(named.fingerprint.clone());
-                let end = End { how: Ended::Expired, fingerprint, forget_at: None, revocation: None };
+                let end = End { how: Ended::Expired, fingerprint, forget_at: *forget_at, revocation: None };
                 self.ended.insert(named.id().clone(), end);
                 Some((EntryType::CredentialExpired, None, json!({ "credential": named })))
             }
@@ -145,15 +156,26 @@ impl Kept {
         match event {
             Event::FirstUsed(named) => drop(self.used.remove(&named.fingerprint)),
             Event::Refused(named, _) => drop(self.refused.remove(&named.fingerprint)),
-            Event::Expired(named) => drop(self.ended.remove(named.id())),
+            Event::Expired(named, _) => drop(self.ended.remove(named.id())),
+            Event::Revoked(..) => {}
         }
     }
 
-    /// Forgets what can no longer matter at `now`.
+    /// Keeps what there is within bounds. Of `used` and `refused`, forgetting can cost a second entry; of `ended`, only
+    /// what cannot be shown any more goes, the longest past first.
     pub(super) fn tidy(&mut self, now: Time) {
         let is_past = |time: Option<Time>| time.is_some_and(|time| time.plus(DAY) <= now);
         self.used.retain(|_, named| !is_past(named.expires_at));
-        self.ended.retain(|_, end| !is_past(end.forget_at));
+        while self.refused.len() > KEPT_MAX {
+            self.refused.pop_first();
+        }
+        let forgettable = self.ended.iter().filter_map(|(id, end)| Some((end.forget_at?, id.clone())));
+        let mut forgettable: Vec<_> = forgettable.filter(|(time, _)| is_past(Some(*time))).collect();
+        let surplus = forgettable.len().saturating_sub(KEPT_MAX);
+        forgettable.sort_unstable();
+        for (_, id) in forgettable.into_iter().take(surplus) {
+            self.ended.remove(&id);
+        }
     }
 
     /// Names, times and numbers alone: writing them as JSON cannot fail.

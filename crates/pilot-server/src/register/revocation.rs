@@ -12,7 +12,7 @@ use pilot_store::{Key, Outcome, Record, Situation, Subject, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{End, Ended, FACT};
+use super::{End, Ended, Event, FACT, Register};
 use crate::app::App;
 use crate::identity::KnownCredential;
 use crate::ledger::StoredAnswer;
@@ -31,31 +31,57 @@ pub struct Revocation {
     pub entry: u64,
 }
 
-/// Why a credential is revoked.
-pub enum Cause {
-    /// A security_admin wants it so, and may have said why.
-    Asked {
-        by: Actor,
-        comment: Option<Document>,
-        key: Option<Key>,
-    },
+/// A security_admin wants it so, and may have said why.
+pub struct Wish {
+    pub by: Actor,
+    pub comment: Option<Document>,
+    pub key: Option<Key>,
+}
+
+/// Why the service revokes a credential by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Automatic {
     TokenInUrl,
     /// Its issuer says so.
     RevocationList,
 }
 
+enum Cause {
+    Asked(Wish),
+    Automatic(Automatic),
+}
+
 /// Ends a credential. It counts no longer from the first line of this on, even when the ledger cannot be written: then
 /// the caller is told to ask again.
-pub async fn revoke(app: &Arc<App>, known: &KnownCredential, cause: Cause) -> Result<StoredAnswer, Problem> {
+pub async fn revoke(app: &Arc<App>, known: &KnownCredential, wish: Wish) -> Result<StoredAnswer, Problem> {
+    app.register.end(&known.id, Ended::Revoked);
+    let (app, known) = (Arc::clone(app), known.clone());
+    // On its own: a caller who goes away in the middle must not leave the register and the ledger at odds.
+    let written = tokio::spawn(async move { write(&app, &known, Cause::Asked(wish)).await });
+    written.await.unwrap_or_else(|error| Err(Problem::internal(&error)))
+}
+
+/// Ends a credential at once, and has that written down as soon as it can be.
+pub fn revoke_by_itself(register: &Register, known: KnownCredential, why: Automatic) {
+    if register.end(&known.id, Ended::Revoked) {
+        register.push(Event::Revoked(known, why));
+    }
+}
+
+pub(super) async fn write_by_itself(app: &App, known: &KnownCredential, why: Automatic) -> Result<(), String> {
+    let written = write(app, known, Cause::Automatic(why)).await;
+    written.map(drop).map_err(|problem| problem.cause.unwrap_or_default())
+}
+
+async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<StoredAnswer, Problem> {
     let register = &app.register;
-    register.end(&known.id, Ended::Revoked);
     let mut kept = register.kept.lock().await;
     kept.tidy(app.clock.now());
     let earlier = kept.ended.get(&known.id).and_then(|end| end.revocation.clone());
     let (by, comment, key, why) = match cause {
-        Cause::Asked { by, comment, key } => (Some(by), comment, key, "asked"),
-        Cause::TokenInUrl => (None, None, None, "token_in_url"),
-        Cause::RevocationList => (None, None, None, "revocation_list"),
+        Cause::Asked(Wish { by, comment, key }) => (Some(by), comment, key, "asked"),
+        Cause::Automatic(Automatic::TokenInUrl) => (None, None, None, "token_in_url"),
+        Cause::Automatic(Automatic::RevocationList) => (None, None, None, "revocation_list"),
     };
     let (id, actor, fingerprint) = (known.id.clone(), known.actor.clone(), known.fingerprint.clone());
     let forget_at = known.forget_at;
@@ -94,14 +120,13 @@ pub async fn revoke(app: &Arc<App>, known: &KnownCredential, cause: Cause) -> Re
     let outcome = app.store.settle(Write { subject: Subject::Ledger, key, decide: Box::new(decide) }).await?;
     let unreadable = || Problem::internal(&"a stored answer cannot be read");
     match (outcome, earlier) {
-        (Outcome::Recorded { answer, .. }, _) => {
+        (Outcome::Recorded { answer, .. } | Outcome::Repeated { answer }, _) => {
             let answer = StoredAnswer::from_bytes(answer).ok_or_else(unreadable)?;
             let revocation = serde_json::from_slice(&answer.body).map_err(|error| Problem::internal(&error))?;
             let (fingerprint, revocation) = (known.fingerprint.clone(), Some(revocation));
             kept.ended.insert(known.id.clone(), End { how: Ended::Revoked, fingerprint, forget_at, revocation });
             Ok(answer)
         }
-        (Outcome::Repeated { answer }, _) => StoredAnswer::from_bytes(answer).ok_or_else(unreadable),
         (Outcome::KeyReused, _) => Err(Problem::key_reused()),
         // Once is enough: whoever asks again learns what was done.
         (Outcome::Refused(_), Some(earlier)) => {

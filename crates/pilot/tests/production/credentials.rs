@@ -164,6 +164,27 @@ fn revocation_is_for_the_security_admin_and_for_credentials_there_are() {
 }
 
 #[test]
+fn a_request_whose_body_comes_after_the_revocation_is_refused() {
+    let installation = installation(FAR);
+    let server = installation.serve();
+    let body = "{\"workflow\":\"controlled-operation\",\"title\":\"late\",\"payload\":{}}";
+    let head = format!(
+        "POST /v1/items HTTP/1.1\r\nHost: a\r\n{}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        bearer(ANA),
+        body.len()
+    );
+    let (early, late) = body.split_at(10);
+    let mut wire = server.wire();
+    wire.send(format!("{head}{early}").as_bytes());
+    await_in_ledger(&server, "credential.first_used ana-1 by ana");
+    assert_eq!(revoke(&server, SAM, "ana-1", "").0, "201");
+    wire.send(late.as_bytes());
+    assert_eq!(wire.response().unwrap().verdict(), "401 credential_required");
+    let items = server.get("/v1/items", &[&bearer(ADA)]).json();
+    assert_eq!(items["items"], json!([]), "nothing was moved by a credential that had ended");
+}
+
+#[test]
 fn a_credential_expires_by_itself_also_under_an_open_feed_and_never_revives() {
     let installation = installation(FAR);
     let until = in_seconds(3);
@@ -208,8 +229,7 @@ fn a_live_token_in_a_url_is_revoked_by_the_service_itself() {
     assert_eq!(refused.verdict(), "400 token_in_url");
     assert!(refused.text().contains("was revoked"), "{}", refused.text());
     assert_eq!(server.session(ANA).status, 401);
-    let lines = ledger(&server);
-    assert!(lines.contains(&"credential.revoked ana-1 token_in_url by nobody".to_owned()), "{lines:#?}");
+    await_in_ledger(&server, "credential.revoked ana-1 token_in_url by nobody");
     assert_eq!(server.get(&format!("/v1/session?token={ANA}"), &[]).status, 400);
     assert_eq!(ledger(&server).iter().filter(|line| line.starts_with("credential.revoked")).count(), 1);
     server.stop().expect(0);

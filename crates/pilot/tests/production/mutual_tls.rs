@@ -237,6 +237,25 @@ async fn a_replaced_revocation_list_acts_on_open_connections_and_stays_in_force(
 }
 
 #[tokio::test]
+async fn an_issuer_that_is_gone_shuts_its_clients_out_and_one_that_is_back_lets_them_in() {
+    let house = house(CLIENTS);
+    let server = house.installation.serve();
+    let runner = house.clients.issue_client(&[], Some(RUNNER), 1, far());
+    let https = house.https(server.address, "http/1.1", Some(&runner));
+    let (mut connection, mut watching) = (https.open().await.unwrap(), https.open().await.unwrap());
+    assert_eq!(connection.status("/v1/session").await, 200);
+    let feed = open_feed(&mut watching).await;
+    let (other, mistaken) = (Authority::new("Clients"), house.installation.path("clients.crl"));
+    std::fs::write(mistaken, other.revoke(&[])).unwrap();
+    house.installation.write("clients.pem", &other.pem);
+    becomes(&mut connection, 401).await;
+    ends(feed).await;
+    house.installation.write("clients.crl", &house.clients.revoke(&[]));
+    house.installation.write("clients.pem", &house.clients.pem);
+    becomes(&mut connection, 200).await;
+}
+
+#[tokio::test]
 async fn a_security_admin_revokes_a_certificate_by_its_name() {
     let house = house(CLIENTS);
     let server = house.installation.serve();
