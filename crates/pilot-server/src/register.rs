@@ -23,7 +23,7 @@ use crate::identity::KnownCredential;
 mod diary;
 mod revocation;
 
-pub use diary::{flush, run};
+pub use diary::run;
 pub use revocation::{Automatic, Revocation, Wish, revoke, revoke_by_itself};
 
 /// A credential as the ledger may name it: by its id or a fingerprint, which reveal no digest.

@@ -12,7 +12,7 @@ use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::{Store, StoreError};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::answer::answer;
 use crate::api::ops::answer_ops;
@@ -175,7 +175,8 @@ impl Service {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
-        let credentials = tokio::spawn(register::run(Arc::clone(&self.app)));
+        let (done, is_done) = oneshot::channel();
+        let credentials = tokio::spawn(register::run(Arc::clone(&self.app), is_done));
         let reloading = self.tls.map(|tls| tokio::spawn(tls.follow(Arc::clone(&self.app))));
         let app = Arc::clone(&self.app);
         let following = tokio::spawn(async move { app.identity.follow().await });
@@ -196,8 +197,8 @@ impl Service {
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
-        credentials.abort();
-        register::flush(&self.app).await;
+        drop(done);
+        let _ = credentials.await;
         signing.abort();
         witnessing.abort();
         if let Err(error) = self.app.signer.checkpoint().await {

@@ -9,6 +9,7 @@ use pilot_core::entry::{Entry, EntryType};
 use pilot_core::time::Time;
 use pilot_store::{Outcome, Record, Situation, Subject, Write};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::{End, Ended, Event, FACT, KEPT_MAX, Kept, NamedCredential, Register, revocation};
 use crate::app::App;
@@ -19,24 +20,26 @@ const DAY: Duration = Duration::from_hours(24);
 /// How long before its end a credential is spoken of, each time once.
 pub const WARNINGS: [Duration; 3] = [Duration::from_hours(14 * 24), Duration::from_hours(3 * 24), DAY];
 
-pub async fn run(app: Arc<App>) {
+/// Until `done` is dropped; never in the middle of an entry, which would then be written twice.
+pub async fn run(app: Arc<App>, mut done: oneshot::Receiver<()>) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = app.register.news.notified() => {}
+            _ = &mut done => break,
         }
         app.register.look_at_the_time(app.clock.now());
         flush(&app).await;
     }
+    flush(&app).await;
 }
 
 /// Writes what has happened since the last time. What could not be written is tried again.
-pub async fn flush(app: &App) {
+async fn flush(app: &App) {
     let register = &app.register;
     let first = || register.events.lock().unwrap_or_else(PoisonError::into_inner).front().cloned();
-    // Taken out when it is written, and not before: whoever ends this in the middle loses nothing.
     while let Some(event) = first() {
         let written = match &event {
             Event::Revoked(known, why) => revocation::write_by_itself(app, known, *why).await,
