@@ -11,13 +11,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 mod edge;
+mod network;
 mod oauth;
 mod source;
 
 pub use edge::{
-    ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, Network, NotANetwork, RateLimits,
-    Tls, TlsFiles,
+    ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
 };
+pub use network::{Network, NotANetwork};
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
 pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 

@@ -259,6 +259,7 @@ impl Register {
     /// True when it had not ended before.
     pub fn end(&self, id: &CredentialId, how: Ended) -> bool {
         let is_new = self.ended.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), how).is_none();
+        self.expiring.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         self.any_ended.store(true, Ordering::Release);
         self.changes.send_replace(());
         is_new
