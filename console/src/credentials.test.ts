@@ -45,6 +45,10 @@ describe('credentials', () => {
     ])
   })
 
+  it('expire on the screen too, without being asked for again', () => {
+    expect(order([credential('just', 'ana', 'live', -0.001)])).toEqual(['just expired'])
+  })
+
   it('that are renewed by machines are no news when they end soon', () => {
     expect(order([credential('hour', 'run', 'live', 1 / 24, 1 / 24)], 'mutual_tls')).toEqual(['hour live'])
     expect(order([credential('year', 'run', 'live', 1 / 24, 365)], 'mutual_tls')).toEqual(['year expiring'])

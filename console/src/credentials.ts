@@ -55,6 +55,8 @@ export function byAttention(all: CredentialInfo[], now: number, mechanism: Mecha
 
 function standingOf({ state, not_before, expires_at }: CredentialInfo, now: number, mechanism: Mechanism): Standing {
   if (state !== 'live' || expires_at === null) return state
+  // Its time may have come since it was asked for.
+  if (Date.parse(expires_at) <= now) return 'expired'
   // What lives for hours or days is renewed by a machine, and its end is nobody's work.
   const life = not_before === null ? Infinity : Date.parse(expires_at) - Date.parse(not_before)
   const isRenewed = mechanism === 'oauth' || life <= SOON_MS
