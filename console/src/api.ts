@@ -2,7 +2,7 @@
 import createClient from 'openapi-fetch'
 import { connection } from './connection.svelte'
 import type { components, operations, paths } from './openapi'
-import { session } from './session.svelte'
+import { session, type Standing } from './session.svelte'
 
 type Schemas = components['schemas']
 export type Item = Schemas['Item']
@@ -78,15 +78,24 @@ export function whoIs(token: string | null): Promise<Session> {
   return settled(client.GET('/v1/session', { headers }), false)
 }
 
-/** When the credential in use ends; nothing when it has no end. */
-export async function endOfCredential(): Promise<string | null> {
+/** Whose certificate the browser shows now; nobody's when the service knows none. */
+export async function whoIsShown(): Promise<Session | null> {
+  try {
+    return await whoIs(null)
+  } catch (error) {
+    if (error instanceof Refused && error.problem.status === 401) return null
+    throw error
+  }
+}
+
+/** Whom the service takes us for, and when the credential in use ends. */
+export async function standing(): Promise<Standing> {
   let end: string | null = null
   const asked = client.GET('/v1/session').then((answer) => {
     end = answer.response.headers.get('Credential-Expires-At')
     return answer
   })
-  await settled(asked)
-  return end
+  return { me: await settled(asked), end }
 }
 
 export function settings(): Promise<Schemas['ConsoleSettings']> {

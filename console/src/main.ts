@@ -1,5 +1,5 @@
 import { mount } from 'svelte'
-import { settings } from './api'
+import { settings, whoIsShown } from './api'
 import App from './App.svelte'
 import { clock } from './clock.svelte'
 import { preferences } from './preferences.svelte'
@@ -23,7 +23,7 @@ async function start(): Promise<void> {
     },
     () => {},
   )
-  if (returned === null) await session.resume()
+  if (returned === null) await session.resume(whoIsShown)
   else session.returned = returned
   mount(App, { target: document.querySelector('#console') ?? document.body })
 }

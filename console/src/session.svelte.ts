@@ -19,7 +19,13 @@ const RENEW_MS = 60_000
 const ENDS_SOON_MS = 120_000
 const RETRY_MS = 5_000
 
-export type Ending = 'signed_out' | 'idle' | 'refused' | 'copied' | 'expired' | 'over'
+export type Ending = 'signed_out' | 'idle' | 'refused' | 'copied' | 'expired' | 'over' | 'other' | 'unasked'
+
+/** What the service says of whoever asks: who that is, and when the credential ends, if it does. */
+export interface Standing {
+  me: Me
+  end: string | null
+}
 
 /** 32 to 256 printable ASCII bytes without a space, or a longer one that an identity provider signed. */
 export function isTokenShaped(text: string): boolean {
@@ -41,24 +47,38 @@ class Session {
   provider = $state.raw<Provider | null>(null)
   /** Someone has just come back from there. */
   returned: Return | null = null
-  #renewing = false
+  /** Whose sign-in is being renewed. */
+  #renewing: Me | null = null
   /** When renewing last failed; zero when it did not. */
   #failedAt = 0
   #lastActive = 0
   #forgetful: (() => void)[] = []
   #timer: ReturnType<typeof setInterval> | undefined
 
-  /** Takes up the session of this tab after a reload, unless the tab is a copy of another that is still there. */
-  async resume(): Promise<void> {
+  /**
+   * Takes up the session of this tab after a reload, unless the tab is a copy of another that is still there.
+   * `whoIsShown` asks whose certificate the browser shows: a browser that was closed may show another one now.
+   */
+  async resume(whoIsShown: () => Promise<Me | null>): Promise<void> {
     const stored = sessionStorage.getItem(ACTOR)
     if (stored === null) return
     if (await isCopy()) {
       this.end('copied')
       return
     }
-    this.me = JSON.parse(stored) as Me
-    if (this.#idleFor() >= this.idleMinutes * MINUTE_MS) this.end('idle')
-    else this.#watch()
+    if (this.#idleFor() >= this.idleMinutes * MINUTE_MS) {
+      this.end('idle')
+      return
+    }
+    const me = JSON.parse(stored) as Me
+    // Not by the mechanism: when the service could not be asked for it, nobody knows it.
+    const trouble = this.authorization() === null ? await troubleWith(me, whoIsShown) : null
+    if (trouble !== null) {
+      this.end(trouble)
+      return
+    }
+    this.me = me
+    this.#watch()
   }
 
   async begin(grant: Grant, me: Me): Promise<void> {
@@ -89,7 +109,7 @@ class Session {
   /** Everything this tab knew of the session is gone afterwards, also what was looked at; not what was being written,
       when the session ended by itself. */
   end(why: Ending): void {
-    const isSudden = why === 'expired' || why === 'refused' || why === 'over'
+    const isSudden = why === 'expired' || why === 'refused' || why === 'over' || why === 'other'
     const typed = isSudden && this.me !== null ? gatherTyped(this.me.actor_id) : null
     sessionStorage.clear()
     storeTyped(typed)
@@ -112,10 +132,20 @@ class Session {
     else this.end(isNearEnd ? 'expired' : isOver ? 'over' : 'refused')
   }
 
-  /** The service has said when the credential ends. A provider's sign-in has a watch of its own. */
-  ends(at: string | null): void {
+  /** Whoever is shown must be who acts. Throws what asking throws. */
+  async check(ask: () => Promise<Standing>): Promise<void> {
+    const me = this.me
+    const standing = await ask()
+    // The answer is about a session that is over.
+    if (me === null || this.me !== me) return
+    if (isSame(standing.me, me)) this.#ends(standing.end)
+    else this.end('other')
+  }
+
+  /** A provider's sign-in has a watch of its own. */
+  #ends(at: string | null): void {
     const isWatched = sessionStorage.getItem(EXPIRES) !== null || sessionStorage.getItem(REFRESH) !== null
-    if (this.me !== null) this.endsAt = at === null || isWatched ? null : Date.parse(at)
+    this.endsAt = at === null || isWatched ? null : Date.parse(at)
   }
 
   #canRenew(): boolean {
@@ -185,24 +215,26 @@ class Session {
   }
 
   async #renew(): Promise<void> {
+    const me = this.me
     const refresh = sessionStorage.getItem(REFRESH)
-    if (this.#renewing || this.provider === null || refresh === null) return
+    if (me === null || this.#renewing === me || this.provider === null || refresh === null) return
     if (Date.now() - this.#failedAt < RETRY_MS) return
-    this.#renewing = true
+    this.#renewing = me
     const wasOver = Number(sessionStorage.getItem(EXPIRES)) <= Date.now()
     try {
       const grant = await renew(this.provider, refresh)
-      // Signed out while we waited: what came is nobody's.
-      if (this.me === null) return
+      // Signed out while we waited: what came is nobody's, least of all of whoever signed in since.
+      if (this.me !== me) return
       this.#store(grant)
       this.#failedAt = 0
       // What was refused meanwhile is asked for again.
       if (wasOver) connection.returns += 1
     } catch (error) {
+      if (this.me !== me) return
       this.#failedAt = Date.now()
       if (error instanceof ProviderError && error.trouble !== 'unreachable') sessionStorage.removeItem(REFRESH)
     } finally {
-      this.#renewing = false
+      if (this.#renewing === me) this.#renewing = null
     }
   }
 
@@ -211,6 +243,20 @@ class Session {
     const address = location.pathname + location.search
     if (this.me !== null) this.end('expired')
     if (this.provider !== null) await leaveFor(this.provider, address)
+  }
+}
+
+function isSame(one: Me, other: Me): boolean {
+  return one.actor_id === other.actor_id && one.role === other.role
+}
+
+/** Why the session of someone with a certificate cannot go on, if it cannot. */
+async function troubleWith(me: Me, whoIsShown: () => Promise<Me | null>): Promise<Ending | null> {
+  try {
+    const shown = await whoIsShown()
+    return shown !== null && isSame(shown, me) ? null : 'other'
+  } catch {
+    return 'unasked'
   }
 }
 

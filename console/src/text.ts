@@ -35,6 +35,8 @@ export const endings: Record<Ending, string> = {
   copied: 'This tab is a copy of another one. Each tab is signed in by itself.',
   expired: 'Your sign-in has ended. What you were writing is kept in this tab: sign in again, and it is back.',
   over: 'Your token has come to its end. Ask for a new one and sign in with it. What you were writing is kept in this tab for a while.',
+  other: 'The service now knows your token under another actor or role than you confirmed. Sign in again and compare both. What you were writing is kept in this tab for a while.',
+  unasked: 'The service could not be asked whose certificate your browser shows, so this tab is signed out. Load the page again when the service can be reached.',
 }
 
 /** Where certificates are shown instead of tokens, some ends are others. */
@@ -42,6 +44,7 @@ export const certificateEndings: Partial<Record<Ending, string>> = {
   signed_out: 'You are signed out in this tab. The browser still has your certificate.',
   refused: 'The service no longer accepts your certificate. It was replaced or revoked: ask your security admin. What you were writing is kept in this tab for a while.',
   over: 'Your certificate has come to its end. Install a new one and open the browser again.',
+  other: 'Your browser no longer shows the certificate you signed in with, or the service no longer knows it as you confirmed it. Continue with the one it shows now, and compare actor and role again.',
 }
 
 /** What people show, by the mechanism in force. */
