@@ -92,6 +92,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Key set of the identity provider", "128 KiB, 64 keys", "the set is refused, the one before is used"),
     ("Keys while the identity provider is out of reach", "24 h", "503 `unavailable`"),
     ("Answer of the identity provider", "5 s", "what is kept is used, else 503 `unavailable`"),
+    ("Requests that wait for a key of the identity provider", "256", "503 `unavailable`"),
     ("Digest in the credential file", "64 lowercase hexadecimal characters", "the start is refused"),
     ("Roles per credential", "exactly 1", "the start is refused"),
     ("Actor id", "128 characters", "the start is refused"),

@@ -109,15 +109,15 @@ impl Oauth {
         let verified = verified.inspect_err(|fault| self.note_expired(&claims, *fault))?;
         let Holder { actor, shown, subject } = self.holder(verified)?;
         self.refuse_ended(&actor, &shown)?;
-        if let Some(introspector) = &self.introspector
-            && !introspector.is_active(self.provider.outgoing(), token, &subject).await?
-        {
-            // Whatever else is open under it ends too.
-            self.register.end_here(&shown.id);
-            return Err(Denial::because(Unknown::Revoked, "the provider says that the token is not active"));
+        if let Some(introspector) = &self.introspector {
+            if !introspector.is_active(self.provider.outgoing(), token, &subject).await? {
+                // Whatever else is open under it ends too.
+                self.register.end_here(&shown.id);
+                return Err(Denial::because(Unknown::Revoked, "the provider says that the token is not active"));
+            }
+            // While the provider was asked, the token may have been revoked here.
+            self.refuse_ended(&actor, &shown)?;
         }
-        // While the provider was asked, the token may have been revoked here.
-        self.refuse_ended(&actor, &shown)?;
         self.note_seen(&actor, &shown);
         Ok(Caller { actor, credential: Arc::new(shown) })
     }
@@ -271,7 +271,11 @@ impl Oauth {
             role: Some(seen.actor.role),
             not_before: None,
             expires_at: Some(seen.expires_at),
-            state: if self.register.end_of(id).is_some() { State::Revoked } else { State::Live },
+            state: match self.end_of(id, Some(seen.expires_at)) {
+                None => State::Live,
+                Some(Ended::Expired) => State::Expired,
+                Some(Ended::Revoked) => State::Revoked,
+            },
             last_seen: Some(seen.at),
         };
         let mut views: Vec<_> = seen.iter().filter(|(_, seen)| seen.expires_at > now).map(view).collect();
