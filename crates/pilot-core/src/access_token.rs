@@ -134,6 +134,15 @@ pub struct Unverified<'t> {
     claims: Vec<u8>,
 }
 
+/// What a token says that was signed by the issuer and is meant for this service, whether or not its time has come.
+#[derive(Debug)]
+pub struct Claims {
+    said: Verified,
+    expires: i64,
+    issued: i64,
+    not_before: i64,
+}
+
 /// What a token says that was signed by the issuer, meant for this service and valid at the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
@@ -141,6 +150,7 @@ pub struct Verified {
     /// The client the token was issued to; the same as `subject` when it speaks for itself.
     pub client_id: String,
     pub token_id: String,
+    /// Until when it counts, leeway included.
     pub expires_at: Time,
 }
 
@@ -168,11 +178,33 @@ impl<'t> Unverified<'t> {
     }
 
     /// `is_signed` is the verdict on this token's own `message` and `signature`.
-    pub fn claims(&self, is_signed: bool, rules: &Rules, now: Time) -> Result<Verified, Fault> {
+    pub fn claims(&self, is_signed: bool, rules: &Rules) -> Result<Claims, Fault> {
         if !is_signed {
             return Err(Fault::Signature);
         }
-        read_claims(&object(&self.claims).ok_or(Fault::Claims)?, rules, now)
+        read_claims(&object(&self.claims).ok_or(Fault::Claims)?, rules)
+    }
+}
+
+impl Claims {
+    pub fn at(&self, rules: &Rules, now: Time) -> Result<Verified, Fault> {
+        let leeway = i64::from(rules.leeway_seconds);
+        let now = now.unix_micros().div_euclid(1_000_000);
+        if now >= self.expires.saturating_add(leeway) {
+            return Err(Fault::Expired);
+        }
+        if now < self.issued.saturating_sub(leeway) || now < self.not_before.saturating_sub(leeway) {
+            return Err(Fault::Early);
+        }
+        if self.expires.saturating_sub(self.issued) > i64::from(rules.lifetime_seconds_max) {
+            return Err(Fault::LongLived);
+        }
+        Ok(self.said.clone())
+    }
+
+    /// What the token says, when it says so at the wrong time: for those who remember that it did.
+    pub fn at_any_time(&self) -> &Verified {
+        &self.said
     }
 }
 
@@ -204,7 +236,7 @@ fn read_header(header: &Map<String, Value>, rules: &Rules) -> Result<(String, Al
     Ok((key_id, algorithm))
 }
 
-fn read_claims(claims: &Map<String, Value>, rules: &Rules, now: Time) -> Result<Verified, Fault> {
+fn read_claims(claims: &Map<String, Value>, rules: &Rules) -> Result<Claims, Fault> {
     if claims.get("iss").and_then(Value::as_str) != Some(rules.issuer.as_str()) {
         return Err(Fault::Issuer);
     }
@@ -221,29 +253,14 @@ fn read_claims(claims: &Map<String, Value>, rules: &Rules, now: Time) -> Result<
     if claims.contains_key("act") {
         return Err(Fault::Delegated);
     }
-    let expires_at = read_times(claims, rules, now)?;
-    Ok(Verified { subject, client_id, token_id, expires_at })
-}
-
-/// Until when the token counts, leeway included.
-fn read_times(claims: &Map<String, Value>, rules: &Rules, now: Time) -> Result<Time, Fault> {
     let (expires, issued) = (seconds(claims.get("exp"))?, seconds(claims.get("iat"))?);
     let not_before = claims.get("nbf").map_or(Ok(issued), |value| seconds(Some(value)))?;
-    let leeway = i64::from(rules.leeway_seconds);
-    let now = now.unix_micros().div_euclid(1_000_000);
     if expires <= issued || expires <= not_before {
         return Err(Fault::Times);
     }
-    if now >= expires.saturating_add(leeway) {
-        return Err(Fault::Expired);
-    }
-    if now < issued.saturating_sub(leeway) || now < not_before.saturating_sub(leeway) {
-        return Err(Fault::Early);
-    }
-    if expires.saturating_sub(issued) > i64::from(rules.lifetime_seconds_max) {
-        return Err(Fault::LongLived);
-    }
-    Ok(Time::from_unix_micros(expires.saturating_add(leeway).saturating_mul(1_000_000)))
+    let counts_until = expires.saturating_add(i64::from(rules.leeway_seconds));
+    let expires_at = Time::from_unix_micros(counts_until.saturating_mul(1_000_000));
+    Ok(Claims { said: Verified { subject, client_id, token_id, expires_at }, expires, issued, not_before })
 }
 
 /// Whole seconds. A fraction is legal in the standard and written by nobody; one reader would round it up, one down.

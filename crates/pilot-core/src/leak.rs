@@ -1,13 +1,12 @@
 //! The leak guard: finds clear tokens in text that is about to be written, sent on or stored.
 //!
-//! No single way of looking finds every token, so there are three nets:
+//! No single way of looking finds every token, so there are four nets:
 //! 1. a generated token carries a prefix and a checksum, and is found anywhere, even when it is not live yet;
 //! 2. a token that has been used is found anywhere by a keyed rolling fingerprint, kept in memory only, and confirmed
 //!    by its digest;
 //! 3. a token that is live but was never used is found where it stands as a word, by the digest of that word. Once
-//!    every live token was used, the second net finds all that this one would, and it rests.
-//!
-//! With an identity provider there is a fourth, for the shape of the tokens it signs; see [`find_signed`].
+//!    every live token was used, the second net finds all that this one would, and it rests;
+//! 4. with an identity provider, a token it may have signed is found anywhere by its shape; see [`find_signed`].
 //!
 //! A token holds no space and has at least 32 bytes, so text without a run that long is passed over at once.
 
@@ -30,6 +29,10 @@ pub const WITHHELD: &str = "[token withheld]";
 
 /// Up to this many pieces of a run are also tried joined, for tokens that contain punctuation themselves.
 const JOINED_PIECES_MAX: usize = 8;
+
+/// So many signed tokens of one URL are handed on. Each costs a signature check for someone who is not known yet, and
+/// whoever hides a live token behind false ones harms nobody but its holder.
+const SIGNED_IN_URL_MAX: usize = 2;
 
 pub struct LeakGuard {
     live: Credentials,
@@ -124,7 +127,8 @@ impl LeakGuard {
         self.live_in(target.as_bytes()).or_else(|| decoded.into_iter().find_map(|text| self.live_in(&text)))
     }
 
-    /// The signed tokens a request target carries, percent-encoded or not. Whether one is live is for others to say.
+    /// The first signed tokens a request target carries, percent-encoded or not. Whether one is live is for others to
+    /// say.
     pub fn find_signed_in_url(&self, target: &str) -> Vec<Vec<u8>> {
         if !self.looks_for_signed || target.len() < TOKEN_BYTES_MIN {
             return Vec::new();
@@ -132,7 +136,9 @@ impl LeakGuard {
         let decoded = percent_decoded(target.as_bytes());
         let mut rest = decoded.as_slice();
         let mut found = Vec::new();
-        while let Some(range) = find_signed(rest) {
+        while found.len() < SIGNED_IN_URL_MAX
+            && let Some(range) = find_signed(rest)
+        {
             found.push(rest.get(range.clone()).unwrap_or_default().to_vec());
             rest = rest.get(range.end..).unwrap_or_default();
         }
@@ -451,6 +457,16 @@ mod tests {
             assert_eq!(guard.find_signed_in_url(&target), [token.as_bytes()], "{target}");
         }
         assert_eq!(guard.find_signed_in_url("/v1/items?q=nothing.of.that.kind.is.in.here"), [b""; 0]);
+    }
+
+    #[test]
+    fn a_url_full_of_signed_tokens_gives_no_more_than_two_of_them_to_check() {
+        let token = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbmEifQ.c2lnbmF0dXJl";
+        let guard = guard(&[], &[]).with_signed_tokens();
+        for (count, found) in [(1, 1), (2, 2), (3, 2), (100, 2)] {
+            let target = format!("/{}", vec![token; count].join("/"));
+            assert_eq!(guard.find_signed_in_url(&target).len(), found, "{count}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub const SUBJECT_CHARS_MAX: usize = 512;
 pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// How many that were shown and have not expired are remembered, for those who watch over access.
 pub const ACCESS_TOKENS_SEEN_MAX: usize = 16 * 1024;
+/// How many that were shown after they had expired are remembered, so that a clock set back does not revive them.
+pub const ACCESS_TOKENS_EXPIRED_MAX: usize = 16 * 1024;
 pub const KEY_SET_BYTES_MAX: usize = 128 * 1024;
 pub const KEY_SET_KEYS_MAX: usize = 64;
 /// How often the provider's keys are fetched anew, and how soon again after a failure.
@@ -20,6 +22,8 @@ pub const KEY_SET_REFETCHED: Duration = Duration::from_mins(5);
 pub const KEY_SET_RETRIED: Duration = Duration::from_secs(15);
 /// An unknown key is asked for at once, but not more often than this: anyone can name one.
 pub const KEY_SET_PAUSE: Duration = Duration::from_secs(5);
+/// How many requests may wait for a key that is not known; anyone can name one.
+pub const KEY_SET_WAITING_MAX: usize = 256;
 /// How long keys that were fetched once are used while the provider is out of reach.
 pub const KEY_SET_KEPT: Duration = Duration::from_hours(24);
 /// How long the identity provider has for an answer.
@@ -88,6 +92,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Key set of the identity provider", "128 KiB, 64 keys", "the set is refused, the one before is used"),
     ("Keys while the identity provider is out of reach", "24 h", "503 `unavailable`"),
     ("Answer of the identity provider", "5 s", "what is kept is used, else 503 `unavailable`"),
+    ("Requests that wait for a key of the identity provider", "256", "503 `unavailable`"),
     ("Digest in the credential file", "64 lowercase hexadecimal characters", "the start is refused"),
     ("Roles per credential", "exactly 1", "the start is refused"),
     ("Actor id", "128 characters", "the start is refused"),

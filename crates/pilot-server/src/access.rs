@@ -38,8 +38,8 @@ pub struct Caller {
     pub credential: Arc<ShownCredential>,
 }
 
-/// 401 unless the identity mechanism knows the caller; 503 when it cannot say; 429 to an address that asks for too many of them. A valid
-/// credential is never refused for what others at its address do.
+/// 401 unless the identity mechanism knows the caller; 503 when it cannot say; 429 to an address that was told 401 too
+/// often. A valid credential is never refused for what others at its address do.
 pub async fn authenticate(
     app: &App,
     head: &Parts,
@@ -50,14 +50,16 @@ pub async fn authenticate(
         Ok(caller) => return Ok(caller),
         Err(denial) => denial,
     };
+    if unknown == Unknown::Undecided {
+        // Nobody's failure: charged, it would turn into 429 for the very callers who did nothing wrong.
+        app.metrics.authentication_failed(unknown);
+        let detail = "It cannot be said now whether the token is valid. It may well be: try again in a moment.";
+        return Err(Problem::new(Code::Unavailable, detail).because(cause));
+    }
     let budget = if unknown.credential_was_sent() { Budget::Failed } else { Budget::Anonymous };
     *standing = app.limits.as_ref().map(|limits| limits.take_of_address(budget, address));
     within(app, *standing)?;
     app.metrics.authentication_failed(unknown);
-    if unknown == Unknown::Undecided {
-        let detail = "It cannot be said now whether the token is valid. It may well be: try again in a moment.";
-        return Err(Problem::new(Code::Unavailable, detail).because(cause));
-    }
     let metadata = app.identity.resource().map(|resource| resource.metadata_url.as_str());
     Err(Problem::credential_required(unknown.credential_was_sent(), metadata).because(cause))
 }

@@ -17,7 +17,7 @@ pub mod credential_file;
 pub mod mutual_tls;
 pub mod oauth;
 
-use oauth::provider::{NoKeys, Provider};
+use oauth::provider::{Provider, Undecided};
 use oauth::resource::{self, Resource, SignIn};
 
 pub enum Identity {
@@ -173,7 +173,7 @@ impl Identity {
 
     /// Whether callers can be told from strangers at this moment; if not, why.
     pub fn check(&self) -> Result<(), String> {
-        self.oauth().map_or(Ok(()), |oauth| oauth.provider.check().map_err(|NoKeys(cause)| cause))
+        self.oauth().map_or(Ok(()), |oauth| oauth.provider.check().map_err(|Undecided(cause)| cause))
     }
 
     /// What strangers are told about how to come in, when there is a provider to send them to.

@@ -1,6 +1,5 @@
 //! The ledger as a feed: in pages, or live as server-sent events that resume where they were cut off.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,23 +97,36 @@ fn stream(call: &Call, from: u64) -> http::Response<Body> {
     response
 }
 
-/// Sends entries as they come, until the reader goes away, its credential counts no longer, or the service stops.
+/// Sends entries until the reader goes away, its credential counts no longer, or the service stops. The ends are waited
+/// for beside the sending, not in it: a reader who takes nothing must not outlive its credential.
 async fn feed(
     app: Arc<App>,
     caller: Caller,
     watch: Option<Watch>,
-    mut next: u64,
+    from: u64,
     sender: mpsc::Sender<Result<Bytes, Broken>>,
 ) {
-    let (mut head, mut stop) = (app.store.head(), app.stop.clone());
+    let mut stop = app.stop.clone();
+    tokio::select! {
+        // The ends first, so that nothing is sent after one of them.
+        biased;
+        () = app.register.until_over(&caller.credential, || app.clock.now()) => {}
+        () = app.identity.until_over(watch) => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+        () = send_entries(&app, &caller, from, &sender) => {}
+    }
+}
+
+/// Sends entries as they come, until the reader goes away.
+async fn send_entries(app: &App, caller: &Caller, mut next: u64, sender: &mpsc::Sender<Result<Bytes, Broken>>) {
+    let mut head = app.store.head();
     // Something at once, so that a client knows that it is connected.
     if sender.send(Ok(Bytes::from_static(b": connected\n\n"))).await.is_err() {
         return;
     }
-    let mut over = pin!(app.register.until_over(&caller.credential, || app.clock.now()));
-    let mut revoked = pin!(app.identity.until_over(watch));
     loop {
         head.mark_unchanged();
+        // A clock that was set forward is noticed here, before the timer does.
         if app.register.is_over(&caller.credential, app.clock.now()) {
             return;
         }
@@ -133,10 +145,7 @@ async fn feed(
         }
         let beat = tokio::select! {
             changed = head.changed() => match changed { Ok(()) => continue, Err(_) => return },
-            _ = stop.wait_for(|stop| *stop) => return,
             () = sender.closed() => return,
-            () = &mut over => return,
-            () = &mut revoked => return,
             () = tokio::time::sleep(HEARTBEAT) => Bytes::from_static(b": still here\n\n"),
         };
         if sender.send(Ok(beat)).await.is_err() {

@@ -1,17 +1,17 @@
 //! Access tokens of one identity provider. It says who is calling; who that is here, and in which role, the role map
 //! says alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use pilot_core::access_token::{Fault, Rules, Unverified, Verified};
+use pilot_core::access_token::{Claims, Fault, Rules, Unverified, Verified};
 use pilot_core::actor::Actor;
 use pilot_core::bearer::{Presented, presented_signed};
 use pilot_core::credentials::CredentialId;
-use pilot_core::limits::{ACCESS_TOKENS_SEEN_MAX, INTROSPECTION_KEPT};
+use pilot_core::limits::{ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, INTROSPECTION_KEPT};
 use pilot_core::role_map::{Kind, MappedActor, RoleMap};
 use pilot_core::time::Time;
 use pilot_core::token::Token;
@@ -35,7 +35,7 @@ pub mod resource;
 pub mod signature;
 
 use introspection::Introspector;
-use provider::{NoKeys, Provider};
+use provider::{Provider, Undecided};
 use resource::Resource;
 
 pub struct Oauth {
@@ -48,6 +48,8 @@ pub struct Oauth {
     clock: Clock,
     /// Tokens that were shown and have not expired yet.
     seen: Mutex<HashMap<CredentialId, Seen>>,
+    /// Tokens that were shown after they had expired, those that did so first in front.
+    expired: Mutex<BTreeSet<(Time, CredentialId)>>,
 }
 
 struct Seen {
@@ -56,8 +58,14 @@ struct Seen {
     at: Time,
 }
 
-/// A token that is asked about for as long as a feed is open under it.
-pub struct Watch {
+/// What is asked about for as long as a feed is open under it.
+pub enum Watch {
+    Token(WatchedToken),
+    /// A token had to be, and could not be judged again: the feed must not go on unwatched.
+    Lost,
+}
+
+pub struct WatchedToken {
     token: Token,
     id: CredentialId,
     subject: String,
@@ -82,6 +90,7 @@ impl Oauth {
             register,
             clock,
             seen: Mutex::default(),
+            expired: Mutex::default(),
         }
     }
 
@@ -95,17 +104,19 @@ impl Oauth {
         let unverified = Unverified::read(token, &self.rules)?;
         let keys = self.provider.keys_with(&unverified.key_id).await?;
         let key = keys.find(&unverified.key_id).ok_or(Fault::UnknownKey)?;
-        let verified = signature::verify_with(key, &unverified, &self.rules, self.clock.now())?;
+        let claims = signature::claims_of(key, &unverified, &self.rules)?;
+        let verified = claims.at(&self.rules, self.clock.now());
+        let verified = verified.inspect_err(|fault| self.note_expired(&claims, *fault))?;
         let Holder { actor, shown, subject } = self.holder(verified)?;
-        if let Some(ended) = self.register.end_of(&shown.id) {
-            return Err(self.refuse_ended(&actor, &shown, ended));
-        }
-        if let Some(introspector) = &self.introspector
-            && !introspector.is_active(self.provider.outgoing(), token, &subject).await?
-        {
-            // Whatever else is open under it ends too.
-            self.register.end_here(&shown.id);
-            return Err(Denial::because(Unknown::Revoked, "the provider says that the token is not active"));
+        self.refuse_ended(&actor, &shown)?;
+        if let Some(introspector) = &self.introspector {
+            if !introspector.is_active(self.provider.outgoing(), token, &subject).await? {
+                // Whatever else is open under it ends too.
+                self.register.end_here(&shown.id);
+                return Err(Denial::because(Unknown::Revoked, "the provider says that the token is not active"));
+            }
+            // While the provider was asked, the token may have been revoked here.
+            self.refuse_ended(&actor, &shown)?;
         }
         self.note_seen(&actor, &shown);
         Ok(Caller { actor, credential: Arc::new(shown) })
@@ -114,15 +125,16 @@ impl Oauth {
     /// The token of a request that will stay open for long, when the provider has to be asked about it again.
     pub fn watch(&self, headers: &HeaderMap) -> Option<Watch> {
         self.introspector.as_ref()?;
-        let Presented::Token(token) =
-            presented_signed(headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes))
-        else {
-            return None;
-        };
+        Some(self.watched(headers).map_or(Watch::Lost, Watch::Token))
+    }
+
+    fn watched(&self, headers: &HeaderMap) -> Option<WatchedToken> {
+        let lines = headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+        let Presented::Token(token) = presented_signed(lines) else { return None };
         let keys = self.provider.keys().ok()?;
         let verified = signature::verify(token, &keys, &self.rules, self.clock.now()).ok()?;
         let text = Zeroizing::new(std::str::from_utf8(token).ok()?.to_owned());
-        Some(Watch {
+        Some(WatchedToken {
             token: Token::parse(text).ok()?,
             id: credential_id(&verified.token_id),
             subject: verified.subject,
@@ -132,13 +144,14 @@ impl Oauth {
     /// Comes back when the provider no longer says that the token is active, or says nothing.
     pub async fn until_inactive(&self, watch: &Watch) {
         let Some(introspector) = &self.introspector else { return std::future::pending().await };
+        let Watch::Token(watched) = watch else { return };
         loop {
             tokio::time::sleep(INTROSPECTION_KEPT).await;
-            let header = watch.token.bearer();
+            let header = watched.token.bearer();
             let token = header.strip_prefix("Bearer ").unwrap_or_default().as_bytes();
-            match introspector.is_active(self.provider.outgoing(), token, &watch.subject).await {
+            match introspector.is_active(self.provider.outgoing(), token, &watched.subject).await {
                 Ok(true) => {}
-                Ok(false) => return self.register.end_here(&watch.id),
+                Ok(false) => return self.register.end_here(&watched.id),
                 Err(_) => return,
             }
         }
@@ -158,10 +171,33 @@ impl Oauth {
         Ok(Holder { actor: actor.clone(), shown, subject })
     }
 
-    fn refuse_ended(&self, actor: &Actor, shown: &ShownCredential, ended: Ended) -> Denial {
-        let unknown = match ended {
-            Ended::Revoked => Unknown::Revoked,
-            Ended::Expired => Unknown::Expired,
+    fn end_of(&self, id: &CredentialId, expires_at: Option<Time>) -> Option<Ended> {
+        let is_expired = |at| {
+            let expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
+            !expired.is_empty() && expired.contains(&(at, id.clone()))
+        };
+        self.register.end_of(id).or_else(|| expires_at.filter(|at| is_expired(*at)).map(|_| Ended::Expired))
+    }
+
+    /// What has expired stays so, whatever the clock says later. When there are too many, those go that the clock would
+    /// have to be set back furthest for.
+    fn note_expired(&self, claims: &Claims, fault: Fault) {
+        let said = claims.at_any_time();
+        if fault != Fault::Expired || self.role_map.actor_of_subject(&said.subject).is_none() {
+            return;
+        }
+        let mut expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
+        expired.insert((said.expires_at, credential_id(&said.token_id)));
+        if expired.len() > ACCESS_TOKENS_EXPIRED_MAX {
+            expired.pop_first();
+        }
+    }
+
+    fn refuse_ended(&self, actor: &Actor, shown: &ShownCredential) -> Result<(), Denial> {
+        let unknown = match self.end_of(&shown.id, shown.expires_at) {
+            None => return Ok(()),
+            Some(Ended::Revoked) => Unknown::Revoked,
+            Some(Ended::Expired) => Unknown::Expired,
         };
         let named = NamedCredential {
             actor_id: actor.actor_id.clone(),
@@ -171,7 +207,7 @@ impl Oauth {
             role: actor.role,
         };
         self.register.note_refusal(&named, unknown.as_str());
-        unknown.into()
+        Err(unknown.into())
     }
 
     fn note_seen(&self, actor: &Actor, shown: &ShownCredential) {
@@ -194,20 +230,30 @@ impl Oauth {
         let keys = self.provider.keys().ok()?;
         let verified = signature::verify(token, &keys, &self.rules, self.clock.now()).ok()?;
         let Holder { actor, shown, .. } = self.holder(verified).ok()?;
+        // Whoever asks is about to end it, and has to say whose it was.
+        self.note_seen(&actor, &shown);
         Some((actor, shown.id))
     }
 
     pub fn actors(&self) -> Vec<ActorView> {
         let now = self.clock.now();
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // How many each has, and when the last was shown.
+        let mut shown: HashMap<Actor, (usize, Time)> = HashMap::new();
+        for seen in self.seen.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            let is_live = usize::from(seen.expires_at > now);
+            match shown.get_mut(&seen.actor) {
+                Some((credentials, last)) => (*credentials, *last) = (*credentials + is_live, seen.at.max(*last)),
+                None => drop(shown.insert(seen.actor.clone(), (is_live, seen.at))),
+            }
+        }
         let view = |MappedActor { actor, kind, .. }: &MappedActor| {
-            let own = || seen.values().filter(|seen| seen.actor == *actor);
+            let own = shown.get(actor);
             ActorView {
                 actor_id: actor.actor_id.clone(),
                 role: actor.role,
                 kind: *kind,
-                credentials: own().filter(|seen| seen.expires_at > now).count(),
-                last_seen: own().map(|seen| seen.at).max(),
+                credentials: own.map_or(0, |(credentials, _)| *credentials),
+                last_seen: own.map(|(_, last)| *last),
             }
         };
         let mut actors: Vec<_> = self.role_map.actors.iter().map(view).collect();
@@ -225,7 +271,11 @@ impl Oauth {
             role: Some(seen.actor.role),
             not_before: None,
             expires_at: Some(seen.expires_at),
-            state: if self.register.end_of(id).is_some() { State::Revoked } else { State::Live },
+            state: match self.end_of(id, Some(seen.expires_at)) {
+                None => State::Live,
+                Some(Ended::Expired) => State::Expired,
+                Some(Ended::Revoked) => State::Revoked,
+            },
             last_seen: Some(seen.at),
         };
         let mut views: Vec<_> = seen.iter().filter(|(_, seen)| seen.expires_at > now).map(view).collect();
@@ -252,7 +302,7 @@ impl Oauth {
 /// Whom the configuration trusts, with everything that can be known before the provider is asked.
 pub struct Trusted {
     pub provider: Provider,
-    introspector: Option<Introspector>,
+    pub introspector: Option<Introspector>,
 }
 
 impl Trusted {
@@ -308,8 +358,8 @@ impl From<Fault> for Denial {
     }
 }
 
-impl From<NoKeys> for Denial {
-    fn from(NoKeys(cause): NoKeys) -> Self {
+impl From<Undecided> for Denial {
+    fn from(Undecided(cause): Undecided) -> Self {
         Denial { unknown: Unknown::Undecided, cause: Some(cause) }
     }
 }

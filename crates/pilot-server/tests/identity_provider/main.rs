@@ -6,6 +6,7 @@ mod stage;
 
 use std::sync::Arc;
 
+use pilot_core::limits::KEY_SET_WAITING_MAX;
 use stage::{Kept, Stage, advance, clock, config, provider};
 
 const DAY: i64 = 24 * 60 * 60;
@@ -165,6 +166,61 @@ async fn while_the_provider_is_slow_known_keys_wait_for_nobody() {
     for waiting in waiting.into_iter().skip(1) {
         assert!(waiting.await.unwrap());
     }
+}
+
+#[tokio::test]
+async fn no_more_than_so_many_wait_for_a_provider_that_hangs() {
+    let (stage, kept, clock) = (Stage::open().await, Kept::new("waiting"), clock());
+    let provider = provider(&stage, &kept, &clock);
+    provider.refresh().await;
+    advance(&clock, 5);
+    stage.hold_back();
+    let before = stage.requests();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..KEY_SET_WAITING_MAX {
+        let provider = Arc::clone(&provider);
+        waiting.spawn(async move { provider.keys_with("two").await.is_ok() });
+    }
+    // The tasks run in turn on one thread, so by the time the request is heard each has taken its place.
+    stage.hears(before + 1).await;
+    assert!(provider.keys_with("two").await.unwrap_err().0.contains("too many"));
+    assert!(provider.keys_with("one").await.is_ok(), "known keys need no place");
+    // The answer comes after as long as the pause, and is not followed by another question at once.
+    advance(&clock, 5);
+    stage.let_go();
+    while let Some(found) = waiting.join_next().await {
+        assert!(found.unwrap());
+    }
+    let asked = stage.requests();
+    assert!(provider.keys_with("two").await.is_ok());
+    assert_eq!(stage.requests(), asked);
+}
+
+#[tokio::test]
+async fn keys_from_the_future_do_not_count_until_they_were_fetched_again() {
+    let (stage, kept, clock) = (Stage::open().await, Kept::new("future"), clock());
+    let provider = provider(&stage, &kept, &clock);
+    provider.refresh().await;
+    advance(&clock, -1);
+    assert!(provider.keys().unwrap_err().0.contains("in the future"));
+    assert!(provider.keys_with("one").await.is_ok(), "asked for again");
+    assert!(provider.keys().is_ok());
+}
+
+#[tokio::test]
+async fn a_page_for_people_at_the_first_address_does_not_hide_the_document_at_the_second() {
+    let (stage, kept, clock) = (Stage::open().await, Kept::new("page"), clock());
+    let provider = provider(&stage, &kept, &clock);
+    for page in ["<html>", "[]", &stage.document("https://evil.example")] {
+        stage.say("/.well-known/oauth-authorization-server", 200, page);
+        provider.refresh().await;
+        provider.check().unwrap();
+        assert!(provider.metrics().contains("pilot_identity_provider_up 1\n"), "{page}");
+    }
+    // Where there is none at the second, what is wrong with the first is said.
+    stage.say("/.well-known/openid-configuration", 404, "");
+    provider.refresh().await;
+    assert!(provider.keys_with("two").await.unwrap_err().0.contains("another issuer's"));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Signed tokens are secrets like any other: not in a URL, not in content, not in a log.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::bearer;
 use crate::provider::Provider;
@@ -22,13 +22,18 @@ fn a_live_token_in_a_url_is_refused_and_revoked_by_itself() {
             assert_eq!(server.session(&token).verdict(), "401 credential_required", "{target}");
         }
     }
+    // Whose one is that nobody has used yet is known, too.
+    assert_eq!(server.get(&format!("/?t={}", provider.token("ana")), &[]).verdict(), "400 token_in_url");
     // One that is no longer, or never was, live is nobody's to revoke.
     let stranger = provider.token("eve");
     assert_eq!(server.get(&format!("/v1/session?t={stranger}"), &[]).verdict(), "401 credential_required");
     let entries = ledger(&server, &provider.token("ada"));
-    let revoked =
-        entries.iter().filter(|(kind, details)| kind == "credential.revoked" && details["cause"] == "token_in_url");
-    assert_eq!(revoked.count(), 8, "{entries:#?}");
+    let is_revocation = |(kind, details): &&(String, Value)| {
+        kind == "credential.revoked"
+            && details["cause"] == "token_in_url"
+            && details["credential"]["actor_id"] == "ana@pilot.example"
+    };
+    assert_eq!(entries.iter().filter(is_revocation).count(), 9, "{entries:#?}");
     let log = server.stop().expect(0).stderr;
     assert!(!log.contains("eyJ"), "{log}");
     for file in installation.files() {

@@ -43,6 +43,22 @@ fn without_any_keys_the_answer_is_neither_yes_nor_no_until_there_are_some() {
 }
 
 #[test]
+fn an_outage_is_charged_to_nobody() {
+    let mut provider = Provider::start();
+    let ana = provider.token("ana");
+    provider.stop();
+    let limits = "[rate_limits]\nfailed_per_minute = 1\n";
+    let installation = installation(&[limits, &provider.section()]);
+    let server = installation.serve();
+    for _ in 0..5 {
+        assert_eq!(server.session(&ana).verdict(), "503 unavailable");
+    }
+    let verdicts = [(); 2].map(|()| server.session("not.a.token.that.anybody.has.ever.signed").verdict());
+    assert_eq!(verdicts, ["401 credential_required", "429 rate_limited"], "others are charged");
+    assert_eq!(server.session(&ana).verdict(), "503 unavailable");
+}
+
+#[test]
 fn while_the_provider_hangs_those_with_known_keys_wait_for_nothing() {
     let mut provider = Provider::start();
     let (_installation, server) = serve(&provider);

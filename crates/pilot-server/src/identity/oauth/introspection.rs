@@ -16,7 +16,7 @@ use pilot_core::time::Time;
 use serde_json::Value;
 use sha2::Digest as _;
 
-use super::provider::NoKeys;
+use super::provider::Undecided;
 use crate::clock::Clock;
 use crate::config::ProviderUrl;
 use crate::outgoing::{Outgoing, OutgoingError};
@@ -25,7 +25,7 @@ use crate::outgoing::{Outgoing, OutgoingError};
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 const DEPTH_MAX: usize = 16;
 
-type Answer = Result<bool, NoKeys>;
+type Answer = Result<bool, Undecided>;
 /// The last answer about one token. Whoever holds the lock is asking.
 type Asked = Arc<tokio::sync::Mutex<Option<(Time, Answer)>>>;
 
@@ -80,7 +80,7 @@ impl Introspector {
         let token = std::str::from_utf8(token).unwrap_or_default();
         let form = format!("token={}&token_type_hint=access_token", form_encoded(token));
         let failed =
-            |cause: String| NoKeys(format!("the identity provider does not say whether a token is active: {cause}"));
+            |cause: String| Undecided(format!("the identity provider does not say whether a token is active: {cause}"));
         let asked = outgoing.post_form(&self.url.uri, form, self.authorization.clone(), PROVIDER_DEADLINE).await;
         let reply = asked.map_err(|error: OutgoingError| failed(error.to_string()))?;
         if reply.status != 200 {

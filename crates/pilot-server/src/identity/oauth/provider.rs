@@ -9,10 +9,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use http::Uri;
 use pilot_core::key_set::{KeySet, KeySetFault};
-use pilot_core::limits::{KEY_SET_KEPT, KEY_SET_PAUSE, KEY_SET_REFETCHED, KEY_SET_RETRIED, PROVIDER_DEADLINE};
+use pilot_core::limits::{
+    KEY_SET_KEPT, KEY_SET_PAUSE, KEY_SET_REFETCHED, KEY_SET_RETRIED, KEY_SET_WAITING_MAX, PROVIDER_DEADLINE,
+};
 use pilot_core::time::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 
 use super::discovery::{DiscoveryFault, Endpoints, locations};
 use crate::clock::Clock;
@@ -34,7 +37,7 @@ enum FetchError {
 
 /// Why nothing can be said about a token.
 #[derive(Debug, Clone)]
-pub struct NoKeys(pub String);
+pub struct Undecided(pub String);
 
 /// What was last learned.
 #[derive(Clone, Default)]
@@ -65,6 +68,8 @@ pub struct Provider {
     held: RwLock<Arc<Held>>,
     /// Held by the one who is asking.
     flight: Arc<tokio::sync::Mutex<()>>,
+    /// Places for requests that wait for it.
+    waiting: Semaphore,
     attempts: AtomicU64,
     attempted_at: AtomicI64,
 }
@@ -83,6 +88,7 @@ impl Provider {
             copy,
             held: RwLock::new(Arc::new(held)),
             flight: Arc::default(),
+            waiting: Semaphore::new(KEY_SET_WAITING_MAX),
             attempts: AtomicU64::new(0),
             attempted_at: AtomicI64::new(NEVER),
         })
@@ -101,30 +107,37 @@ impl Provider {
     }
 
     /// The keys, when there are any that may still be used.
-    pub fn keys(&self) -> Result<Arc<KeySet>, NoKeys> {
-        let held = self.held();
+    pub fn keys(&self) -> Result<Arc<KeySet>, Undecided> {
+        let (held, now) = (self.held(), self.clock.now());
         match (&held.keys, held.fetched_at) {
-            (Some(keys), Some(at)) if self.clock.now().since(at) < KEY_SET_KEPT => Ok(Arc::clone(keys)),
-            (Some(_), _) => Err(NoKeys("the identity provider's keys are older than 24 h".to_owned())),
+            // After the clock was set back their age is not known; counted as none, it would begin anew each time.
+            (Some(_), Some(at)) if now < at => Err(Undecided(
+                "the identity provider's keys were fetched in the future: the clock was set back".to_owned(),
+            )),
+            (Some(keys), Some(at)) if now.since(at) < KEY_SET_KEPT => Ok(Arc::clone(keys)),
+            (Some(_), _) => Err(Undecided("the identity provider's keys are older than 24 h".to_owned())),
             (None, _) => {
                 let unknown = || "the identity provider was not asked yet".to_owned();
-                Err(NoKeys(held.trouble.clone().unwrap_or_else(unknown)))
+                Err(Undecided(held.trouble.clone().unwrap_or_else(unknown)))
             }
         }
     }
 
     /// The keys after having asked for one that is missing, if it is time to. When the provider could not be asked, it
     /// is not known whether the key is its own.
-    pub async fn keys_with(self: &Arc<Self>, key_id: &str) -> Result<Arc<KeySet>, NoKeys> {
+    pub async fn keys_with(self: &Arc<Self>, key_id: &str) -> Result<Arc<KeySet>, Undecided> {
         if let Ok(keys) = self.keys()
             && keys.find(key_id).is_some()
         {
             return Ok(keys);
         }
+        let Ok(_place) = self.waiting.try_acquire() else {
+            return Err(Undecided("too many requests wait for the identity provider's keys".to_owned()));
+        };
         self.refresh_if_due().await;
         let keys = self.keys()?;
         match &self.held().trouble {
-            Some(trouble) if keys.find(key_id).is_none() => Err(NoKeys(trouble.clone())),
+            Some(trouble) if keys.find(key_id).is_none() => Err(Undecided(trouble.clone())),
             _ => Ok(keys),
         }
     }
@@ -138,10 +151,10 @@ impl Provider {
     }
 
     /// Whether tokens can be judged.
-    pub fn check(&self) -> Result<(), NoKeys> {
+    pub fn check(&self) -> Result<(), Undecided> {
         let keys = self.keys()?;
         if keys.keys.is_empty() {
-            return Err(NoKeys("the identity provider publishes no key that can be used".to_owned()));
+            return Err(Undecided("the identity provider publishes no key that can be used".to_owned()));
         }
         Ok(())
     }
@@ -195,12 +208,18 @@ impl Provider {
     async fn fly(self: &Arc<Self>, flight: tokio::sync::OwnedMutexGuard<()>) {
         let provider = Arc::clone(self);
         let landed = tokio::spawn(async move {
-            provider.attempted_at.store(provider.clock.now().unix_micros(), Ordering::Release);
+            provider.note_attempt();
             provider.fetch().await;
+            // Again, or an attempt that took as long as the pause would be followed by the next at once.
+            provider.note_attempt();
             provider.attempts.fetch_add(1, Ordering::AcqRel);
             drop(flight);
         });
         let _ = landed.await;
+    }
+
+    fn note_attempt(&self) {
+        self.attempted_at.store(self.clock.now().unix_micros(), Ordering::Release);
     }
 
     async fn fetch(&self) {
@@ -249,14 +268,17 @@ impl Provider {
     }
 
     async fn discover(&self) -> Result<Endpoints, FetchError> {
-        let mut failed = FetchError::Discovery(DiscoveryFault::NoKeys);
+        let mut failed = None;
         for location in locations(&self.config.issuer) {
-            match self.get("discovery document", &location).await {
-                Ok(body) => return Ok(Endpoints::parse(&body, &self.config.issuer)?),
-                Err(error) => failed = error,
+            let body = self.get("discovery document", &location).await;
+            match body.and_then(|body| Ok(Endpoints::parse(&body, &self.config.issuer)?)) {
+                Ok(endpoints) => return Ok(endpoints),
+                // Some answer any address with a page for people. A document that was there says more than its absence.
+                Err(error) if !matches!(failed, Some(FetchError::Discovery(_))) => failed = Some(error),
+                Err(_) => {}
             }
         }
-        Err(failed)
+        Err(failed.unwrap_or(FetchError::Discovery(DiscoveryFault::NoKeys)))
     }
 
     async fn get(&self, what: &'static str, url: &Uri) -> Result<bytes::Bytes, FetchError> {

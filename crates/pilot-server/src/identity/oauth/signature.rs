@@ -5,7 +5,7 @@ use aws_lc_rs::signature::{
     RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
     RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
-use pilot_core::access_token::{Algorithm, Fault, Rules, Unverified, Verified};
+use pilot_core::access_token::{Algorithm, Claims, Fault, Rules, Unverified, Verified};
 use pilot_core::key_set::{Key, KeySet, Material};
 use pilot_core::time::Time;
 
@@ -14,14 +14,14 @@ use pilot_core::time::Time;
 pub fn verify(token: &[u8], keys: &KeySet, rules: &Rules, now: Time) -> Result<Verified, Fault> {
     let unverified = Unverified::read(token, rules)?;
     let key = keys.find(&unverified.key_id).ok_or(Fault::UnknownKey)?;
-    verify_with(key, &unverified, rules, now)
+    claims_of(key, &unverified, rules)?.at(rules, now)
 }
 
-pub fn verify_with(key: &Key, unverified: &Unverified<'_>, rules: &Rules, now: Time) -> Result<Verified, Fault> {
+pub fn claims_of(key: &Key, unverified: &Unverified<'_>, rules: &Rules) -> Result<Claims, Fault> {
     if !key.fits(unverified.algorithm) {
         return Err(Fault::OtherKey);
     }
-    unverified.claims(is_signed(key, unverified), rules, now)
+    unverified.claims(is_signed(key, unverified), rules)
 }
 
 fn is_signed(key: &Key, token: &Unverified<'_>) -> bool {
