@@ -16,7 +16,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::environment::Environment;
 use crate::exit::Failure;
 
-/// The C library's own costs a tenth of a transition, and musl's far more (docs/adr/0036-packaging.md).
+/// The C library's own is slow when threads share it (docs/adr/0036-packaging.md).
+#[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
