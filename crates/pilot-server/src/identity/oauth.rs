@@ -12,7 +12,7 @@ use pilot_core::actor::Actor;
 use pilot_core::bearer::{Presented, presented_signed};
 use pilot_core::credentials::CredentialId;
 use pilot_core::limits::{ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, INTROSPECTION_KEPT};
-use pilot_core::role_map::{Kind, MappedActor, RoleMap};
+use pilot_core::role_map::{MappedActor, RoleMap};
 use pilot_core::time::Time;
 use pilot_core::token::Token;
 use sha2::Digest as _;
@@ -159,14 +159,9 @@ impl Oauth {
 
     /// One actor, one role, as approved. The token's own word about roles counts for nothing.
     fn holder(&self, verified: Verified) -> Result<Holder, Denial> {
-        let Verified { subject, client_id, token_id, expires_at } = verified;
+        let Verified { subject, token_id, expires_at, .. } = verified;
         let stranger = || Denial::because(Unknown::Unrecognised, "the token's sub is not in the role map");
-        let MappedActor { actor, kind, .. } = self.role_map.actor_of_subject(&subject).ok_or_else(stranger)?;
-        // A client may have been given the name of a person.
-        if subject == client_id && *kind == Kind::Human {
-            let cause = "the token speaks for a client by itself, and the role map says that this actor is human";
-            return Err(Denial::because(Unknown::Unrecognised, cause));
-        }
+        let MappedActor { actor, .. } = self.role_map.actor_of_subject(&subject).ok_or_else(stranger)?;
         let shown = ShownCredential::new(credential_id(&token_id), Some(expires_at));
         Ok(Holder { actor: actor.clone(), shown, subject })
     }
