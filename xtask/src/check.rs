@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, run_watching};
-use crate::tools::{self, CC, CXX, STRACE};
+use crate::tools::{self, CC, CURL, CXX, OPENSSL, STRACE};
 use crate::{console, deny, fuzz, schema, vault};
 
 const FUZZ_SECONDS: u32 = 10;
@@ -46,7 +46,7 @@ pub fn run() -> Result<(), Failure> {
 }
 
 fn install_tools() -> Result<(), Failure> {
-    tools::install_missing(&[CC, CXX, STRACE])?;
+    tools::install_missing(&[CC, CXX, STRACE, CURL, OPENSSL])?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
     tools::install_missing_components()
 }

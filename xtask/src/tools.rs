@@ -18,6 +18,9 @@ pub const CXX: Tool = Tool { program: "g++", package: "g++" };
 pub const CC: Tool = Tool { program: "cc", package: "gcc" };
 /// The durability tests inject faults into system calls with it.
 pub const STRACE: Tool = Tool { program: "strace", package: "strace" };
+/// Others' clients, that show certificates to the service and read them.
+pub const CURL: Tool = Tool { program: "curl", package: "curl" };
+pub const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" };
 /// schemathesis is written in it.
 pub const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
 /// The console is tested in it.
