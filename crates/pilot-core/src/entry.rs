@@ -204,8 +204,14 @@ impl Entry {
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         // Room for all but the longest, so that it need not grow on the way.
         let mut bytes = Vec::with_capacity(768);
-        serde_json::to_writer(&mut bytes, self)?;
+        self.write_to(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// In the place of whatever `bytes` held, whose room is used again.
+    pub fn write_to(&self, bytes: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        bytes.clear();
+        serde_json::to_writer(bytes, self)
     }
 }
 

@@ -128,7 +128,8 @@ impl Identity {
     pub async fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
         match self {
             Identity::CredentialFile(file) => file.identify(&head.headers).map_err(Denial::from),
-            Identity::Oauth(oauth) => oauth.identify(&head.headers).await,
+            // Apart, because it is large when it has to ask the provider, and every request would carry room for it.
+            Identity::Oauth(oauth) => Box::pin(oauth.identify(&head.headers)).await,
             Identity::MutualTls(_) if mutual_tls::is_of_another_site(&head.headers) => {
                 Err(Denial::because(Unknown::Missing, "a page of another site made the browser ask"))
             }

@@ -10,7 +10,7 @@ use pilot_core::entry::Entry;
 use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
-use pilot_store::{Key, Outcome, Record, Situation, Standing, StoreError, Subject, Write};
+use pilot_store::{Outcome, Record, Situation, Standing, StoreError, Write};
 use serde::Serialize;
 
 use crate::access::Caller;
@@ -30,24 +30,35 @@ pub struct StoredAnswer {
     pub body: Bytes,
 }
 
+/// Where the bytes of an answer will be written, made by whoever will read them.
+pub fn room() -> Vec<u8> {
+    // Enough for most, so that it need not grow.
+    Vec::with_capacity(768)
+}
+
 /// A line of its own for all but the body: `201 7 /v1/items/…`, with `-` for what is absent. The body is appended as it
 /// is.
-fn first_line(status: u16, version: Option<u64>, location: Option<&str>) -> Vec<u8> {
-    // Room for most bodies too, so that it need not grow.
-    let mut line = Vec::with_capacity(768);
+fn first_line(mut room: Vec<u8>, status: u16, version: Option<u64>, location: Option<&str>) -> Vec<u8> {
+    room.clear();
     let _ = match version {
-        Some(version) => write!(line, "{status} {version} "),
-        None => write!(line, "{status} - "),
+        Some(version) => write!(room, "{status} {version} "),
+        None => write!(room, "{status} - "),
     };
-    line.extend_from_slice(location.unwrap_or("-").as_bytes());
-    line.push(b'\n');
-    line
+    room.extend_from_slice(location.unwrap_or("-").as_bytes());
+    room.push(b'\n');
+    room
 }
 
 impl StoredAnswer {
     /// The bytes of an answer that shows `view`.
-    pub fn showing(status: u16, version: Option<u64>, location: Option<&str>, view: &impl Serialize) -> Vec<u8> {
-        let mut bytes = first_line(status, version, location);
+    pub fn showing(
+        room: Vec<u8>,
+        status: u16,
+        version: Option<u64>,
+        location: Option<&str>,
+        view: &impl Serialize,
+    ) -> Vec<u8> {
+        let mut bytes = first_line(room, status, version, location);
         // Views have text keys alone and are written to memory: this cannot fail.
         let _ = serde_json::to_writer(&mut bytes, view);
         bytes
@@ -55,7 +66,7 @@ impl StoredAnswer {
 
     /// Nobody waits for it.
     pub fn empty() -> Vec<u8> {
-        first_line(200, None, None)
+        first_line(Vec::new(), 200, None, None)
     }
 
     pub fn from_bytes(bytes: Vec<u8>) -> Option<StoredAnswer> {
@@ -95,16 +106,8 @@ pub fn definition(app: &App, item: &Item) -> Result<Arc<Definition>, Problem> {
 }
 
 /// Decides and records, and answers. `action` is how a refusal for role, ownership or separation is written down.
-pub async fn settle(
-    app: &Arc<App>,
-    caller: &Caller,
-    action: &str,
-    subject: Subject,
-    key: Option<Key>,
-    decide: impl FnMut(&Situation<'_>) -> Result<Record, Refusal> + Send + 'static,
-) -> Answer {
-    let outcome = app.store.settle(Write { subject, key, decide: Box::new(decide) }).await?;
-    match outcome {
+pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> Answer {
+    match app.store.settle(write).await? {
         Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
             let unreadable = || Problem::internal(&"a stored answer cannot be read");
             StoredAnswer::from_bytes(answer).map(respond).ok_or_else(unreadable)
@@ -146,7 +149,7 @@ mod tests {
         for (location, version, body) in
             [(Some("/v1/items/x"), Some(7), "{\"a\":\"\\n\"}"), (None, Some(1), "a\nb - c"), (None, None, "")]
         {
-            let mut bytes = first_line(201, version, location);
+            let mut bytes = first_line(room(), 201, version, location);
             bytes.extend_from_slice(body.as_bytes());
             let answer =
                 StoredAnswer { status: 201, location: location.map(str::to_owned), version, body: body.into() };

@@ -291,7 +291,13 @@ async fn serve_connection<S, T, H, F>(
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // The deadlines are ours (see `deadline`): the library's would also close idle connections after a few seconds.
-    builder.http1().header_read_timeout(None).max_buf_size(HEADER_BLOCK_BYTES_MAX + URL_BYTES_MAX + 8 * 1024);
+    // Half-closed connections are answered, too. The library would otherwise keep reading during a request, each time
+    // into a new buffer, to see the peer go away; a feed sees that when it next writes.
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .half_close(true)
+        .max_buf_size(HEADER_BLOCK_BYTES_MAX + URL_BYTES_MAX + 8 * 1024);
     builder
         .http2()
         .timer(TokioTimer::new())

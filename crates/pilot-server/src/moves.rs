@@ -1,5 +1,6 @@
 //! What is decided and recorded for each kind of write. Handlers, timers and simulations hand these to the store.
 
+use std::mem::take;
 use std::sync::Arc;
 
 use pilot_core::actor::Actor;
@@ -11,7 +12,7 @@ use pilot_core::workflow::Definition;
 use pilot_store::{Record, Situation};
 use serde_json::Value;
 
-use crate::ledger::{StoredAnswer, record, subject};
+use crate::ledger::{StoredAnswer, record, room, subject};
 use crate::views::{ItemView, TransitionView};
 use crate::workflows::Workflows;
 
@@ -23,12 +24,14 @@ pub fn create(
     new: NewItem,
     content: Document,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    let mut room = room();
     move |situation| {
         let (transition, item) =
             decide::decide_creation(&definition, &new, &actor, situation.now, situation.open_items)?;
         let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
         let view = ItemView::new(&definition, &item, &actor, situation.now);
-        let answer = StoredAnswer::showing(201, Some(1), Some(&format!("/v1/items/{}", item.id)), &view);
+        let answer =
+            StoredAnswer::showing(take(&mut room), 201, Some(1), Some(&format!("/v1/items/{}", item.id)), &view);
         Ok(record(&definition, entry, vec![content.clone()], item, answer))
     }
 }
@@ -46,6 +49,7 @@ pub fn edit(
     actor: Actor,
     edit: Edit,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    let mut room = room();
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         let Edit { title, payload, if_match, nonce } = &edit;
@@ -61,7 +65,7 @@ pub fn edit(
         let item = item.after(&transition);
         let entry = Entry::of_transition(EntryType::ItemEdited, situation.index, &transition, &item);
         let view = ItemView::new(&definition, &item, &actor, situation.now);
-        let answer = StoredAnswer::showing(200, Some(item.version), None, &view);
+        let answer = StoredAnswer::showing(take(&mut room), 200, Some(item.version), None, &view);
         Ok(record(&definition, entry, vec![content], item, answer))
     }
 }
@@ -73,7 +77,7 @@ pub fn act(
     comment: Option<Document>,
     inputs: Option<Document>,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
-    let request = Request::Act(request);
+    let (request, mut room) = (Request::Act(request), room());
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
@@ -84,7 +88,7 @@ pub fn act(
             ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
         };
         let view = TransitionView::of_entry(&entry, transition.comment(), transition.inputs());
-        let answer = StoredAnswer::showing(201, Some(item.version), None, &view);
+        let answer = StoredAnswer::showing(take(&mut room), 201, Some(item.version), None, &view);
         let documents = comment.iter().chain(&inputs).cloned().collect();
         Ok(record(&definition, entry, documents, item, answer))
     }
@@ -96,11 +100,12 @@ pub fn comment(
     text: String,
     document: Document,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    let mut room = room();
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
         let view = TransitionView::of_entry(&entry, Some(&text), None);
-        let answer = StoredAnswer::showing(201, Some(item.version), None, &view);
+        let answer = StoredAnswer::showing(take(&mut room), 201, Some(item.version), None, &view);
         Ok(record(&definition, entry, vec![document.clone()], item.clone(), answer))
     }
 }

@@ -117,7 +117,7 @@ async fn write(app: &App, attempt: Attempt, gathered: Gathered) {
         entry.action = (!action.is_empty()).then(|| action.as_str().into());
         Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
     };
-    let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
+    let write = Write::new(Subject::Ledger, None, decide);
     if let Err(error) = app.store.settle(write).await {
         tracing::error!(cause = %error, "refused attempts could not be written to the ledger");
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pilot_evidence::bundle::{BundleError, BundleWriter};
 use pilot_evidence::checkpoint::Checkpoint;
-use pilot_evidence::merkle::{Edge, Hash};
+use pilot_evidence::merkle::Edge;
 use pilot_evidence::note::{NoteKey, VerifierKey};
 use pilot_evidence::proof::check_consistency;
 use pilot_evidence::tile::TILE_WIDTH;
@@ -162,15 +162,8 @@ impl Signer {
         let mut full = Vec::new();
         while edge.size() < head.size() {
             let wanted = (head.size() - edge.size()).min(READ_MAX);
-            let entries = self.store.entries(edge.size(), usize::try_from(wanted).unwrap_or(0)).await?;
-            if entries.len() as u64 != wanted {
-                return Err(SignError::Broken(format!("entries are missing after index {}", edge.size())));
-            }
-            for entry in entries {
-                if entry.index != edge.size() {
-                    return Err(SignError::Broken(format!("entry {} is missing", edge.size())));
-                }
-                edge.push(Hash::of_leaf(&entry.bytes), &mut full);
+            for leaf in self.store.leaves(edge.size(), wanted).await? {
+                edge.push(leaf, &mut full);
             }
             full.clear();
         }

@@ -88,7 +88,7 @@ pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
             fact: Some((START_FACT, serde_json::to_vec(&fact).unwrap_or_default())),
         })
     };
-    let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
+    let write = Write::new(Subject::Ledger, None, decide);
     match app.store.settle(write).await? {
         Outcome::Recorded { .. } => Ok(()),
         other => Err(StartError::Refused(format!("the start could not be written to the ledger: {other:?}"))),

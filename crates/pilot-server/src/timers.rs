@@ -57,7 +57,7 @@ pub async fn expire_due(store: &dyn Store, workflows: &Arc<Workflows>, now: Time
 
 async fn expire(store: &dyn Store, workflows: &Arc<Workflows>, id: ItemId) -> Result<(), String> {
     let decide = moves::expire(Arc::clone(workflows));
-    let write = Write { subject: Subject::Item(id), key: None, decide: Box::new(decide) };
+    let write = Write::new(Subject::Item(id), None, decide);
     match store.settle(write).await {
         // Refused: somebody moved it in the meantime, so nothing is due any more.
         Ok(Outcome::Recorded { .. } | Outcome::Refused(_)) => Ok(()),

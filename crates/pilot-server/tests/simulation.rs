@@ -271,22 +271,22 @@ impl World {
                     .then(|| (actor.actor_id.clone(), definition.name().to_string()));
                 let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
                 let decide = moves::create(definition, actor, new, content);
-                Write { subject: Subject::NewItem { count_open }, key, decide: Box::new(decide) }
+                Write::new(Subject::NewItem { count_open }, key, decide)
             }
             What::Edit { item, title, payload, if_match } => {
                 let decide = moves::edit(workflows, actor, Edit { title, payload, if_match, nonce });
-                Write { subject: Subject::Item(item), key, decide: Box::new(decide) }
+                Write::new(Subject::Item(item), key, decide)
             }
             What::Act { item, request } => {
                 let comment = request.comment.as_ref().map(|text| Document::comment(text, &nonce));
                 let inputs = request.inputs.as_ref().map(|inputs| Document::inputs(inputs, &nonce));
                 let decide = moves::act(workflows, actor, request, comment, inputs);
-                Write { subject: Subject::Item(item), key, decide: Box::new(decide) }
+                Write::new(Subject::Item(item), key, decide)
             }
             What::Comment { item, text } => {
                 let document = Document::comment(&text, &nonce);
                 let decide = moves::comment(workflows, actor, text, document);
-                Write { subject: Subject::Item(item), key, decide: Box::new(decide) }
+                Write::new(Subject::Item(item), key, decide)
             }
         }
     }
@@ -468,6 +468,9 @@ impl Store for Stopped {
         Stopped::answer()
     }
     fn whole_entries(&self, _: u64, _: usize) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn leaves(&self, _: u64, _: u64) -> pilot_store::Pending<'_, Vec<pilot_evidence::merkle::Hash>> {
         Stopped::answer()
     }
     fn due(&self, _: Time, _: usize) -> pilot_store::Pending<'_, Vec<ItemId>> {

@@ -112,7 +112,7 @@ impl Cast {
             let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
             Ok(cast.record(entry, vec![content.clone()], item))
         };
-        Write { subject: Subject::NewItem { count_open: None }, key: None, decide: Box::new(decide) }
+        Write::new(Subject::NewItem { count_open: None }, None, decide)
     }
 
     pub fn action(self: &Arc<Self>, id: &ItemId, who: &Actor, action: &str, comment: Option<&str>) -> Write {
@@ -136,7 +136,7 @@ impl Cast {
             let documents = comment.iter().map(|(_, document)| document.clone()).collect();
             Ok(cast.record(entry, documents, item))
         };
-        Write { subject: Subject::Item(id.clone()), key: None, decide: Box::new(decide) }
+        Write::new(Subject::Item(id.clone()), None, decide)
     }
 
     async fn create(self: &Arc<Self>, store: &dyn Store, title: &str, by: &str, risk: &str) -> ItemId {
@@ -157,7 +157,7 @@ pub fn remark(number: u64) -> Write {
         let entry = Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details);
         Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
     };
-    Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) }
+    Write::new(Subject::Ledger, None, decide)
 }
 
 async fn recorded(store: &dyn Store, write: Write) -> u64 {
@@ -394,7 +394,7 @@ pub async fn definitions_and_facts_are_kept(engine: &dyn Engine) {
             let fact = with_fact.lock().unwrap().clone().map(|value| ("name", value));
             Ok(Record { fact, ..plain(situation)? })
         };
-        recorded(&*store, Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) }).await;
+        recorded(&*store, Write::new(Subject::Ledger, None, decide)).await;
         assert_eq!(store.fact("name").await.unwrap(), Some(value));
     }
     drop(store);

@@ -101,6 +101,16 @@ pub struct Write {
     pub decide: Decide,
 }
 
+impl Write {
+    pub fn new(
+        subject: Subject,
+        key: Option<Key>,
+        decide: impl FnMut(&Situation<'_>) -> std::result::Result<Record, Refusal> + Send + 'static,
+    ) -> Write {
+        Write { subject, key, decide: Box::new(decide) }
+    }
+}
+
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
     /// On disk and in the tree.
@@ -156,7 +166,7 @@ pub struct StoredDefinition {
 
 /// The verbs of a store. Reads see everything that was acknowledged before they began.
 pub trait Store: Send + Sync {
-    /// Decides and records, in order with every other write.
+    /// Decides and records, in order with every other write. It is handed in at once, not when it is first waited for.
     fn settle(&self, write: Write) -> Pending<'_, Outcome>;
 
     fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>>;
@@ -171,6 +181,9 @@ pub trait Store: Send + Sync {
 
     /// Entries from an index on, with their documents.
     fn whole_entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
+
+    /// The hashes of entries, made anew from what is stored of each: exactly as many as asked for, without a gap.
+    fn leaves(&self, from: u64, count: u64) -> Pending<'_, Vec<Hash>>;
 
     /// Items whose deadline has passed, the earliest first.
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>>;

@@ -106,6 +106,14 @@ impl Sqlite {
     fn jobs(&self) -> Result<&mpsc::SyncSender<Job>> {
         self.jobs.as_ref().ok_or_else(stopped)
     }
+
+    fn hand_in(&self, job: Job) -> Result<()> {
+        self.health.check()?;
+        self.jobs()?.try_send(job).map_err(|unsent| match unsent {
+            mpsc::TrySendError::Full(_) => StoreError::Unavailable("too many writes are waiting".into()),
+            mpsc::TrySendError::Disconnected(_) => stopped(),
+        })
+    }
 }
 
 /// A second process on the same file would number its entries the same: it must not start.
@@ -125,15 +133,12 @@ pub fn lock(path: &Path) -> Result<File> {
 
 impl Store for Sqlite {
     fn settle(&self, write: Write) -> Pending<'_, Outcome> {
-        Box::pin(async move {
-            self.health.check()?;
-            let (reply, answer) = oneshot::channel();
-            match self.jobs()?.try_send(Job::Settle { write, reply }) {
-                Ok(()) => answer.await.map_err(|_| stopped())?,
-                Err(mpsc::TrySendError::Full(_)) => Err(StoreError::Unavailable("too many writes are waiting".into())),
-                Err(mpsc::TrySendError::Disconnected(_)) => Err(stopped()),
-            }
-        })
+        let (reply, answer) = oneshot::channel();
+        // Handed in before anyone waits: what waits then is small.
+        match self.hand_in(Job::Settle { write, reply }) {
+            Ok(()) => Box::pin(async { answer.await.map_err(|_| stopped())? }),
+            Err(error) => Box::pin(async { Err(error) }),
+        }
     }
 
     fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>> {
@@ -154,6 +159,10 @@ impl Store for Sqlite {
 
     fn whole_entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
         self.read(move |connection| read::whole_entries(connection, from, limit))
+    }
+
+    fn leaves(&self, from: u64, count: u64) -> Pending<'_, Vec<Hash>> {
+        self.read(move |connection| read::leaves(connection, from, count))
     }
 
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {

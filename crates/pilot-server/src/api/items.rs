@@ -12,7 +12,7 @@ use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::PAGE_ITEMS_MAX;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
-use pilot_store::{Filter, Subject};
+use pilot_store::{Filter, Subject, Write};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -34,8 +34,7 @@ pub async fn create_item(mut call: Call) -> Answer {
     let mut body = read_body(&mut call, &["application/json"], &["workflow", "title", "payload"]).await?;
     let key = body.key(&call)?;
     let (definition, title, payload) = new_item(&call.app, &mut body)?;
-    let app = Arc::clone(&call.app);
-    let id = new_id(app.clock.now())?;
+    let id = new_id(call.app.clock.now())?;
     let content = Document::content(&title, &payload, &nonce()?);
     let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
     let count_open = definition
@@ -44,7 +43,8 @@ pub async fn create_item(mut call: Call) -> Answer {
         .then(|| (call.caller.actor.actor_id.clone(), definition.name().to_string()));
     let actor = call.caller.actor.clone();
     let decide = moves::create(definition, actor, new, content);
-    ledger::settle(&app, &call.caller, "create", Subject::NewItem { count_open }, key, decide).await
+    let write = Write::new(Subject::NewItem { count_open }, key, decide);
+    ledger::settle(&call.app, &call.caller, "create", write).await
 }
 
 fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, Value), Problem> {
@@ -109,8 +109,8 @@ pub async fn edit_item(mut call: Call) -> Answer {
     let id = item_id(&call)?;
     let actor = call.caller.actor.clone();
     let decide = moves::edit(workflows, actor, Edit { title, payload, if_match, nonce });
-    let app = Arc::clone(&call.app);
-    ledger::settle(&app, &call.caller, "edit", Subject::Item(id), None, decide).await
+    let write = Write::new(Subject::Item(id), None, decide);
+    ledger::settle(&call.app, &call.caller, "edit", write).await
 }
 
 pub async fn list_items(call: Call) -> Answer {

@@ -6,12 +6,15 @@ use pilot_core::decide::ActionRequest;
 use pilot_core::document::Document;
 use pilot_core::entry::EntryType;
 use pilot_core::fault::Fault;
+use pilot_core::item::ItemId;
 use pilot_core::limits::COMMENT_CHARS_MAX;
-use pilot_store::Subject;
+use pilot_store::{Key, Subject, Write};
 use serde::Serialize;
 
+use crate::access::Caller;
 use crate::api::items::nonce;
 use crate::api::request::{if_match, item_id, no_such_item, read_body};
+use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
 use crate::views::TransitionView;
@@ -33,16 +36,41 @@ pub async fn take_action(mut call: Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let id = item_id(&call)?;
+    let Call { app, caller, .. } = call;
     let action = request.action.clone();
-    let (comment, inputs) = documents(&request)?;
-    let app = Arc::clone(&call.app);
+    let asked = Asked { id, key, request };
+    if app.witnesses.required() > 0 {
+        return Box::pin(act_cosigned(&app, &caller, &action, asked)).await;
+    }
+    let write = asked.into_write(&app, &caller)?;
+    ledger::settle(&app, &caller, &action, write).await
+}
+
+/// What a caller wants to happen to an item.
+#[derive(Clone)]
+struct Asked {
+    id: ItemId,
+    key: Option<Key>,
+    request: ActionRequest,
+}
+
+impl Asked {
+    fn into_write(self, app: &App, caller: &Caller) -> Result<Write, Problem> {
+        let Asked { id, key, request } = self;
+        let (comment, inputs) = documents(&request)?;
+        let decide = moves::act(Arc::clone(&app.workflows), caller.actor.clone(), request, comment, inputs);
+        Ok(Write::new(Subject::Item(id), key, decide))
+    }
+}
+
+/// An effect waits until what it rests on is cosigned.
+async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) -> Answer {
     loop {
-        let covered = witnesses::cover_effect(&app, &call.caller, &id, &request).await?;
-        let request = ActionRequest { if_match: request.if_match.or(covered), ..request.clone() };
-        let is_guarded = covered.is_some() && request.if_match == covered;
-        let (workflows, actor) = (Arc::clone(&app.workflows), call.caller.actor.clone());
-        let decide = moves::act(workflows, actor, request, comment.clone(), inputs.clone());
-        match ledger::settle(&app, &call.caller, &action, Subject::Item(id.clone()), key, decide).await {
+        let covered = witnesses::cover_effect(app, caller, &asked.id, &asked.request).await?;
+        let if_match = asked.request.if_match.or(covered);
+        let is_guarded = covered.is_some() && if_match == covered;
+        let guarded = Asked { request: ActionRequest { if_match, ..asked.request.clone() }, ..asked.clone() };
+        match ledger::settle(app, caller, action, guarded.into_write(app, caller)?).await {
             // Something happened to the item after it was cosigned: that has to be cosigned too.
             Err(problem) if is_guarded && problem.code == Code::VersionMismatch => {}
             answer => return answer,
@@ -76,9 +104,8 @@ pub async fn add_comment(mut call: Call) -> Answer {
     let id = item_id(&call)?;
     let document = Document::comment(&text, &nonce()?);
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
-    let decide = moves::comment(workflows, actor, text, document);
-    let app = Arc::clone(&call.app);
-    ledger::settle(&app, &call.caller, "comment", Subject::Item(id), key, decide).await
+    let write = Write::new(Subject::Item(id), key, moves::comment(workflows, actor, text, document));
+    ledger::settle(&call.app, &call.caller, "comment", write).await
 }
 
 #[derive(Serialize)]

@@ -115,7 +115,7 @@ async fn write(app: &App, event: &Event) -> Result<(), String> {
         let fact = Some((FACT, bytes.clone()));
         Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact })
     };
-    let written = app.store.settle(Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) }).await;
+    let written = app.store.settle(Write::new(Subject::Ledger, None, decide)).await;
     match written {
         Ok(Outcome::Recorded { .. }) => Ok(()),
         other => {

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{End, Ended, Event, FACT, Register};
 use crate::app::App;
 use crate::identity::KnownCredential;
-use crate::ledger::StoredAnswer;
+use crate::ledger::{StoredAnswer, room};
 use crate::problem::Problem;
 
 /// What is answered, and kept.
@@ -105,7 +105,7 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
             revoked_by: by.clone(),
             entry: situation.index,
         };
-        let answer = StoredAnswer::showing(201, None, None, &revocation);
+        let answer = StoredAnswer::showing(room(), 201, None, None, &revocation);
         let end =
             End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: Some(revocation) };
         after.ended.insert(id.clone(), end);
@@ -117,7 +117,7 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
         let fact = Some((FACT, after.to_bytes()));
         Ok(Record { entry, documents: comment.iter().cloned().collect(), standing: None, answer, fact })
     };
-    let outcome = app.store.settle(Write { subject: Subject::Ledger, key, decide: Box::new(decide) }).await?;
+    let outcome = app.store.settle(Write::new(Subject::Ledger, key, decide)).await?;
     let unreadable = || Problem::internal(&"a stored answer cannot be read");
     match (outcome, earlier) {
         (Outcome::Recorded { answer, .. } | Outcome::Repeated { answer }, _) => {
@@ -130,7 +130,7 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
         (Outcome::KeyReused, _) => Err(Problem::key_reused()),
         // Once is enough: whoever asks again learns what was done.
         (Outcome::Refused(_), Some(earlier)) => {
-            StoredAnswer::from_bytes(StoredAnswer::showing(201, None, None, &earlier)).ok_or_else(unreadable)
+            StoredAnswer::from_bytes(StoredAnswer::showing(room(), 201, None, None, &earlier)).ok_or_else(unreadable)
         }
         (other, _) => Err(Problem::internal(&format!("a revocation came to nothing: {other:?}"))),
     }

@@ -149,20 +149,15 @@ fn load_edge(connection: &Connection, size: u64) -> Result<Edge> {
         let full = row_size / width;
         check_tiles(connection, level, full)?;
         levels.push(match level {
-            0 => leaves(connection, full * width, row_size - full * width)?,
+            0 => read::leaves(connection, full * width, row_size - full * width).map_err(|error| match error {
+                StoreError::Damaged(what) => damaged(&what),
+                other => other,
+            })?,
             _ => (full * width..row_size).map(|at| tile_root(connection, level - 1, at)).collect::<Result<_>>()?,
         });
         (level, row_size) = (level + 1, full);
     }
     Ok(Edge::new(size, levels))
-}
-
-fn leaves(connection: &Connection, from: u64, count: u64) -> Result<Vec<Hash>> {
-    let stored = read::entries(connection, from, usize::try_from(count).unwrap_or(usize::MAX))?;
-    if stored.len() as u64 != count {
-        return Err(damaged(&format!("entries are missing after index {from}")));
-    }
-    Ok(stored.iter().map(|entry| Hash::of_leaf(&entry.bytes)).collect())
 }
 
 fn tile_root(connection: &Connection, level: u8, index: u64) -> Result<Hash> {

@@ -171,6 +171,27 @@ pub(super) fn entries(connection: &Connection, from: u64, limit: usize) -> Resul
     rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
 }
 
+pub(super) fn leaves(connection: &Connection, from: u64, count: u64) -> Result<Vec<Hash>> {
+    let mut statement = connection
+        .prepare_cached("SELECT idx, data FROM entry WHERE idx >= ?1 ORDER BY idx LIMIT ?2")
+        .map_err(|error| failed(&error))?;
+    let number = |value| i64::try_from(value).unwrap_or(i64::MAX);
+    let read = |row: &rusqlite::Row<'_>| Ok((index(row, 0)?, Hash::of_leaf(row.get_ref(1)?.as_blob()?)));
+    let rows = statement.query_map([number(from), number(count)], read).map_err(|error| failed(&error))?;
+    let mut hashes = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    for (row, expected) in rows.zip(from..) {
+        let (index, hash) = row.map_err(|error| failed(&error))?;
+        if index != expected {
+            return Err(StoreError::Damaged(format!("entry {expected} is missing")));
+        }
+        hashes.push(hash);
+    }
+    if hashes.len() as u64 != count {
+        return Err(StoreError::Damaged(format!("entries are missing after index {}", from + hashes.len() as u64)));
+    }
+    Ok(hashes)
+}
+
 pub(super) fn whole_entries(connection: &Connection, from: u64, limit: usize) -> Result<Vec<StoredEntry>> {
     let sql = "SELECT e.idx, e.data, d.kind, d.data FROM entry e LEFT JOIN document d ON d.entry = e.idx \
                WHERE e.idx >= ?1 AND e.idx < ?2 ORDER BY e.idx, d.kind";
@@ -220,9 +241,7 @@ pub(super) fn row(connection: &Connection, level: u8, start: u64, count: u64) ->
         let (skip, take) = (usize::try_from(offset).unwrap_or(0), usize::try_from(wanted).unwrap_or(0));
         let part: Vec<Hash> = match tile(connection, level, index)? {
             Some(tile) => tile.into_iter().skip(skip).take(take).collect(),
-            None if level == 0 => {
-                entries(connection, at, take)?.iter().map(|entry| Hash::of_leaf(&entry.bytes)).collect()
-            }
+            None if level == 0 => leaves(connection, at, wanted)?,
             None => (at..at + wanted).map(|below| root_of_tile(connection, level - 1, below)).collect::<Result<_>>()?,
         };
         if part.len() != take {

@@ -64,7 +64,8 @@ impl Health {
 pub(super) struct Writer<'c> {
     connection: &'c Connection,
     statements: Statements<'c>,
-    /// Where an item is written before it is stored.
+    /// Where an entry and an item are written before they are stored.
+    bytes: Vec<u8>,
     json: Vec<u8>,
     edge: Edge,
     last_at: Time,
@@ -84,7 +85,13 @@ struct Group {
     items: HashMap<ItemId, Arc<Placed>>,
 }
 
-type Reply = (oneshot::Sender<Result<Outcome>>, Outcome);
+/// A write that was settled. It goes back whole: memory that one thread takes and another gives back costs several times
+/// what it costs within one.
+struct Reply {
+    to: oneshot::Sender<Result<Outcome>>,
+    outcome: Outcome,
+    write: Write,
+}
 
 /// Where whole groups of acknowledgements go. Waking a task from a foreign thread costs a lock, and often a call of the
 /// kernel; waking one of their own runtime costs its tasks next to nothing.
@@ -113,9 +120,10 @@ impl Acknowledged {
 }
 
 fn tell(replies: Vec<Reply>) {
-    for (reply, outcome) in replies {
+    for Reply { to, outcome, write } in replies {
         // A caller who went away finds the outcome by its idempotency key.
-        let _ = reply.send(Ok(outcome));
+        let _ = to.send(Ok(outcome));
+        drop(write);
     }
 }
 
@@ -131,6 +139,7 @@ impl<'c> Writer<'c> {
         Writer {
             connection,
             statements: Statements::default(),
+            bytes: Vec::new(),
             json: Vec::new(),
             edge: opened.edge,
             last_at: opened.last_at,
@@ -181,11 +190,11 @@ impl<'c> Writer<'c> {
         let mut rest = writes.into_iter();
         let mut settled = self.begin();
         if settled.is_ok() {
-            for (write, reply) in rest.by_ref() {
-                match self.settle(write, &mut group) {
-                    Ok(outcome) => replies.push((reply, outcome)),
+            for (mut write, to) in rest.by_ref() {
+                match self.settle(&mut write, &mut group) {
+                    Ok(outcome) => replies.push(Reply { to, outcome, write }),
                     Err(error) => {
-                        let _ = reply.send(Err(clone_of(&error)));
+                        let _ = to.send(Err(clone_of(&error)));
                         settled = Err(error);
                         break;
                     }
@@ -196,7 +205,7 @@ impl<'c> Writer<'c> {
         match settled {
             Ok(()) => self.acknowledge(group, replies),
             Err(error) => {
-                let waiting = replies.into_iter().map(|(reply, _)| reply);
+                let waiting = replies.into_iter().map(|reply| reply.to);
                 self.give_up(&error, waiting.chain(rest.map(|(_, reply)| reply)));
             }
         }
@@ -260,13 +269,13 @@ impl<'c> Writer<'c> {
         }
     }
 
-    fn settle(&mut self, write: Write, group: &mut Group) -> Result<Outcome> {
-        let Write { subject, key, mut decide } = write;
+    fn settle(&mut self, write: &mut Write, group: &mut Group) -> Result<Outcome> {
+        let Write { subject, key, decide } = write;
         let now = (self.now)().max(group.last_at);
-        if let Some(outcome) = key.map_or(Ok(None), |key| self.recall(&key, now))? {
+        if let Some(outcome) = key.as_ref().map_or(Ok(None), |key| self.recall(key, now))? {
             return Ok(outcome);
         }
-        let (placed, open_items) = match &subject {
+        let (placed, open_items) = match subject {
             Subject::Ledger | Subject::NewItem { count_open: None } => (None, 0),
             Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
                 (None, read::open_items(self.connection, actor_id.as_str(), workflow)?)
@@ -282,7 +291,7 @@ impl<'c> Writer<'c> {
             Ok(record) => record,
             Err(refusal) => return Ok(Outcome::Refused(refusal)),
         };
-        self.record(record, placed.as_deref(), key, now, group)
+        self.record(record, placed.as_deref(), *key, now, group)
     }
 
     fn load(&mut self, id: &ItemId, group: &Group) -> Result<Option<Arc<Placed>>> {
@@ -319,10 +328,12 @@ impl<'c> Writer<'c> {
         if entry.index != index || entry.at < group.last_at {
             return Err(StoreError::Damaged(format!("entry {} at {} is out of order", entry.index, entry.at)));
         }
-        let bytes =
-            entry.to_bytes().map_err(|error| StoreError::Damaged(format!("an entry cannot be written: {error}")))?;
+        entry
+            .write_to(&mut self.bytes)
+            .map_err(|error| StoreError::Damaged(format!("an entry cannot be written: {error}")))?;
+        let leaf = Hash::of_leaf(&self.bytes);
         let prev = before.map(|placed| number(placed.last_entry));
-        self.statements.entry.run(self.connection, (number(index), prev, &bytes))?;
+        self.statements.entry.run(self.connection, (number(index), prev, &self.bytes))?;
         for document in &documents {
             let values = (number(index), kind_number(document.kind), &document.bytes);
             self.statements.document.run(self.connection, values)?;
@@ -345,7 +356,7 @@ impl<'c> Writer<'c> {
             self.statements.fact.run(self.connection, (name, value))?;
         }
         let mut full = Vec::new();
-        group.edge.push(Hash::of_leaf(&bytes), &mut full);
+        group.edge.push(leaf, &mut full);
         for tile in full {
             self.statements.tile.run(self.connection, (tile.level, number(tile.index), tile.to_bytes()))?;
             self.forget_old_keys(now)?;

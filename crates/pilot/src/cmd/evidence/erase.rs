@@ -82,7 +82,7 @@ fn write_entry(
         let entry = Entry::new(EntryType::DocumentsErased, situation.index, situation.now, None, details.clone());
         Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
     };
-    let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
+    let write = Write::new(Subject::Ledger, None, decide);
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Failure::environment("runtime", error))?;
     match runtime.block_on(store.settle(write)) {

@@ -25,7 +25,7 @@ impl Restored<'_> {
             let entry = Entry::new(EntryType::LedgerRestored, situation.index, situation.now, None, details.clone());
             Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
         };
-        let write = Write { subject: Subject::Ledger, key: None, decide: Box::new(decide) };
+        let write = Write::new(Subject::Ledger, None, decide);
         match store.settle(write).await {
             Ok(Outcome::Recorded { .. }) => Ok(()),
             Ok(other) => Err(Failure::Environment(format!("the restore cannot be written to the ledger: {other:?}"))),
