@@ -122,7 +122,7 @@ fn item(definition: &Definition, state: &str) -> Item {
     Item {
         id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(),
         workflow: WorkflowRef::from(definition),
-        title: "t".to_owned(),
+        title: "t".into(),
         payload: payload.into(),
         state: state.into(),
         version: 7,
@@ -135,7 +135,7 @@ fn item(definition: &Definition, state: &str) -> Item {
         lease: (state == "executing").then(|| Lease { holder: id("eve"), expires_at: later }),
         votes: votes.iter().map(vote).collect(),
         attempts: 1,
-        participants: BTreeMap::from([(id("ana"), Role::Initiator), (id("ben"), Role::Approver)]),
+        participants: BTreeMap::from([(id("ana"), Role::Initiator), (id("ben"), Role::Approver)]).into(),
         executors: BTreeSet::new(),
         content_digest,
     }

@@ -117,8 +117,8 @@ pub struct Vote {
 pub struct Item {
     pub id: ItemId,
     pub workflow: WorkflowRef,
-    pub title: String,
-    /// Shared: most moves leave it as it is.
+    /// Shared, as the payload is: most moves leave them as they are.
+    pub title: Arc<str>,
     pub payload: Arc<Value>,
     pub state: Name,
     /// 1 when created, one more with every transition and edit.
@@ -135,7 +135,7 @@ pub struct Item {
     pub votes: Vec<Vote>,
     pub attempts: u32,
     /// The role each person took part in. It stays theirs on this item whatever the role map says later.
-    pub participants: BTreeMap<ActorId, Role>,
+    pub participants: Arc<BTreeMap<ActorId, Role>>,
     pub executors: BTreeSet<ActorId>,
 }
 
@@ -160,12 +160,19 @@ impl Item {
             item.entered_at = transition.at();
         }
         if let Some(actor) = transition.actor() {
-            item.participants.entry(actor.actor_id.clone()).or_insert(actor.role);
+            item.took_part(actor);
         }
         for change in transition.changes() {
             item.apply(change);
         }
         item
+    }
+
+    /// The first role counts.
+    fn took_part(&mut self, actor: &Actor) {
+        if !self.participants.contains_key(&actor.actor_id) {
+            Arc::make_mut(&mut self.participants).insert(actor.actor_id.clone(), actor.role);
+        }
     }
 
     fn apply(&mut self, change: &Change) {
@@ -186,7 +193,7 @@ impl Item {
             }
             Change::Held(held) => self.held = *held,
             Change::Content { title, payload, content_digest } => {
-                self.title.clone_from(title);
+                self.title = title.as_str().into();
                 self.payload = Arc::new(payload.clone());
                 self.content_digest = content_digest.clone();
             }

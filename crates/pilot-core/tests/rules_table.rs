@@ -207,7 +207,7 @@ fn item(definition: &Definition, cell: Cell<'_>) -> Item {
     Item {
         id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(),
         workflow: WorkflowRef::from(definition),
-        title: "t".to_owned(),
+        title: "t".into(),
         payload: payload.into(),
         state: cell.state.into(),
         version: 7,
@@ -221,7 +221,7 @@ fn item(definition: &Definition, cell: Cell<'_>) -> Item {
         lease: leased(cell).then(|| Lease { holder: id("eve"), expires_at: "2026-11-15T09:40:00Z".parse().unwrap() }),
         votes,
         attempts: u32::from(ran),
-        participants: took_part.collect(),
+        participants: took_part.collect::<BTreeMap<_, _>>().into(),
         executors: if ran { BTreeSet::from([id("eve")]) } else { BTreeSet::new() },
         content_digest,
     }

@@ -11,6 +11,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
 
 use crate::access::{self, Caller};
@@ -23,7 +24,7 @@ use crate::problem::{Code, Problem};
 use crate::rate::Standing;
 use crate::refusals;
 use crate::register::{self, Automatic};
-use crate::routes::{Answer, Call, Found, Guarded, Handler, is_under_v1};
+use crate::routes::{Call, Found, Guarded, Handler, Pending, is_under_v1};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -40,10 +41,16 @@ struct Trace {
 pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
     let watch = Stopwatch::start();
     let request_id = app.next_request_id();
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let (method, version, guarded) = (head.method.clone(), head.version, is_under_v1(head.uri.path()));
     let mut trace = Trace::default();
-    let mut response = match handle(&app, head, body, &mut trace).await {
+    let admitted = admit(&app, &mut head, &mut trace).await;
+    let answered = match admitted.and_then(|()| begin(&app, head, body, &mut trace)) {
+        Ok(Begun::Answered(response)) => Ok(response),
+        Ok(Begun::InTime(answer)) => answer.await,
+        Err(problem) => Err(problem),
+    };
+    let mut response = match answered {
         Ok(response) => response,
         Err(problem) => {
             trace.cause.clone_from(&problem.cause);
@@ -82,17 +89,29 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     response
 }
 
-async fn handle(app: &Arc<App>, mut head: Parts, body: Incoming, trace: &mut Trace) -> Answer {
-    framing::check(&head)?;
-    let address = app.edge.admit(&mut head)?;
-    refuse_token_in_url(app, &head).await?;
+/// Everything up to the route. Nothing is said of what there is before the caller is known.
+async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<(), Problem> {
+    framing::check(head)?;
+    let address = app.edge.admit(head)?;
+    refuse_token_in_url(app, head).await?;
     if is_under_v1(head.uri.path()) {
-        let caller = trace.caller.insert(access::authenticate(app, &head, address, &mut trace.standing).await?);
-        access::charge(app, caller, &head, &mut trace.standing)?;
+        let caller = trace.caller.insert(access::authenticate(app, head, address, &mut trace.standing).await?);
+        access::charge(app, caller, head, &mut trace.standing)?;
     }
+    Ok(())
+}
+
+/// What a handler has begun.
+enum Begun {
+    Answered(Response<Body>),
+    InTime(Pending),
+}
+
+/// The route, the role it is open to, and its handler.
+fn begin(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Result<Begun, Problem> {
     let Found { index, route, parameter } = app.router.find(&head.method, head.uri.path())?;
     trace.operation = Some((index, route.operation));
-    match (&route.handler, &trace.caller) {
+    let answered = match (&route.handler, &trace.caller) {
         (Handler::Open(handler), _) => handler(app),
         (Handler::File(handler), _) => handler(app, &head, parameter.as_deref()),
         (Handler::Guarded(access, handler), Some(caller)) => {
@@ -103,13 +122,14 @@ async fn handle(app: &Arc<App>, mut head: Parts, body: Incoming, trace: &mut Tra
                 Guarded::AtOnce(handler) => handler(app, caller, parameter.as_deref()),
                 Guarded::InTime(handler) => {
                     let (app, caller, body) = (Arc::clone(app), caller.clone(), Some(body));
-                    handler(Call { app, caller, head, body, parameter }).await
+                    return Ok(Begun::InTime(handler(Call { app, caller, head, body, parameter })));
                 }
             }
         }
         // The router accepts guarded routes under /v1 alone, where the caller is known by now.
         (Handler::Guarded(..), None) => Err(Problem::credential_required(false, None)),
-    }
+    };
+    answered.map(Begun::Answered)
 }
 
 async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem> {
@@ -124,10 +144,7 @@ async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem
         // First of all, and without waiting for anything: whoever hangs up now changes nothing.
         let advice = end_exposed(app, &credential.id);
         tracing::warn!(actor_id, fingerprint, "a live token of `{actor_id}` was sent in a URL and refused; rotate it");
-        if app.refusals.note_exposure(&credential.actor, app.clock.now()) {
-            refusals::write_exposure(app, &credential.actor).await;
-        }
-        return Err(Problem::new(Code::TokenInUrl, advice));
+        return Err(Box::pin(exposed(app, &credential.actor, advice)).await);
     }
     let signed = [target, authority].into_iter().flat_map(|part| app.guard.find_signed_in_url(part));
     if let Some((actor, id)) = signed.into_iter().find_map(|token| app.identity.holder_of_signed(&token)) {
@@ -135,12 +152,17 @@ async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem
         let actor_id = actor.actor_id.as_str();
         let advice = end_exposed(app, &id);
         tracing::warn!(actor_id, credential_id = %id, "a live token of `{actor_id}` was sent in a URL and refused");
-        if app.refusals.note_exposure(&actor, app.clock.now()) {
-            refusals::write_exposure(app, &actor).await;
-        }
-        return Err(Problem::new(Code::TokenInUrl, advice));
+        return Err(Box::pin(exposed(app, &actor, advice)).await);
     }
     Ok(())
+}
+
+/// Has it written down, and says so to whoever sent it.
+async fn exposed(app: &Arc<App>, actor: &Actor, advice: &'static str) -> Problem {
+    if app.refusals.note_exposure(actor, app.clock.now()) {
+        refusals::write_exposure(app, actor).await;
+    }
+    Problem::new(Code::TokenInUrl, advice)
 }
 
 /// Revokes what was exposed, where that is the service's to do, and says what the caller has to.

@@ -96,6 +96,13 @@ pub struct Parameter(pub &'static str, pub &'static str, pub &'static str);
 const JSON: &str = "application/json";
 const ANY: Access = Access::AnyRole;
 
+/// A handler that borrows its call: passed on by value, a call would be carried once by every future it passes through.
+macro_rules! in_time {
+    ($handler:path) => {
+        |mut call| Box::pin(async move { $handler(&mut call).await })
+    };
+}
+
 // One line a route: a table is read by its columns.
 #[rustfmt::skip]
 pub fn table() -> Vec<Route> {
@@ -106,23 +113,23 @@ pub fn table() -> Vec<Route> {
         at_once("/v1/workflows", "list_workflows", ANY, workflows::list_workflows, docs::WORKFLOWS),
         guarded(&get, "/v1/workflows/{name}", "get_workflow", ANY, |call| Box::pin(ready(workflows::get_workflow(&call))), docs::WORKFLOW),
         guarded(&get, "/v1/workflows/{name}/diagram", "get_workflow_diagram", ANY, |call| Box::pin(ready(workflows::get_workflow_diagram(&call))), docs::DIAGRAM),
-        guarded(&post, "/v1/items", "create_item", Access::Roles(&[Role::Initiator]), |call| Box::pin(items::create_item(call)), docs::CREATE),
-        guarded(&get, "/v1/items", "list_items", ANY, |call| Box::pin(items::list_items(call)), docs::ITEMS),
-        guarded(&get, "/v1/items/{id}", "get_item", ANY, |call| Box::pin(items::get_item(call)), docs::ITEM),
-        guarded(&Method::PATCH, "/v1/items/{id}", "edit_item", Access::Roles(&[Role::Initiator]), |call| Box::pin(items::edit_item(call)), docs::EDIT),
-        guarded(&post, "/v1/items/{id}/transitions", "take_action", ANY, |call| Box::pin(transitions::take_action(call)), docs::ACT),
-        guarded(&get, "/v1/items/{id}/transitions", "list_transitions", ANY, |call| Box::pin(transitions::list_transitions(call)), docs::TRANSITIONS),
-        guarded(&get, "/v1/items/{id}/history", "list_history", ANY, |call| Box::pin(transitions::list_history(call)), docs::HISTORY),
-        guarded(&post, "/v1/items/{id}/comments", "add_comment", ANY, |call| Box::pin(transitions::add_comment(call)), docs::COMMENT),
-        guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, |call| Box::pin(log::get_item_proof(call)), docs::PROOF),
-        guarded(&get, "/v1/events", "list_events", ANY, |call| Box::pin(events::list_events(call)), docs::EVENTS),
+        guarded(&post, "/v1/items", "create_item", Access::Roles(&[Role::Initiator]), in_time!(items::create_item), docs::CREATE),
+        guarded(&get, "/v1/items", "list_items", ANY, in_time!(items::list_items), docs::ITEMS),
+        guarded(&get, "/v1/items/{id}", "get_item", ANY, in_time!(items::get_item), docs::ITEM),
+        guarded(&Method::PATCH, "/v1/items/{id}", "edit_item", Access::Roles(&[Role::Initiator]), in_time!(items::edit_item), docs::EDIT),
+        guarded(&post, "/v1/items/{id}/transitions", "take_action", ANY, in_time!(transitions::take_action), docs::ACT),
+        guarded(&get, "/v1/items/{id}/transitions", "list_transitions", ANY, in_time!(transitions::list_transitions), docs::TRANSITIONS),
+        guarded(&get, "/v1/items/{id}/history", "list_history", ANY, in_time!(transitions::list_history), docs::HISTORY),
+        guarded(&post, "/v1/items/{id}/comments", "add_comment", ANY, in_time!(transitions::add_comment), docs::COMMENT),
+        guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, in_time!(log::get_item_proof), docs::PROOF),
+        guarded(&get, "/v1/events", "list_events", ANY, in_time!(events::list_events), docs::EVENTS),
         at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
         at_once("/v1/credentials", "list_credentials", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), credentials::list_credentials, docs::CREDENTIALS),
-        guarded(&post, "/v1/credentials/{id}/revocation", "revoke_credential", Access::Roles(&[Role::SecurityAdmin]), |call| Box::pin(credentials::revoke_credential(call)), docs::REVOCATION),
-        guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, |call| Box::pin(log::get_checkpoint(call)), docs::CHECKPOINT),
-        guarded(&get, "/v1/log/tile/{*tile}", "get_tile", ANY, |call| Box::pin(log::get_tile(call)), docs::TILE),
-        guarded(&get, "/v1/log/tile/entries/{*tile}", "get_entry_bundle", Access::Roles(&[Role::Auditor]), |call| Box::pin(log::get_entry_bundle(call)), docs::ENTRIES),
-        guarded(&get, "/v1/evidence", "get_evidence", Access::Roles(&[Role::Auditor]), |call| Box::pin(evidence::get_evidence(call)), docs::EVIDENCE),
+        guarded(&post, "/v1/credentials/{id}/revocation", "revoke_credential", Access::Roles(&[Role::SecurityAdmin]), in_time!(credentials::revoke_credential), docs::REVOCATION),
+        guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, in_time!(log::get_checkpoint), docs::CHECKPOINT),
+        guarded(&get, "/v1/log/tile/{*tile}", "get_tile", ANY, in_time!(log::get_tile), docs::TILE),
+        guarded(&get, "/v1/log/tile/entries/{*tile}", "get_entry_bundle", Access::Roles(&[Role::Auditor]), in_time!(log::get_entry_bundle), docs::ENTRIES),
+        guarded(&get, "/v1/evidence", "get_evidence", Access::Roles(&[Role::Auditor]), in_time!(evidence::get_evidence), docs::EVIDENCE),
         open("/openapi.json", "get_openapi", openapi::get_openapi, docs::OPENAPI),
         open("/docs", "get_docs", openapi::get_docs, docs::PAGE),
         open("/docs.css", "get_docs_style", openapi::get_docs_style, docs::STYLE),

@@ -17,6 +17,7 @@ mod connection;
 pub mod copy;
 pub mod erase;
 pub mod fsck;
+mod mover;
 mod read;
 mod reader;
 mod row;

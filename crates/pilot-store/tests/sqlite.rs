@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pilot_store::Store;
 use pilot_store::conformance::{self, Engine, TestClock};
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
+use pilot_store::{Outcome, Store};
 
 struct Embedded {
     directory: PathBuf,
@@ -75,3 +75,31 @@ conforms!(
     the_tree_is_that_of_its_entries_at_every_turn,
     writes_handed_in_before_the_end_are_not_lost,
 );
+
+/// Writes remarks up to this number, many at a time.
+async fn remarks(store: &Sqlite, numbers: std::ops::Range<u64>) {
+    let numbers: Vec<u64> = numbers.collect();
+    for together in numbers.chunks(400) {
+        let pending: Vec<_> = together.iter().map(|number| store.settle(conformance::remark(*number))).collect();
+        for pending in pending {
+            assert!(matches!(pending.await, Ok(Outcome::Recorded { .. })));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
+    let engine = Embedded::new();
+    let (path, clock) = (engine.directory.join("pilot.db"), engine.clock.clone());
+    let store = Sqlite::open_to_fill(&path, Arc::new(move || clock.now())).unwrap();
+    let log_bytes = || std::fs::metadata(engine.directory.join("pilot.db-wal")).unwrap().len();
+    remarks(&store, 0..10_000).await;
+    let of_ten_thousand = log_bytes();
+    remarks(&store, 10_000..80_000).await;
+    let (in_the_end, allowed) = (log_bytes(), 6 * of_ten_thousand);
+    assert!(in_the_end < allowed, "{in_the_end} bytes, and 10,000 entries take {of_ten_thousand}");
+    drop(store);
+    assert_eq!(engine.open().head().borrow().size(), 80_000);
+    let report = fsck(&path, &mut |_| ()).unwrap();
+    assert!(report.faults.is_empty(), "{:#?}", report.faults);
+}

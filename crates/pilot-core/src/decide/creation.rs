@@ -62,7 +62,7 @@ fn item(definition: &Definition, request: &NewItem, actor: &Actor, now: Time) ->
     Item {
         id: request.id.clone(),
         workflow: WorkflowRef::from(definition),
-        title: request.title.clone(),
+        title: request.title.as_str().into(),
         payload: Arc::new(request.payload.clone()),
         state: definition.rules().initial.clone(),
         version: 1,
@@ -76,7 +76,7 @@ fn item(definition: &Definition, request: &NewItem, actor: &Actor, now: Time) ->
         lease: None,
         votes: Vec::new(),
         attempts: 0,
-        participants: BTreeMap::from([(actor.actor_id.clone(), actor.role)]),
+        participants: Arc::new(BTreeMap::from([(actor.actor_id.clone(), actor.role)])),
         executors: BTreeSet::new(),
     }
 }

@@ -104,7 +104,7 @@ pub fn judge(
         id: id.clone(),
         workflow: definition.name().clone(),
         workflow_version: definition.version(),
-        title: replay.item.as_ref().map(|item| item.title.clone()),
+        title: replay.item.as_ref().map(|item| item.title.to_string()),
         state: outline.as_ref().map_or_else(|| "unknown".into(), |outline| outline.state.clone()),
         version: outline.as_ref().map_or(0, |outline| outline.version),
         entries: history.len(),

@@ -52,9 +52,9 @@ pub fn list_credentials(app: &App, _: &Caller, _: Option<&str>) -> Answer {
 }
 
 /// Ends a credential at once and for good: open feeds too, and across restarts.
-pub async fn revoke_credential(mut call: Call) -> Answer {
-    let mut body = read_optional_body(&mut call, &["comment"]).await?;
-    let key = body.key(&call)?;
+pub async fn revoke_credential(call: &mut Call) -> Answer {
+    let mut body = read_optional_body(call, &["comment"]).await?;
+    let key = body.key(call)?;
     let mut faults = Vec::new();
     let comment = body.text("comment", &mut faults);
     if comment.as_ref().is_some_and(|text| text.trim().is_empty() || text.chars().count() > COMMENT_CHARS_MAX) {

@@ -37,13 +37,13 @@ struct EventsView<'e> {
     next_after: Option<u64>,
 }
 
-pub async fn list_events(call: Call) -> Answer {
-    let query = Query::read(&call, &["after", "limit"])?;
+pub async fn list_events(call: &Call) -> Answer {
+    let query = Query::read(call, &["after", "limit"])?;
     let after = query.number("after", 0, INTEGER_MAX)?;
     let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_EVENTS);
     if wants_stream(&call.head.headers) {
         let after = last_event_id(&call.head.headers)?.or(after);
-        return Ok(stream(&call, after.map_or(0, |after| after + 1)));
+        return Ok(stream(call, after.map_or(0, |after| after + 1)));
     }
     let from = after.map_or(0, |after| after + 1);
     let stored = call.app.store.entries(from, usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX)).await?;

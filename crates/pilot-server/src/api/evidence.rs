@@ -15,8 +15,8 @@ use crate::routes::{Answer, Call};
 /// How many entries are to come, for those who show progress.
 const EVIDENCE_ENTRIES: HeaderName = HeaderName::from_static("evidence-entries");
 
-pub async fn get_evidence(call: Call) -> Answer {
-    let query = Query::read(&call, &["item", "from", "to", "documents"])?;
+pub async fn get_evidence(call: &Call) -> Answer {
+    let query = Query::read(call, &["item", "from", "to", "documents"])?;
     let wanted = wanted(&query)?;
     let with_documents = match query.get("documents") {
         None | Some("all") => true,

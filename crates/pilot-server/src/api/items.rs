@@ -30,9 +30,9 @@ const PAGE_ITEMS: u64 = 50;
 /// How many items one request looks at when only some of them are for the caller.
 const LOOKED_AT_MAX: usize = 2_000;
 
-pub async fn create_item(mut call: Call) -> Answer {
-    let mut body = read_body(&mut call, &["application/json"], &["workflow", "title", "payload"]).await?;
-    let key = body.key(&call)?;
+pub async fn create_item(call: &mut Call) -> Answer {
+    let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
+    let key = body.key(call)?;
     let (definition, title, payload) = new_item(&call.app, &mut body)?;
     let id = new_id(call.app.clock.now())?;
     let content = Document::content(&title, &payload, &nonce()?);
@@ -79,9 +79,9 @@ pub fn nonce() -> Result<String, Problem> {
     Ok(data_encoding::HEXLOWER.encode(&bytes))
 }
 
-pub async fn get_item(call: Call) -> Answer {
-    let item = call.app.store.item(item_id(&call)?).await?.ok_or_else(no_such_item)?;
-    show(&call, &item)
+pub async fn get_item(call: &Call) -> Answer {
+    let item = call.app.store.item(item_id(call)?).await?.ok_or_else(no_such_item)?;
+    show(call, &item)
 }
 
 fn show(call: &Call, item: &Item) -> Answer {
@@ -96,9 +96,9 @@ pub fn etag(version: u64) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}\"")).unwrap_or(HeaderValue::from_static("\"0\""))
 }
 
-pub async fn edit_item(mut call: Call) -> Answer {
+pub async fn edit_item(call: &mut Call) -> Answer {
     let media_types = ["application/merge-patch+json", "application/json"];
-    let mut body = read_body(&mut call, &media_types, &["title", "payload"]).await?;
+    let mut body = read_body(call, &media_types, &["title", "payload"]).await?;
     let mut faults = Vec::new();
     let title = body.text("title", &mut faults);
     let payload = body.members.remove("payload");
@@ -106,16 +106,16 @@ pub async fn edit_item(mut call: Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let (if_match, nonce, workflows) = (if_match(&call.head.headers)?, nonce()?, Arc::clone(&call.app.workflows));
-    let id = item_id(&call)?;
+    let id = item_id(call)?;
     let actor = call.caller.actor.clone();
     let decide = moves::edit(workflows, actor, Edit { title, payload, if_match, nonce });
     let write = Write::new(Subject::Item(id), None, decide);
     ledger::settle(&call.app, &call.caller, "edit", write).await
 }
 
-pub async fn list_items(call: Call) -> Answer {
+pub async fn list_items(call: &Call) -> Answer {
     let known = ["state", "workflow", "created_by", "waiting_for", "q", "limit", "cursor"];
-    let query = Query::read(&call, &known)?;
+    let query = Query::read(call, &known)?;
     let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_ITEMS);
     let limit = usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX);
     let is_inbox = match query.get("waiting_for") {
@@ -142,13 +142,13 @@ pub async fn list_items(call: Call) -> Answer {
             }
             looked_at += 1;
             filter.before = Some(item.id.clone());
-            if !is_inbox || waits_for_caller(&call, &item)? {
+            if !is_inbox || waits_for_caller(call, &item)? {
                 page.push(item);
             }
         }
     }
     let next = filter.before.filter(|_| !is_last);
-    list(&call, &page, next.as_ref())
+    list(call, &page, next.as_ref())
 }
 
 /// The caller's turn: something could be done that would bring the item on.

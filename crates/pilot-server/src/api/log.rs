@@ -15,8 +15,8 @@ use crate::proofs;
 use crate::routes::{Answer, Call};
 
 /// The newest checkpoint with the required cosignatures; with `cosignatures=any`, the newest with those it has.
-pub async fn get_checkpoint(call: Call) -> Answer {
-    let query = Query::read(&call, &["cosignatures"])?;
+pub async fn get_checkpoint(call: &Call) -> Answer {
+    let query = Query::read(call, &["cosignatures"])?;
     let is_any = match query.get("cosignatures") {
         None | Some("required") => false,
         Some("any") => true,
@@ -33,16 +33,16 @@ pub async fn get_checkpoint(call: Call) -> Answer {
     Ok(super::page("text/plain; charset=utf-8", note))
 }
 
-pub async fn get_tile(call: Call) -> Answer {
-    let Some(Wanted::Hashes { level, index, width }) = wanted(&call, "") else { return Err(no_such_tile()) };
+pub async fn get_tile(call: &Call) -> Answer {
+    let Some(Wanted::Hashes { level, index, width }) = wanted(call, "") else { return Err(no_such_tile()) };
     let hashes = call.app.store.row(level, index * TILE_WIDTH as u64, width as u64).await?;
     let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.0).collect();
     Ok(super::page("application/octet-stream", Body::from(bytes)))
 }
 
 /// Entries as they were hashed, each with its length before it.
-pub async fn get_entry_bundle(call: Call) -> Answer {
-    let Some(Wanted::Entries { index, width }) = wanted(&call, "entries/") else { return Err(no_such_tile()) };
+pub async fn get_entry_bundle(call: &Call) -> Answer {
+    let Some(Wanted::Entries { index, width }) = wanted(call, "entries/") else { return Err(no_such_tile()) };
     let entries = call.app.store.entries(index * TILE_WIDTH as u64, width).await?;
     let mut bytes = Vec::new();
     for entry in entries {
@@ -82,8 +82,8 @@ struct ProofView {
     hashes: Vec<String>,
 }
 
-pub async fn get_item_proof(call: Call) -> Answer {
-    let history = call.app.store.history(item_id(&call)?).await?;
+pub async fn get_item_proof(call: &Call) -> Answer {
+    let history = call.app.store.history(item_id(call)?).await?;
     if history.is_empty() {
         return Err(no_such_item());
     }

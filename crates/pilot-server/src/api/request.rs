@@ -1,13 +1,13 @@
 //! Reading what a caller sent: bodies, query parameters and the headers that matter.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, IF_MATCH};
 use http_body::Body;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
@@ -30,7 +30,7 @@ const BODY_DEPTH_MAX: usize = PAYLOAD_DEPTH_MAX + 4;
 /// A JSON object from the body, and the bytes it was read from.
 pub struct JsonBody {
     pub members: Map<String, Value>,
-    bytes: bytes::Bytes,
+    bytes: Bytes,
 }
 
 /// Reads a body strictly: media type, size and time, JSON without ambiguities, known members alone, and no token in it.
@@ -53,7 +53,7 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
 /// As [`read_body`], for operations that need nothing said: no body is an empty object.
 pub async fn read_optional_body(call: &mut Call, known: &[&str]) -> Result<JsonBody, Problem> {
     if call.body.as_ref().is_none_or(Body::is_end_stream) {
-        return Ok(JsonBody { members: Map::new(), bytes: bytes::Bytes::new() });
+        return Ok(JsonBody { members: Map::new(), bytes: Bytes::new() });
     }
     read_body(call, &["application/json"], known).await
 }
@@ -69,13 +69,12 @@ fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Pro
     Err(Problem::new(Code::UnsupportedMediaType, format!("Send Content-Type: {}.", media_types.join(" or "))))
 }
 
-async fn collect(body: Incoming) -> Result<bytes::Bytes, Problem> {
-    let mut collecting = pin!(Limited::new(body, BODY_BYTES_MAX).collect());
-    // The HTTP library hands over what it has when it is asked a second time. Most bodies are whole by then and need no
-    // timer.
+async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
+    let mut reading = pin!(read_all(&mut body));
+    // Most bodies came with their head, or are here when the HTTP library is asked a second time: they need no timer.
     let mut asked = false;
-    let at_once = poll_fn(|context| match collecting.as_mut().poll(context) {
-        Poll::Ready(collected) => Poll::Ready(Some(collected)),
+    let at_once = poll_fn(|context| match reading.as_mut().poll(context) {
+        Poll::Ready(read) => Poll::Ready(Some(read)),
         Poll::Pending if asked => Poll::Ready(None),
         Poll::Pending => {
             asked = true;
@@ -83,21 +82,30 @@ async fn collect(body: Incoming) -> Result<bytes::Bytes, Problem> {
             Poll::Pending
         }
     });
-    let collected = match at_once.await {
-        Some(collected) => collected,
-        // Apart, so that the many requests that need no timer have no room for one.
-        None => {
-            let waiting = Box::pin(tokio::time::timeout(BODY_DEADLINE, collecting));
-            waiting.await.map_err(|_| Problem::body_too_slow())?
-        }
-    };
-    match collected {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(Problem::new(Code::BodyTooLarge, "A request body has at most 1 MiB."))
-        }
-        Err(_) => Err(Problem::framing("The body ended before it was complete.")),
+    if let Some(read) = at_once.await {
+        return read;
     }
+    // Apart, so that the many requests that need no timer have no room for one.
+    Box::pin(tokio::time::timeout(BODY_DEADLINE, reading)).await.map_err(|_| Problem::body_too_slow())?
+}
+
+async fn read_all(body: &mut Incoming) -> Result<Bytes, Problem> {
+    // Almost always a body is one piece, which need not be copied.
+    let (mut first, mut rest) = (Bytes::new(), Vec::new());
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
+        let frame = frame.map_err(|_| Problem::framing("The body ended before it was complete."))?;
+        // What else there can be are trailers, which nobody asked for.
+        let Ok(piece) = frame.into_data() else { continue };
+        if first.len() + rest.len() + piece.len() > BODY_BYTES_MAX {
+            return Err(Problem::new(Code::BodyTooLarge, "A request body has at most 1 MiB."));
+        }
+        if first.is_empty() {
+            first = piece;
+        } else {
+            rest.extend_from_slice(&piece);
+        }
+    }
+    Ok(if rest.is_empty() { first } else { [&*first, &*rest].concat().into() })
 }
 
 fn refuse_tokens(guard: &LeakGuard, value: &Value) -> Result<(), Problem> {

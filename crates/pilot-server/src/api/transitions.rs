@@ -13,37 +13,22 @@ use serde::Serialize;
 
 use crate::access::Caller;
 use crate::api::items::nonce;
-use crate::api::request::{if_match, item_id, no_such_item, read_body};
+use crate::api::request::{JsonBody, if_match, item_id, no_such_item, read_body};
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
 use crate::views::TransitionView;
 use crate::{ledger, moves, witnesses};
 
-pub async fn take_action(mut call: Call) -> Answer {
-    let known = ["action", "content_digest", "comment", "inputs"];
-    let mut body = read_body(&mut call, &["application/json"], &known).await?;
-    let key = body.key(&call)?;
-    let mut faults = Vec::new();
-    let request = ActionRequest {
-        action: body.required_text("action", &mut faults).unwrap_or_default(),
-        content_digest: body.text("content_digest", &mut faults),
-        comment: body.text("comment", &mut faults),
-        inputs: body.members.remove("inputs"),
-        if_match: if_match(&call.head.headers)?,
-    };
-    if !faults.is_empty() {
-        return Err(Problem::invalid(faults));
-    }
-    let id = item_id(&call)?;
-    let Call { app, caller, .. } = call;
-    let action = request.action.clone();
-    let asked = Asked { id, key, request };
+pub async fn take_action(call: &mut Call) -> Answer {
+    let known = &["action", "content_digest", "comment", "inputs"];
+    let body = read_body(call, &["application/json"], known).await?;
+    let (asked, Call { app, caller, .. }) = (Asked::read(call, body)?, call);
+    let action = asked.request.action.clone();
     if app.witnesses.required() > 0 {
-        return Box::pin(act_cosigned(&app, &caller, &action, asked)).await;
+        return Box::pin(act_cosigned(app, caller, &action, asked)).await;
     }
-    let write = asked.into_write(&app, &caller)?;
-    ledger::settle(&app, &caller, &action, write).await
+    ledger::settle(app, caller, &action, asked.into_write(app, caller)?).await
 }
 
 /// What a caller wants to happen to an item.
@@ -55,6 +40,22 @@ struct Asked {
 }
 
 impl Asked {
+    fn read(call: &Call, mut body: JsonBody) -> Result<Asked, Problem> {
+        let key = body.key(call)?;
+        let mut faults = Vec::new();
+        let request = ActionRequest {
+            action: body.required_text("action", &mut faults).unwrap_or_default(),
+            content_digest: body.text("content_digest", &mut faults),
+            comment: body.text("comment", &mut faults),
+            inputs: body.members.remove("inputs"),
+            if_match: if_match(&call.head.headers)?,
+        };
+        if !faults.is_empty() {
+            return Err(Problem::invalid(faults));
+        }
+        Ok(Asked { id: item_id(call)?, key, request })
+    }
+
     fn into_write(self, app: &App, caller: &Caller) -> Result<Write, Problem> {
         let Asked { id, key, request } = self;
         let (comment, inputs) = documents(&request)?;
@@ -90,9 +91,9 @@ fn documents(request: &ActionRequest) -> Result<(Option<Document>, Option<Docume
     Ok((comment, inputs))
 }
 
-pub async fn add_comment(mut call: Call) -> Answer {
-    let mut body = read_body(&mut call, &["application/json"], &["text"]).await?;
-    let key = body.key(&call)?;
+pub async fn add_comment(call: &mut Call) -> Answer {
+    let mut body = read_body(call, &["application/json"], &["text"]).await?;
+    let key = body.key(call)?;
     let mut faults = Vec::new();
     let text = body.required_text("text", &mut faults).unwrap_or_default();
     if faults.is_empty() && (text.trim().is_empty() || text.chars().count() > COMMENT_CHARS_MAX) {
@@ -101,7 +102,7 @@ pub async fn add_comment(mut call: Call) -> Answer {
     if !faults.is_empty() {
         return Err(Problem::invalid(faults));
     }
-    let id = item_id(&call)?;
+    let id = item_id(call)?;
     let document = Document::comment(&text, &nonce()?);
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
     let write = Write::new(Subject::Item(id), key, moves::comment(workflows, actor, text, document));
@@ -114,8 +115,8 @@ struct TransitionsView {
 }
 
 /// The moves of an item, oldest first: accepted actions, and what time did.
-pub async fn list_transitions(call: Call) -> Answer {
-    let history = history(&call).await?;
+pub async fn list_transitions(call: &Call) -> Answer {
+    let history = history(call).await?;
     let moves = history.into_iter().filter(|(kind, _)| *kind == EntryType::ItemTransition);
     super::json(&TransitionsView { transitions: moves.map(|(_, view)| view).collect() })
 }
@@ -126,8 +127,8 @@ struct HistoryView {
 }
 
 /// Everything that happened to an item, oldest first: creation, edits and comments too.
-pub async fn list_history(call: Call) -> Answer {
-    let history = history(&call).await?;
+pub async fn list_history(call: &Call) -> Answer {
+    let history = history(call).await?;
     super::json(&HistoryView { history: history.into_iter().map(|(_, view)| view).collect() })
 }
 

@@ -1,17 +1,17 @@
 //! Items that were written lately, so that the next write to one need not read it again.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-
-use pilot_core::item::ItemId;
 
 /// A payload has at most 64 KiB, so two generations hold at most 64 MiB, and in practice far less.
 const GENERATION_MAX: usize = 512;
 
+/// The 16 bytes of an item's id.
+pub(super) type Id = [u8; 16];
+
 /// Two generations: what is used moves to the young one, and what was not used for a whole generation is forgotten.
 pub(super) struct Cache<T> {
-    young: HashMap<ItemId, Arc<T>>,
-    old: HashMap<ItemId, Arc<T>>,
+    young: HashMap<Id, Box<T>>,
+    old: HashMap<Id, Box<T>>,
 }
 
 impl<T> Default for Cache<T> {
@@ -21,21 +21,42 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T> Cache<T> {
-    pub(super) fn get(&self, id: &ItemId) -> Option<&Arc<T>> {
-        self.young.get(id).or_else(|| self.old.get(id))
+    /// Out of the cache: whoever takes it puts it back, changed or not.
+    pub(super) fn take(&mut self, id: Id) -> Option<Box<T>> {
+        self.young.remove(&id).or_else(|| self.old.remove(&id))
     }
 
-    pub(super) fn insert(&mut self, id: ItemId, value: Arc<T>) {
+    pub(super) fn put(&mut self, id: Id, value: Box<T>) {
         if self.young.len() >= GENERATION_MAX {
             self.old = std::mem::take(&mut self.young);
         }
-        self.old.remove(&id);
         self.young.insert(id, value);
     }
 
-    pub(super) fn extend(&mut self, values: HashMap<ItemId, Arc<T>>) {
-        for (id, value) in values {
-            self.insert(id, value);
+    /// After a group that came to nothing: what it changed here never happened.
+    pub(super) fn clear(&mut self) {
+        *self = Cache::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_and_what_is_not_is_forgotten() {
+        let id = |number: usize| (number as u128).to_be_bytes();
+        let mut cache = Cache::default();
+        for number in 0..=3 * GENERATION_MAX {
+            cache.put(id(number), Box::new(number));
+            let always = cache.take(id(0)).unwrap();
+            cache.put(id(0), always);
         }
+        assert_eq!(cache.take(id(0)).as_deref(), Some(&0));
+        assert_eq!(cache.take(id(1)), None);
+        assert_eq!(cache.take(id(3 * GENERATION_MAX)).as_deref(), Some(&(3 * GENERATION_MAX)));
+        assert!(cache.young.len() + cache.old.len() <= 2 * GENERATION_MAX);
+        cache.clear();
+        assert_eq!(cache.take(id(0)), None);
     }
 }

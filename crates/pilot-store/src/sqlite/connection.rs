@@ -54,6 +54,15 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// For moving the write-ahead log beside the writer.
+pub(super) fn open_mover(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
+    let settings = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -64;";
+    connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
+    Ok(connection)
+}
+
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;

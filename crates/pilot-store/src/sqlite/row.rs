@@ -129,7 +129,7 @@ pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
     };
     Ok(Item {
         workflow: WorkflowRef { name: columns.workflow.into(), version: workflow_version, digest: workflow_digest },
-        title: columns.title.to_owned(),
+        title: columns.title.into(),
         payload,
         state: columns.state.into(),
         version: columns.version,
@@ -142,7 +142,7 @@ pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
         lease: lease.map(|(holder, at)| Lease { holder, expires_at: time(at) }),
         votes: votes.into_iter().map(vote).collect(),
         attempts,
-        participants,
+        participants: Arc::new(participants),
         executors,
         content_digest,
         id,
@@ -154,7 +154,7 @@ impl First<'_> {
         Item {
             id,
             workflow: self.workflow.into_owned(),
-            title: self.title.into_owned(),
+            title: self.title.into(),
             payload,
             state: self.state.into_owned(),
             version: self.version,
@@ -168,7 +168,7 @@ impl First<'_> {
             lease: self.lease,
             votes: self.votes,
             attempts: self.attempts,
-            participants: self.participants,
+            participants: Arc::new(self.participants),
             executors: self.executors,
         }
     }

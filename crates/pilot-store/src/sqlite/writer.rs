@@ -1,7 +1,7 @@
 //! The one thread that writes. It takes whatever has queued up, decides each write in order, and commits them together:
 //! the disk is asked once for many, and nobody waits longer than for the commit before.
 
-use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -13,8 +13,9 @@ use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::{oneshot, watch};
 
 use super::Now;
-use super::cache::Cache;
+use super::cache::{Cache, Id};
 use super::connection::{HEAD_FACT, Opened, head_bytes};
+use super::mover::{Mover, move_log};
 use super::read::{self, Placed, kind_number};
 use super::row::{TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
@@ -22,9 +23,11 @@ use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, Store
 
 /// How many writes one commit takes at the most.
 const GROUP_MAX: usize = 512;
-/// After this many entries the write-ahead log, some tens of megabytes by then, is moved into the database. Everyone who
-/// writes waits for that, so it is rare enough to meet fewer than one write in a hundred.
-const CHECKPOINT_ENTRIES: u64 = 12_000;
+/// After this many entries the write-ahead log, some tens of megabytes by then, is moved into the database.
+const MOVED_ENTRIES: u64 = 12_000;
+/// When this many more were written before the move has come to its end, the disk cannot keep up: everyone waits for it
+/// once, and the log stays within bounds.
+const WAITED_ENTRIES: u64 = 4 * MOVED_ENTRIES;
 
 pub(super) enum Job {
     Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },
@@ -70,19 +73,20 @@ pub(super) struct Writer<'c> {
     edge: Edge,
     last_at: Time,
     now: Now,
+    /// As the group under way has left them.
     cache: Cache<Placed>,
     head: watch::Sender<Arc<Edge>>,
     health: Arc<Health>,
     acknowledged: Acknowledged,
+    mover: Option<Mover>,
     /// The size of the ledger when the write-ahead log was last moved.
-    checkpointed: u64,
+    moved: u64,
 }
 
 /// What a group has changed so far; it becomes true with the commit, or never.
 struct Group {
     edge: Edge,
     last_at: Time,
-    items: HashMap<ItemId, Arc<Placed>>,
 }
 
 /// A write that was settled. It goes back whole: memory that one thread takes and another gives back costs several times
@@ -148,7 +152,8 @@ impl<'c> Writer<'c> {
             head,
             health,
             acknowledged,
-            checkpointed: 0,
+            mover: None,
+            moved: 0,
         }
     }
 
@@ -158,11 +163,10 @@ impl<'c> Writer<'c> {
             let mut jobs = vec![first];
             jobs.extend(queue.try_iter().take(GROUP_MAX - 1));
             self.take(jobs);
-            if self.edge.size() - self.checkpointed > CHECKPOINT_ENTRIES {
-                self.checkpoint();
-            }
+            self.tend_log();
         }
-        self.checkpoint();
+        self.mover = None;
+        self.move_rest();
     }
 
     fn take(&mut self, jobs: Vec<Job>) {
@@ -185,7 +189,7 @@ impl<'c> Writer<'c> {
     }
 
     fn settle_group(&mut self, writes: Vec<(Write, oneshot::Sender<Result<Outcome>>)>) {
-        let mut group = Group { edge: self.edge.clone(), last_at: self.last_at, items: HashMap::new() };
+        let mut group = Group { edge: self.edge.clone(), last_at: self.last_at };
         let mut replies: Vec<Reply> = Vec::with_capacity(writes.len());
         let mut rest = writes.into_iter();
         let mut settled = self.begin();
@@ -235,10 +239,9 @@ impl<'c> Writer<'c> {
             .map_err(|error| read::failed(&error))
     }
 
-    /// Durable now: the tree, the cache and the callers may know.
+    /// Durable now: the tree and the callers may know.
     fn acknowledge(&mut self, group: Group, replies: Vec<Reply>) {
         self.last_at = group.last_at;
-        self.cache.extend(group.items);
         if group.edge.size() != self.edge.size() {
             self.edge = group.edge;
             self.head.send_replace(Arc::new(self.edge.clone()));
@@ -248,6 +251,7 @@ impl<'c> Writer<'c> {
 
     fn give_up(&mut self, error: &StoreError, waiting: impl Iterator<Item = oneshot::Sender<Result<Outcome>>>) {
         tracing::error!(cause = %error, "a group of writes could not be recorded; nothing of it was acknowledged");
+        self.cache.clear();
         let is_rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
         self.stop_if_lasting(error);
         if !is_rolled_back {
@@ -275,34 +279,35 @@ impl<'c> Writer<'c> {
         if let Some(outcome) = key.as_ref().map_or(Ok(None), |key| self.recall(key, now))? {
             return Ok(outcome);
         }
-        let (placed, open_items) = match subject {
+        let (before, open_items) = match subject {
             Subject::Ledger | Subject::NewItem { count_open: None } => (None, 0),
             Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
                 (None, read::open_items(self.connection, actor_id.as_str(), workflow)?)
             }
-            Subject::Item(id) => match self.load(id, group)? {
-                Some(placed) => (Some(placed), 0),
+            Subject::Item(id) => match self.load(id)? {
+                Some(before) => (Some(before), 0),
                 None => return Ok(Outcome::NoSuchItem),
             },
         };
         let index = group.edge.size();
-        let situation = Situation { item: placed.as_ref().map(|placed| &placed.item), open_items, now, index };
+        let situation = Situation { item: before.as_ref().map(|before| &before.item), open_items, now, index };
         let record = match decide(&situation) {
             Ok(record) => record,
-            Err(refusal) => return Ok(Outcome::Refused(refusal)),
+            Err(refusal) => {
+                if let Some(before) = before {
+                    self.cache.put(to_key(&before.item.id), before);
+                }
+                return Ok(Outcome::Refused(refusal));
+            }
         };
-        self.record(record, placed.as_deref(), *key, now, group)
+        self.record(record, before, *key, now, group)
     }
 
-    fn load(&mut self, id: &ItemId, group: &Group) -> Result<Option<Arc<Placed>>> {
-        if let Some(placed) = group.items.get(id).or_else(|| self.cache.get(id)) {
-            return Ok(Some(Arc::clone(placed)));
+    fn load(&mut self, id: &ItemId) -> Result<Option<Box<Placed>>> {
+        match self.cache.take(to_key(id)) {
+            Some(placed) => Ok(Some(placed)),
+            None => Ok(read::placed(self.connection, id)?.map(Box::new)),
         }
-        let placed = read::placed(self.connection, id)?.map(Arc::new);
-        if let Some(placed) = &placed {
-            self.cache.insert(id.clone(), Arc::clone(placed));
-        }
-        Ok(placed)
     }
 
     fn recall(&self, key: &Key, now: Time) -> Result<Option<Outcome>> {
@@ -317,7 +322,7 @@ impl<'c> Writer<'c> {
     fn record(
         &mut self,
         record: Record,
-        before: Option<&Placed>,
+        before: Option<Box<Placed>>,
         key: Option<Key>,
         now: Time,
         group: &mut Group,
@@ -332,7 +337,7 @@ impl<'c> Writer<'c> {
             .write_to(&mut self.bytes)
             .map_err(|error| StoreError::Damaged(format!("an entry cannot be written: {error}")))?;
         let leaf = Hash::of_leaf(&self.bytes);
-        let prev = before.map(|placed| number(placed.last_entry));
+        let prev = before.as_ref().map(|before| number(before.last_entry));
         self.statements.entry.run(self.connection, (number(index), prev, &self.bytes))?;
         for document in &documents {
             let values = (number(index), kind_number(document.kind), &document.bytes);
@@ -340,14 +345,23 @@ impl<'c> Writer<'c> {
         }
         if let Some(standing) = standing {
             let has_content = documents.iter().any(|document| document.digest == standing.item.content_digest);
-            let content_entry = match before {
-                Some(placed) if !has_content => placed.content_entry,
+            let content_entry = match &before {
+                Some(before) if !has_content => before.content_entry,
                 _ => index,
             };
-            self.write_item(&standing, before, index, content_entry)?;
+            let id = to_key(&standing.item.id);
+            self.write_item(id, &standing, before.as_deref(), index, content_entry)?;
             let is_open = standing.is_open;
-            let placed = Placed { item: standing.item, last_entry: index, content_entry, is_open };
-            group.items.insert(placed.item.id.clone(), Arc::new(placed));
+            let after = Placed { item: standing.item, last_entry: index, content_entry, is_open };
+            let placed = match before {
+                // In the place of what was: taking and giving back memory in turns costs little, in whole groups much.
+                Some(mut placed) => {
+                    *placed = after;
+                    placed
+                }
+                None => Box::new(after),
+            };
+            self.cache.put(id, placed);
         }
         if let Some(key) = key {
             self.statements.key.run(self.connection, (key.scope, key.body, &answer, now.unix_micros()))?;
@@ -367,6 +381,7 @@ impl<'c> Writer<'c> {
 
     fn write_item(
         &mut self,
+        id: Id,
         standing: &Standing,
         before: Option<&Placed>,
         index: u64,
@@ -375,7 +390,7 @@ impl<'c> Writer<'c> {
         let item: &Item = &standing.item;
         to_json(item, &mut self.json)?;
         let data = TextBytes(&self.json);
-        let (id, version) = (to_key(&item.id), number(item.version));
+        let version = number(item.version);
         let (waits_for, due_at) = (role_bits(&standing.waits_for), standing.due_at.map(Time::unix_micros));
         let Some(before) = before else {
             return self.statements.new_item.run(
@@ -445,16 +460,43 @@ impl<'c> Writer<'c> {
         rows.collect::<rusqlite::Result<_>>().map_err(failed)
     }
 
-    /// Moves the write-ahead log into the database. When there is no room, the log simply goes on growing.
-    fn checkpoint(&mut self) {
-        if self.health.check().is_err() {
+    /// Has the write-ahead log moved into the database when it has grown: the bulk beside the writing, the rest here.
+    fn tend_log(&mut self) {
+        let grown = self.edge.size().saturating_sub(self.moved);
+        if grown <= MOVED_ENTRIES || self.health.check().is_err() {
             return;
         }
-        if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            tracing::warn!(cause = %error, "the write-ahead log could not be moved into the database");
-            self.stop_if_lasting(&read::failed(&error));
+        let Some(mover) = self.mover.as_mut().filter(|mover| mover.is_moving()) else { return self.begin_moving() };
+        if let Some(moved) = mover.finished(grown > WAITED_ENTRIES) {
+            self.note(moved);
+            self.move_rest();
         }
-        self.checkpointed = self.edge.size();
+    }
+
+    fn begin_moving(&mut self) {
+        if self.mover.is_none() {
+            let path = self.connection.path().map(Path::new);
+            self.mover = path.and_then(|path| Mover::start(path).ok());
+        }
+        if !self.mover.as_mut().is_some_and(Mover::begin) {
+            self.mover = None;
+            self.move_rest();
+        }
+    }
+
+    /// When there is no room, the log simply goes on growing.
+    fn move_rest(&mut self) {
+        if self.health.check().is_ok() {
+            self.note(move_log(self.connection));
+        }
+        self.moved = self.edge.size();
+    }
+
+    fn note(&self, moved: Result<()>) {
+        if let Err(error) = moved {
+            tracing::warn!(cause = %error, "the write-ahead log could not be moved into the database");
+            self.stop_if_lasting(&error);
+        }
     }
 }
 

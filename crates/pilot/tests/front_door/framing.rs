@@ -54,6 +54,23 @@ fn http_1_1_needs_exactly_one_plain_host() {
 }
 
 #[test]
+fn a_request_is_answered_also_when_its_sender_has_finished_sending() {
+    let server = Installation::with_ana().serve();
+    let body = json!({
+        "workflow": "controlled-operation", "title": "Grow the volume",
+        "payload": {"purpose": "p", "operation": "o", "risk": "low", "rollback_plan": "r"},
+    })
+    .to_string();
+    let length = format!("Content-Length: {}", body.len());
+    let head = authorized("POST /v1/items HTTP/1.1", &["Host: a", "Content-Type: application/json", &length]);
+    let mut wire = server.wire();
+    wire.send(format!("{head}{body}").as_bytes());
+    wire.finish_sending();
+    assert_eq!(wire.response().map(|response| response.verdict()), Some("201".into()));
+    assert!(wire.response().is_none());
+}
+
+#[test]
 fn http_1_0_is_served_with_or_without_a_host_and_the_connection_ends() {
     let server = Installation::with_ana().serve();
     for hosts in [&[][..], &["Host: pilot.example"]] {

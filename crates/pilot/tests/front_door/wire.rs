@@ -76,6 +76,11 @@ impl Wire {
         let _ = self.stream.write_all(bytes);
     }
 
+    /// Nothing more will be sent; answers are still read.
+    pub fn finish_sending(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
     pub fn request(&mut self, line: &str, headers: &[&str]) {
         let lines: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
         self.send(format!("{line}\r\nHost: pilot.example\r\n{lines}\r\n").as_bytes());

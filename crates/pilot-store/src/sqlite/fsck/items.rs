@@ -129,7 +129,7 @@ impl Check<'_> {
             state: item.state.to_string(),
             workflow: item.workflow.name.to_string(),
             created_by: item.created_by.actor_id.to_string(),
-            title: item.title.clone(),
+            title: item.title.to_string(),
             is_open: !item.is_terminal(definition),
             waits_for: role_bits(&item.waits_for(definition)),
             due_at: due_at(definition, item).map(|deadline| deadline.at.unix_micros()),
