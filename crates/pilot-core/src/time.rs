@@ -57,23 +57,23 @@ impl Time {
         let (days, of_day) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
         let (year, month, day) = civil(days);
         let (seconds, micros) = (of_day / SECOND, of_day % SECOND);
-        let mut text = *b"0000-00-00T00:00:00.000000Z";
-        for (at, width, mut number) in [
-            (0, 4, year),
-            (5, 2, month),
-            (8, 2, day),
-            (11, 2, seconds / 3600),
-            (14, 2, seconds / 60 % 60),
-            (17, 2, seconds % 60),
-            (20, 6, micros),
-        ] {
-            for digit in text.iter_mut().skip(at).take(width).rev() {
-                *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
-                number /= 10;
-            }
-        }
-        text
+        let [y1, y2] = two_digits(year / 100);
+        let [y3, y4] = two_digits(year % 100);
+        let ([o1, o2], [d1, d2]) = (two_digits(month), two_digits(day));
+        let ([h1, h2], [m1, m2]) = (two_digits(seconds / 3600), two_digits(seconds / 60 % 60));
+        let ([s1, s2], [f1, f2]) = (two_digits(seconds % 60), two_digits(micros / 10_000));
+        let ([f3, f4], [f5, f6]) = (two_digits(micros / 100 % 100), two_digits(micros % 100));
+        [
+            y1, y2, y3, y4, b'-', o1, o2, b'-', d1, d2, b'T', h1, h2, b':', m1, m2, b':', s1, s2, b'.', f1, f2, f3, f4,
+            f5, f6, b'Z',
+        ]
     }
+}
+
+/// Of a number below 100.
+fn two_digits(number: i64) -> [u8; 2] {
+    let number = u8::try_from(number).unwrap_or(0);
+    [b'0' + number / 10, b'0' + number % 10]
 }
 
 impl fmt::Display for Time {

@@ -6,15 +6,14 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::Version;
 use pilot_core::limits;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Notify;
 
 /// How often the connections are looked at; a deadline is met to this precision.
 pub const TICK: Duration = Duration::from_millis(250);
@@ -59,7 +58,8 @@ impl Watchdog {
             served: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             until: AtomicU64::new(0),
-            expired: Notify::new(),
+            told: AtomicU8::new(0),
+            waker: Mutex::new(None),
         });
         connection.allow(self.deadlines.first_byte);
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&connection));
@@ -81,10 +81,19 @@ impl Watchdog {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).retain(|connection| {
             let Some(connection) = connection.upgrade() else { return false };
             if connection.until.load(Ordering::Relaxed) < now {
-                connection.expired.notify_one();
+                connection.tell(EXPIRED);
             }
             true
         });
+    }
+
+    /// Tells every connection to end with what it has begun.
+    pub fn stop(&self) {
+        for connection in &*self.connections.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(connection) = connection.upgrade() {
+                connection.tell(STOP);
+            }
+        }
     }
 }
 
@@ -102,13 +111,63 @@ pub struct Connection {
     /// HTTP/2: bytes between requests are not the beginning of one (settings, pings, flow control).
     multiplexed: AtomicBool,
     until: AtomicU64,
-    expired: Notify,
+    /// What there is to hear, a bit for each.
+    told: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+
+const EXPIRED: u8 = 1;
+const STOP: u8 = 2;
+
+/// What a connection is told while it is being served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The peer has missed its deadline.
+    Expired,
+    /// The service stops: what was begun is to be finished.
+    Stop,
+}
+
+/// Hears what a connection is told. It asks to be woken once and not at every turn: a request must not cost a lock.
+pub struct Hearing<'c> {
+    connection: &'c Connection,
+    waker: Option<Waker>,
+    has_heard_stop: bool,
+}
+
+impl Hearing<'_> {
+    pub fn poll(&mut self, context: &Context<'_>) -> Poll<Told> {
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            let waker = self.waker.insert(context.waker().clone());
+            *self.connection.waker() = Some(waker.clone());
+        }
+        // Looked at after the waker is in its place, and told before it is used: nothing is missed in between.
+        let told = self.connection.told.load(Ordering::Acquire);
+        if told & EXPIRED != 0 {
+            return Poll::Ready(Told::Expired);
+        }
+        if told & STOP != 0 && !self.has_heard_stop {
+            self.has_heard_stop = true;
+            return Poll::Ready(Told::Stop);
+        }
+        Poll::Pending
+    }
 }
 
 impl Connection {
-    /// Resolves when the peer has missed its deadline.
-    pub async fn expired(&self) {
-        self.expired.notified().await;
+    pub fn hear(&self) -> Hearing<'_> {
+        Hearing { connection: self, waker: None, has_heard_stop: false }
+    }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, what: u8) {
+        self.told.fetch_or(what, Ordering::AcqRel);
+        if let Some(waker) = &*self.waker() {
+            waker.wake_by_ref();
+        }
     }
 
     fn allow(&self, span: Duration) {

@@ -1,11 +1,12 @@
 //! Accepts connections, serves HTTP/1.1 and HTTP/2 on them, and lets go of those that are too slow.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
@@ -22,7 +23,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::app::App;
 use crate::body::Body;
-use crate::deadline::{Connection, Deadlines, Watchdog, Watched};
+use crate::deadline::{Connection, Deadlines, Told, Watchdog, Watched};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerCertificate};
 use crate::problem::Problem;
@@ -109,7 +110,7 @@ impl Listener {
                 accepted = accept(&self.socket, &places) => accepted,
             };
             let Some((socket, address, place)) = accepted else { continue };
-            let (app, stop, connection) = (Arc::clone(&app), stop.clone(), watchdog.watch());
+            let (app, connection) = (Arc::clone(&app), watchdog.watch());
             let (tls, peer) = (self.tls.clone(), self.tells_peers.then_some(Peer(address)));
             tokio::spawn(async move {
                 app.metrics().connection_opened();
@@ -117,15 +118,16 @@ impl Listener {
                 match tls {
                     None => {
                         let end = OtherEnd { peer, certificate: None };
-                        serve_connection(&app, socket, connection, end, handler, stop).await;
+                        serve_connection(&app, socket, connection, end, handler).await;
                     }
-                    Some(tls) => serve_encrypted(&app, &tls, socket, peer, connection, handler, stop).await,
+                    Some(tls) => serve_encrypted(&app, &tls, socket, peer, connection, handler).await,
                 }
                 app.metrics().connection_closed();
                 drop(place);
             });
         }
         drop(self.socket);
+        watchdog.stop();
         let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
         if tokio::time::timeout(DRAIN_DEADLINE, places.acquire_many(all)).await.is_err() {
             tracing::warn!("some connections did not finish within {} s and are cut off", DRAIN_DEADLINE.as_secs());
@@ -178,17 +180,18 @@ async fn serve_encrypted<S, H, F>(
     peer: Option<Peer>,
     connection: Arc<Connection>,
     handler: H,
-    mut stop: watch::Receiver<bool>,
 ) where
     S: Served,
     H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    let mut hearing = connection.hear();
     let shaken = tokio::select! {
         biased;
-        _ = stop.wait_for(|stop| *stop) => return,
-        () = connection.expired() => {
-            app.metrics().connection_expired();
+        told = poll_fn(|context| hearing.poll(context)) => {
+            if told == Told::Expired {
+                app.metrics().connection_expired();
+            }
             return;
         }
         shaken = shake_hands(tls, socket) => shaken,
@@ -197,7 +200,7 @@ async fn serve_encrypted<S, H, F>(
         Ok(Shaken::Plain(socket)) => {
             app.metrics().handshake_failed();
             let end = OtherEnd { peer: None, certificate: None };
-            serve_connection(app, socket, connection, end, answer_plain, stop).await;
+            serve_connection(app, socket, connection, end, answer_plain).await;
         }
         Ok(Shaken::Encrypted(stream)) => {
             let (_, session) = stream.get_ref();
@@ -205,7 +208,7 @@ async fn serve_encrypted<S, H, F>(
             let certificate =
                 certificate.map(|chain| PeerCertificate(chain.iter().map(|der| der.clone().into_owned()).collect()));
             let end = OtherEnd { peer, certificate };
-            serve_connection(app, stream, connection, end, handler, stop).await;
+            serve_connection(app, stream, connection, end, handler).await;
         }
         Err(error) => {
             app.metrics().handshake_failed();
@@ -236,14 +239,8 @@ async fn answer_plain<S>(_: Arc<S>, _: Request<Incoming>) -> Response<Body> {
     response
 }
 
-async fn serve_connection<S, T, H, F>(
-    app: &Arc<S>,
-    socket: T,
-    connection: Arc<Connection>,
-    end: OtherEnd,
-    handler: H,
-    mut stop: watch::Receiver<bool>,
-) where
+async fn serve_connection<S, T, H, F>(app: &Arc<S>, socket: T, connection: Arc<Connection>, end: OtherEnd, handler: H)
+where
     S: Served,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
@@ -269,23 +266,24 @@ async fn serve_connection<S, T, H, F>(
         }
     });
     let builder = builder();
-    let mut serving = pin!(builder.serve_connection(io, service));
-    let mut stopping = false;
-    loop {
-        tokio::select! {
-            biased;
+    let (mut serving, mut hearing) = (pin!(builder.serve_connection(io, service)), connection.hear());
+    poll_fn(|context| {
+        loop {
             // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
-            _ = serving.as_mut() => return,
-            () = connection.expired() => {
-                app.metrics().connection_expired();
-                return;
+            if serving.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
             }
-            _ = stop.wait_for(|stop| *stop), if !stopping => {
-                stopping = true;
-                serving.as_mut().graceful_shutdown();
+            match hearing.poll(context) {
+                Poll::Ready(Told::Stop) => serving.as_mut().graceful_shutdown(),
+                Poll::Ready(Told::Expired) => {
+                    app.metrics().connection_expired();
+                    return Poll::Ready(());
+                }
+                Poll::Pending => return Poll::Pending,
             }
         }
-    }
+    })
+    .await;
 }
 
 fn builder() -> Builder<TokioExecutor> {

@@ -65,44 +65,56 @@ impl<'i> ItemView<'i> {
 
 /// One line of an item's history: a transition, or for the whole history also its creation, edits and comments.
 #[derive(Serialize)]
-pub struct TransitionView {
-    pub item_id: ItemId,
-    pub version: u64,
-    pub action: Name,
-    pub from: Option<Name>,
-    pub to: Option<Name>,
+pub struct TransitionView<'e> {
+    item_id: &'e ItemId,
+    version: u64,
+    action: &'e str,
+    from: Option<&'e Name>,
+    to: Option<&'e Name>,
     /// Absent when time itself moved the item.
-    pub actor_id: Option<ActorId>,
-    pub role: Option<Role>,
-    pub at: Time,
-    pub comment: Option<String>,
-    pub inputs: Option<Value>,
-    pub entry: u64,
+    actor_id: Option<&'e ActorId>,
+    role: Option<Role>,
+    at: Time,
+    comment: Option<&'e str>,
+    inputs: Option<&'e Value>,
+    entry: u64,
 }
 
-impl TransitionView {
-    pub fn of_entry(entry: &Entry, comment: Option<&str>, inputs: Option<&Value>) -> Option<TransitionView> {
+impl<'e> TransitionView<'e> {
+    pub fn of_entry(
+        entry: &'e Entry,
+        comment: Option<&'e str>,
+        inputs: Option<&'e Value>,
+    ) -> Option<TransitionView<'e>> {
         let action = match entry.r#type {
-            EntryType::ItemComment => "comment".into(),
-            _ => entry.action.clone()?,
+            EntryType::ItemComment => "comment",
+            _ => entry.action.as_deref()?,
         };
         Some(TransitionView {
-            item_id: entry.item.clone()?,
+            item_id: entry.item.as_ref()?,
             version: entry.version?,
             action,
-            from: entry.from.clone(),
-            to: entry.to.clone(),
-            actor_id: entry.actor_id.clone(),
+            from: entry.from.as_ref(),
+            to: entry.to.as_ref(),
+            actor_id: entry.actor_id.as_ref(),
             role: entry.role,
             at: entry.at,
-            comment: comment.map(str::to_owned),
-            inputs: inputs.cloned(),
+            comment,
+            inputs,
             entry: entry.index,
         })
     }
+}
 
-    /// From the ledger, with the documents that were not erased.
-    pub fn of_stored(stored: &StoredEntry) -> Result<Option<(EntryType, TransitionView)>, Problem> {
+/// An entry from the ledger, with what people wrote and was not erased.
+pub struct ReadEntry {
+    pub entry: Entry,
+    comment: Option<String>,
+    inputs: Option<Value>,
+}
+
+impl ReadEntry {
+    pub fn read(stored: &StoredEntry) -> Result<ReadEntry, Problem> {
         #[derive(Deserialize)]
         struct Comment {
             comment: String,
@@ -111,14 +123,20 @@ impl TransitionView {
         struct Inputs {
             inputs: Value,
         }
-        let entry: Entry = parse(&stored.bytes)?;
         let document =
             |wanted| stored.documents.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes.as_slice());
-        let comment =
-            document(DocumentKind::Comment).map(parse::<Comment>).transpose()?.map(|document| document.comment);
-        let inputs = document(DocumentKind::Inputs).map(parse::<Inputs>).transpose()?.map(|document| document.inputs);
-        let view = TransitionView::of_entry(&entry, comment.as_deref(), inputs.as_ref());
-        Ok(view.map(|view| (entry.r#type, view)))
+        let comment = document(DocumentKind::Comment).map(parse::<Comment>).transpose()?;
+        let inputs = document(DocumentKind::Inputs).map(parse::<Inputs>).transpose()?;
+        Ok(ReadEntry {
+            entry: parse(&stored.bytes)?,
+            comment: comment.map(|document| document.comment),
+            inputs: inputs.map(|document| document.inputs),
+        })
+    }
+
+    /// Nothing for an entry that is not about an item.
+    pub fn view(&self) -> Option<TransitionView<'_>> {
+        TransitionView::of_entry(&self.entry, self.comment.as_deref(), self.inputs.as_ref())
     }
 }
 

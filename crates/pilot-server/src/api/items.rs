@@ -75,7 +75,7 @@ fn new_id(now: Time) -> Result<ItemId, Problem> {
 }
 
 pub fn nonce() -> Result<String, Problem> {
-    let bytes: [u8; 16] = random::bytes().map_err(|error| Problem::internal(&error))?;
+    let bytes = random::nonce().map_err(|error| Problem::internal(&error))?;
     Ok(data_encoding::HEXLOWER.encode(&bytes))
 }
 

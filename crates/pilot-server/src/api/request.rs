@@ -37,8 +37,10 @@ pub struct JsonBody {
 pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) -> Result<JsonBody, Problem> {
     let Some(body) = call.body.take() else { return Err(Problem::framing("The body was read already.")) };
     check_media_type(&call.head.headers, media_types)?;
-    let bytes = collect(body).await?;
-    access::recheck(&call.app, &call.caller)?;
+    let (bytes, has_waited) = collect(body).await?;
+    if has_waited {
+        access::recheck(&call.app, &call.caller)?;
+    }
     let value = json::parse(&bytes, BODY_DEPTH_MAX).map_err(Problem::invalid)?;
     refuse_tokens(&call.app.guard, &value)?;
     let Value::Object(members) = value else {
@@ -69,7 +71,8 @@ fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Pro
     Err(Problem::new(Code::UnsupportedMediaType, format!("Send Content-Type: {}.", media_types.join(" or "))))
 }
 
-async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
+/// The body, and whether it had to be waited for.
+async fn collect(mut body: Incoming) -> Result<(Bytes, bool), Problem> {
     let mut reading = pin!(read_all(&mut body));
     // Most bodies came with their head, or are here when the HTTP library is asked a second time: they need no timer.
     let mut asked = false;
@@ -83,10 +86,11 @@ async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
         }
     });
     if let Some(read) = at_once.await {
-        return read;
+        return read.map(|bytes| (bytes, asked));
     }
     // Apart, so that the many requests that need no timer have no room for one.
-    Box::pin(tokio::time::timeout(BODY_DEADLINE, reading)).await.map_err(|_| Problem::body_too_slow())?
+    let read = Box::pin(tokio::time::timeout(BODY_DEADLINE, reading)).await.map_err(|_| Problem::body_too_slow())?;
+    read.map(|bytes| (bytes, true))
 }
 
 async fn read_all(body: &mut Incoming) -> Result<Bytes, Problem> {

@@ -17,7 +17,7 @@ use crate::api::request::{JsonBody, if_match, item_id, no_such_item, read_body};
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
-use crate::views::TransitionView;
+use crate::views::{ReadEntry, TransitionView};
 use crate::{ledger, moves, witnesses};
 
 pub async fn take_action(call: &mut Call) -> Answer {
@@ -110,33 +110,32 @@ pub async fn add_comment(call: &mut Call) -> Answer {
 }
 
 #[derive(Serialize)]
-struct TransitionsView {
-    transitions: Vec<TransitionView>,
+struct TransitionsView<'e> {
+    transitions: Vec<TransitionView<'e>>,
 }
 
 /// The moves of an item, oldest first: accepted actions, and what time did.
 pub async fn list_transitions(call: &Call) -> Answer {
     let history = history(call).await?;
-    let moves = history.into_iter().filter(|(kind, _)| *kind == EntryType::ItemTransition);
-    super::json(&TransitionsView { transitions: moves.map(|(_, view)| view).collect() })
+    let moves = history.iter().filter(|read| read.entry.r#type == EntryType::ItemTransition);
+    super::json(&TransitionsView { transitions: moves.filter_map(ReadEntry::view).collect() })
 }
 
 #[derive(Serialize)]
-struct HistoryView {
-    history: Vec<TransitionView>,
+struct HistoryView<'e> {
+    history: Vec<TransitionView<'e>>,
 }
 
 /// Everything that happened to an item, oldest first: creation, edits and comments too.
 pub async fn list_history(call: &Call) -> Answer {
     let history = history(call).await?;
-    super::json(&HistoryView { history: history.into_iter().map(|(_, view)| view).collect() })
+    super::json(&HistoryView { history: history.iter().filter_map(ReadEntry::view).collect() })
 }
 
-async fn history(call: &Call) -> Result<Vec<(EntryType, TransitionView)>, Problem> {
+async fn history(call: &Call) -> Result<Vec<ReadEntry>, Problem> {
     let stored = call.app.store.history(item_id(call)?).await?;
     if stored.is_empty() {
         return Err(no_such_item());
     }
-    let views = stored.iter().map(TransitionView::of_stored).collect::<Result<Vec<_>, _>>()?;
-    Ok(views.into_iter().flatten().collect())
+    stored.iter().map(ReadEntry::read).collect()
 }

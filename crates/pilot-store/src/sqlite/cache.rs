@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
+use super::row::Key;
+
 /// A payload has at most 64 KiB, so two generations hold at most 64 MiB, and in practice far less.
 const GENERATION_MAX: usize = 512;
 
-/// The 16 bytes of an item's id.
-pub(super) type Id = [u8; 16];
-
 /// Two generations: what is used moves to the young one, and what was not used for a whole generation is forgotten.
 pub(super) struct Cache<T> {
-    young: HashMap<Id, Box<T>>,
-    old: HashMap<Id, Box<T>>,
+    young: HashMap<Key, Box<T>>,
+    old: HashMap<Key, Box<T>>,
 }
 
 impl<T> Default for Cache<T> {
@@ -22,15 +21,15 @@ impl<T> Default for Cache<T> {
 
 impl<T> Cache<T> {
     /// Out of the cache: whoever takes it puts it back, changed or not.
-    pub(super) fn take(&mut self, id: Id) -> Option<Box<T>> {
-        self.young.remove(&id).or_else(|| self.old.remove(&id))
+    pub(super) fn take(&mut self, key: Key) -> Option<Box<T>> {
+        self.young.remove(&key).or_else(|| self.old.remove(&key))
     }
 
-    pub(super) fn put(&mut self, id: Id, value: Box<T>) {
+    pub(super) fn put(&mut self, key: Key, value: Box<T>) {
         if self.young.len() >= GENERATION_MAX {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(id, value);
+        self.young.insert(key, value);
     }
 
     /// After a group that came to nothing: what it changed here never happened.

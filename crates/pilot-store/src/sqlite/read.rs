@@ -7,7 +7,7 @@ use pilot_evidence::merkle::{Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql};
 
-use super::row::{Columns, from_key, role_bit, to_item, to_key};
+use super::row::{Columns, Key, from_key, role_bit, to_item, to_key};
 use crate::{Filter, Result, StoreError, StoredEntry};
 
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
@@ -37,6 +37,7 @@ const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, 
 
 /// An item with the places in the ledger its row points to.
 pub(super) struct Placed {
+    pub(super) key: Key,
     pub(super) item: Item,
     pub(super) last_entry: u64,
     pub(super) content_entry: u64,
@@ -68,7 +69,7 @@ fn read_item(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Placed>> {
     };
     let (last_entry, content_entry, is_open) = (index(row, 3)?, index(row, 4)?, row.get(5)?);
     let item = from_key(key).and_then(|id| to_item(id, &columns));
-    Ok(item.map(|item| Placed { item, last_entry, content_entry, is_open }))
+    Ok(item.map(|item| Placed { key: to_key(&item.id), item, last_entry, content_entry, is_open }))
 }
 
 pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> Result<Vec<Item>> {

@@ -18,6 +18,9 @@ use serde_json::Value;
 
 use crate::{Result, StoreError};
 
+/// An item's id as it is stored.
+pub(super) type Key = [u8; 16];
+
 /// The columns an item is read from.
 pub(super) struct Columns<'r> {
     pub(super) version: u64,
@@ -184,15 +187,10 @@ impl ToSql for TextBytes<'_> {
 }
 
 /// A UUID as 16 bytes, whose order is the order of creation.
-pub(super) fn to_key(id: &ItemId) -> [u8; 16] {
-    let mut key = [0; 16];
-    for (place, digit) in id.as_str().bytes().filter(u8::is_ascii_hexdigit).enumerate() {
-        let value = if digit.is_ascii_digit() { digit - b'0' } else { digit.to_ascii_lowercase() - b'a' + 10 };
-        if let Some(byte) = key.get_mut(place / 2) {
-            *byte = *byte << 4 | value;
-        }
-    }
-    key
+pub(super) fn to_key(id: &ItemId) -> Key {
+    let digits = id.as_str().bytes().filter(|digit| *digit != b'-');
+    let value = |digit: u8| u128::from(digit & 0xf) + if digit.is_ascii_digit() { 0 } else { 9 };
+    digits.fold(0_u128, |key, digit| key << 4 | value(digit)).to_be_bytes()
 }
 
 pub(super) fn from_key(key: &[u8]) -> Result<ItemId> {

@@ -13,11 +13,11 @@ use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::{oneshot, watch};
 
 use super::Now;
-use super::cache::{Cache, Id};
+use super::cache::Cache;
 use super::connection::{HEAD_FACT, Opened, head_bytes};
 use super::mover::{Mover, move_log};
 use super::read::{self, Placed, kind_number};
-use super::row::{TextBytes, role_bits, to_json, to_key};
+use super::row::{self, TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
 use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
 
@@ -295,7 +295,7 @@ impl<'c> Writer<'c> {
             Ok(record) => record,
             Err(refusal) => {
                 if let Some(before) = before {
-                    self.cache.put(to_key(&before.item.id), before);
+                    self.cache.put(before.key, before);
                 }
                 return Ok(Outcome::Refused(refusal));
             }
@@ -349,10 +349,10 @@ impl<'c> Writer<'c> {
                 Some(before) if !has_content => before.content_entry,
                 _ => index,
             };
-            let id = to_key(&standing.item.id);
-            self.write_item(id, &standing, before.as_deref(), index, content_entry)?;
+            let key = before.as_ref().map_or_else(|| to_key(&standing.item.id), |before| before.key);
+            self.write_item(key, &standing, before.as_deref(), index, content_entry)?;
             let is_open = standing.is_open;
-            let after = Placed { item: standing.item, last_entry: index, content_entry, is_open };
+            let after = Placed { key, item: standing.item, last_entry: index, content_entry, is_open };
             let placed = match before {
                 // In the place of what was: taking and giving back memory in turns costs little, in whole groups much.
                 Some(mut placed) => {
@@ -361,7 +361,7 @@ impl<'c> Writer<'c> {
                 }
                 None => Box::new(after),
             };
-            self.cache.put(id, placed);
+            self.cache.put(key, placed);
         }
         if let Some(key) = key {
             self.statements.key.run(self.connection, (key.scope, key.body, &answer, now.unix_micros()))?;
@@ -381,7 +381,7 @@ impl<'c> Writer<'c> {
 
     fn write_item(
         &mut self,
-        id: Id,
+        id: row::Key,
         standing: &Standing,
         before: Option<&Placed>,
         index: u64,
