@@ -80,7 +80,7 @@ pub fn serve(
     supervisor: &Supervisor,
     started: impl FnOnce(&Service) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
     runtime.block_on(async {
         // Before anything is announced: a signal that follows the announcement must find its handler.
@@ -94,6 +94,12 @@ pub fn serve(
         tracing::info!("service stopped");
         Ok(())
     })
+}
+
+/// One core is left to the thread that writes the ledger. With a worker for every core they would take turns on one, and
+/// a transition would cost a tenth more.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
 }
 
 pub fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<bool>, Failure> {
