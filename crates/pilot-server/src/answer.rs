@@ -46,8 +46,8 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     let mut trace = Trace::default();
     let admitted = admit(&app, &mut head, &mut trace).await;
     let answered = match admitted.and_then(|()| begin(&app, head, body, &mut trace)) {
-        Ok(Begun::Answered(response)) => Ok(response),
-        Ok(Begun::InTime(answer)) => answer.await,
+        Ok(Started::Answered(response)) => Ok(response),
+        Ok(Started::InTime(answer)) => answer.await,
         Err(problem) => Err(problem),
     };
     let mut response = match answered {
@@ -101,14 +101,14 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
     Ok(())
 }
 
-/// What a handler has begun.
-enum Begun {
+/// What came of a handler so far.
+enum Started {
     Answered(Response<Body>),
     InTime(Pending),
 }
 
 /// The route, the role it is open to, and its handler.
-fn begin(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Result<Begun, Problem> {
+fn begin(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Result<Started, Problem> {
     let Found { index, route, parameter } = app.router.find(&head.method, head.uri.path())?;
     trace.operation = Some((index, route.operation));
     let answered = match (&route.handler, &trace.caller) {
@@ -122,14 +122,14 @@ fn begin(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Resu
                 Guarded::AtOnce(handler) => handler(app, caller, parameter.as_deref()),
                 Guarded::InTime(handler) => {
                     let (app, caller, body) = (Arc::clone(app), caller.clone(), Some(body));
-                    return Ok(Begun::InTime(handler(Call { app, caller, head, body, parameter })));
+                    return Ok(Started::InTime(handler(Call { app, caller, head, body, parameter })));
                 }
             }
         }
         // The router accepts guarded routes under /v1 alone, where the caller is known by now.
         (Handler::Guarded(..), None) => Err(Problem::credential_required(false, None)),
     };
-    answered.map(Begun::Answered)
+    answered.map(Started::Answered)
 }
 
 async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem> {

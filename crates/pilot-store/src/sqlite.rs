@@ -1,4 +1,4 @@
-//! The embedded store: one SQLite file, one writing thread, a few reading ones.
+//! The embedded store: one SQLite file, one writing thread, a few reading ones, and one that carries the log over.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use tokio::sync::{oneshot, watch};
 use crate::{Filter, Outcome, Pending, Result, Store, StoreError, StoredDefinition, StoredEntry, Write};
 
 mod cache;
+mod carrier;
 mod connection;
 pub mod copy;
 pub mod erase;
 pub mod fsck;
-mod mover;
 mod read;
 mod reader;
 mod row;
@@ -80,11 +80,16 @@ impl Sqlite {
         let health = Arc::new(Health::default());
         let of_writer = Arc::clone(&health);
         let acknowledged = writer::Acknowledged::through_this_runtime();
+        let file = path.to_owned();
         let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
-            // Dropped in the reverse order: the lock is given up when the connection is closed.
+            // Dropped in the reverse order: the lock is given up when the connection is closed, and so are, with any
+            // descriptor of the file, those that SQLite holds on it.
             let _lock = lock;
+            let database = File::open(&file).map(Arc::new);
             let connection = connection;
-            writer::Writer::new(&connection, opened, now, head_sender, of_writer, acknowledged).run(&queue);
+            let mut writer = writer::Writer::new(&connection, opened, now, head_sender, of_writer, acknowledged);
+            writer.carry_beside(&file, database);
+            writer.run(&queue);
         });
         let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         let readers = Readers::start(path)?;

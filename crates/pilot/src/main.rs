@@ -16,7 +16,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::environment::Environment;
 use crate::exit::Failure;
 
-/// The C library's own is slow when threads share it, or when much is given back at once (docs/adr/0036-packaging.md).
+/// The C library's own is slow when threads share it, or when much is given back at once (docs/adr/0037-what-a-transition-costs.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::row::Key;
+use super::row::ItemKey;
 
 /// A payload has at most 64 KiB, so two generations hold at most 64 MiB, and in practice far less.
 const GENERATION_MAX: usize = 512;
 
 /// Two generations: what is used moves to the young one, and what was not used for a whole generation is forgotten.
 pub(super) struct Cache<T> {
-    young: HashMap<Key, Box<T>>,
-    old: HashMap<Key, Box<T>>,
+    young: HashMap<ItemKey, Box<T>>,
+    old: HashMap<ItemKey, Box<T>>,
 }
 
 impl<T> Default for Cache<T> {
@@ -20,12 +20,12 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T> Cache<T> {
-    /// Out of the cache: whoever takes it puts it back, changed or not.
-    pub(super) fn take(&mut self, key: Key) -> Option<Box<T>> {
+    /// Out of the cache: whoever takes it puts back what became of it.
+    pub(super) fn take(&mut self, key: ItemKey) -> Option<Box<T>> {
         self.young.remove(&key).or_else(|| self.old.remove(&key))
     }
 
-    pub(super) fn put(&mut self, key: Key, value: Box<T>) {
+    pub(super) fn put(&mut self, key: ItemKey, value: Box<T>) {
         if self.young.len() >= GENERATION_MAX {
             self.old = std::mem::take(&mut self.young);
         }

@@ -45,7 +45,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
         .map_err(|error| StoreError::Unavailable(format!("{}: cannot be opened: {error}", path.display())))?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
-    // FULL: a commit is on disk when it returns. Checkpoints are the writer's own business, when it chooses.
+    // FULL: a commit is on disk when it returns. When the log is carried over is the writer's own choice.
     let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
                     PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;";
     connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
@@ -54,8 +54,8 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// For moving the write-ahead log beside the writer.
-pub(super) fn open_mover(path: &Path) -> Result<Connection> {
+/// For carrying the write-ahead log over beside the writer.
+pub(super) fn open_carrier(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
     let settings = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -64;";

@@ -7,7 +7,7 @@ use pilot_evidence::merkle::{Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql};
 
-use super::row::{Columns, Key, from_key, role_bit, to_item, to_key};
+use super::row::{Columns, ItemKey, from_key, role_bit, to_item, to_key};
 use crate::{Filter, Result, StoreError, StoredEntry};
 
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
@@ -37,7 +37,7 @@ const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, 
 
 /// An item with the places in the ledger its row points to.
 pub(super) struct Placed {
-    pub(super) key: Key,
+    pub(super) key: ItemKey,
     pub(super) item: Item,
     pub(super) last_entry: u64,
     pub(super) content_entry: u64,

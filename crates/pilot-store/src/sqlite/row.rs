@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{Result, StoreError};
 
 /// An item's id as it is stored.
-pub(super) type Key = [u8; 16];
+pub(super) type ItemKey = [u8; 16];
 
 /// The columns an item is read from.
 pub(super) struct Columns<'r> {
@@ -187,7 +187,7 @@ impl ToSql for TextBytes<'_> {
 }
 
 /// A UUID as 16 bytes, whose order is the order of creation.
-pub(super) fn to_key(id: &ItemId) -> Key {
+pub(super) fn to_key(id: &ItemId) -> ItemKey {
     let digits = id.as_str().bytes().filter(|digit| *digit != b'-');
     let value = |digit: u8| u128::from(digit & 0xf) + if digit.is_ascii_digit() { 0 } else { 9 };
     digits.fold(0_u128, |key, digit| key << 4 | value(digit)).to_be_bytes()

@@ -1,7 +1,8 @@
 //! The one thread that writes. It takes whatever has queued up, decides each write in order, and commits them together:
 //! the disk is asked once for many, and nobody waits longer than for the commit before.
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -14,20 +15,21 @@ use tokio::sync::{oneshot, watch};
 
 use super::Now;
 use super::cache::Cache;
+use super::carrier::{Carrier, carry};
 use super::connection::{HEAD_FACT, Opened, head_bytes};
-use super::mover::{Mover, move_log};
 use super::read::{self, Placed, kind_number};
-use super::row::{self, TextBytes, role_bits, to_json, to_key};
+use super::row::{ItemKey, TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
 use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
 
 /// How many writes one commit takes at the most.
 const GROUP_MAX: usize = 512;
-/// After this many entries the write-ahead log, some tens of megabytes by then, is moved into the database.
-const MOVED_ENTRIES: u64 = 12_000;
-/// When this many more were written before the move has come to its end, the disk cannot keep up: everyone waits for it
-/// once, and the log stays within bounds.
-const WAITED_ENTRIES: u64 = 4 * MOVED_ENTRIES;
+/// After this many entries the write-ahead log, some tens of megabytes by then, is carried into the database.
+const CARRIED_ENTRIES: u64 = 12_000;
+/// When it has grown by this many and is still being carried, the disk cannot keep up: everyone waits for it once.
+const WAITED_ENTRIES: u64 = 4 * CARRIED_ENTRIES;
+/// A reader held on to the log, so not all of it was carried over: it is tried again after this many more.
+const AGAIN_ENTRIES: u64 = 1_000;
 
 pub(super) enum Job {
     Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },
@@ -56,6 +58,15 @@ impl Health {
         })
     }
 
+    /// After an error of the disk itself, what it says next cannot be trusted: only a restart reads the truth again. A
+    /// full disk is no such error; it takes writes again when it has room.
+    pub(super) fn stop_if_lasting(&self, error: &StoreError) {
+        match error {
+            StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => self.fail(error),
+            StoreError::Unavailable(_) => {}
+        }
+    }
+
     fn fail(&self, error: &StoreError) {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) =
             format!("writing has stopped until the service is restarted: {error}");
@@ -78,9 +89,11 @@ pub(super) struct Writer<'c> {
     head: watch::Sender<Arc<Edge>>,
     health: Arc<Health>,
     acknowledged: Acknowledged,
-    mover: Option<Mover>,
-    /// The size of the ledger when the write-ahead log was last moved.
-    moved: u64,
+    /// The database's path and file, where the log may be carried over beside the writing.
+    beside: Option<(PathBuf, Arc<File>)>,
+    carrier: Option<Carrier>,
+    /// The size of the ledger when the write-ahead log was last carried over.
+    carried: u64,
 }
 
 /// What a group has changed so far; it becomes true with the commit, or never.
@@ -152,9 +165,15 @@ impl<'c> Writer<'c> {
             head,
             health,
             acknowledged,
-            mover: None,
-            moved: 0,
+            beside: None,
+            carrier: None,
+            carried: 0,
         }
+    }
+
+    /// From now on the write-ahead log is carried over by a thread of its own. `database` must outlive the connection.
+    pub(super) fn carry_beside(&mut self, path: &Path, database: std::io::Result<Arc<File>>) {
+        self.beside = database.ok().map(|database| (path.to_owned(), database));
     }
 
     /// Runs until the store is dropped.
@@ -165,8 +184,8 @@ impl<'c> Writer<'c> {
             self.take(jobs);
             self.tend_log();
         }
-        self.mover = None;
-        self.move_rest();
+        self.carrier = None;
+        self.carry_rest();
     }
 
     fn take(&mut self, jobs: Vec<Job>) {
@@ -177,7 +196,7 @@ impl<'c> Writer<'c> {
                 Job::KeepDefinitions { definitions, reply } => {
                     let kept = self.health.check().and_then(|()| self.keep_definitions(&definitions));
                     if let Err(error) = &kept {
-                        self.stop_if_lasting(error);
+                        self.health.stop_if_lasting(error);
                     }
                     let _ = reply.send(kept);
                 }
@@ -253,23 +272,12 @@ impl<'c> Writer<'c> {
         tracing::error!(cause = %error, "a group of writes could not be recorded; nothing of it was acknowledged");
         self.cache.clear();
         let is_rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
-        self.stop_if_lasting(error);
+        self.health.stop_if_lasting(error);
         if !is_rolled_back {
             self.health.fail(error);
         }
         for reply in waiting {
             let _ = reply.send(Err(clone_of(error)));
-        }
-    }
-
-    /// After an error of the disk itself, what it says next cannot be trusted: only a restart reads the truth again. A
-    /// full disk is no such error; it takes writes again when it has room.
-    fn stop_if_lasting(&self, error: &StoreError) {
-        match error {
-            StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => {
-                self.health.fail(error);
-            }
-            StoreError::Unavailable(_) => {}
         }
     }
 
@@ -349,10 +357,13 @@ impl<'c> Writer<'c> {
                 Some(before) if !has_content => before.content_entry,
                 _ => index,
             };
-            let key = before.as_ref().map_or_else(|| to_key(&standing.item.id), |before| before.key);
-            self.write_item(key, &standing, before.as_deref(), index, content_entry)?;
+            if before.as_ref().is_some_and(|before| before.item.id != standing.item.id) {
+                return Err(StoreError::Damaged(format!("a write about another item gives {}", standing.item.id)));
+            }
+            let id = before.as_ref().map_or_else(|| to_key(&standing.item.id), |before| before.key);
+            self.write_item(id, &standing, before.as_deref(), index, content_entry)?;
             let is_open = standing.is_open;
-            let after = Placed { key, item: standing.item, last_entry: index, content_entry, is_open };
+            let after = Placed { key: id, item: standing.item, last_entry: index, content_entry, is_open };
             let placed = match before {
                 // In the place of what was: taking and giving back memory in turns costs little, in whole groups much.
                 Some(mut placed) => {
@@ -361,7 +372,7 @@ impl<'c> Writer<'c> {
                 }
                 None => Box::new(after),
             };
-            self.cache.put(key, placed);
+            self.cache.put(id, placed);
         }
         if let Some(key) = key {
             self.statements.key.run(self.connection, (key.scope, key.body, &answer, now.unix_micros()))?;
@@ -381,7 +392,7 @@ impl<'c> Writer<'c> {
 
     fn write_item(
         &mut self,
-        id: row::Key,
+        id: ItemKey,
         standing: &Standing,
         before: Option<&Placed>,
         index: u64,
@@ -460,44 +471,56 @@ impl<'c> Writer<'c> {
         rows.collect::<rusqlite::Result<_>>().map_err(failed)
     }
 
-    /// Has the write-ahead log moved into the database when it has grown: the bulk beside the writing, the rest here.
+    /// Has the write-ahead log carried into the database when it has grown: the bulk beside the writing, the rest here.
     fn tend_log(&mut self) {
-        let grown = self.edge.size().saturating_sub(self.moved);
-        if grown <= MOVED_ENTRIES || self.health.check().is_err() {
+        let grown = self.edge.size().saturating_sub(self.carried);
+        if grown <= CARRIED_ENTRIES || self.health.check().is_err() {
             return;
         }
-        let Some(mover) = self.mover.as_mut().filter(|mover| mover.is_moving()) else { return self.begin_moving() };
-        if let Some(moved) = mover.finished(grown > WAITED_ENTRIES) {
-            self.note(moved);
-            self.move_rest();
+        let Some(carrier) = self.carrier.as_mut().filter(|carrier| carrier.is_busy()) else {
+            return self.begin_carrying();
+        };
+        match carrier.finished(grown > WAITED_ENTRIES) {
+            None => {}
+            Some(Ok(())) => self.carry_rest(),
+            Some(Err(error)) => self.not_carried(&error),
         }
     }
 
-    fn begin_moving(&mut self) {
-        if self.mover.is_none() {
-            let path = self.connection.path().map(Path::new);
-            self.mover = path.and_then(|path| Mover::start(path).ok());
+    fn begin_carrying(&mut self) {
+        if self.carrier.is_none()
+            && let Some((path, database)) = &self.beside
+        {
+            let started = Carrier::start(path, Arc::clone(database), Arc::clone(&self.health));
+            self.carrier = started.inspect_err(warn_not_carried).ok();
         }
-        if !self.mover.as_mut().is_some_and(Mover::begin) {
-            self.mover = None;
-            self.move_rest();
+        if !self.carrier.as_mut().is_some_and(Carrier::begin) {
+            self.carrier = None;
+            self.carry_rest();
+        }
+    }
+
+    fn carry_rest(&mut self) {
+        if self.health.check().is_err() {
+            return;
+        }
+        match carry(self.connection) {
+            Ok(true) => self.carried = self.edge.size(),
+            Ok(false) => self.carried = self.edge.size().saturating_sub(CARRIED_ENTRIES - AGAIN_ENTRIES),
+            Err(error) => self.not_carried(&error),
         }
     }
 
     /// When there is no room, the log simply goes on growing.
-    fn move_rest(&mut self) {
-        if self.health.check().is_ok() {
-            self.note(move_log(self.connection));
-        }
-        self.moved = self.edge.size();
+    fn not_carried(&mut self, error: &StoreError) {
+        warn_not_carried(error);
+        self.health.stop_if_lasting(error);
+        self.carried = self.edge.size();
     }
+}
 
-    fn note(&self, moved: Result<()>) {
-        if let Err(error) = moved {
-            tracing::warn!(cause = %error, "the write-ahead log could not be moved into the database");
-            self.stop_if_lasting(&error);
-        }
-    }
+fn warn_not_carried(error: &StoreError) {
+    tracing::warn!(cause = %error, "the write-ahead log could not be carried into the database");
 }
 
 /// When the oldest key was recorded that is still remembered.
