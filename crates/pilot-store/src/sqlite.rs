@@ -18,14 +18,16 @@ mod connection;
 pub mod copy;
 pub mod erase;
 pub mod fsck;
+mod health;
 mod read;
 mod reader;
 mod row;
 mod statement;
 mod writer;
 
+use health::Health;
 use reader::Readers;
-use writer::{Health, Job};
+use writer::Job;
 
 /// Gives the time to the writing thread; the store reads no clock of its own.
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;

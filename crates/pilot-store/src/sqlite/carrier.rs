@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 
 use super::connection::open_carrier;
+use super::health::Health;
 use super::read::failed;
-use super::writer::Health;
 use crate::{Result, StoreError};
 
 pub(super) struct Carrier {

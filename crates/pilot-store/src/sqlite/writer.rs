@@ -3,8 +3,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::IDEMPOTENCY_KEY_KEPT;
@@ -17,6 +16,7 @@ use super::Now;
 use super::cache::Cache;
 use super::carrier::{Carrier, carry};
 use super::connection::{HEAD_FACT, Opened, head_bytes};
+use super::health::Health;
 use super::read::{self, Placed, kind_number};
 use super::row::{ItemKey, TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
@@ -34,45 +34,6 @@ const AGAIN_ENTRIES: u64 = 1_000;
 pub(super) enum Job {
     Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },
     KeepDefinitions { definitions: Vec<StoredDefinition>, reply: oneshot::Sender<Result<Vec<StoredDefinition>>> },
-}
-
-/// Whether writes can be taken, as far as is known.
-#[derive(Default)]
-pub(super) struct Health {
-    is_failed: AtomicBool,
-    /// What is stored contradicts itself: not even reading can be trusted.
-    is_damaged: AtomicBool,
-    reason: Mutex<String>,
-}
-
-impl Health {
-    pub(super) fn check(&self) -> Result<()> {
-        if !self.is_failed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Err(if self.is_damaged.load(Ordering::Acquire) {
-            StoreError::Damaged(reason)
-        } else {
-            StoreError::Unavailable(reason)
-        })
-    }
-
-    /// After an error of the disk itself, what it says next cannot be trusted: only a restart reads the truth again. A
-    /// full disk is no such error; it takes writes again when it has room.
-    pub(super) fn stop_if_lasting(&self, error: &StoreError) {
-        match error {
-            StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => self.fail(error),
-            StoreError::Unavailable(_) => {}
-        }
-    }
-
-    fn fail(&self, error: &StoreError) {
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) =
-            format!("writing has stopped until the service is restarted: {error}");
-        self.is_damaged.store(matches!(error, StoreError::Damaged(_)), Ordering::Release);
-        self.is_failed.store(true, Ordering::Release);
-    }
 }
 
 pub(super) struct Writer<'c> {
