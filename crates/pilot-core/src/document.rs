@@ -96,14 +96,7 @@ pub fn sha256_of_canonical(value: &impl Serialize) -> String {
     // Values of this crate have text keys and finite numbers, so canonical JSON cannot fail; an empty text would still
     // give a digest that matches nothing.
     let canonical = serde_json_canonicalizer::to_vec(value).unwrap_or_default();
-    written(&Sha256::digest(canonical))
-}
-
-fn written(digest: &[u8]) -> String {
-    let mut text = String::with_capacity(71);
-    text.push_str("sha256:");
-    HEXLOWER.encode_append(digest, &mut text);
-    text
+    ContentDigest::of_bytes(&canonical).as_str().to_owned()
 }
 
 /// RFC 7396: members of `patch` replace, `null` removes, objects merge.
