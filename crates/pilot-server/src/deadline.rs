@@ -275,3 +275,104 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         Pin::new(&mut self.socket).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 4;
+
+    struct Watch {
+        watchdog: Arc<Watchdog>,
+        connection: Arc<Connection>,
+    }
+
+    impl Watch {
+        fn new() -> Watch {
+            let watchdog = Watchdog::new(Deadlines::default());
+            let connection = watchdog.watch();
+            Watch { watchdog, connection }
+        }
+
+        fn pass(&self, ticks: u64) {
+            (0..ticks).for_each(|_| self.watchdog.tick());
+        }
+
+        fn told(&self) -> Poll<Told> {
+            self.connection.hear().poll(&Context::from_waker(Waker::noop()))
+        }
+
+        #[track_caller]
+        fn expires_after(&self, seconds: u64) {
+            self.pass(seconds * SECOND);
+            assert_eq!(self.told(), Poll::Pending, "before {seconds} s were over");
+            self.pass(1);
+            assert_eq!(self.told(), Poll::Ready(Told::Expired), "after {seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_never_says_a_word_is_let_go_after_5_s() {
+        Watch::new().expires_after(5);
+    }
+
+    #[test]
+    fn headers_have_5_s_from_their_first_byte_however_they_trickle() {
+        let watch = Watch::new();
+        watch.pass(4 * SECOND);
+        watch.connection.on_read();
+        watch.pass(4 * SECOND);
+        watch.connection.on_read();
+        watch.expires_after(1);
+    }
+
+    #[test]
+    fn between_requests_a_connection_may_idle_for_60_s() {
+        for version in [Version::HTTP_11, Version::HTTP_2] {
+            let watch = Watch::new();
+            watch.connection.on_read();
+            watch.connection.request_began(version);
+            watch.pass(300 * SECOND);
+            watch.connection.request_ended();
+            watch.expires_after(60);
+        }
+    }
+
+    #[test]
+    fn pings_and_settings_do_not_keep_an_idle_http_2_connection() {
+        let watch = Watch::new();
+        watch.connection.request_began(Version::HTTP_2);
+        watch.connection.request_ended();
+        watch.pass(50 * SECOND);
+        watch.connection.on_read();
+        watch.connection.on_write();
+        watch.expires_after(10);
+    }
+
+    #[test]
+    fn a_feed_lasts_for_as_long_as_its_reader_takes_something_in_within_60_s() {
+        for version in [Version::HTTP_11, Version::HTTP_2] {
+            let watch = Watch::new();
+            watch.connection.request_began(version);
+            watch.connection.stream_began();
+            watch.connection.request_ended();
+            for _ in 0..10 {
+                watch.pass(59 * SECOND);
+                watch.connection.on_write();
+            }
+            watch.expires_after(60);
+        }
+    }
+
+    #[test]
+    fn a_connection_hears_of_the_stop_once_and_still_of_its_deadline() {
+        let watch = Watch::new();
+        let mut hearing = watch.connection.hear();
+        let context = Context::from_waker(Waker::noop());
+        watch.watchdog.stop();
+        assert_eq!(hearing.poll(&context), Poll::Ready(Told::Stop));
+        assert_eq!(hearing.poll(&context), Poll::Pending);
+        watch.pass(5 * SECOND + 1);
+        assert_eq!(hearing.poll(&context), Poll::Ready(Told::Expired));
+    }
+}
