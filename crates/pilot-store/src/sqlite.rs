@@ -19,6 +19,7 @@ pub mod copy;
 pub mod erase;
 pub mod fsck;
 mod health;
+mod log;
 mod read;
 mod reader;
 mod row;
@@ -26,6 +27,7 @@ mod statement;
 mod writer;
 
 use health::Health;
+use log::WriteAheadLog;
 use reader::Readers;
 use writer::Job;
 
@@ -75,8 +77,9 @@ impl Sqlite {
         Sqlite::start(path, now, lock, connection)
     }
 
-    fn start(path: &Path, now: Now, lock: File, connection: rusqlite::Connection) -> Result<Sqlite> {
+    fn start(path: &Path, now: Now, lock: File, mut connection: rusqlite::Connection) -> Result<Sqlite> {
         let opened = connection::load(&connection)?;
+        let pages = log::count_pages(&mut connection)?;
         let (jobs, queue) = mpsc::sync_channel(WAITING_WRITES_MAX);
         let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));
         let health = Arc::new(Health::default());
@@ -87,11 +90,11 @@ impl Sqlite {
             // Dropped in the reverse order: the lock is given up when the connection is closed, and so are, with any
             // descriptor of the file, those that SQLite holds on it.
             let _lock = lock;
-            let database = File::open(&file).map(Arc::new);
+            let database = File::open(&file).ok().map(Arc::new);
             let connection = connection;
-            let mut writer = writer::Writer::new(&connection, opened, now, head_sender, of_writer, acknowledged);
-            writer.carry_beside(&file, database);
-            writer.run(&queue);
+            let log =
+                WriteAheadLog::new(pages, database.clone().map(|database| (file, database)), Arc::clone(&of_writer));
+            writer::Writer::new(&connection, opened, now, head_sender, of_writer, acknowledged, log).run(&queue);
         });
         let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         let readers = Readers::start(path)?;

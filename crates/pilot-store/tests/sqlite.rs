@@ -76,11 +76,11 @@ conforms!(
     writes_handed_in_before_the_end_are_not_lost,
 );
 
-/// Writes remarks up to this number, many at a time.
-async fn remarks(store: &Sqlite, numbers: std::ops::Range<u64>) {
+/// Remarks with these numbers, so many at a time.
+async fn remarks(store: &Sqlite, numbers: std::ops::Range<u64>, together: usize) {
     let numbers: Vec<u64> = numbers.collect();
-    for together in numbers.chunks(400) {
-        let pending: Vec<_> = together.iter().map(|number| store.settle(conformance::remark(*number))).collect();
+    for numbers in numbers.chunks(together) {
+        let pending: Vec<_> = numbers.iter().map(|number| store.settle(conformance::remark(*number))).collect();
         for pending in pending {
             assert!(matches!(pending.await, Ok(Outcome::Recorded { .. })));
         }
@@ -88,18 +88,22 @@ async fn remarks(store: &Sqlite, numbers: std::ops::Range<u64>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
-    let engine = Embedded::new();
-    let (path, clock) = (engine.directory.join("pilot.db"), engine.clock.clone());
-    let store = Sqlite::open_to_fill(&path, Arc::new(move || clock.now())).unwrap();
-    let log_bytes = || std::fs::metadata(engine.directory.join("pilot.db-wal")).unwrap().len();
-    remarks(&store, 0..10_000).await;
-    let of_ten_thousand = log_bytes();
-    remarks(&store, 10_000..80_000).await;
-    let (in_the_end, allowed) = (log_bytes(), 6 * of_ten_thousand);
-    assert!(in_the_end < allowed, "{in_the_end} bytes, and 10,000 entries take {of_ten_thousand}");
-    drop(store);
-    assert_eq!(engine.open().head().borrow().size(), 80_000);
-    let report = fsck(&path, &mut |_| ()).unwrap();
-    assert!(report.faults.is_empty(), "{:#?}", report.faults);
+async fn the_write_ahead_log_stays_within_bounds_however_many_share_a_commit() {
+    for (together, entries) in [(1, 15_000), (20, 60_000)] {
+        let engine = Embedded::new();
+        let (path, clock) = (engine.directory.join("pilot.db"), engine.clock.clone());
+        let store = Sqlite::open_to_fill(&path, Arc::new(move || clock.now())).unwrap();
+        let log_bytes = || std::fs::metadata(engine.directory.join("pilot.db-wal")).unwrap().len();
+        remarks(&store, 0..entries / 10, together).await;
+        let of_a_tenth = log_bytes();
+        remarks(&store, entries / 10..entries, together).await;
+        let in_the_end = log_bytes();
+        println!("{together} together: {of_a_tenth} bytes after a tenth of {entries} entries, {in_the_end} in the end");
+        // Three quarters of 48 MiB more may be written while that much is carried over, and the disk may be slow.
+        assert!(in_the_end < 3 * (48 << 20), "{together} together: {in_the_end} bytes");
+        drop(store);
+        assert_eq!(engine.open().head().borrow().size(), entries);
+        let report = fsck(&path, &mut |_| ()).unwrap();
+        assert!(report.faults.is_empty(), "{:#?}", report.faults);
+    }
 }

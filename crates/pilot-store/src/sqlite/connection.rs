@@ -8,6 +8,7 @@ use pilot_evidence::merkle::{Edge, Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::log::KEPT_BYTES;
 use super::read;
 use crate::{Result, StoreError};
 
@@ -46,9 +47,12 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
     // FULL: a commit is on disk when it returns. When the log is carried over is the writer's own choice.
-    let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
-                    PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;";
-    connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
+    let settings = format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
+         PRAGMA journal_size_limit = {KEPT_BYTES}; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY; \
+         PRAGMA trusted_schema = OFF;"
+    );
+    connection.execute_batch(&settings).map_err(|error| failed(path, &error))?;
     connection.set_prepared_statement_cache_capacity(64);
     migrate(&connection, path)?;
     Ok(connection)

@@ -1,8 +1,6 @@
 //! The one thread that writes. It takes whatever has queued up, decides each write in order, and commits them together:
 //! the disk is asked once for many, and nobody waits longer than for the commit before.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 use pilot_core::item::{Item, ItemId};
@@ -14,9 +12,9 @@ use tokio::sync::{oneshot, watch};
 
 use super::Now;
 use super::cache::Cache;
-use super::carrier::{Carrier, carry};
 use super::connection::{HEAD_FACT, Opened, head_bytes};
 use super::health::Health;
+use super::log::WriteAheadLog;
 use super::read::{self, Placed, kind_number};
 use super::row::{ItemKey, TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
@@ -24,12 +22,6 @@ use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, Store
 
 /// How many writes one commit takes at the most.
 const GROUP_MAX: usize = 512;
-/// After this many entries the write-ahead log, some tens of megabytes by then, is carried into the database.
-const CARRIED_ENTRIES: u64 = 12_000;
-/// When it has grown by this many and is still being carried, the disk cannot keep up: everyone waits for it once.
-const WAITED_ENTRIES: u64 = 4 * CARRIED_ENTRIES;
-/// A reader held on to the log, so not all of it was carried over: it is tried again after this many more.
-const AGAIN_ENTRIES: u64 = 1_000;
 
 pub(super) enum Job {
     Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },
@@ -50,11 +42,7 @@ pub(super) struct Writer<'c> {
     head: watch::Sender<Arc<Edge>>,
     health: Arc<Health>,
     acknowledged: Acknowledged,
-    /// The database's path and file, where the log may be carried over beside the writing.
-    beside: Option<(PathBuf, Arc<File>)>,
-    carrier: Option<Carrier>,
-    /// The size of the ledger when the write-ahead log was last carried over.
-    carried: u64,
+    log: WriteAheadLog,
 }
 
 /// What a group has changed so far; it becomes true with the commit, or never.
@@ -113,6 +101,7 @@ impl<'c> Writer<'c> {
         head: watch::Sender<Arc<Edge>>,
         health: Arc<Health>,
         acknowledged: Acknowledged,
+        log: WriteAheadLog,
     ) -> Writer<'c> {
         Writer {
             connection,
@@ -126,15 +115,8 @@ impl<'c> Writer<'c> {
             head,
             health,
             acknowledged,
-            beside: None,
-            carrier: None,
-            carried: 0,
+            log,
         }
-    }
-
-    /// From now on the write-ahead log is carried over by a thread of its own. `database` must outlive the connection.
-    pub(super) fn carry_beside(&mut self, path: &Path, database: std::io::Result<Arc<File>>) {
-        self.beside = database.ok().map(|database| (path.to_owned(), database));
     }
 
     /// Runs until the store is dropped.
@@ -143,10 +125,9 @@ impl<'c> Writer<'c> {
             let mut jobs = vec![first];
             jobs.extend(queue.try_iter().take(GROUP_MAX - 1));
             self.take(jobs);
-            self.tend_log();
+            self.log.tend(self.connection);
         }
-        self.carrier = None;
-        self.carry_rest();
+        self.log.finish(self.connection);
     }
 
     fn take(&mut self, jobs: Vec<Job>) {
@@ -431,57 +412,6 @@ impl<'c> Writer<'c> {
         let rows = statement.query_map([], read).map_err(failed)?;
         rows.collect::<rusqlite::Result<_>>().map_err(failed)
     }
-
-    /// Has the write-ahead log carried into the database when it has grown: the bulk beside the writing, the rest here.
-    fn tend_log(&mut self) {
-        let grown = self.edge.size().saturating_sub(self.carried);
-        if grown <= CARRIED_ENTRIES || self.health.check().is_err() {
-            return;
-        }
-        let Some(carrier) = self.carrier.as_mut().filter(|carrier| carrier.is_busy()) else {
-            return self.begin_carrying();
-        };
-        match carrier.finished(grown > WAITED_ENTRIES) {
-            None => {}
-            Some(Ok(())) => self.carry_rest(),
-            Some(Err(error)) => self.not_carried(&error),
-        }
-    }
-
-    fn begin_carrying(&mut self) {
-        if self.carrier.is_none()
-            && let Some((path, database)) = &self.beside
-        {
-            let started = Carrier::start(path, Arc::clone(database), Arc::clone(&self.health));
-            self.carrier = started.inspect_err(warn_not_carried).ok();
-        }
-        if !self.carrier.as_mut().is_some_and(Carrier::begin) {
-            self.carrier = None;
-            self.carry_rest();
-        }
-    }
-
-    fn carry_rest(&mut self) {
-        if self.health.check().is_err() {
-            return;
-        }
-        match carry(self.connection) {
-            Ok(true) => self.carried = self.edge.size(),
-            Ok(false) => self.carried = self.edge.size().saturating_sub(CARRIED_ENTRIES - AGAIN_ENTRIES),
-            Err(error) => self.not_carried(&error),
-        }
-    }
-
-    /// When there is no room, the log simply goes on growing.
-    fn not_carried(&mut self, error: &StoreError) {
-        warn_not_carried(error);
-        self.health.stop_if_lasting(error);
-        self.carried = self.edge.size();
-    }
-}
-
-fn warn_not_carried(error: &StoreError) {
-    tracing::warn!(cause = %error, "the write-ahead log could not be carried into the database");
 }
 
 /// When the oldest key was recorded that is still remembered.

@@ -17,7 +17,9 @@ mod disk;
 mod harness;
 mod kill;
 mod ledger;
+mod power;
 mod syscalls;
+mod trace;
 #[path = "../front_door/wire.rs"]
 #[allow(dead_code, reason = "the front door uses all of it")]
 mod wire;

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -108,9 +109,13 @@ impl Provider {
         command.arg("provider.mjs").arg(options.to_string()).current_dir(directory);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("node is needed");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines.find_map(|line| line.ok()?.strip_prefix("ready ")?.parse::<u16>().ok());
         self.child = Some(child);
-        let port = port.expect("the provider says that it is ready");
+        let (ready, port) = channel();
+        thread::spawn(move || {
+            let port = lines.find_map(|line| line.ok()?.strip_prefix("ready ")?.parse::<u16>().ok());
+            port.map(|port| ready.send(port))
+        });
+        let port = port.recv_timeout(PATIENCE).expect("the provider says that it is ready");
         *self.behind.lock().unwrap() = Some(SocketAddr::from(([127, 0, 0, 1], port)));
     }
 

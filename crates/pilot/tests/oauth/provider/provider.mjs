@@ -6,7 +6,7 @@
 
 import { createServer } from 'node:http';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { generateKeyPairSync, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, randomUUID, timingSafeEqual } from 'node:crypto';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { Provider } from 'oidc-provider';
 
@@ -19,8 +19,13 @@ const issuer = options.issuer ?? `http://127.0.0.1:${port}`;
 
 function signingKeys() {
   if (options.keys && existsSync(options.keys)) return JSON.parse(readFileSync(options.keys, 'utf8'));
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const keys = [{ ...privateKey.export({ format: 'jwk' }), kid: randomUUID(), use: 'sig', alg: 'RS256' }];
+  // By way of text: Node 20 can hang when it exports a key while it lets go of what made that same key.
+  const { privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const keys = [{ ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: randomUUID(), use: 'sig', alg: 'RS256' }];
   if (options.keys) writeFileSync(options.keys, JSON.stringify(keys), { mode: 0o600 });
   return keys;
 }

@@ -1,0 +1,506 @@
+//! The power fails. Whatever was not synced may be on the disk, or not, or in part, and in any order.
+//!
+//! The service is traced at work. From the trace, disks are made as a power cut could have left them at any moment, and
+//! each must hold what was acknowledged by then.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use pilot_evidence::merkle::{Edge, Hash};
+use rusqlite::Connection;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::client::{Answered, Client, Work, installation};
+use crate::harness::{Installation, Server, now};
+use crate::kill::rounds;
+use crate::ledger::{is_whole, read_checkpoint};
+use crate::trace::{self, Deed, Step};
+
+/// What a disk writes whole or not at all.
+const SECTOR: usize = 512;
+const SMALL_STATES: usize = 1_600;
+const LARGE_STATES: usize = 400;
+
+/// Numbers without order that are the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Below `end`.
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).unwrap()
+    }
+}
+
+/// What becomes of a write that was not synced.
+#[derive(Debug, Clone, Copy)]
+enum Luck {
+    Kept,
+    Lost,
+    /// Some writes are there and some are not.
+    Scattered,
+    /// Some sectors of each.
+    Torn,
+}
+
+/// A change of a file's content.
+struct Change {
+    began: usize,
+    /// From here on it is on the disk for certain.
+    safe: usize,
+    what: Content,
+}
+
+enum Content {
+    Write(usize, Vec<u8>),
+    Length(usize),
+}
+
+/// A change of the names there are.
+struct Naming {
+    began: usize,
+    safe: usize,
+    what: Name,
+}
+
+enum Name {
+    Directory,
+    /// The file with this number.
+    File(PathBuf, usize),
+    Rename(PathBuf, PathBuf),
+    Unlink(PathBuf),
+}
+
+/// Everything that was ever on the disk.
+struct History {
+    /// What was there, safely, when the trace began.
+    names: BTreeMap<PathBuf, usize>,
+    /// The number of entries there were then.
+    entries: usize,
+    files: Vec<(Vec<u8>, Vec<Change>)>,
+    namings: Vec<Naming>,
+    acknowledged: Vec<(usize, String, u64)>,
+    end: usize,
+}
+
+/// For each path, when its syncs began, and when the first that began then or later had ended.
+struct Syncs(BTreeMap<PathBuf, Vec<(usize, usize)>>);
+
+impl Syncs {
+    fn of(steps: &[Step]) -> Syncs {
+        let mut syncs: BTreeMap<PathBuf, Vec<(usize, usize)>> = BTreeMap::new();
+        for step in steps.iter().rev() {
+            if let Deed::Sync(path) = &step.deed {
+                let of_path = syncs.entry(path.clone()).or_default();
+                let earliest = of_path.last().map_or(usize::MAX, |(_, ended)| *ended);
+                of_path.push((step.began, earliest.min(step.ended)));
+            }
+        }
+        for of_path in syncs.values_mut() {
+            of_path.reverse();
+        }
+        Syncs(syncs)
+    }
+
+    /// When a change that had ended then was on the disk for certain.
+    fn after(&self, path: &Path, ended: usize) -> usize {
+        let Some(syncs) = self.0.get(path) else { return usize::MAX };
+        let first = syncs.partition_point(|(began, _)| *began <= ended);
+        syncs.get(first).map_or(usize::MAX, |(_, ended)| *ended)
+    }
+}
+
+impl History {
+    fn new(before: BTreeMap<PathBuf, Vec<u8>>, steps: Vec<Step>) -> History {
+        let syncs = Syncs::of(&steps);
+        let safe = |path: &Path, ended: usize| syncs.after(path, ended);
+        let end = steps.iter().map(|step| step.began + 1).max().unwrap_or(0);
+        let kept = before.get(Path::new("data/log.checkpoint"));
+        let kept = kept.map(|note| read_checkpoint(std::str::from_utf8(note).unwrap()).0);
+        let mut history = History {
+            names: BTreeMap::new(),
+            entries: usize::try_from(kept.unwrap_or(0)).unwrap(),
+            files: Vec::new(),
+            namings: Vec::new(),
+            acknowledged: Vec::new(),
+            end,
+        };
+        for (path, bytes) in before {
+            history.names.insert(path, history.files.len());
+            history.files.push((bytes, Vec::new()));
+        }
+        let mut names = history.names.clone();
+        for Step { began, ended, deed } in steps {
+            let parent = |path: &Path| safe(path.parent().unwrap(), ended);
+            match deed {
+                Deed::Create(path) if names.contains_key(&path) => {}
+                Deed::Create(path) => {
+                    let (number, safe) = (history.files.len(), parent(&path));
+                    history.files.push((Vec::new(), Vec::new()));
+                    names.insert(path.clone(), number);
+                    history.namings.push(Naming { began, safe, what: Name::File(path, number) });
+                }
+                Deed::MakeDirectory(path) => {
+                    let safe = parent(&path);
+                    history.namings.push(Naming { began, safe, what: Name::Directory });
+                }
+                Deed::Write { path, offset, bytes } => {
+                    let change = Change { began, safe: safe(&path, ended), what: Content::Write(offset, bytes) };
+                    history.files[names[&path]].1.push(change);
+                }
+                Deed::Truncate { path, length } => {
+                    let change = Change { began, safe: safe(&path, ended), what: Content::Length(length) };
+                    history.files[names[&path]].1.push(change);
+                }
+                Deed::Rename { from, to } => {
+                    let (number, safe) = (names.remove(&from).unwrap(), parent(&to));
+                    names.insert(to.clone(), number);
+                    history.namings.push(Naming { began, safe, what: Name::Rename(from, to) });
+                }
+                Deed::Unlink(path) => {
+                    let safe = parent(&path);
+                    names.remove(&path);
+                    history.namings.push(Naming { began, safe, what: Name::Unlink(path) });
+                }
+                Deed::Acknowledge { item, version } => history.acknowledged.push((began, item, version)),
+                Deed::Sync(_) => {}
+            }
+        }
+        history
+    }
+
+    /// The files as a power cut at `cut` could leave them. Names change in their order: that much a journal promises.
+    fn cut(&self, cut: usize, dice: &mut Dice) -> (BTreeMap<PathBuf, Vec<u8>>, Luck) {
+        let luck = [Luck::Kept, Luck::Lost, Luck::Scattered, Luck::Torn][dice.below(4)];
+        let begun = self.namings.iter().take_while(|naming| naming.began < cut).count();
+        let safe = self.namings[..begun].iter().rposition(|naming| naming.safe < cut).map_or(0, |last| last + 1);
+        let kept = match luck {
+            Luck::Kept => begun,
+            Luck::Lost => safe,
+            Luck::Scattered | Luck::Torn => safe + dice.below(begun - safe + 1),
+        };
+        let mut names = self.names.clone();
+        for naming in &self.namings[..kept] {
+            match &naming.what {
+                Name::Directory => {}
+                Name::File(path, number) => drop(names.insert(path.clone(), *number)),
+                Name::Rename(from, to) => {
+                    let number = names.remove(from).unwrap();
+                    names.insert(to.clone(), number);
+                }
+                Name::Unlink(path) => drop(names.remove(path)),
+            }
+        }
+        let files = names.into_iter().map(|(path, number)| (path, self.content(number, cut, luck, dice))).collect();
+        (files, luck)
+    }
+
+    fn content(&self, number: usize, cut: usize, luck: Luck, dice: &mut Dice) -> Vec<u8> {
+        let (before, changes) = &self.files[number];
+        let mut content = before.clone();
+        for change in changes.iter().take_while(|change| change.began < cut) {
+            let is_torn = change.safe >= cut && matches!(luck, Luck::Torn);
+            let is_lost = change.safe >= cut
+                && match luck {
+                    Luck::Kept | Luck::Torn => false,
+                    Luck::Lost => true,
+                    Luck::Scattered => dice.below(2) == 0,
+                };
+            match &change.what {
+                _ if is_lost => {}
+                Content::Length(length) if !is_torn || dice.below(2) == 0 => content.resize(*length, 0),
+                Content::Length(_) => {}
+                Content::Write(offset, bytes) => write(&mut content, *offset, bytes, is_torn.then_some(&mut *dice)),
+            }
+        }
+        content
+    }
+
+    /// How many entries there must be: everything that was acknowledged.
+    fn owed(&self, cut: usize, indices: &BTreeMap<(String, u64), usize>) -> usize {
+        let acknowledged = self.acknowledged.iter().filter(|(at, ..)| *at < cut);
+        acknowledged
+            .map(|(_, item, version)| indices[&(item.clone(), *version)] + 1)
+            .max()
+            .unwrap_or(0)
+            .max(self.entries)
+    }
+}
+
+/// With dice, sector by sector, as each falls.
+fn write(content: &mut Vec<u8>, offset: usize, bytes: &[u8], mut dice: Option<&mut Dice>) {
+    let mut at = 0;
+    while at < bytes.len() {
+        let next = bytes.len().min(at + SECTOR - (offset + at) % SECTOR);
+        if dice.as_mut().is_none_or(|dice| dice.below(2) == 0) {
+            if content.len() < offset + next {
+                content.resize(offset + next, 0);
+            }
+            content[offset + at..offset + next].copy_from_slice(&bytes[at..next]);
+        }
+        at = next;
+    }
+}
+
+/// What the ledger was in the end, and so at each size before.
+struct Ledger {
+    entries: Vec<Vec<u8>>,
+    /// By size.
+    roots: Vec<Hash>,
+    indices: BTreeMap<(String, u64), usize>,
+}
+
+impl Ledger {
+    fn read(installation: &Installation) -> Ledger {
+        let entries = entries(&Connection::open(installation.path("data/pilot.db")).unwrap());
+        let (mut edge, mut indices) = (Edge::default(), BTreeMap::new());
+        let mut roots = vec![edge.root()];
+        for (index, bytes) in entries.iter().enumerate() {
+            edge.push(Hash::of_leaf(bytes), &mut Vec::new());
+            roots.push(edge.root());
+            let entry: Value = serde_json::from_slice(bytes).unwrap();
+            if let (Some(item), Some(version)) = (entry["item"].as_str(), entry["version"].as_u64()) {
+                indices.insert((item.to_owned(), version), index);
+            }
+        }
+        Ledger { entries, roots, indices }
+    }
+
+    /// What is on this disk is the beginning of the ledger, with all that is owed; and it can be gone on from.
+    fn begins_with(&self, disk: &Path, owed: usize, key: &str) -> usize {
+        let data = disk.join("data");
+        let size = if data.join("pilot.db").exists() { self.database(&data) } else { 0 };
+        assert!(size >= owed, "{owed} entries were acknowledged, and {size} are there");
+        let kept = fs::read_to_string(data.join("log.key")).unwrap_or_default();
+        assert!(kept == key || size == 0, "a ledger of {size} entries has lost its key: {kept:?}");
+        if let Ok(note) = fs::read_to_string(data.join("log.checkpoint")) {
+            let (signed, root) = read_checkpoint(&note);
+            let signed = usize::try_from(signed).unwrap();
+            assert!(signed <= size, "a checkpoint of {signed} entries was kept, and {size} are there");
+            assert_eq!(root, self.roots[signed].to_base64(), "the checkpoint of size {signed}");
+        }
+        size
+    }
+
+    fn database(&self, data: &Path) -> usize {
+        let connection = Connection::open(data.join("pilot.db")).unwrap();
+        let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(sound, "ok");
+        let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'entry'";
+        if connection.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap() == 0 {
+            return 0;
+        }
+        let found = entries(&connection);
+        assert!(self.entries.starts_with(&found), "something else than the beginning of the ledger");
+        let head = "SELECT value FROM fact WHERE name = 'head'";
+        let head = connection.query_row(head, [], |row| row.get::<_, Vec<u8>>(0)).unwrap_or_default();
+        let root = self.roots[found.len()].0;
+        assert!(found.is_empty() || head == [&(found.len() as u64).to_be_bytes()[..], &root].concat(), "the head");
+        found.len()
+    }
+}
+
+fn entries(connection: &Connection) -> Vec<Vec<u8>> {
+    let mut statement = connection.prepare("SELECT idx, data FROM entry ORDER BY idx").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).unwrap();
+    rows.enumerate()
+        .map(|(expected, row)| {
+            let (index, data) = row.unwrap();
+            assert_eq!(usize::try_from(index), Ok(expected), "indices have a gap");
+            data
+        })
+        .collect()
+}
+
+/// Cuts the power so many times, and looks at each disk; at some of them as an operator would, by starting the service.
+fn cut_often(history: &History, ledger: &Ledger, key: &str, states: usize, starts: usize) {
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let look = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= states {
+                return;
+            }
+            let mut dice = Dice(seed.wrapping_add((number as u64) << 32));
+            let cut = dice.below(history.end + 1);
+            let (files, luck) = history.cut(cut, &mut dice);
+            let owed = history.owed(cut, &ledger.indices);
+            println!("state {number} of seed {seed}: cut at {cut} of {}, {luck:?}, {owed} entries owed", history.end);
+            let disk = installation();
+            lay_out(&disk, &files, &mut dice);
+            let size = ledger.begins_with(&disk.path(""), owed, key);
+            left.fetch_add(size - owed, Ordering::Relaxed);
+            if number % (states / starts) == 0 {
+                lay_out(&disk, &files, &mut dice);
+                let server = disk.serve();
+                let mut work = Work::new(0, "after");
+                assert!(ask(&mut Client::connect(server.address), &mut work), "the service goes on");
+                server.stop().expect(0);
+                is_whole(&disk);
+            }
+        }
+    };
+    thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(look))));
+    let bytes: usize = history.files.iter().map(|(before, _)| before.len()).sum();
+    println!("{} steps after {bytes} bytes, {} acknowledged", history.end, history.acknowledged.len());
+    println!("{states} power cuts, {} entries were there though not acknowledged", left.into_inner());
+}
+
+/// The index of the write-ahead log is no part of what must be durable: sometimes there is rubbish in its place.
+fn lay_out(disk: &Installation, files: &BTreeMap<PathBuf, Vec<u8>>, dice: &mut Dice) {
+    let _ = fs::remove_dir_all(disk.path("data"));
+    fs::create_dir(disk.path("data")).unwrap();
+    for (path, bytes) in files {
+        fs::write(disk.path("").join(path), bytes).unwrap();
+        crate::harness::set_mode(&disk.path("").join(path), 0o600);
+    }
+    if dice.below(4) == 0 {
+        let rubbish: Vec<u8> = (0..32_768).map(|_| dice.next().to_le_bytes()[0]).collect();
+        fs::write(disk.path("data/pilot.db-shm"), rubbish).unwrap();
+    }
+}
+
+fn ask(client: &mut Client, work: &mut Work) -> bool {
+    let Answered::Done(done, body) = client.ask(&work.next) else { return false };
+    work.advance(&done, &body);
+    true
+}
+
+/// So many people at once, each with so many requests.
+fn work(server: &Server, name: &str, people: usize, requests: usize) {
+    let address = server.address;
+    let person = |number: usize| {
+        let (mut client, mut work) =
+            (Client::connect(address), Work::new(number % crate::client::WRITERS, &format!("{name}{number}")));
+        (0..requests).for_each(|_| assert!(ask(&mut client, &mut work)));
+    };
+    thread::scope(|scope| (0..people).for_each(|number| drop(scope.spawn(move || person(number)))));
+}
+
+/// All files of the data directory by their names below the installation, when nothing is under way.
+fn data_files(installation: &Installation) -> BTreeMap<PathBuf, Vec<u8>> {
+    let root = installation.path("");
+    let files = installation.files().into_iter().filter(|path| path.starts_with(root.join("data")));
+    let relevant = files.filter(|path| !path.to_string_lossy().ends_with("-shm"));
+    relevant.map(|path| (path.strip_prefix(&root).unwrap().to_owned(), fs::read(path).unwrap())).collect()
+}
+
+/// The service has signed, and kept, a checkpoint of all it has.
+fn wait_until_kept(installation: &Installation, server: &Server) {
+    let begun = now();
+    loop {
+        let note = Client::connect(server.address).get("/v1/log/checkpoint", crate::client::AUDITOR).unwrap().body;
+        let (size, _) = read_checkpoint(&String::from_utf8(note).unwrap());
+        let kept = fs::read_to_string(installation.path("data/log.checkpoint")).unwrap_or_default();
+        if kept.lines().count() > 2 && read_checkpoint(&kept).0 == size {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 10, "the checkpoint is not kept");
+        thread::yield_now();
+    }
+}
+
+/// A tracer that follows a service from its first call on.
+fn traced(installation: &Installation) -> Command {
+    let mut command = Command::new("strace");
+    // The tracer stands aside: the process that was started is the service.
+    command.arg("-D").args(trace::OPTIONS).arg("-o").arg(installation.path("strace.log"));
+    command.args(["-e", &format!("trace={}", trace::CALLS)]);
+    command.arg(env!("CARGO_BIN_EXE_pilot")).args(["serve", "--config", "pilot.toml"]);
+    installation.prepare(command)
+}
+
+/// What the tracer saw of a service that has ended.
+fn whole_trace(installation: &Installation, of: u32) -> Vec<u8> {
+    let (begun, end) = (now(), format!("{of} +++ exited with 0 +++\n"));
+    loop {
+        let trace = fs::read(installation.path("strace.log")).unwrap();
+        if trace.ends_with(end.as_bytes()) {
+            return trace;
+        }
+        assert!(begun.elapsed().as_secs() < 10, "the tracer has not seen the end");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_power_cut_at_any_moment_from_the_first_start_on_loses_nothing_acknowledged() {
+    let installation = installation();
+    let mut all = Vec::new();
+    for (name, people, requests) in [("first", 8, 9), ("second", 4, 6)] {
+        let server = installation.start(traced(&installation));
+        let id = server.id();
+        work(&server, name, people, requests);
+        server.stop().expect(0);
+        all.extend(whole_trace(&installation, id));
+    }
+    is_whole(&installation);
+    let (key, ledger) = (installation.read("data/log.key"), Ledger::read(&installation));
+    let history = History::new(BTreeMap::new(), trace::read(&all, &installation.path("")));
+    assert_eq!(history.acknowledged.len(), 8 * 9 + 4 * 6);
+    cut_often(&history, &ledger, &key, rounds(SMALL_STATES), 40);
+}
+
+fn attach(installation: &Installation, server: &Server) -> Child {
+    let mut command = Command::new("strace");
+    command.args(["-p", &server.id().to_string()]).args(trace::OPTIONS).arg("-o").arg(installation.path("strace.log"));
+    command.args(["-e", &format!("trace={}", trace::CALLS)]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("strace must be installed");
+    let mut words = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stderr.as_mut().unwrap()), &mut words).unwrap();
+    assert!(words.contains("attached"), "{words}");
+    child
+}
+
+/// It is another whenever the write-ahead log begins anew.
+fn log_number(installation: &Installation) -> [u8; 4] {
+    let log = fs::read(installation.path("data/pilot.db-wal")).unwrap();
+    log[12..16].try_into().unwrap()
+}
+
+#[test]
+fn a_power_cut_while_the_log_is_carried_into_the_database_loses_nothing_acknowledged() {
+    let installation = installation();
+    let server = installation.serve();
+    // Not far from what makes the service carry it over.
+    for batch in 0.. {
+        if fs::metadata(installation.path("data/pilot.db-wal")).unwrap().len() > 40 << 20 {
+            break;
+        }
+        work(&server, &format!("fill{batch}-"), 16, 12);
+    }
+    wait_until_kept(&installation, &server);
+    let before = data_files(&installation);
+    let mut tracer = attach(&installation, &server);
+    let (old, mut requests) = (log_number(&installation), 0);
+    // The bulk is carried by a thread of its own, which takes its time.
+    while log_number(&installation) == old {
+        work(&server, &format!("carry{requests}-"), 16, 6);
+        requests += 16 * 6;
+        assert!(requests < 100_000, "the log has never begun anew");
+    }
+    work(&server, "anew", 16, 6);
+    wait_until_kept(&installation, &server);
+    kill_process(Pid::from_raw(i32::try_from(tracer.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    tracer.wait().unwrap();
+    let steps = trace::read(&fs::read(installation.path("strace.log")).unwrap(), &installation.path(""));
+    server.stop().expect(0);
+    let (key, ledger) = (installation.read("data/log.key"), Ledger::read(&installation));
+    let history = History::new(before, steps);
+    assert_eq!(history.acknowledged.len(), requests + 16 * 6);
+    cut_often(&history, &ledger, &key, rounds(LARGE_STATES), 5);
+}
