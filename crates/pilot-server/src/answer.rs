@@ -82,7 +82,23 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     let status = response.status().as_u16();
     let micros = watch.micros();
     app.metrics.answered(trace.operation.map(|(index, _)| index), status, micros);
-    write_log_line(&app, &request_id, &method, &trace, status, micros);
+    write_log_line(&app, &request_id, known(&method), &trace, status, micros);
+    if let Ok(request_id) = HeaderValue::try_from(request_id) {
+        response.headers_mut().insert(X_REQUEST_ID, request_id);
+    }
+    response
+}
+
+/// The answer to a message that never became a request. Nobody can tell what it was about, so it is kept nowhere.
+pub fn refuse(app: &App, problem: Problem) -> Response<Body> {
+    let request_id = app.next_request_id();
+    let mut response = problem.into_response(&request_id);
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let status = response.status().as_u16();
+    app.metrics.answered(None, status, 0);
+    write_log_line(app, &request_id, "none", &Trace::default(), status, 0);
     if let Ok(request_id) = HeaderValue::try_from(request_id) {
         response.headers_mut().insert(X_REQUEST_ID, request_id);
     }
@@ -181,11 +197,11 @@ fn remove_body(response: &mut Response<Body>) {
     *response.body_mut() = Body::empty();
 }
 
-fn write_log_line(app: &App, request_id: &str, method: &Method, trace: &Trace, status: u16, micros: u64) {
+fn write_log_line(app: &App, request_id: &str, method: &str, trace: &Trace, status: u16, micros: u64) {
     let caller = trace.caller.as_ref();
     app.log.request(&RequestLine {
         request_id,
-        method: known(method),
+        method,
         operation: trace.operation.map_or("none", |(_, operation)| operation),
         actor_id: caller.map_or("", |caller| caller.actor.actor_id.as_str()),
         role: caller.map_or("", |caller| caller.actor.role.as_str()),

@@ -1,13 +1,22 @@
 //! Refuses messages that two readers could understand differently, which the HTTP library lets through.
 
-use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TRANSFER_ENCODING};
+use http::header::{HOST, HeaderMap, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Uri, Version};
 use pilot_core::limits::{HEADER_BLOCK_BYTES_MAX, HEADER_FIELDS_MAX, URL_BYTES_MAX};
 
 use crate::problem::Problem;
 
+pub mod heads;
+
+/// What is wrong with the bytes of a head, in the extensions of the request that was read from them.
+#[derive(Debug, Clone, Copy)]
+pub struct Ambiguous(pub &'static str);
+
 pub fn check(head: &Parts) -> Result<(), Problem> {
+    if let Some(Ambiguous(detail)) = head.extensions.get() {
+        return Err(Problem::framing(detail));
+    }
     check_sizes(&head.uri, &head.headers)?;
     match head.version {
         Version::HTTP_10 | Version::HTTP_11 => check_http1(head),
@@ -39,24 +48,17 @@ fn check_http1(head: &Parts) -> Result<(), Problem> {
         }
         _ => {}
     }
-    check_length(&head.headers)
+    check_coding(&head.headers)
 }
 
-fn check_length(headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(encoding) = headers.get(TRANSFER_ENCODING) else {
-        return if count(headers, &CONTENT_LENGTH) > 1 {
-            Err(Problem::framing("The request has more than one Content-Length header."))
-        } else {
-            Ok(())
-        };
-    };
-    if count(headers, &TRANSFER_ENCODING) > 1 || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-        return Err(Problem::framing("The only Transfer-Encoding understood is a single `chunked`."));
+fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    // Two lengths, and a length beside a coding, are found in the bytes of the head: the library lets one go by.
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        _ => Err(Problem::framing("The only Transfer-Encoding understood is a single `chunked`.")),
     }
-    if headers.contains_key(CONTENT_LENGTH) {
-        return Err(Problem::framing("The request has both Content-Length and Transfer-Encoding."));
-    }
-    Ok(())
 }
 
 fn check_http2(head: &Parts) -> Result<(), Problem> {
@@ -73,10 +75,6 @@ fn check_http2(head: &Parts) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
-}
-
-fn count(headers: &HeaderMap, name: &HeaderName) -> usize {
-    headers.get_all(name).iter().count()
 }
 
 fn is_host(host: &[u8]) -> bool {

@@ -21,13 +21,19 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::server::TlsStream;
 
+use crate::answer;
 use crate::app::App;
 use crate::body::Body;
 use crate::deadline::{Connection, Deadlines, Told, Watchdog, Watched};
+use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerCertificate};
 use crate::problem::Problem;
 use crate::tls::Tls;
+
+mod raw;
+
+use raw::{Marks, Raw};
 
 /// How long the last requests may take once the service was told to stop.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
@@ -39,11 +45,18 @@ const WAITING_CONNECTIONS_MAX: u32 = 4096;
 /// Whatever is behind a listener: connections are counted there.
 pub trait Served: Send + Sync + 'static {
     fn metrics(&self) -> &Metrics;
+
+    /// The answer to a message that never became a request.
+    fn refuse(&self, problem: Problem) -> Response<Body>;
 }
 
 impl Served for App {
     fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    fn refuse(&self, problem: Problem) -> Response<Body> {
+        answer::refuse(self, problem)
     }
 }
 
@@ -233,8 +246,8 @@ async fn shake_hands(tls: &Tls, socket: Watched<TcpStream>) -> io::Result<Shaken
 }
 
 /// Whoever forgot the `s` is told so, whatever was asked for.
-async fn answer_plain<S>(_: Arc<S>, _: Request<Incoming>) -> Response<Body> {
-    let mut response = Problem::framing("This address speaks TLS: use https.").into_response("");
+async fn answer_plain<S: Served>(app: Arc<S>, _: Request<Incoming>) -> Response<Body> {
+    let mut response = app.refuse(Problem::framing("This address speaks TLS: use https."));
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
@@ -246,13 +259,17 @@ where
     H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let io = TokioIo::new(socket);
+    let marks = Arc::new(Marks::default());
+    let io = TokioIo::new(Raw::new(app, socket, &marks));
     let service = service_fn(|mut request: Request<Incoming>| {
         if let Some(peer) = end.peer {
             request.extensions_mut().insert(peer);
         }
         if let Some(certificate) = &end.certificate {
             request.extensions_mut().insert(certificate.clone());
+        }
+        if let Some(detail) = marks.request_began() {
+            request.extensions_mut().insert(Ambiguous(detail));
         }
         let connection = Arc::clone(&connection);
         connection.request_began(request.version());

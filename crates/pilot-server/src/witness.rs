@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::framing;
 use crate::listen::{Listener, Served};
 use crate::metrics::Metrics;
+use crate::problem::Problem;
 use crate::start::StartError;
 
 mod state;
@@ -41,6 +42,11 @@ pub struct Witness {
 impl Served for Witness {
     fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    fn refuse(&self, problem: Problem) -> Response<Body> {
+        let status = problem.into_response("").status();
+        plain(status.as_u16(), "the message is no request a witness understands".into())
     }
 }
 

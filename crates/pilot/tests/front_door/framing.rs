@@ -81,7 +81,11 @@ fn http_1_0_is_served_with_or_without_a_host_and_the_connection_ends() {
     }
     check(&server, "GET /v1/session HTTP/1.0\r\n\r\n", "401 credential_required");
     check(&server, authorized("GET /v1/session HTTP/1.0", &["Host: a", "Host: a"]), "400 invalid_request");
-    check(&server, authorized("GET /v1/session HTTP/1.0", &["Transfer-Encoding: chunked"]) + "0\r\n\r\n", "400");
+    check(
+        &server,
+        authorized("GET /v1/session HTTP/1.0", &["Transfer-Encoding: chunked"]) + "0\r\n\r\n",
+        "400 invalid_request",
+    );
     let mut wire = server.wire();
     for _ in 0..2 {
         wire.send(authorized("GET /v1/session HTTP/1.0", &["Connection: keep-alive"]).as_bytes());
@@ -102,7 +106,7 @@ fn a_target_may_be_a_whole_url() {
     );
     check(&server, authorized("CONNECT pilot.example:443 HTTP/1.1", &["Host: pilot.example"]), "404 not_found");
     check(&server, authorized("OPTIONS * HTTP/1.1", &["Host: pilot.example"]), "404 not_found");
-    check(&server, authorized("GET v1/session HTTP/1.1", &["Host: a"]), "400");
+    check(&server, authorized("GET v1/session HTTP/1.1", &["Host: a"]), "400 invalid_request");
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn a_body_has_one_length_or_one_chunked_coding() {
         &["Content-Length:"],
         &["Content-Length: 99999999999999999999"],
     ] {
-        check(&server, post(headers, chunks), "400");
+        check(&server, post(headers, chunks), "400 invalid_request");
     }
 }
 
@@ -158,7 +162,7 @@ fn a_message_with_two_lengths_is_the_last_of_its_connection() {
         let first = format!("POST /v1/session HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n0\r\n\r\n", lengths.join("\r\n"));
         wire.send((first + &smuggled).as_bytes());
         let answer = wire.response().unwrap();
-        assert!([400, 401].contains(&answer.status), "{lengths:?}");
+        assert_eq!(answer.status, 400, "{lengths:?}");
         assert_eq!(answer.header("connection"), Some("close"), "{lengths:?}");
         let rest = wire.rest();
         assert!(rest.is_empty(), "{lengths:?}: {}", String::from_utf8_lossy(&rest));
@@ -198,12 +202,12 @@ fn headers_have_at_most_64_fields_and_16_kib_and_a_url_8_kib() {
     check(&server, with_fields(64), "200");
     check(&server, with_fields(65), "431 invalid_request");
     check(&server, with_fields(100), "431 invalid_request");
-    check(&server, with_fields(500), "431");
+    check(&server, with_fields(500), "431 invalid_request");
     let with_bytes = |bytes: usize| authorized(LINE, &["Host: a", &format!("X: {}", "y".repeat(bytes))]);
     check(&server, with_bytes(15 * 1024), "200");
     check(&server, with_bytes(16 * 1024), "431 invalid_request");
     check(&server, with_bytes(17 * 1024), "431 invalid_request");
-    check(&server, with_bytes(64 * 1024), "431");
+    check(&server, with_bytes(64 * 1024), "431 invalid_request");
     let with_url = |bytes: usize| {
         authorized(&format!("GET /v1/session?{} HTTP/1.1", "a".repeat(bytes - "/v1/session?".len())), &["Host: a"])
     };

@@ -16,6 +16,7 @@ mod framing;
 mod harness;
 mod help_pages;
 mod leaks;
+mod malformed;
 mod onboarding;
 mod rotation;
 mod shutdown;

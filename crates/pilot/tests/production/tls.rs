@@ -113,6 +113,22 @@ async fn a_new_pair_that_cannot_be_used_leaves_the_old_one_in_force() {
     server.wait_for_log("SIGHUP is ignored");
 }
 
+#[test]
+fn plain_http_is_told_to_use_https_in_an_answer_with_all_its_headers() {
+    let (installation, _) = installation("production", &[TLS, ROLE_MAP, RATE_LIMITS, IDENTITY]);
+    let server = installation.serve();
+    for request in ["GET /v1/session HTTP/1.1\r\nHost: a\r\n\r\n", "GET /v1/session HTTP/1.2\r\nHost: a\r\n\r\n"] {
+        let answer = server.send(request);
+        assert_eq!(answer.verdict(), "400 invalid_request", "{request:?}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{request:?}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{request:?}");
+        assert_eq!(answer.header("connection"), Some("close"), "{request:?}");
+        assert_eq!(answer.json()["request_id"].as_str(), answer.header("x-request-id"), "{request:?}");
+        // A promise to speak TLS counts only when it was made over TLS.
+        assert_eq!(answer.header("strict-transport-security"), None, "{request:?}");
+    }
+}
+
 /// Sends this and waits for the end.
 async fn shake_badly(address: SocketAddr, bytes: &[u8]) -> std::time::Duration {
     let began = now();
