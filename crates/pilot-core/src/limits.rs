@@ -33,6 +33,9 @@ pub const INTROSPECTION_KEPT: Duration = Duration::from_secs(5);
 pub const INTROSPECTIONS_MAX: usize = 4_096;
 
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// How much of a body nobody wants is read, so that its sender comes to reading the answer.
+pub const UNWANTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+pub const UNWANTED_DEADLINE: Duration = Duration::from_secs(2);
 pub const HEADER_BLOCK_BYTES_MAX: usize = 16 * 1024;
 pub const HEADER_FIELDS_MAX: usize = 64;
 pub const URL_BYTES_MAX: usize = 8 * 1024;
@@ -105,6 +108,11 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "the start fails, exit code 3",
     ),
     ("Request body", "1 MiB", "413 `body_too_large`"),
+    (
+        "Body of a request that is refused, read to its end",
+        "16 MiB, 2 s",
+        "the answer is given in the middle of it, and the connection is closed",
+    ),
     ("Header block", "16 KiB, 64 fields", "431 `invalid_request`"),
     ("URL", "8 KiB", "414 `invalid_request`"),
     ("Query parameter", "1,000 characters, given once", "422 `invalid_request`"),

@@ -25,6 +25,7 @@ use crate::rate::Standing;
 use crate::refusals;
 use crate::register::{self, Automatic};
 use crate::routes::{Call, Found, Guarded, Handler, Pending, is_under_v1};
+use crate::upload::Upload;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -43,13 +44,16 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     let request_id = app.next_request_id();
     let (mut head, body) = request.into_parts();
     let (method, version, guarded) = (head.method.clone(), head.version, is_under_v1(head.uri.path()));
-    let mut trace = Trace::default();
+    let (mut trace, mut upload) = (Trace::default(), Some(Upload::new(&head.headers, body)));
     let admitted = admit(&app, &mut head, &mut trace).await;
-    let answered = match admitted.and_then(|()| begin(&app, head, body, &mut trace)) {
+    let mut answered = match admitted.and_then(|()| begin(&app, head, &mut upload, &mut trace)) {
         Ok(Started::Answered(response)) => Ok(response),
         Ok(Started::InTime(answer)) => answer.await,
         Err(problem) => Err(problem),
     };
+    if let Some(upload) = upload.filter(|upload| !upload.is_at_end()) {
+        Box::pin(upload.end(&mut answered)).await;
+    }
     let mut response = match answered {
         Ok(response) => response,
         Err(problem) => {
@@ -124,7 +128,7 @@ enum Started {
 }
 
 /// The route, the role it is open to, and its handler.
-fn begin(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Result<Started, Problem> {
+fn begin(app: &Arc<App>, head: Parts, upload: &mut Option<Upload>, trace: &mut Trace) -> Result<Started, Problem> {
     let Found { index, route, parameter } = app.router.find(&head.method, head.uri.path())?;
     trace.operation = Some((index, route.operation));
     let answered = match (&route.handler, &trace.caller) {
@@ -137,8 +141,9 @@ fn begin(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Resu
             match handler {
                 Guarded::AtOnce(handler) => handler(app, caller, parameter.as_deref()),
                 Guarded::InTime(handler) => {
-                    let (app, caller, body) = (Arc::clone(app), caller.clone(), Some(body));
-                    return Ok(Started::InTime(handler(Call { app, caller, head, body, parameter })));
+                    let (app, caller) = (Arc::clone(app), caller.clone());
+                    let upload = upload.take_if(|_| route.docs.request.is_some());
+                    return Ok(Started::InTime(handler(Call { app, caller, head, upload, parameter })));
                 }
             }
         }

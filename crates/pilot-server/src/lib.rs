@@ -38,6 +38,7 @@ pub mod start;
 pub mod starts;
 pub mod timers;
 pub mod tls;
+pub mod upload;
 pub mod views;
 pub mod witness;
 pub mod witnesses;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use http::{Method, Response};
-use hyper::body::Incoming;
 use pilot_core::role::Role;
 
 use crate::access::{Access, Caller};
@@ -18,6 +17,7 @@ use crate::console;
 use crate::identity::oauth::resource;
 use crate::openapi;
 use crate::problem::{Code, Problem};
+use crate::upload::Upload;
 
 mod docs;
 
@@ -29,8 +29,8 @@ pub struct Call {
     pub app: Arc<App>,
     pub caller: Caller,
     pub head: Parts,
-    /// Taken by whoever reads it.
-    pub body: Option<Incoming>,
+    /// For operations that read one, until it was read.
+    pub upload: Option<Upload>,
     /// What stands in the place of the path's variable part.
     pub parameter: Option<String>,
 }
@@ -99,7 +99,16 @@ const ANY: Access = Access::AnyRole;
 /// A handler that borrows its call: passed on by value, a call would be carried once by every future it passes through.
 macro_rules! in_time {
     ($handler:path) => {
-        |mut call| Box::pin(async move { $handler(&mut call).await })
+        |mut call| {
+            Box::pin(async move {
+                let mut answer = $handler(&mut call).await;
+                if let Some(upload) = call.upload.filter(|upload| !upload.is_at_end()) {
+                    // Apart, so that the many requests whose body was read have no room for it.
+                    Box::pin(upload.end(&mut answer)).await;
+                }
+                answer
+            })
+        }
     };
 }
 

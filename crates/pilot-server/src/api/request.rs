@@ -1,14 +1,12 @@
 //! Reading what a caller sent: bodies, query parameters and the headers that matter.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, IF_MATCH};
-use http_body::Body;
-use hyper::body::Incoming;
 use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
 use pilot_core::json;
@@ -23,6 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::access::{self, Caller};
 use crate::problem::{Code, Problem};
 use crate::routes::Call;
+use crate::upload::Upload;
 
 /// A body may be nested a little deeper than the payload inside of it.
 const BODY_DEPTH_MAX: usize = PAYLOAD_DEPTH_MAX + 4;
@@ -35,9 +34,14 @@ pub struct JsonBody {
 
 /// Reads a body strictly: media type, size and time, JSON without ambiguities, known members alone, and no token in it.
 pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) -> Result<JsonBody, Problem> {
-    let Some(body) = call.body.take() else { return Err(Problem::framing("The body was read already.")) };
+    let Some(upload) = &mut call.upload else { return Err(Problem::framing("The body was read already.")) };
+    // What is too large by its own account is not waited for.
+    if upload.bytes_at_least() > BODY_BYTES_MAX as u64 {
+        return Err(body_too_large());
+    }
     check_media_type(&call.head.headers, media_types)?;
-    let (bytes, has_waited) = collect(body).await?;
+    let (bytes, has_waited) = collect(upload).await?;
+    call.upload = None;
     if has_waited {
         access::recheck(&call.app, &call.caller)?;
     }
@@ -54,7 +58,7 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
 
 /// As [`read_body`], for operations that need nothing said: no body is an empty object.
 pub async fn read_optional_body(call: &mut Call, known: &[&str]) -> Result<JsonBody, Problem> {
-    if call.body.as_ref().is_none_or(Body::is_end_stream) {
+    if call.upload.as_ref().is_none_or(Upload::is_at_end) {
         return Ok(JsonBody { members: Map::new(), bytes: Bytes::new() });
     }
     read_body(call, &["application/json"], known).await
@@ -72,8 +76,8 @@ fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Pro
 }
 
 /// The body, and whether it had to be waited for.
-async fn collect(mut body: Incoming) -> Result<(Bytes, bool), Problem> {
-    let mut reading = pin!(read_all(&mut body));
+async fn collect(upload: &mut Upload) -> Result<(Bytes, bool), Problem> {
+    let mut reading = pin!(read_all(upload));
     // Most bodies came with their head, or are here when the HTTP library is asked a second time: they need no timer.
     let mut asked = false;
     let at_once = poll_fn(|context| match reading.as_mut().poll(context) {
@@ -93,15 +97,15 @@ async fn collect(mut body: Incoming) -> Result<(Bytes, bool), Problem> {
     read.map(|bytes| (bytes, true))
 }
 
-async fn read_all(body: &mut Incoming) -> Result<Bytes, Problem> {
+async fn read_all(upload: &mut Upload) -> Result<Bytes, Problem> {
     // Almost always a body is one piece, which need not be copied.
     let (mut first, mut rest) = (Bytes::new(), Vec::new());
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
+    while let Some(frame) = upload.next().await {
         let frame = frame.map_err(|_| Problem::framing("The body ended before it was complete."))?;
         // What else there can be are trailers, which nobody asked for.
         let Ok(piece) = frame.into_data() else { continue };
         if first.len() + rest.len() + piece.len() > BODY_BYTES_MAX {
-            return Err(Problem::new(Code::BodyTooLarge, "A request body has at most 1 MiB."));
+            return Err(body_too_large());
         }
         if first.is_empty() {
             first = piece;
@@ -110,6 +114,10 @@ async fn read_all(body: &mut Incoming) -> Result<Bytes, Problem> {
         }
     }
     Ok(if rest.is_empty() { first } else { [&*first, &*rest].concat().into() })
+}
+
+fn body_too_large() -> Problem {
+    Problem::new(Code::BodyTooLarge, "A request body has at most 1 MiB.")
 }
 
 fn refuse_tokens(guard: &LeakGuard, value: &Value) -> Result<(), Problem> {

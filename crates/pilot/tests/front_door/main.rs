@@ -23,5 +23,6 @@ mod shutdown;
 mod slow_clients;
 mod start_refusals;
 mod supervisor;
+mod unwanted_bodies;
 mod wire;
 mod workflow;

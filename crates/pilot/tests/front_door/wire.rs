@@ -132,6 +132,17 @@ impl Wire {
         Some(Response { body, ..response })
     }
 
+    /// Whether the next thing said is that the body is waited for.
+    pub fn is_told_to_go_on(&mut self) -> bool {
+        let leave = b"HTTP/1.1 100 Continue\r\n\r\n";
+        while self.received.len() < leave.len() && self.read_more() > 0 {}
+        let told = self.received.starts_with(leave);
+        if told {
+            self.received.drain(..leave.len());
+        }
+        told
+    }
+
     /// Bytes that arrived; 0 when there will be no more.
     fn read_more(&mut self) -> usize {
         let mut buffer = [0; 16 * 1024];
@@ -158,11 +169,19 @@ impl Wire {
 
     /// The `:status` of the first answer on an HTTP/2 connection.
     pub fn http2_status(&mut self) -> Option<String> {
+        while let Some(frame) = self.frame() {
+            if frame.first() == Some(&0x1) {
+                return status_in(&frame[6..]);
+            }
+        }
+        None
+    }
+
+    /// Kind, flags, stream and payload of the next HTTP/2 frame; none when the connection was closed.
+    pub fn frame(&mut self) -> Option<Vec<u8>> {
         loop {
-            while let Some(frame) = self.take_frame() {
-                if frame.first() == Some(&0x1) {
-                    return status_in(&frame[6..]);
-                }
+            if let Some(frame) = self.take_frame() {
+                return Some(frame);
             }
             if self.read_more() == 0 {
                 return None;
@@ -170,7 +189,6 @@ impl Wire {
         }
     }
 
-    /// Kind, flags, stream and payload of the next frame.
     fn take_frame(&mut self) -> Option<Vec<u8>> {
         let length = self.received.get(..3)?.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
         self.received.get(..9 + length)?;
@@ -197,9 +215,16 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// A complete HEADERS frame that ends its stream; every field is a literal, neither indexed nor compressed.
 pub fn headers_frame(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
-    let block: Vec<u8> =
-        fields.iter().flat_map(|(name, value)| [&[0][..], &literal(name), &literal(value)].concat()).collect();
-    frame(0x1, 0x4 | 0x1, stream, &block)
+    frame(0x1, 0x4 | 0x1, stream, &header_block(fields))
+}
+
+/// The same, with a body to follow.
+pub fn headers_frame_before_body(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
+    frame(0x1, 0x4, stream, &header_block(fields))
+}
+
+fn header_block(fields: &[(&str, &str)]) -> Vec<u8> {
+    fields.iter().flat_map(|(name, value)| [&[0][..], &literal(name), &literal(value)].concat()).collect()
 }
 
 fn literal(text: &str) -> Vec<u8> {
@@ -218,6 +243,23 @@ fn status_in(block: &[u8]) -> Option<String> {
     match block {
         [index @ 0x88..=0x8E, ..] => Some(known[usize::from(index - 0x88)].to_owned()),
         [0x48 | 0x08, 3, digits @ ..] => Some(String::from_utf8_lossy(digits.get(..3)?).into_owned()),
+        [0x48 | 0x08, length @ (0x82 | 0x83), packed @ ..] => digits_in(packed.get(..usize::from(length & 0x7F))?),
         _ => Some(format!("{block:02x?}")),
     }
+}
+
+/// Three digits in HPACK's Huffman code: five bits for 0 to 2, six for 3 to 9.
+fn digits_in(packed: &[u8]) -> Option<String> {
+    let bits: Vec<u8> = packed.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1)).collect();
+    let number = |bits: &[u8]| bits.iter().fold(0, |number, bit| number << 1 | bit);
+    let (mut text, mut rest) = (String::new(), bits.as_slice());
+    while text.len() < 3 {
+        let (digit, length) = match number(rest.get(..5)?) {
+            short @ 0..=2 => (short, 5),
+            _ => (number(rest.get(..6)?).checked_sub(0x19)? + 3, 6),
+        };
+        text.push(char::from(b'0' + digit));
+        rest = &rest[length..];
+    }
+    Some(text)
 }

@@ -1,0 +1,73 @@
+//! The body of a request, and what becomes of it when nobody wants it.
+//!
+//! Many clients send a body whole before they read the answer. One that is refused in the middle sees a broken
+//! connection or a reset stream, and never learns why. So an unwanted body is read and thrown away, within bounds.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT, HeaderMap, HeaderValue};
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+use pilot_core::limits::{UNWANTED_BYTES_MAX, UNWANTED_DEADLINE};
+
+use crate::routes::Answer;
+
+pub struct Upload {
+    body: Incoming,
+    /// The client sends nothing before it is told to, which the HTTP library does when someone begins to read.
+    waits_for_leave: bool,
+}
+
+impl Upload {
+    pub fn new(headers: &HeaderMap, body: Incoming) -> Upload {
+        let waits_for_leave = !body.is_end_stream() && headers.contains_key(EXPECT);
+        Upload { body, waits_for_leave }
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// The least there is still to come, as far as the client has said.
+    pub fn bytes_at_least(&self) -> u64 {
+        self.body.size_hint().lower()
+    }
+
+    pub async fn next(&mut self) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await
+    }
+
+    /// The answer stands: lets the client come to reading it. When there is more of the body than that is worth, the
+    /// answer is the last of its connection.
+    pub async fn end(mut self, answer: &mut Answer) {
+        let is_over = matches!(answer, Err(problem) if problem.ends_connection);
+        if is_over || self.read_away().await {
+            return;
+        }
+        match answer {
+            Ok(response) => drop(response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"))),
+            Err(problem) => problem.ends_connection = true,
+        }
+    }
+
+    /// Whether the end was reached.
+    async fn read_away(&mut self) -> bool {
+        if self.waits_for_leave || self.bytes_at_least() > UNWANTED_BYTES_MAX {
+            return self.is_at_end();
+        }
+        let reading = async {
+            let mut bytes = 0;
+            while let Some(frame) = self.next().await {
+                let Ok(frame) = frame else { return false };
+                bytes += frame.data_ref().map_or(0, |piece| piece.len() as u64);
+                if bytes > UNWANTED_BYTES_MAX {
+                    return false;
+                }
+            }
+            true
+        };
+        tokio::time::timeout(UNWANTED_DEADLINE, reading).await.unwrap_or(false)
+    }
+}
