@@ -18,6 +18,7 @@ use crate::access::{self, Caller};
 use crate::app::App;
 use crate::body::Body;
 use crate::clock::Stopwatch;
+use crate::deadline::PeerIsLate;
 use crate::framing;
 use crate::log::RequestLine;
 use crate::problem::{Code, Problem};
@@ -61,10 +62,13 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
             if let Some(limits) = app.limits.as_ref().filter(|_| problem.code == Code::RateLimited) {
                 limits.hold_back().await;
             }
-            let ends_connection = problem.ends_connection && version < Version::HTTP_2;
+            let (ends_connection, peer_is_late) = (problem.ends_connection, problem.peer_is_late);
             let mut response = problem.into_response(&request_id);
-            if ends_connection {
+            if ends_connection && version < Version::HTTP_2 {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            if peer_is_late {
+                response.extensions_mut().insert(PeerIsLate);
             }
             response
         }

@@ -18,6 +18,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// How often the connections are looked at; a deadline is met to this precision.
 pub const TICK: Duration = Duration::from_millis(250);
 
+/// How long a connection that is to end may idle, and how long it may take the last answer in.
+const ENDING: Duration = Duration::from_secs(1);
+const ENDING_MAX: Duration = Duration::from_secs(5);
+
+/// In the extensions of an answer: its peer is late, so the connection ends as soon as nothing else is under way on it.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerIsLate;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
     pub first_byte: Duration,
@@ -58,6 +66,7 @@ impl Watchdog {
             served: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             until: AtomicU64::new(0),
+            ends_by: AtomicU64::new(u64::MAX),
             told: AtomicU8::new(0),
             waker: Mutex::new(None),
         });
@@ -91,7 +100,7 @@ impl Watchdog {
     pub fn stop(&self) {
         for connection in &*self.connections.lock().unwrap_or_else(PoisonError::into_inner) {
             if let Some(connection) = connection.upgrade() {
-                connection.tell(STOP);
+                connection.end();
             }
         }
     }
@@ -111,6 +120,8 @@ pub struct Connection {
     /// HTTP/2: bytes between requests are not the beginning of one (settings, pings, flow control).
     multiplexed: AtomicBool,
     until: AtomicU64,
+    /// Until when a connection that is to end may take in its last answer.
+    ends_by: AtomicU64,
     /// What there is to hear, a bit for each.
     told: AtomicU8,
     waker: Mutex<Option<Waker>>,
@@ -170,9 +181,42 @@ impl Connection {
         }
     }
 
-    fn allow(&self, span: Duration) {
+    /// The tick this far from now.
+    fn after(&self, span: Duration) -> u64 {
         let ticks = u64::try_from(span.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX);
-        self.until.store(self.tick.load(Ordering::Relaxed).saturating_add(ticks), Ordering::Relaxed);
+        self.tick.load(Ordering::Relaxed).saturating_add(ticks)
+    }
+
+    fn allow(&self, span: Duration) {
+        self.until.store(self.after(span), Ordering::Relaxed);
+    }
+
+    /// Nothing new is taken, and what was begun is finished. HTTP/1 ends by itself then; an HTTP/2 peer may go on
+    /// saying nothing of importance for as long as it likes, so it is not waited for.
+    pub fn end(&self) {
+        self.tell(STOP);
+        if self.is_ending() && self.is_free() {
+            self.allow_the_end();
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.multiplexed.load(Ordering::Relaxed) && self.told.load(Ordering::Relaxed) & STOP != 0
+    }
+
+    /// No request and no stream is under way.
+    fn is_free(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) == 0 && self.streams.load(Ordering::Relaxed) == 0
+    }
+
+    fn allow_the_end(&self) {
+        self.ends_by.store(self.after(ENDING_MAX), Ordering::Relaxed);
+        self.allow(ENDING);
+    }
+
+    /// A request or a stream has ended, and no request is under way.
+    fn allow_to_idle(&self) {
+        if self.is_ending() && self.is_free() { self.allow_the_end() } else { self.allow(self.deadlines.idle) }
     }
 
     fn on_read(&self) {
@@ -189,6 +233,10 @@ impl Connection {
             && self.requests.load(Ordering::Relaxed) == 0;
         if is_answer || self.streams.load(Ordering::Relaxed) > 0 {
             self.allow(self.deadlines.idle);
+        } else if self.is_ending() && self.is_free() {
+            // What is written may be the last of an answer. It may also be told to a peer that never stops asking.
+            let until = self.after(ENDING).min(self.ends_by.load(Ordering::Relaxed));
+            self.until.store(until, Ordering::Relaxed);
         }
     }
 
@@ -209,13 +257,15 @@ impl Connection {
 
     pub fn stream_ended(&self) {
         self.streams.fetch_sub(1, Ordering::Relaxed);
-        self.allow(self.deadlines.idle);
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            self.allow_to_idle();
+        }
     }
 
     pub fn request_ended(&self) {
         self.served.store(true, Ordering::Relaxed);
         if self.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.allow(self.deadlines.idle);
+            self.allow_to_idle();
             self.waiting.store(true, Ordering::Relaxed);
         }
     }
@@ -302,6 +352,17 @@ mod tests {
             self.connection.hear().poll(&Context::from_waker(Waker::noop()))
         }
 
+        /// As [`Watch::expires_after`], once it has heard of the stop.
+        #[track_caller]
+        fn ends_after(&self, seconds: u64) {
+            let (mut hearing, context) = (self.connection.hear(), Context::from_waker(Waker::noop()));
+            assert_eq!(hearing.poll(&context), Poll::Ready(Told::Stop));
+            self.pass(seconds * SECOND);
+            assert_eq!(hearing.poll(&context), Poll::Pending, "before {seconds} s were over");
+            self.pass(1);
+            assert_eq!(hearing.poll(&context), Poll::Ready(Told::Expired), "after {seconds} s");
+        }
+
         #[track_caller]
         fn expires_after(&self, seconds: u64) {
             self.pass(seconds * SECOND);
@@ -374,5 +435,57 @@ mod tests {
         assert_eq!(hearing.poll(&context), Poll::Pending);
         watch.pass(5 * SECOND + 1);
         assert_eq!(hearing.poll(&context), Poll::Ready(Told::Expired));
+    }
+
+    #[test]
+    fn after_the_stop_an_http_2_connection_with_nothing_under_way_has_1_s() {
+        let watch = Watch::new();
+        watch.connection.request_began(Version::HTTP_2);
+        watch.connection.request_ended();
+        watch.watchdog.stop();
+        watch.ends_after(1);
+        let watch = Watch::new();
+        watch.connection.request_began(Version::HTTP_2);
+        watch.watchdog.stop();
+        watch.pass(29 * SECOND);
+        watch.connection.request_ended();
+        watch.ends_after(1);
+    }
+
+    #[test]
+    fn a_stream_under_way_is_not_cut_by_the_stop() {
+        let watch = Watch::new();
+        watch.connection.request_began(Version::HTTP_2);
+        watch.connection.stream_began();
+        watch.connection.request_ended();
+        watch.watchdog.stop();
+        watch.pass(29 * SECOND);
+        watch.connection.request_began(Version::HTTP_2);
+        watch.connection.stream_ended();
+        watch.pass(29 * SECOND);
+        watch.connection.request_ended();
+        watch.ends_after(1);
+    }
+
+    #[test]
+    fn an_ending_connection_may_take_its_last_answer_in_for_5_s() {
+        let watch = Watch::new();
+        watch.connection.request_began(Version::HTTP_2);
+        watch.connection.end();
+        watch.connection.request_ended();
+        for _ in 0..20 {
+            watch.pass(1);
+            watch.connection.on_write();
+            watch.connection.on_read();
+        }
+        watch.ends_after(0);
+    }
+
+    #[test]
+    fn the_stop_leaves_http_1_its_time() {
+        let watch = Watch::new();
+        watch.connection.on_read();
+        watch.watchdog.stop();
+        watch.ends_after(5);
     }
 }

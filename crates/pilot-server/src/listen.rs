@@ -24,7 +24,7 @@ use tokio_rustls::server::TlsStream;
 use crate::answer;
 use crate::app::App;
 use crate::body::Body;
-use crate::deadline::{Connection, Deadlines, Told, Watchdog, Watched};
+use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched};
 use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerCertificate};
@@ -278,6 +278,9 @@ where
             // Also when the request is given up in the middle.
             let request = Begun(&connection);
             let response = answer.await.map(|body| body.watched_by(&connection));
+            if response.extensions().get::<PeerIsLate>().is_some() {
+                connection.end();
+            }
             drop(request);
             Ok::<_, Infallible>(response)
         }

@@ -96,6 +96,8 @@ pub struct Problem {
     header: Option<(HeaderName, HeaderValue)>,
     /// Where one request ends and the next begins is no longer certain.
     pub ends_connection: bool,
+    /// The peer misses its deadlines, so that with HTTP/2 too the connection goes.
+    pub peer_is_late: bool,
     /// For the request's log line alone; it never reaches the client.
     pub cause: Option<String>,
 }
@@ -110,6 +112,7 @@ impl Problem {
             errors: Vec::new(),
             header: None,
             ends_connection: false,
+            peer_is_late: false,
             cause: None,
         }
     }
@@ -153,7 +156,7 @@ impl Problem {
     pub fn body_too_slow() -> Problem {
         let detail = "The body did not arrive within 15 seconds.";
         let problem = Problem::new(Code::InvalidRequest, detail);
-        Problem { status: StatusCode::REQUEST_TIMEOUT, ends_connection: true, ..problem }
+        Problem { status: StatusCode::REQUEST_TIMEOUT, ends_connection: true, peer_is_late: true, ..problem }
     }
 
     pub fn invalid(errors: Vec<Fault>) -> Problem {

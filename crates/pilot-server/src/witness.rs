@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::body::Body;
 use crate::clock::Clock;
+use crate::deadline::PeerIsLate;
 use crate::framing;
 use crate::listen::{Listener, Served};
 use crate::metrics::Metrics;
@@ -190,7 +191,11 @@ async fn answer(witness: Arc<Witness>, request: Request<Incoming>) -> Response<B
 async fn read(body: Incoming) -> Result<String, Response<Body>> {
     let collected = tokio::time::timeout(BODY_DEADLINE, Limited::new(body, WITNESS_BODY_BYTES_MAX).collect()).await;
     match collected {
-        Err(_) => Err(plain(408, "the body took too long".into())),
+        Err(_) => {
+            let mut response = plain(408, "the body took too long".into());
+            response.extensions_mut().insert(PeerIsLate);
+            Err(response)
+        }
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(plain(413, "a request has at most 64 KiB".into())),
         Ok(Err(_)) => Err(plain(400, "the body ended before it was complete".into())),
         Ok(Ok(body)) => String::from_utf8(body.to_bytes().into()).map_err(|_| plain(400, "the body is no text".into())),

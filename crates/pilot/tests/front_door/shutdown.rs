@@ -7,7 +7,7 @@ use std::thread;
 use rustix::process::Signal;
 
 use crate::harness::{Installation, PATIENCE, TOKEN, bearer, now};
-use crate::wire::{Broken, Wire};
+use crate::wire::{Broken, HTTP2_HELLO, Wire, headers_frame};
 
 const CLIENTS: usize = 16;
 /// Requests answered before the signal comes.
@@ -118,6 +118,21 @@ fn a_client_that_never_finishes_its_request_does_not_hold_up_the_end() {
     server.stop().expect(0);
     assert!(began.elapsed().as_secs() <= 15, "{:?}", began.elapsed());
     assert!(half.rest().is_empty() && silent.rest().is_empty());
+}
+
+#[test]
+fn an_idle_http_2_connection_is_told_and_does_not_hold_up_the_end() {
+    let server = Installation::with_ana().serve();
+    let token = format!("Bearer {TOKEN}");
+    let head = [(":method", "GET"), (":scheme", "http"), (":path", "/v1/session"), (":authority", "a")];
+    let mut idle = server.wire();
+    idle.send(&[HTTP2_HELLO, &headers_frame(1, &[&head[..], &[("authorization", &token)]].concat())].concat());
+    assert_eq!(idle.http2_status(), Some("200".into()));
+    let began = now();
+    server.stop().expect(0);
+    assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+    let kinds: Vec<_> = std::iter::from_fn(|| idle.frame()).map(|frame| frame[0]).collect();
+    assert!(kinds.contains(&0x7), "no GOAWAY: {kinds:?}");
 }
 
 #[test]

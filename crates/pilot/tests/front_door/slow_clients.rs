@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::harness::{Installation, TOKEN, bearer, now};
-use crate::wire::{HTTP2_HELLO, frame};
+use crate::wire::{HTTP2_HELLO, frame, headers_frame_before_body};
 
 const SLOW: usize = 2_000;
 /// First byte, headers, and the service's own precision, with room for a busy machine.
@@ -60,7 +60,7 @@ async fn be_slow(address: SocketAddr, first: Vec<u8>, again: Vec<u8>) -> Duratio
                 Ok(_) => {}
             },
             _ = every_second.tick() => {
-                if began.elapsed() > 2 * GONE_WITHIN {
+                if began.elapsed() > 3 * GONE_WITHIN {
                     return began.elapsed();
                 }
                 let _ = stream.write_all(&again).await;
@@ -136,6 +136,30 @@ fn two_thousand_slow_clients_are_let_go_while_others_are_served() {
         }
     });
     assert_eq!(server.session(TOKEN).status, 200);
+}
+
+#[test]
+fn a_body_that_trickles_ends_its_connection_within_30_s() {
+    let server = Installation::with_ana().serve();
+    let token = format!("Bearer {TOKEN}");
+    let fields = [(":method", "POST"), (":scheme", "http"), (":path", "/v1/items"), (":authority", "a")];
+    let fields = [&fields[..], &[("authorization", &token), ("content-type", "application/json")]].concat();
+    let head = format!("POST /v1/items HTTP/1.1\r\nHost: a\r\n{}\r\nContent-Type: application/json\r\n", bearer(TOKEN));
+    let habits = [
+        (format!("{head}Content-Length: 999\r\n\r\n").into_bytes(), b" ".to_vec()),
+        ([HTTP2_HELLO, &headers_frame_before_body(1, &fields)].concat(), frame(0, 0, 1, b" ")),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut slow = JoinSet::new();
+        for (first, again) in habits {
+            slow.spawn(be_slow(server.address, first, again));
+        }
+        while let Some(lasted) = slow.join_next().await {
+            let lasted = lasted.unwrap();
+            assert!((15..=30).contains(&lasted.as_secs()), "{lasted:?}");
+        }
+    });
 }
 
 #[test]
