@@ -9,8 +9,10 @@ use memchr::memchr;
 
 /// What HTTP/2 begins with. Its frames are no business of ours.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Room for a length, however it is aligned. What is longer states none.
+/// Room for a length, however it is aligned. What is as long as this or longer states none.
 const LINE_BYTES_MAX: usize = 64;
+
+const UNCERTAIN: &str = "Where the request before ends is not certain.";
 
 /// A head that must not be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,12 @@ impl Default for Heads {
 }
 
 impl Heads {
+    /// Whether anything was sent of the head after so many others.
+    pub fn has_begun(&self, others: u64) -> bool {
+        let is_in_head = matches!(self.place, Place::RequestLine | Place::Field);
+        self.index > others || self.index == others && is_in_head
+    }
+
     /// Whether what was sent last is the beginning of a request line.
     pub fn is_in_request_line(&self) -> bool {
         self.place == Place::RequestLine
@@ -123,10 +131,13 @@ impl Heads {
         None
     }
 
-    /// A line is only looked at whole. Beyond what is looked at, it need not be remembered.
+    /// A line is only looked at whole. Beyond what is looked at, only its last byte is remembered.
     fn keep(&mut self, piece: &[u8]) {
         let room = (LINE_BYTES_MAX + 1).saturating_sub(self.begun.len());
         self.begun.extend_from_slice(piece.get(..room).unwrap_or(piece));
+        if let (Some(end), Some(last)) = (self.begun.get_mut(LINE_BYTES_MAX), piece.last()) {
+            *end = *last;
+        }
     }
 
     fn end_line(&mut self, line: &[u8]) -> Result<(), &'static str> {
@@ -139,21 +150,14 @@ impl Heads {
     }
 
     fn take(&mut self, line: &[u8]) -> Result<(), &'static str> {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        self.place = match self.place {
-            Place::Field if line.is_empty() => self.end_head(),
-            Place::Field => {
-                self.take_field(line)?;
+        let bare = line.strip_suffix(b"\r");
+        self.place = match (self.place, bare.unwrap_or(line)) {
+            (Place::Field, b"") => self.end_head(),
+            (Place::Field, field) => {
+                self.take_field(field)?;
                 Place::Field
             }
-            // The library has no other way to read chunks. Should it ever, the next head is not believed.
-            Place::ChunkSize => match chunk_size(line).ok_or("Where the request before ends is not certain.")? {
-                0 => Place::Trailer,
-                size => Place::Chunk(size),
-            },
-            Place::ChunkEnd => Place::ChunkSize,
-            Place::Trailer if line.is_empty() => Place::Start,
-            other => other,
+            (place, line) => bare.and_then(|_| after_line(place, line)).ok_or(UNCERTAIN)?,
         };
         Ok(())
     }
@@ -165,7 +169,7 @@ impl Heads {
                 if self.length.is_some() {
                     return Err("The request has more than one Content-Length header.");
                 }
-                let length = Some(value).filter(|_| line.len() <= LINE_BYTES_MAX).and_then(number);
+                let length = Some(value).filter(|_| line.len() < LINE_BYTES_MAX).and_then(number);
                 self.length = Some(length.ok_or("The Content-Length is not a number of bytes.")?);
             }
             Some(b't' | b'T') if value_of(line, b"transfer-encoding:").is_some() => self.is_chunked = true,
@@ -184,6 +188,21 @@ impl Heads {
             (false, None | Some(0)) => Place::Start,
             (false, Some(length)) => Place::Body(length),
         }
+    }
+}
+
+/// Where a line of a body in chunks leads. Of such lines the library is strict about every byte, and so are we: when the
+/// two of us disagree, the next head is not believed.
+fn after_line(place: Place, line: &[u8]) -> Option<Place> {
+    match (place, line) {
+        (Place::ChunkSize, size) => Some(match chunk_size(size)? {
+            0 => Place::Trailer,
+            size => Place::Chunk(size),
+        }),
+        (Place::ChunkEnd, b"") => Some(Place::ChunkSize),
+        (Place::Trailer, b"") => Some(Place::Start),
+        (Place::Trailer, trailer) => (!trailer.contains(&b'\r')).then_some(Place::Trailer),
+        _ => None,
     }
 }
 
@@ -207,7 +226,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 /// The size before an extension, which nobody reads.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let end = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
-    let digits = line.get(..end).filter(|digits| !digits.is_empty() && digits.len() <= LINE_BYTES_MAX)?;
+    let digits = line.get(..end).filter(|digits| !digits.is_empty() && digits.len() < LINE_BYTES_MAX)?;
     u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }
 
@@ -253,8 +272,8 @@ mod tests {
     #[test]
     fn a_length_that_is_none_is_not_believed() {
         let detail = "The Content-Length is not a number of bytes.";
-        let padded = format!("{}4", " ".repeat(80));
-        for value in ["", "+4", "-1", "0x4", "4, 4", "4 4", "99999999999999999999", &padded] {
+        let (padded, zeros) = (format!("{}4", " ".repeat(80)), format!("{:0>60}", 4));
+        for value in ["", "+4", "-1", "0x4", "4, 4", "4 4", "99999999999999999999", &padded, &zeros] {
             check(&format!("POST / HTTP/1.1\r\nContent-Length: {value}\r\n\r\nbody"), Some((0, detail)));
         }
     }
@@ -287,9 +306,15 @@ mod tests {
     #[test]
     fn after_chunks_that_cannot_be_followed_nothing_is_believed() {
         let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-        for size in ["", "x", "10000000000000000", &"0".repeat(80)] {
-            check(&format!("{head}{size}\r\n"), Some((1, "Where the request before ends is not certain.")));
+        let zeros = "0".repeat(80);
+        for chunks in ["\r\n", "x\r\n", "10000000000000000\r\n", &zeros, "4\n", "1\r\nbb\r\n", "1\r\nb\n"] {
+            check(&format!("{head}{chunks}\r\n"), Some((1, UNCERTAIN)));
         }
+        // The library takes a line end alone for a part of the trailer, so that another line would end it.
+        for trailer in ["X: y\n", "X: y\n\r\n", "\n", "X: y\r\nZ\n", &format!("X: {}\n", "y".repeat(80))] {
+            check(&format!("{head}0\r\n{trailer}\r\n"), Some((1, UNCERTAIN)));
+        }
+        check(&format!("{head}0\r\nX: {}\r\n\r\n", "y".repeat(80)), None);
     }
 
     #[test]

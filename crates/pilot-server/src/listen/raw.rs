@@ -94,6 +94,12 @@ impl<A: Served, T: AsyncWrite + Unpin> Raw<A, T> {
         }
     }
 
+    /// Whether there is something the library may refuse by itself: more than the requests it has passed on. Without
+    /// that, whatever is written answers one of those.
+    fn is_unanswerable(&self) -> bool {
+        self.heads.has_begun(self.marks.begun.load(Ordering::Relaxed)) || self.marks.fault().is_some()
+    }
+
     /// Writes what there is of a problem.
     fn poll_problem(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.problem.is_empty() {
@@ -109,6 +115,9 @@ impl<A: Served, T: AsyncWrite + Unpin> Raw<A, T> {
     /// Only an answer of the library's own is not simply passed on: what is before it goes first, then the problem is
     /// kept to be written in its place.
     fn poll_bare(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Poll<io::Result<usize>>> {
+        if !self.is_unanswerable() {
+            return None;
+        }
         let (at, bare) = find_bare(bytes)?;
         if at > 0 {
             return Some(Pin::new(&mut self.stream).poll_write(context, bytes.get(..at)?));
@@ -232,11 +241,12 @@ mod tests {
         }
     }
 
-    /// What a peer receives of this, written as the library does: again and again until it is out, then flushed.
-    fn received(written: &str, at_once: usize, vectored: bool) -> String {
+    /// What a peer that has sent `read` receives of `written`, written as the library does: again and again until it is out, then flushed.
+    fn received(read: &str, written: &str, at_once: usize, vectored: bool) -> String {
         let context = &mut Context::from_waker(Waker::noop());
         let peer = Narrow { taken: Vec::new(), at_once, waits: false };
         let mut raw = Raw::new(&Arc::new(Nobody(Metrics::new(Vec::new()))), peer, &Arc::default());
+        raw.heads.see(read.as_bytes());
         let mut rest = written.as_bytes();
         while !rest.is_empty() {
             let polled = if vectored {
@@ -260,7 +270,7 @@ mod tests {
         let earlier = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
         for at_once in [1, 7, 100, 10_000] {
             for (before, vectored) in [("", false), ("", true), (earlier, false), (earlier, true)] {
-                let received = received(&[before, BARE_400].concat(), at_once, vectored);
+                let received = received("GET / HTTP/1.2\r\n", &[before, BARE_400].concat(), at_once, vectored);
                 let answer = received.strip_prefix(before).unwrap();
                 let (head, body) = answer.split_once("\r\n\r\n").unwrap();
                 assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n"), "{answer}");
@@ -280,8 +290,16 @@ mod tests {
             &[BARE_400, "and more"].concat(),
             "x",
         ] {
-            assert_eq!(received(written, 10_000, false), written);
-            assert_eq!(received(written, 3, true), written);
+            assert_eq!(received("GET / HTTP/1.2\r\n", written, 10_000, false), written);
+            assert_eq!(received("GET / HTTP/1.2\r\n", written, 3, true), written);
+        }
+    }
+
+    #[test]
+    fn where_nothing_can_have_been_refused_no_bytes_are_taken_for_a_refusal() {
+        let http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n and whatever follows\r\n\r\n";
+        for read in ["", http2] {
+            assert_eq!(received(read, BARE_400, 10_000, false), BARE_400, "{read:?}");
         }
     }
 }

@@ -116,6 +116,19 @@ fn requests_before_one_at_fault_are_answered_and_none_after_it() {
 }
 
 #[test]
+fn no_trailer_hides_the_head_behind_it() {
+    let server = Installation::with_ana().serve();
+    let good = format!("GET /v1/session HTTP/1.1\r\nHost: a\r\n{}\r\n", bearer(TOKEN));
+    let twice = format!("{good}Content-Length: 0\r\nContent-Length: 0\r\n\r\n");
+    for trailer in ["", "X: y\r\n", "X: y\n\r\nZ: 1\r\n", "X: y\n\n\r\n", "\n\r\n", "X: y\n\nGET / HTTP/1.1\r\n"] {
+        let mut wire = server.wire();
+        wire.send(format!("{good}Transfer-Encoding: chunked\r\n\r\n0\r\n{trailer}\r\n{twice}").as_bytes());
+        let answers = String::from_utf8(wire.rest()).unwrap();
+        assert!(answers.matches("HTTP/1.1 200").count() <= 1, "{trailer:?}: {answers}");
+    }
+}
+
+#[test]
 fn lines_in_a_body_are_no_headers() {
     let server = Installation::with_ana().serve();
     let body = "\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n";
