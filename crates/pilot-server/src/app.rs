@@ -9,7 +9,7 @@ use pilot_core::leak::LeakGuard;
 use pilot_store::Store;
 use tokio::sync::watch;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, LedgerClock};
 use crate::config;
 use crate::identity::Identity;
 use crate::log::Log;
@@ -33,7 +33,10 @@ pub struct App {
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub metrics: Metrics,
+    /// For what others have dated: credentials.
     pub clock: Clock,
+    /// For items and everything else that is compared with the ledger.
+    pub ledger_clock: LedgerClock,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
@@ -59,6 +62,7 @@ pub struct Parts {
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub clock: Clock,
+    pub ledger_clock: LedgerClock,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
@@ -78,6 +82,7 @@ impl App {
             edge,
             guard,
             clock,
+            ledger_clock,
             log,
             store,
             workflows,
@@ -106,6 +111,7 @@ impl App {
             guard,
             metrics,
             clock,
+            ledger_clock,
             log,
             store,
             workflows: Arc::new(workflows),

@@ -116,7 +116,7 @@ pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> A
         Outcome::NoSuchItem => Err(no_such_item()),
         Outcome::Refused(refusal) => {
             if refusal.is_about_access() {
-                app.refusals.note(&caller.actor, action, refusal.code(), app.clock.now());
+                app.refusals.note(&caller.actor, action, refusal.code(), app.ledger_clock.now());
             }
             Err(refusal.into())
         }

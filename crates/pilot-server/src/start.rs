@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use crate::answer::answer;
 use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
-use crate::clock::Clock;
+use crate::clock::{Clock, Elapsed, LedgerClock};
 use crate::config::{self, Config, Mechanism, Profile};
 use crate::credential_source::{self, Fetched};
 use crate::identity::Identity;
@@ -103,7 +103,7 @@ impl Service {
         let clock = Clock::System;
         let trusted = Trusted::open(config, &clock)?;
         make_data_dir(&config.data_dir)?;
-        let store = open_store(config, &clock)?;
+        let (store, ledger_clock) = open_store(config, &clock)?;
         let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
         let mut main = bind(config.listen)?;
@@ -136,6 +136,7 @@ impl Service {
             edge: edge(config),
             guard,
             clock,
+            ledger_clock,
             log: log.clone(),
             store,
             workflows,
@@ -387,10 +388,14 @@ fn make_data_dir(path: &Path) -> Result<(), StartError> {
     })
 }
 
-fn open_store(config: &Config, clock: &Clock) -> Result<Arc<dyn Store>, StartError> {
+/// The store, and the clock it dates entries by, which goes on from the last one.
+fn open_store(config: &Config, machine: &Clock) -> Result<(Arc<dyn Store>, LedgerClock), StartError> {
     let path = config.sqlite_path().ok_or_else(no_such_store)?;
-    let clock = clock.clone();
-    Ok(Arc::new(Sqlite::open(&path, Arc::new(move || clock.now()))?))
+    let clock = LedgerClock::new(machine.clone(), Elapsed::measured());
+    let of_store = clock.clone();
+    let store = Sqlite::open(&path, Arc::new(move || of_store.now()))?;
+    clock.begin_at(store.last_at());
+    Ok((Arc::new(store), clock))
 }
 
 pub(crate) fn no_such_store() -> StartError {

@@ -8,6 +8,7 @@ use pilot_core::time::Time;
 use pilot_store::{Outcome, Store, StoreError, Subject, Write};
 
 use crate::app::App;
+use crate::clock::{Change, Watch};
 use crate::moves;
 use crate::workflows::Workflows;
 
@@ -20,10 +21,12 @@ const DAMAGED: i32 = 3;
 pub async fn run(app: Arc<App>) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut watch = Watch::default();
     loop {
         ticks.tick().await;
         stop_if_damaged(&app);
-        while expire_due(&*app.store, &app.workflows, app.clock.now()).await == AT_ONCE_MAX {}
+        look_at_the_machine(&app, &mut watch);
+        while expire_due(&*app.store, &app.workflows, app.ledger_clock.now()).await == AT_ONCE_MAX {}
     }
 }
 
@@ -33,6 +36,22 @@ fn stop_if_damaged(app: &App) {
         tracing::error!(cause = %error, "the process stops; run `pilot log fsck`, and restore from a backup");
         app.log.flush();
         std::process::exit(DAMAGED);
+    }
+}
+
+/// Nobody has to notice by an odd date that the machine's clock and the ledger have parted.
+fn look_at_the_machine(app: &App, watch: &mut Watch) {
+    let behind = app.ledger_clock.machine_behind();
+    let seconds = behind.as_secs();
+    match watch.look(behind) {
+        Some(Change::FellBehind) => tracing::warn!(
+            seconds,
+            "the machine's clock is {seconds} s behind the ledger, whose time never goes back: new entries, windows, \
+             leases and deadlines go by the ledger's time. See that the machine's time is right; if the ledger is ahead \
+             of it, restart the service when the machine's clock has passed the last entry"
+        ),
+        Some(Change::CaughtUp) => tracing::info!("the machine's clock and the ledger's time are together again"),
+        None => {}
     }
 }
 

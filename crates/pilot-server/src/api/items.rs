@@ -34,7 +34,7 @@ pub async fn create_item(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
     let key = body.key(call)?;
     let (definition, title, payload) = new_item(&call.app, &mut body)?;
-    let id = new_id(call.app.clock.now())?;
+    let id = new_id(call.app.ledger_clock.now())?;
     let content = Document::content(&title, &payload, &nonce()?);
     let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
     let count_open = definition
@@ -86,7 +86,7 @@ pub async fn get_item(call: &Call) -> Answer {
 
 fn show(call: &Call, item: &Item) -> Answer {
     let definition = ledger::definition(&call.app, item)?;
-    let view = ItemView::new(&definition, item, &call.caller.actor, call.app.clock.now());
+    let view = ItemView::new(&definition, item, &call.caller.actor, call.app.ledger_clock.now());
     let mut response = super::json(&view)?;
     response.headers_mut().insert(ETAG, etag(item.version));
     Ok(response)
@@ -155,7 +155,7 @@ pub async fn list_items(call: &Call) -> Answer {
 fn waits_for_caller(call: &Call, item: &Item) -> Result<bool, Problem> {
     let definition = ledger::definition(&call.app, item)?;
     let actor = &call.caller.actor;
-    let actions = actions_for(&definition, item, actor, call.app.clock.now());
+    let actions = actions_for(&definition, item, actor, call.app.ledger_clock.now());
     // Where a vote is asked for, only those who have not voted are waited for.
     let votes = definition
         .rules()
@@ -177,7 +177,7 @@ fn list(call: &Call, page: &[Item], next: Option<&ItemId>) -> Answer {
         next: Option<String>,
     }
     let definitions = page.iter().map(|item| ledger::definition(&call.app, item)).collect::<Result<Vec<_>, _>>()?;
-    let now = call.app.clock.now();
+    let now = call.app.ledger_clock.now();
     let view = |(item, definition)| ItemView::new(definition, item, &call.caller.actor, now);
     let items = page.iter().zip(definitions.iter().map(AsRef::as_ref)).map(view).collect();
     let next = next.map(write_cursor);

@@ -27,7 +27,8 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
                 app.register.metrics(app.clock.now()),
                 app.identity.metrics(),
             ];
-            let text = app.metrics.text(app.store.head().borrow().size()) + &parts.concat();
+            let text =
+                app.metrics.text(app.store.head().borrow().size(), app.ledger_clock.machine_behind()) + &parts.concat();
             Ok(page("text/plain; version=0.0.4; charset=utf-8", text))
         }
         (&Method::GET, "/healthz") => health::get_health(app),
