@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::clock::{Clock, LedgerClock};
 use crate::config;
 use crate::identity::Identity;
+use crate::ids::Ids;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::openapi;
@@ -43,6 +44,7 @@ pub struct App {
     pub signer: Arc<Signer>,
     pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
+    pub ids: Ids,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
     pub openapi: Bytes,
@@ -103,6 +105,7 @@ impl App {
             signer,
             witnesses,
             refusals: Refusals::default(),
+            ids: Ids::default(),
             router,
             identity,
             register,

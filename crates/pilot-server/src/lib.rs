@@ -13,6 +13,7 @@ pub mod deadline;
 pub mod evidence;
 pub mod framing;
 pub mod identity;
+pub mod ids;
 pub mod ledger;
 pub mod listen;
 pub mod log;

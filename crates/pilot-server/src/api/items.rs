@@ -10,7 +10,6 @@ use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::PAGE_ITEMS_MAX;
-use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_store::{Filter, Subject, Write};
 use serde::Serialize;
@@ -34,7 +33,7 @@ pub async fn create_item(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
     let key = body.key(call)?;
     let (definition, title, payload) = new_item(&call.app, &mut body)?;
-    let id = new_id(call.app.ledger_clock.now())?;
+    let id = new_id(&call.app)?;
     let content = Document::content(&title, &payload, &nonce()?);
     let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
     let count_open = definition
@@ -66,12 +65,9 @@ fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, 
     }
 }
 
-/// A UUIDv7: ids sort in the order of creation.
-fn new_id(now: Time) -> Result<ItemId, Problem> {
-    let random: [u8; 10] = random::bytes().map_err(|error| Problem::internal(&error))?;
-    let millis = u64::try_from(now.unix_micros() / 1000).unwrap_or(0);
-    let id = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
-    id.hyphenated().to_string().parse().map_err(|error| Problem::internal(&error))
+fn new_id(app: &App) -> Result<ItemId, Problem> {
+    let random = random::bytes().map_err(|error| Problem::internal(&error))?;
+    app.ids.next(app.ledger_clock.now(), random).map_err(|error| Problem::internal(&error))
 }
 
 pub fn nonce() -> Result<String, Problem> {
