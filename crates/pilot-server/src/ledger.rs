@@ -126,7 +126,11 @@ pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> A
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Damaged(_) => Problem::internal(&error),
+            StoreError::Damaged(_) => {
+                let detail = "What is stored is damaged, so the service stops. Those who run it have to look first; retry when \
+                              they have, with the same Idempotency-Key if you sent one.";
+                Problem::unavailable(detail, &error)
+            }
             StoreError::DiskFailed(_) => {
                 let detail = "The disk failed, so this was not acknowledged. Whether it was recorded shows when the service \
                               has been restarted; retry then, with the same Idempotency-Key if you sent one.";

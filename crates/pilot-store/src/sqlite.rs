@@ -99,7 +99,7 @@ impl Sqlite {
             writer::Writer::new(&connection, opened, now, head_sender, of_writer, acknowledged, log).run(&queue);
         });
         let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
-        let readers = Readers::start(path)?;
+        let readers = Readers::start(path, Arc::clone(&health))?;
         Ok(Sqlite { jobs: Some(jobs), writer: Some(writer), readers: Some(readers), head, health, last_at })
     }
 

@@ -205,3 +205,43 @@ fn a_store_of_a_newer_program_is_refused() {
     installation.serve_in_vain().expect(2).says(&["newer version"]);
     installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(3);
 }
+
+/// Overwrites the page where the table of items begins: no start needs it.
+fn break_items(path: &Path) {
+    let sql = "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = 'item'";
+    let places = Connection::open(path).unwrap().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    let (page, size): (u32, u32) = places.unwrap();
+    let (page, size) = (usize::try_from(page).unwrap(), usize::try_from(size).unwrap());
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[(page - 1) * size..page * size].fill(0xA5);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn damage_that_a_reader_meets_ends_the_service_and_says_what_to_do() {
+    let damages: [fn(&Path); 3] = [
+        |path| change(path, "UPDATE item SET data = 'x'"),
+        |path| change(path, "UPDATE item SET data = CAST(x'00ff' AS TEXT)"),
+        break_items,
+    ];
+    for (number, damage) in damages.iter().enumerate() {
+        let installation = installation();
+        let server = installation.serve();
+        let (mut client, mut work) = (Client::connect(server.address), Work::new(0, "damage"));
+        (0..5).for_each(|_| assert!(settle(&mut client, &mut work, &mut Vec::new())));
+        server.stop().expect(0);
+        damage(&database(&installation));
+        let server = installation.serve();
+        let mut client = Client::connect(server.address);
+        assert_eq!(
+            client.get("/v1/session", AUDITOR).unwrap().status,
+            200,
+            "damage {number} does not hinder the start"
+        );
+        let answer = client.get("/v1/items", AUDITOR).unwrap();
+        assert_eq!(answer.status, 503, "damage {number}: {}", answer.text());
+        let ended = server.ends().expect(3);
+        ended.says(&["damaged", "pilot log fsck", "restore from a backup"]);
+        installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(1);
+    }
+}
