@@ -381,9 +381,7 @@ pub(crate) fn check_workflows_dir(config: &Config) -> Result<(), StartError> {
 }
 
 fn make_data_dir(path: &Path) -> Result<(), StartError> {
-    use std::os::unix::fs::DirBuilderExt;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| {
+    private_file::make_directory(path).map_err(|error| {
         StartError::environment(format!("{}: the data directory cannot be made", path.display()), error)
     })
 }

@@ -415,7 +415,7 @@ fn wait_until_kept(installation: &Installation, server: &Server) {
 }
 
 /// A tracer that follows a service from its first call on.
-fn traced(installation: &Installation) -> Command {
+pub fn traced(installation: &Installation) -> Command {
     let mut command = Command::new("strace");
     // The tracer stands aside: the process that was started is the service.
     command.arg("-D").args(trace::OPTIONS).arg("-o").arg(installation.path("strace.log"));
@@ -425,7 +425,7 @@ fn traced(installation: &Installation) -> Command {
 }
 
 /// What the tracer saw of a service that has ended.
-fn whole_trace(installation: &Installation, of: u32) -> Vec<u8> {
+pub fn whole_trace(installation: &Installation, of: u32) -> Vec<u8> {
     let (begun, end) = (now(), format!("{of} +++ exited with 0 +++\n"));
     loop {
         let trace = fs::read(installation.path("strace.log")).unwrap();
