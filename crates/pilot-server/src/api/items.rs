@@ -15,7 +15,7 @@ use pilot_store::{Filter, Subject, Write};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::request::{JsonBody, Query, decode, if_match, item_id, no_such_item, read_body};
+use crate::api::request::{JsonBody, Query, decode, if_match, item_id, no_such_item, read_body, read_item_id};
 use crate::app::App;
 use crate::body::Body;
 use crate::ledger::{self, StoredAnswer};
@@ -124,7 +124,7 @@ pub async fn list_items(call: &Call) -> Answer {
         workflow: query.get("workflow").map(str::to_owned),
         created_by: query.get("created_by").map(str::to_owned),
         waits_for: is_inbox.then_some(call.caller.actor.role),
-        text: query.get("q").filter(|text| !text.is_empty()).map(str::to_owned),
+        text: query.get("q").filter(|text| !text.is_empty()).map(searched),
         before: query.get("cursor").map(read_cursor).transpose()?,
     };
     let (mut page, mut looked_at, mut is_last) = (Vec::new(), 0, false);
@@ -145,6 +145,11 @@ pub async fn list_items(call: &Call) -> Answer {
     }
     let next = filter.before.filter(|_| !is_last);
     list(call, &page, next.as_ref())
+}
+
+/// Part of a title, or an id as the store knows it.
+fn searched(text: &str) -> String {
+    read_item_id(text).map_or_else(|| text.to_owned(), |id| id.to_string())
 }
 
 /// The caller's turn: something could be done that would bring the item on.

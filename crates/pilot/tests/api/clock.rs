@@ -7,7 +7,7 @@ use pilot_core::entry::{Entry, EntryType};
 use pilot_core::time::Time;
 use pilot_server::clock::Clock;
 use pilot_store::sqlite::Sqlite;
-use pilot_store::{Record, Store, Subject, Write};
+use pilot_store::{Record, Situation, Store, Subject, Write};
 use serde_json::{Value, json};
 
 use crate::harness::{Installation, Port, now};
@@ -19,15 +19,25 @@ const HOUR: Duration = Duration::from_hours(1);
 /// The ledger gets an entry of an hour from now: as if the clock had been set back by an hour since.
 fn set_back_by_an_hour(installation: &Installation) {
     installation.serve().stop().expect(0);
-    let ahead = Clock::System.now().plus(HOUR);
-    let store = Sqlite::open(&installation.path("data/pilot.db"), Arc::new(move || ahead)).unwrap();
-    let write = Write::new(Subject::Ledger, None, |situation| {
+    add_refusals(installation, Clock::System.now().plus(HOUR), 1);
+}
+
+/// Puts refused attempts into the ledger of a service that is not running.
+pub fn add_refusals(installation: &Installation, at: Time, count: usize) {
+    let store = Sqlite::open(&installation.path("data/pilot.db"), Arc::new(move || at)).unwrap();
+    let refusal = |situation: &Situation<'_>| {
         let details = json!({"code": "role_forbidden", "count": 1, "since": situation.now});
         let entry = Entry::new(EntryType::AccessRefused, situation.index, situation.now, None, details);
         Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
-    });
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store.settle(write)).unwrap();
+    let mut left = count;
+    while left > 0 {
+        let some = left.min(1_000);
+        let handed_in: Vec<_> = (0..some).map(|_| store.settle(Write::new(Subject::Ledger, None, refusal))).collect();
+        handed_in.into_iter().for_each(|pending| drop(runtime.block_on(pending).unwrap()));
+        left -= some;
+    }
 }
 
 fn time(value: &Value) -> Time {
