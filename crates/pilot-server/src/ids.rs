@@ -14,13 +14,14 @@ const COUNTER_BITS: u32 = 12;
 pub struct Ids(AtomicU64);
 
 impl Ids {
-    pub fn next(&self, now: Time, random: [u8; 8]) -> Result<ItemId, MalformedItemId> {
+    /// The first two of the random bytes make room for the counter.
+    pub fn next(&self, now: Time, mut random: [u8; 10]) -> Result<ItemId, MalformedItemId> {
         let millis = u64::try_from(now.unix_micros() / 1000).unwrap_or(0);
         let place = self.take_place(millis << COUNTER_BITS);
         let [.., high, low] = (place & ((1 << COUNTER_BITS) - 1)).to_be_bytes();
-        let [a, b, c, d, e, f, g, h] = random;
-        let rest = [high, low, a, b, c, d, e, f, g, h];
-        let id = uuid::Builder::from_unix_timestamp_millis(place >> COUNTER_BITS, &rest).into_uuid();
+        let [first, second, ..] = &mut random;
+        (*first, *second) = (high, low);
+        let id = uuid::Builder::from_unix_timestamp_millis(place >> COUNTER_BITS, &random).into_uuid();
         id.hyphenated().to_string().parse()
     }
 
@@ -54,7 +55,7 @@ mod tests {
     fn an_id_is_a_uuid_of_version_7_with_the_time_a_counter_and_a_random_rest() {
         let (ids, now) = (Ids::default(), at("2026-11-15T09:30:00.123456Z"));
         let drawn = [(now, 0), (now, 0xff), (at("2026-11-15T09:30:00.122Z"), 0x0f), (at("2026-11-15T09:30:01Z"), 0)];
-        let drawn = drawn.map(|(now, byte)| ids.next(now, [byte; 8]).unwrap().to_string());
+        let drawn = drawn.map(|(now, byte)| ids.next(now, [byte; 10]).unwrap().to_string());
         expect![[r#"
             01a1de8a-ca3b-7000-8000-000000000000
             01a1de8a-ca3b-7001-bfff-ffffffffffff
@@ -83,8 +84,8 @@ mod tests {
     #[test]
     fn a_time_before_1970_or_at_the_end_of_all_time_still_gives_ids() {
         let ids = Ids::default();
-        let first = ids.next(Time::from_unix_micros(i64::MIN), [0; 8]).unwrap();
-        let last = ids.next(Time::from_unix_micros(i64::MAX), [0; 8]).unwrap();
+        let first = ids.next(Time::from_unix_micros(i64::MIN), [0; 10]).unwrap();
+        let last = ids.next(Time::from_unix_micros(i64::MAX), [0; 10]).unwrap();
         assert!(first < last);
     }
 }
