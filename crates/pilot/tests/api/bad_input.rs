@@ -526,12 +526,11 @@ fn an_id_that_is_none_is_not_found() {
     let server = team().serve();
     let id = draft(&server);
     let mut ana = person(&server, "ana");
-    let upper = id.to_uppercase();
     let plain = id.replace('-', "");
     let braces = format!("%7B{id}%7D");
     let cut = &id[..35];
     let zero = "00000000-0000-0000-0000-000000000000";
-    for wrong in [&upper, &plain, &braces, cut, zero, "x", "%00", "..", "%2e%2e", "'", "1%20OR%201=1", "null", "-1"] {
+    for wrong in [&plain, &braces, cut, zero, "x", "%00", "..", "%2e%2e", "'", "1%20OR%201=1", "null", "-1"] {
         for rest in ["", "/transitions", "/history", "/proof"] {
             let answer = ana.get(&format!("/v1/items/{wrong}{rest}"));
             assert_eq!(told(&answer), "404 not_found", "{wrong}{rest}");
