@@ -426,13 +426,15 @@ pub fn traced(installation: &Installation) -> Command {
 
 /// What the tracer saw of a service that has ended.
 pub fn whole_trace(installation: &Installation, of: u32) -> Vec<u8> {
-    let (begun, end) = (now(), format!("{of} +++ exited with 0 +++\n"));
+    // The tracer sets numbers of processes in a column.
+    let (begun, end) = (now(), format!("{of:<5} +++ exited with 0 +++\n"));
     loop {
         let trace = fs::read(installation.path("strace.log")).unwrap();
         if trace.ends_with(end.as_bytes()) {
             return trace;
         }
-        assert!(begun.elapsed().as_secs() < 10, "the tracer has not seen the end");
+        let tail = String::from_utf8_lossy(&trace[trace.len().saturating_sub(500)..]);
+        assert!(begun.elapsed().as_secs() < 10, "the tracer has not seen the end of {of}: {tail}");
         thread::yield_now();
     }
 }
