@@ -353,7 +353,12 @@ impl World {
     /// Time passes, and often somebody sets the clock besides.
     fn move_clock(&mut self) {
         let passes = *self.dice.pick(&[0, 1, 60, 600, 600, 1_000, 3_600, 7_200, 90_000]);
-        let steps = *self.dice.pick(&[-90_000, -3_600, -1, 0, 0, 0, 0, 1, 600, 3_600, 300_000]);
+        // Rarely by ten years, or back to 1970.
+        let steps = match self.dice.below(60) {
+            0 => 315_360_000,
+            1 => -self.machine.clock.load(Ordering::SeqCst) / 1_000_000,
+            _ => *self.dice.pick(&[-90_000, -3_600, -1, 0, 0, 0, 0, 1, 600, 3_600, 300_000]),
+        };
         let before = self.clock.now();
         self.machine.elapsed.fetch_add(passes * 1_000_000, Ordering::SeqCst);
         let seconds = i64::try_from(passes).unwrap() + steps;
