@@ -53,8 +53,18 @@ pub struct Starting {
     pub role_map: Option<Document>,
 }
 
-/// An entry has at most 64 KiB in the log's format, and a change up to half a KiB.
-const CHANGES_MAX: usize = 100;
+/// What the changes in one entry may take: in the log's format an entry has less than 64 KiB.
+const CHANGES_BYTES_MAX: usize = 40 * 1024;
+
+/// How many of these, from the first on, fit into one entry.
+fn fitting(changed: &[NamedCredential]) -> usize {
+    let mut bytes = 0;
+    let fits = |one: &&NamedCredential| {
+        bytes += serde_json::to_vec(one).map_or(0, |json| json.len());
+        bytes <= CHANGES_BYTES_MAX
+    };
+    changed.iter().take_while(fits).count()
+}
 
 impl LastStart {
     /// The credentials that are not as they were, those of one fingerprint side by side.
@@ -93,9 +103,9 @@ async fn write_most_changes(app: &App, present: &BTreeSet<NamedCredential>) -> R
     loop {
         let before = LastStart::read(&*app.store).await?;
         let changed = before.changed(present);
-        let Some((last, _)) = changed.get(..CHANGES_MAX).and_then(<[_]>::split_last) else { return Ok(()) };
+        let Some(first_left) = changed.get(fitting(&changed)) else { return Ok(()) };
         // The two sides of one change stay together.
-        let end = changed.partition_point(|one| one.fingerprint < last.fingerprint).max(1);
+        let end = changed.partition_point(|one| one.fingerprint < first_left.fingerprint).max(1);
         let after = before.after(present, changed.get(..end).unwrap_or_default());
         let details = json!({ "credentials": told(&before, &after) });
         record(app, EntryType::CredentialsChanged, details, None, move |_| after.clone()).await?;
