@@ -17,9 +17,11 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::openapi;
 use crate::peer::Edge;
+use crate::problem::{Code, Problem};
 use crate::rate::Limits;
 use crate::refusals::Refusals;
 use crate::register::Register;
+use crate::reserve::Reserve;
 use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
 use crate::witnesses::Witnesses;
@@ -42,6 +44,7 @@ pub struct App {
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
     pub signer: Arc<Signer>,
+    pub reserve: Reserve,
     pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
     pub ids: Ids,
@@ -69,6 +72,7 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
     pub signer: Arc<Signer>,
+    pub reserve: Reserve,
     pub witnesses: Arc<Witnesses>,
     pub stop: watch::Receiver<bool>,
     pub run: u32,
@@ -89,6 +93,7 @@ impl App {
             store,
             workflows,
             signer,
+            reserve,
             witnesses,
             stop,
             run,
@@ -103,6 +108,7 @@ impl App {
             docs: Bytes::from(docs),
             console,
             signer,
+            reserve,
             witnesses,
             refusals: Refusals::default(),
             ids: Ids::default(),
@@ -129,6 +135,20 @@ impl App {
         id.push_str(&self.run);
         let _ = write!(id, "{:x}", self.requests.fetch_add(1, Ordering::Relaxed));
         id
+    }
+
+    /// Whether anything may be written, or why not.
+    pub fn check_writing(&self) -> Result<(), Problem> {
+        if self.reserve.is_short() {
+            let detail = "The disk is nearly full. Nothing is accepted until there is room again; reading goes on.";
+            return Err(Problem::new(Code::Unavailable, detail));
+        }
+        if self.signer.is_behind() {
+            let detail =
+                "The log's checkpoint cannot be kept, so nothing more is accepted until it can; reading goes on.";
+            return Err(Problem::new(Code::Unavailable, detail));
+        }
+        Ok(())
     }
 
     /// From then on `/readyz` says no, so that load balancers look elsewhere while the last requests are answered.

@@ -107,6 +107,7 @@ pub fn definition(app: &App, item: &Item) -> Result<Arc<Definition>, Problem> {
 
 /// Decides and records, and answers. `action` is how a refusal for role, ownership or separation is written down.
 pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> Answer {
+    app.check_writing()?;
     match app.store.settle(write).await? {
         Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
             let unreadable = || Problem::internal(&"a stored answer cannot be read");

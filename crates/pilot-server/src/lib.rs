@@ -32,6 +32,7 @@ pub mod rate;
 pub mod reference;
 pub mod refusals;
 pub mod register;
+pub mod reserve;
 pub mod routes;
 pub mod second_place;
 pub mod signer;

@@ -33,6 +33,7 @@ use crate::random;
 use crate::rate::Limits;
 use crate::refusals;
 use crate::register::{self, NamedCredential, Register};
+use crate::reserve::{self, Reserve};
 use crate::signer;
 use crate::starts::{self, LastStart, Starting};
 use crate::timers;
@@ -141,6 +142,7 @@ impl Service {
             store,
             workflows,
             signer,
+            reserve: Reserve::new(config.data_dir.clone()),
             witnesses,
             stop,
             run,
@@ -183,6 +185,7 @@ impl Service {
         let following = tokio::spawn(async move { app.identity.follow().await });
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
+        let watching = tokio::spawn(reserve::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
@@ -195,6 +198,7 @@ impl Service {
             reloading.abort();
         }
         following.abort();
+        watching.abort();
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;

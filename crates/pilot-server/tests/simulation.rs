@@ -298,7 +298,7 @@ impl World {
             }
             What::Comment { item, text } => {
                 let document = Document::comment(&text, &nonce);
-                let decide = moves::comment(workflows, actor, text, document);
+                let decide = moves::comment(workflows, actor, text, document, None);
                 Write::new(Subject::Item(item), key, decide)
             }
         }

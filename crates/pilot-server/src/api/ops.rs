@@ -23,6 +23,7 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
         (&Method::GET, "/metrics") => {
             let parts = [
                 app.signer.metrics(),
+                app.reserve.metrics(),
                 app.witnesses.metrics(),
                 app.register.metrics(app.clock.now()),
                 app.identity.metrics(),
