@@ -189,23 +189,21 @@ impl<'g> Search<'g> {
         if !text.iter().any(|byte| matches!(byte, b'\\' | b'%')) {
             return false;
         }
-        runs(text).filter_map(|run| text.get(run)).any(|run| {
-            readings(run).any(|reading| {
-                // More than accepted content can hold. It is not looked at any further, so it is not let through.
-                let is_too_much = self.looks_for_unused && !self.budget.take_decoded(reading.len());
-                is_too_much || self.find(&reading).is_some()
-            })
-        })
+        runs(text).filter_map(|run| text.get(run)).any(|run| readings(run).any(|reading| self.find(&reading).is_some()))
     }
 
     fn find_in_run(&mut self, run: &[u8]) -> Option<Range<usize>> {
         let guard = self.guard;
         let signed = || if guard.looks_for_signed { find_signed(run) } else { None };
         let known = find_generated(run, 0).or_else(signed).or_else(|| guard.find_seen(run));
-        known.or_else(|| {
-            let is_live = |word: &[u8]| guard.credential(word).is_some();
-            self.looks_for_unused.then(|| words::find(run, &mut self.budget, is_live)).flatten()
-        })
+        if known.is_some() || !self.looks_for_unused {
+            return known;
+        }
+        // It is not looked at any further, so it is not let through.
+        if self.budget.is_spent() {
+            return Some(0..run.len());
+        }
+        words::find(run, &mut self.budget, |word| guard.credential(word).is_some())
     }
 
     /// The live credential whose token is a word of `text`, or was used and stands anywhere in it.
@@ -247,11 +245,15 @@ impl<'g> Search<'g> {
     }
 }
 
-/// The parts of a request target that someone may have filled in: segments of the path, members of the query, and what
-/// follows a `#`.
+/// The parts of a request target that someone may have filled in: segments of the path, values of the query, and what
+/// follows a `#`. A name that could be a token is one of them.
 fn values(target: &str) -> impl Iterator<Item = &str> {
     let (path, rest) = target.split_once(['?', '#']).unwrap_or((target, ""));
-    path.split('/').chain(rest.split(['&', '#', '?']))
+    let value = |member| match str::split_once(member, '=') {
+        Some((name, value)) if name.len() < TOKEN_BYTES_MIN => value,
+        _ => member,
+    };
+    path.split('/').chain(rest.split(['&', '#', '?']).map(value))
 }
 
 /// Stretches of token bytes that are long enough to hold a token. Looks at the end of each place where one could stand

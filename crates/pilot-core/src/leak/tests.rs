@@ -217,7 +217,7 @@ fn hostile_text_is_never_let_through_unread_and_ends_in_a_bounded_number_of_hash
     let guard = guard(&UNUSED, &[]);
     // More encoded runs than accepted content can hold: what is not looked at is withheld.
     let encoded = format!("%2541{} ", "a".repeat(33));
-    assert_eq!(guard.redact(&encoded.repeat(1_000)), encoded.repeat(1_000));
+    assert_eq!(guard.redact(&encoded.repeat(1_500)), encoded.repeat(1_500));
     assert_eq!(guard.redact(&encoded.repeat(25_000)), WITHHELD);
     // The budget is spent, and words are found nevertheless.
     let long = format!("{} ", "a".repeat(127)).repeat(100);

@@ -11,33 +11,32 @@ const STRETCHED_RUN_MAX: usize = 128;
 /// So many places where words begin or end may lie within a token that contains punctuation itself.
 const JOINED_MARKS_MAX: usize = 32;
 
-/// How many hashes one text may cost besides those of its words.
+/// How many hashes one text may cost. What its words have left over is never borrowed from: when they have nothing left,
+/// the text holds more than any content that is accepted, and must not be taken for clean.
 pub(super) struct Budget {
-    stretches: usize,
+    words: usize,
     joins: usize,
-    decoded: usize,
+    stretches: usize,
 }
 
 impl Budget {
-    /// For what people write: about 4 ms for its stretches, and 8 ms for words joined, at the very most. What is decoded
-    /// has room for more than any content that is accepted can need.
+    /// For what people write: about 4 ms each for its stretches and for words joined, at the very most.
     pub(super) fn of_content() -> Budget {
-        Budget { stretches: 10_000, joins: 20_000, decoded: 40_000 }
+        Budget { words: 60_000, joins: 10_000, stretches: 10_000 }
     }
 
     /// For texts that were looked at when they were written, and are many.
     pub(super) fn of_words() -> Budget {
-        Budget { stretches: 0, joins: 2_000, decoded: 0 }
+        Budget { words: 60_000, joins: 2_000, stretches: 0 }
     }
 
     /// For a request target, which anyone may send.
     pub(super) fn of_url() -> Budget {
-        Budget { stretches: 1_000, joins: 2_000, decoded: 0 }
+        Budget { words: 60_000, joins: 2_000, stretches: 1_000 }
     }
 
-    /// Room for the words of a run that was decoded. Without any, the run must not be taken for clean.
-    pub(super) fn take_decoded(&mut self, bytes: usize) -> bool {
-        take(&mut self.decoded, bytes / TOKEN_BYTES_MIN + 2)
+    pub(super) fn is_spent(&self) -> bool {
+        self.words == 0
     }
 }
 
@@ -67,24 +66,16 @@ pub(super) fn stretches(run: &[u8], budget: &mut Budget) -> Option<impl Iterator
 
 /// The whole run, the run without the punctuation around it and each word always; words joined within the budget.
 pub(super) fn find_word(run: &[u8], budget: &mut Budget, is_token: impl Fn(&[u8]) -> bool) -> Option<Range<usize>> {
-    let is_token = |range: &Range<usize>| {
-        (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&range.len())
-            && run.get(range.clone()).is_some_and(|word| is_token(word))
-    };
-    let whole = 0..run.len();
-    let trimmed = trimmed(run);
-    let is_word = |word: &Range<usize>| *word != whole && *word != trimmed;
-    if let Some(found) =
-        [&whole, &trimmed].into_iter().take(if whole == trimmed { 1 } else { 2 }).find(|it| is_token(it))
-    {
-        return Some(found.clone());
-    }
-    let marks = marks(run);
-    let neighbours = marks.iter().zip(marks.iter().skip(1)).map(|(start, end)| *start..*end);
-    if let Some(found) = neighbours.filter(is_word).find(&is_token) {
-        return Some(found);
-    }
-    joined(&marks).filter(is_word).take_while(|_| take(&mut budget.joins, 1)).find(is_token)
+    let fits = |range: &Range<usize>| (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&range.len());
+    let is_token = |range: &Range<usize>| run.get(range.clone()).is_some_and(&is_token);
+    let (whole, trimmed, marks) = (0..run.len(), trimmed(run), marks(run));
+    let is_other = |range: &Range<usize>| *range != whole && *range != trimmed;
+    let neighbours = marks.iter().zip(marks.iter().skip(1)).map(|(start, end)| *start..*end).filter(is_other);
+    let both = [whole.clone(), trimmed.clone()].into_iter().take(if whole == trimmed { 1 } else { 2 });
+    let mut words = both.chain(neighbours).filter(fits).inspect(|_| budget.words = budget.words.saturating_sub(1));
+    let found = words.find(is_token);
+    drop(words);
+    found.or_else(|| joined(&marks).filter(is_other).take_while(|_| take(&mut budget.joins, 1)).find(is_token))
 }
 
 /// What reaches over more than one word, as far as a token could.
