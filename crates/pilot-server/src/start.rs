@@ -163,6 +163,10 @@ impl Service {
         if let Some(provider) = app.identity.provider() {
             provider.refresh().await;
         }
+        // Not announced like the other one, and with port 0 nobody could know it otherwise.
+        if let Some(address) = ops.as_ref().and_then(|ops| ops.address().ok()) {
+            tracing::info!(%address, "operations listener");
+        }
         Ok(Service { app, main, ops, tls })
     }
 
