@@ -42,6 +42,11 @@ pub const WITHHELD: &str = "[token withheld]";
 /// whoever hides a live token behind false ones harms nobody but its holder.
 const SIGNED_IN_URL_MAX: usize = 2;
 
+/// Whoever put a token into more places than this did so on purpose, and need not hear of each.
+const PLACES_MAX: usize = 100;
+/// A longer pointer shows nobody where to look, and looking for tokens in it would cost more than it is worth.
+const POINTER_BYTES_MAX: usize = 1_024;
+
 pub struct LeakGuard {
     live: Credentials,
     seen: RwLock<Seen>,
@@ -94,13 +99,14 @@ impl LeakGuard {
         self.search(Budget::of_content()).is_in(text)
     }
 
-    /// The places in a JSON document where a token stands.
+    /// The first places in a JSON document where a token stands.
     pub fn find_in_json(&self, value: &Value) -> Vec<String> {
         let mut search = self.search(Budget::of_content());
         let mut pointers = Vec::new();
         json::for_each_text(value, &mut |pointer, text| {
-            if search.is_in(text) {
-                pointers.push(self.redact(pointer).into_owned());
+            if pointers.len() < PLACES_MAX && search.is_in(text) {
+                let is_short = pointer.len() <= POINTER_BYTES_MAX;
+                pointers.push(if is_short { search.redact(pointer).into_owned() } else { WITHHELD.to_owned() });
             }
         });
         pointers
@@ -158,27 +164,43 @@ struct Search<'g> {
 
 impl<'g> Search<'g> {
     fn find(&mut self, text: &[u8]) -> Option<Range<usize>> {
-        self.find_from(text, 0).map(|(_, found)| found)
+        self.find_with_run(text).map(|(_, found)| found)
     }
 
-    /// The run that holds the first token at or after `from`, and the token.
-    fn find_from(&mut self, text: &[u8], from: usize) -> Option<(usize, Range<usize>)> {
-        let rest = text.get(from..)?;
-        runs(rest).find_map(|run| {
-            let found = self.find_in_run(rest.get(run.clone())?)?;
-            let start = from + run.start;
-            Some((start, start + found.start..start + found.end))
+    /// Where the run begins that holds the first token, and the token.
+    fn find_with_run(&mut self, text: &[u8]) -> Option<(usize, Range<usize>)> {
+        runs(text).find_map(|run| {
+            let found = self.find_in_run(text.get(run.clone())?)?;
+            Some((run.start, run.start + found.start..run.start + found.end))
         })
     }
 
     fn redact<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        let mut clean = Cow::Borrowed(text);
-        let mut from = 0;
-        while let Some((run, found)) = self.find_from(clean.as_bytes(), from) {
-            clean.to_mut().replace_range(found, WITHHELD);
-            from = run;
-        }
+        let clean = match self.find_with_run(text.as_bytes()) {
+            None => Cow::Borrowed(text),
+            first => {
+                let mut clean = String::with_capacity(text.len());
+                self.redact_into(&mut clean, text, first);
+                Cow::Owned(clean)
+            }
+        };
         if self.is_hidden_in(clean.as_bytes()) { Cow::Borrowed(WITHHELD) } else { clean }
+    }
+
+    /// Piece by piece, so that a text full of tokens costs no more than one with few.
+    fn redact_into(&mut self, clean: &mut String, text: &str, first: Option<(usize, Range<usize>)>) {
+        let (mut rest, mut next) = (text, first);
+        while let Some((run, found)) = next {
+            clean.push_str(rest.get(..run).unwrap_or_default());
+            // The nets come one after the other: before what one has found there may be something for the next.
+            let before = rest.get(run..found.start).unwrap_or_default();
+            let other = self.find_with_run(before.as_bytes());
+            self.redact_into(clean, before, other);
+            clean.push_str(WITHHELD);
+            rest = rest.get(found.end..).unwrap_or_default();
+            next = self.find_with_run(rest.as_bytes());
+        }
+        clean.push_str(rest);
     }
 
     fn is_in(&mut self, text: &str) -> bool {

@@ -224,3 +224,21 @@ fn hostile_text_is_never_let_through_unread_and_ends_in_a_bounded_number_of_hash
     let [token, ..] = UNUSED;
     check(&guard, &format!("{long}see {token}. Bye"), &format!("{long}see [token withheld]. Bye"));
 }
+
+#[test]
+fn of_tokens_side_by_side_each_is_replaced_whichever_net_finds_it() {
+    let generated = Token::generate(&[9; 32]).hand_over();
+    let [unused, used, ..] = UNUSED;
+    let guard = guard(&UNUSED, &[used]);
+    let row = format!("{unused}{used}{}{used}{}{unused}", *generated, *generated);
+    check(&guard, &format!("see {row} there"), &format!("see {} there", WITHHELD.repeat(6)));
+}
+
+#[test]
+fn of_very_many_places_the_first_are_reported_and_a_very_long_one_is_withheld() {
+    let [token, ..] = UNUSED;
+    let guard = guard(&UNUSED, &[token]);
+    assert_eq!(guard.find_in_json(&serde_json::json!(vec![token; 5_000])).len(), PLACES_MAX);
+    let name = token.repeat(20_000);
+    assert_eq!(guard.find_in_json(&serde_json::json!({(name): {"a": token}})), ["", WITHHELD]);
+}
