@@ -176,7 +176,9 @@ fn an_unused_token_is_found_as_words_in_a_run_too_long_to_be_tried_everywhere() 
 fn an_unused_token_that_looks_like_a_digest_or_an_id_is_found() {
     let hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     let id = "0199f3a1-7c1e-7d43-8f25-0123456789ab";
-    let guard = guard(&[hex, id], &[]);
+    let cursor = "MDE5OWYzYTEtN2MxZS03ZDQzLThmMjUtMDEyMzQ1Njc4OWFi";
+    let guard = guard(&[hex, id, cursor], &[]);
+    assert!(guard.find_live_in_url(&format!("/v1/items?cursor={cursor}")).is_some());
     for text in [format!("{hex}."), format!("sha256:{hex}"), format!("x{hex}"), format!("{id},"), format!("x{id}y")] {
         assert!(guard.is_in(&text), "{text}");
     }

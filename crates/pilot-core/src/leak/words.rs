@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use data_encoding::BASE64URL_NOPAD;
+
 use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 
 /// A longer run is tried at its words alone: the number of its stretches grows with the square of its length.
@@ -124,11 +126,14 @@ fn trimmed(run: &[u8]) -> Range<usize> {
 
 const ID_BYTES: usize = 36;
 
-/// The service's own ids and digests are in most texts. They are tried as words, since a person may use one as a token.
+/// The service's own ids, digests and cursors (an id in base64) are in most texts. They are tried as words, since a person
+/// may use one as a token.
 fn is_ours(run: &[u8]) -> bool {
     let word = run.get(trimmed(run)).unwrap_or_default();
     let bare = word.strip_prefix(b"sha256:").unwrap_or(word);
-    is_id(word) || (bare.len() == 64 && bare.iter().all(u8::is_ascii_hexdigit))
+    let is_digest = || bare.len() == 64 && bare.iter().all(u8::is_ascii_hexdigit);
+    let is_cursor = || word.len() == ID_BYTES / 3 * 4 && BASE64URL_NOPAD.decode(word).is_ok_and(|id| is_id(&id));
+    is_id(word) || is_digest() || is_cursor()
 }
 
 fn is_id(text: &[u8]) -> bool {
