@@ -607,6 +607,8 @@ export interface components {
         };
         Actors: {
             actors: components["schemas"]["ActorInfo"][];
+            /** @description Always null: this list is whole. */
+            next: string | null;
         };
         /** @enum {string} */
         Code: "credential_required" | "role_forbidden" | "separation_of_duties" | "not_owner" | "not_found" | "method_not_allowed" | "state_conflict" | "already_decided" | "content_changed" | "item_held" | "outside_window" | "version_mismatch" | "invalid_request" | "unknown_action" | "token_in_content" | "idempotency_key_reused" | "token_in_url" | "body_too_large" | "unsupported_media_type" | "rate_limited" | "unavailable" | "internal";
@@ -826,6 +828,8 @@ export interface components {
             version: number;
         };
         Transitions: {
+            /** @description Always null: this list is whole. */
+            next: string | null;
             transitions: components["schemas"]["Transition"][];
         };
         Votes: {
@@ -924,6 +928,8 @@ export interface components {
             to: string;
         };
         Workflows: {
+            /** @description Always null: this list is whole. */
+            next: string | null;
             workflows: components["schemas"]["WorkflowSummary"][];
         };
     };
@@ -2410,6 +2416,8 @@ export interface operations {
             header?: {
                 /** @description The same key and body give the same answer again, for 24 hours */
                 "Idempotency-Key"?: string;
+                /** @description Only if the item still has this version */
+                "If-Match"?: string;
             };
             path: {
                 id: components["schemas"]["ItemId"];
@@ -2453,6 +2461,15 @@ export interface operations {
             };
             /** @description `not_found`: Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `version_mismatch`: The version does not match */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -356,6 +356,7 @@ export const text = {
     'item.edited': 'edited the content',
     'item.comment': 'commented',
     'service.started': 'the service started',
+    'credentials.changed': 'the service found other credentials at its start',
     'access.refused': 'was refused',
     'access.token_exposed': 'exposed a token in a URL',
     'credential.first_used': 'used a credential for the first time',

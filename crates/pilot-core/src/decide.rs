@@ -223,10 +223,12 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// Each person counts once in a round. A round lasts until its votes are voided or the item has ended.
+    /// Each person counts once in a round. A round lasts until its votes are voided, or the item has gone on from where
+    /// they led it.
     fn undecided(self, rule: &Rule, actor: &Actor) -> Result<(), Refusal> {
         let item = self.item;
-        if rule.quorum.is_none() || item.is_terminal(self.definition) {
+        let is_in_round = rule.leads_from(&item.state) || rule.to.as_ref() == Some(&item.state);
+        if rule.quorum.is_none() || !is_in_round || item.is_terminal(self.definition) {
             return Ok(());
         }
         let standing =

@@ -43,6 +43,9 @@ pub enum EntryType {
     /// By a security_admin, or by the service when it saw the token in a URL.
     #[serde(rename = "credential.revoked")]
     CredentialRevoked,
+    /// Changes that a start found among the credentials, more than fit into its own entry, which follows.
+    #[serde(rename = "credentials.changed")]
+    CredentialsChanged,
     #[serde(rename = "service.started")]
     ServiceStarted,
     /// The ledger was put back from a backup; says what was lost, if anything was.
@@ -66,6 +69,7 @@ impl EntryType {
             EntryType::CredentialRefused => "credential.refused",
             EntryType::CredentialExpired => "credential.expired",
             EntryType::CredentialRevoked => "credential.revoked",
+            EntryType::CredentialsChanged => "credentials.changed",
             EntryType::ServiceStarted => "service.started",
             EntryType::LedgerRestored => "ledger.restored",
             EntryType::DocumentsErased => "documents.erased",
@@ -81,6 +85,7 @@ impl EntryType {
             | EntryType::CredentialRefused
             | EntryType::CredentialExpired
             | EntryType::CredentialRevoked
+            | EntryType::CredentialsChanged
             | EntryType::ServiceStarted => true,
             EntryType::ItemCreated
             | EntryType::ItemEdited

@@ -80,11 +80,15 @@ impl Refusal {
         }
     }
 
-    /// Each fault of an invalid request with its place; empty for every other refusal.
-    pub fn errors(&self) -> &[Fault] {
+    /// Each fault of a request that can be mended by writing it differently, with its place; empty for every other
+    /// refusal.
+    pub fn errors(&self) -> Vec<Fault> {
         match self {
-            Refusal::Invalid(faults) => faults,
-            _ => &[],
+            Refusal::Invalid(faults) => faults.clone(),
+            Refusal::UnknownAction { known } => {
+                vec![Fault::new("/action", format!("must be one of {}", known.join(", ")))]
+            }
+            _ => Vec::new(),
         }
     }
 

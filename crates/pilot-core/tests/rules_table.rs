@@ -145,8 +145,8 @@ fn expected(row: &Row, cell: Cell<'_>) -> String {
     if stranger {
         return refused("not_owner");
     }
-    let open = !ENDS.contains(&cell.state);
-    if row.relation == "vote" && cell.person == "ben" && ben_voted(cell) && open {
+    let in_round = row.moves.contains_key(cell.state) || row.moves.values().any(|to| *to == cell.state);
+    if row.relation == "vote" && cell.person == "ben" && ben_voted(cell) && in_round && !ENDS.contains(&cell.state) {
         return refused("already_decided");
     }
     match row.moves.get(cell.state) {

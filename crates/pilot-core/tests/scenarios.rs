@@ -155,7 +155,7 @@ fn high_risk_takes_two_different_approvers() {
 }
 
 #[test]
-fn a_second_vote_is_already_decided_even_when_the_item_has_moved_on() {
+fn a_second_vote_is_already_decided_also_where_the_votes_have_led_and_no_further() {
     check(
         "ana proposes; ana submits; ben approves; ben approves",
         expect!["refused already_decided: ben already decided: approve at 2026-11-15T09:00:00.000000Z"],
@@ -163,6 +163,10 @@ fn a_second_vote_is_already_decided_even_when_the_item_has_moved_on() {
     check(
         "ana proposes; ana submits; ben approves; bea approves",
         expect!["refused state_conflict: approve is possible in submitted, and this item is approved"],
+    );
+    check(
+        "ana proposes; ana submits; ben approves; sam clears; ben approves",
+        expect!["refused state_conflict: approve is possible in submitted, and this item is cleared"],
     );
 }
 

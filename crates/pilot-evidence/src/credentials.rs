@@ -122,7 +122,7 @@ pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
     let named = || details.get("credential").map(named).unwrap_or_default();
     let text = |member: &str| details.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
     match entry.r#type {
-        EntryType::ServiceStarted => {
+        EntryType::CredentialsChanged | EntryType::ServiceStarted => {
             changes(details).into_iter().map(|(credential, what)| event(credential, what)).collect()
         }
         EntryType::CredentialFirstUsed => vec![event(named(), What::FirstUsed)],

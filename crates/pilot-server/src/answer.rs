@@ -116,7 +116,7 @@ fn begin(app: &Arc<App>, head: Parts, body: Incoming, trace: &mut Trace) -> Resu
         (Handler::File(handler), _) => handler(app, &head, parameter.as_deref()),
         (Handler::Guarded(access, handler), Some(caller)) => {
             access::permit(*access, caller).inspect_err(|problem| {
-                app.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.clock.now());
+                app.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.ledger_clock.now());
             })?;
             match handler {
                 Guarded::AtOnce(handler) => handler(app, caller, parameter.as_deref()),
@@ -160,7 +160,7 @@ async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem
 
 /// Has it written down, and says so to whoever sent it.
 async fn exposed(app: &Arc<App>, actor: &Actor, advice: &'static str) -> Problem {
-    if app.refusals.note_exposure(actor, app.clock.now()) {
+    if app.refusals.note_exposure(actor, app.ledger_clock.now()) {
         refusals::write_exposure(app, actor).await;
     }
     Problem::new(Code::TokenInUrl, advice)

@@ -9,16 +9,19 @@ use pilot_core::leak::LeakGuard;
 use pilot_store::Store;
 use tokio::sync::watch;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, LedgerClock};
 use crate::config;
 use crate::identity::Identity;
+use crate::ids::Ids;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::openapi;
 use crate::peer::Edge;
+use crate::problem::{Code, Problem};
 use crate::rate::Limits;
 use crate::refusals::Refusals;
 use crate::register::Register;
+use crate::reserve::Reserve;
 use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
 use crate::witnesses::Witnesses;
@@ -33,13 +36,18 @@ pub struct App {
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub metrics: Metrics,
+    /// For what others have dated: credentials.
     pub clock: Clock,
+    /// For items and everything else that is compared with the ledger.
+    pub ledger_clock: LedgerClock,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
     pub signer: Arc<Signer>,
+    pub reserve: Reserve,
     pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
+    pub ids: Ids,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
     pub openapi: Bytes,
@@ -59,10 +67,12 @@ pub struct Parts {
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub clock: Clock,
+    pub ledger_clock: LedgerClock,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
     pub signer: Arc<Signer>,
+    pub reserve: Reserve,
     pub witnesses: Arc<Witnesses>,
     pub stop: watch::Receiver<bool>,
     pub run: u32,
@@ -78,10 +88,12 @@ impl App {
             edge,
             guard,
             clock,
+            ledger_clock,
             log,
             store,
             workflows,
             signer,
+            reserve,
             witnesses,
             stop,
             run,
@@ -96,8 +108,10 @@ impl App {
             docs: Bytes::from(docs),
             console,
             signer,
+            reserve,
             witnesses,
             refusals: Refusals::default(),
+            ids: Ids::default(),
             router,
             identity,
             register,
@@ -106,6 +120,7 @@ impl App {
             guard,
             metrics,
             clock,
+            ledger_clock,
             log,
             store,
             workflows: Arc::new(workflows),
@@ -120,6 +135,20 @@ impl App {
         id.push_str(&self.run);
         let _ = write!(id, "{:x}", self.requests.fetch_add(1, Ordering::Relaxed));
         id
+    }
+
+    /// Whether anything may be written, or why not.
+    pub fn check_writing(&self) -> Result<(), Problem> {
+        if self.reserve.is_short() {
+            let detail = "The disk is nearly full. Nothing is accepted until there is room again; reading goes on.";
+            return Err(Problem::new(Code::Unavailable, detail));
+        }
+        if self.signer.is_behind() {
+            let detail =
+                "The log's checkpoint cannot be kept, so nothing more is accepted until it can; reading goes on.";
+            return Err(Problem::new(Code::Unavailable, detail));
+        }
+        Ok(())
     }
 
     /// From then on `/readyz` says no, so that load balancers look elsewhere while the last requests are answered.

@@ -1,4 +1,8 @@
 //! The only place that reads a clock. Handlers and rules are given the time; tests move it.
+//!
+//! There are two kinds of time. What is compared with the ledger (deadlines, windows, leases, what a caller may do now)
+//! goes by the [`LedgerClock`], which never goes back. What others have dated (credentials, certificates, signed tokens)
+//! goes by the machine's [`Clock`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,6 +10,11 @@ use std::time::{Instant, SystemTime};
 
 use pilot_core::time::Time;
 
+mod ledger;
+
+pub use ledger::{Change, Elapsed, LedgerClock, Watch};
+
+/// What the machine says the time is. An operator, or whatever keeps it right, may set it to anything at any moment.
 #[derive(Clone)]
 pub enum Clock {
     System,

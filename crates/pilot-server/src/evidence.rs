@@ -208,7 +208,7 @@ struct Gatherer<'g> {
 
 impl<'g> Gatherer<'g> {
     fn new(app: &'g Arc<App>, plan: &'g Plan, sender: &'g mpsc::Sender<Result<Bytes, Broken>>) -> Gatherer<'g> {
-        let writer = BundleWriter::new(plan.scope.clone(), app.clock.now());
+        let writer = BundleWriter::new(plan.scope.clone(), app.ledger_clock.now());
         let (lines, definitions, sent) = (Vec::new(), BTreeMap::new(), Some(Vec::new()));
         Gatherer { app, plan, sender, writer, lines, definitions, sent }
     }

@@ -107,6 +107,7 @@ pub fn definition(app: &App, item: &Item) -> Result<Arc<Definition>, Problem> {
 
 /// Decides and records, and answers. `action` is how a refusal for role, ownership or separation is written down.
 pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> Answer {
+    app.check_writing()?;
     match app.store.settle(write).await? {
         Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
             let unreadable = || Problem::internal(&"a stored answer cannot be read");
@@ -116,7 +117,7 @@ pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> A
         Outcome::NoSuchItem => Err(no_such_item()),
         Outcome::Refused(refusal) => {
             if refusal.is_about_access() {
-                app.refusals.note(&caller.actor, action, refusal.code(), app.clock.now());
+                app.refusals.note(&caller.actor, action, refusal.code(), app.ledger_clock.now());
             }
             Err(refusal.into())
         }
@@ -126,7 +127,11 @@ pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> A
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Damaged(_) => Problem::internal(&error),
+            StoreError::Damaged(_) => {
+                let detail = "What is stored is damaged, so the service stops. Those who run it have to look first; retry when \
+                              they have, with the same Idempotency-Key if you sent one.";
+                Problem::unavailable(detail, &error)
+            }
             StoreError::DiskFailed(_) => {
                 let detail = "The disk failed, so this was not acknowledged. Whether it was recorded shows when the service \
                               has been restarted; retry then, with the same Idempotency-Key if you sent one.";

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use pilot_core::time::Time;
 
@@ -111,12 +112,17 @@ impl Metrics {
     }
 
     /// The Prometheus text format, version 0.0.4.
-    pub fn text(&self, ledger_entries: u64) -> String {
+    pub fn text(&self, ledger_entries: u64, clock_behind: Duration) -> String {
         let mut text = String::with_capacity(8 * 1024);
         family(&mut text, "pilot_build_info", "gauge", "The version of the running program.");
         line(&mut text, &format!("pilot_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1);
         family(&mut text, "pilot_ledger_entries", "gauge", "Entries in the ledger.");
         line(&mut text, "pilot_ledger_entries", ledger_entries);
+        let name = "pilot_clock_behind_seconds";
+        family(&mut text, name, "gauge", "How far the machine's clock is behind the ledger's time.");
+        // In whole milliseconds: below them the two differ by how long it takes to look.
+        let millis = u64::try_from(clock_behind.as_millis()).unwrap_or(u64::MAX / 1000);
+        let _ = writeln!(text, "{name} {}", seconds(millis.saturating_mul(1000)));
         self.write_requests(&mut text);
         family(
             &mut text,
@@ -253,11 +259,12 @@ mod tests {
         metrics.answered(None, 401, 6_000_000);
         metrics.authentication_failed(Unknown::Malformed);
         metrics.connection_opened();
-        let text = metrics.text(7);
+        let text = metrics.text(7, Duration::from_micros(3_600_250_001));
         let shown: Vec<_> =
             text.lines().filter(|line| !line.starts_with('#') && !line.contains("build_info")).collect();
         expect![[r#"
             pilot_ledger_entries 7
+            pilot_clock_behind_seconds 3600.25
             pilot_requests_total{operation="get_session",status="200"} 2
             pilot_requests_total{operation="none",status="401"} 1
             pilot_request_seconds_bucket{operation="get_session",le="0.0001"} 1

@@ -99,10 +99,14 @@ pub fn comment(
     actor: Actor,
     text: String,
     document: Document,
+    if_match: Option<u64>,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
     let mut room = room();
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
+        if let Some(wanted) = if_match.filter(|wanted| *wanted != item.version) {
+            return Err(Refusal::VersionMismatch { wanted, actual: item.version });
+        }
         let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
         let view = TransitionView::of_entry(&entry, Some(&text), None);
         let answer = StoredAnswer::showing(take(&mut room), 201, Some(item.version), None, &view);

@@ -151,6 +151,23 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_directory(path)
 }
 
+/// Makes a directory that only its owner can enter, and those above it that are missing. A power cut leaves it where it
+/// is.
+pub fn make_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut missing = path;
+    let mut new = Vec::new();
+    while !missing.as_os_str().is_empty() && !missing.is_dir() {
+        new.push(missing);
+        let Some(above) = missing.parent() else { break };
+        missing = above;
+    }
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    // What the service puts into it later is worth as much as the name that leads to it.
+    new.into_iter().rev().try_for_each(sync_directory)
+}
+
+/// Makes the names in the directory of `path` durable.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()

@@ -177,7 +177,8 @@ impl Problem {
 
     pub fn key_reused() -> Problem {
         let detail = "This Idempotency-Key was used with another body; use a new key for a new request.";
-        Problem::new(Code::IdempotencyKeyReused, detail)
+        let errors = vec![Fault::new("/headers/Idempotency-Key", "was used with another body")];
+        Problem { errors, ..Problem::new(Code::IdempotencyKeyReused, detail) }
     }
 
     pub fn unavailable(detail: &'static str, cause: &impl ToString) -> Problem {
@@ -197,7 +198,10 @@ impl Problem {
     }
 
     pub fn into_response(self, request_id: &str) -> Response<Body> {
-        let errors = self.errors.into_iter().map(|Fault { pointer, detail }| FaultView { pointer, detail }).collect();
+        let more = self.errors.len().saturating_sub(ERRORS_MAX);
+        let rest = (more > 0).then(|| Fault::new("", format!("and {more} faults more")));
+        let errors = self.errors.into_iter().take(ERRORS_MAX).chain(rest);
+        let errors = errors.map(|Fault { pointer, detail }| FaultView { pointer, detail }).collect();
         let view = ProblemView {
             r#type: format!("/docs#{}", self.code.as_str()),
             title: self.code.title(),
@@ -220,7 +224,7 @@ impl Problem {
 /// A refusal's code says which problem it is.
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let errors = refusal.errors().to_vec();
+        let errors = refusal.errors();
         match Code::ALL.iter().find(|code| code.as_str() == refusal.code()) {
             Some(Code::InvalidRequest) => Problem::invalid(errors),
             Some(code) => Problem { errors, ..Problem::new(*code, refusal.to_string()) },
@@ -228,6 +232,9 @@ impl From<Refusal> for Problem {
         }
     }
 }
+
+/// Enough to mend a request by. An answer must not be many times as long as what it answers.
+const ERRORS_MAX: usize = 50;
 
 /// RFC 9457 problem details.
 #[derive(Serialize)]

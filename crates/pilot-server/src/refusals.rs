@@ -90,7 +90,7 @@ pub async fn write_down(app: Arc<App>) {
 }
 
 pub async fn flush(app: &App, everything: bool) {
-    for (attempt, gathered) in app.refusals.take(app.clock.now(), everything) {
+    for (attempt, gathered) in app.refusals.take(app.ledger_clock.now(), everything) {
         // The first exposure was written at once.
         let count = if attempt.kind == Kind::TokenExposed { gathered.count - 1 } else { gathered.count };
         if count > 0 {
@@ -101,7 +101,7 @@ pub async fn flush(app: &App, everything: bool) {
 
 /// An exposed token cannot wait.
 pub async fn write_exposure(app: &App, actor: &Actor) {
-    write(app, Attempt::exposure(actor), Gathered { since: app.clock.now(), count: 1 }).await;
+    write(app, Attempt::exposure(actor), Gathered { since: app.ledger_clock.now(), count: 1 }).await;
 }
 
 async fn write(app: &App, attempt: Attempt, gathered: Gathered) {

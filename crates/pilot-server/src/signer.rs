@@ -1,7 +1,7 @@
 //! Signs the head of the log. What is signed was computed here, from the entries read back from the store, and is kept
 //! in a second place before anyone is shown it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +70,8 @@ pub struct Signer {
     /// Why nothing is signed any more.
     broken: watch::Sender<Option<String>>,
     failures: AtomicU64,
+    /// The last attempt failed.
+    is_behind: AtomicBool,
 }
 
 /// What signing goes on from.
@@ -88,6 +90,11 @@ impl Signer {
     /// The newest checkpoint there is, and a word whenever there is a newer one.
     pub fn newest(&self) -> watch::Receiver<Arc<Signed>> {
         self.newest.subscribe()
+    }
+
+    /// What is written now would stay without a checkpoint, and so could be lost without a trace: nothing is accepted.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Relaxed)
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -136,6 +143,7 @@ impl Signer {
             return Err(SignError::Broken(reason.clone()));
         }
         let signed = self.sign_head(&mut work).await;
+        self.is_behind.store(signed.is_err(), Ordering::Relaxed);
         if let Err(error) = &signed {
             self.failures.fetch_add(1, Ordering::Relaxed);
             if let SignError::Broken(reason) = error {

@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use crate::answer::answer;
 use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
-use crate::clock::Clock;
+use crate::clock::{Clock, Elapsed, LedgerClock};
 use crate::config::{self, Config, Mechanism, Profile};
 use crate::credential_source::{self, Fetched};
 use crate::identity::Identity;
@@ -33,6 +33,7 @@ use crate::random;
 use crate::rate::Limits;
 use crate::refusals;
 use crate::register::{self, NamedCredential, Register};
+use crate::reserve::{self, Reserve};
 use crate::signer;
 use crate::starts::{self, LastStart, Starting};
 use crate::timers;
@@ -110,7 +111,7 @@ impl Service {
         let clock = Clock::System;
         let trusted = Trusted::open(config, &clock)?;
         make_data_dir(&config.data_dir)?;
-        let store = open_store(config, &clock)?;
+        let (store, ledger_clock) = open_store(config, &clock)?;
         let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
         let mut main = bind(config.listen)?;
@@ -143,10 +144,12 @@ impl Service {
             edge: edge(config),
             guard,
             clock,
+            ledger_clock,
             log: log.clone(),
             store,
             workflows,
             signer,
+            reserve: Reserve::new(config.data_dir.clone()),
             witnesses,
             stop,
             run,
@@ -193,6 +196,7 @@ impl Service {
         let following = tokio::spawn(async move { app.identity.follow().await });
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
+        let watching = tokio::spawn(reserve::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
@@ -205,6 +209,7 @@ impl Service {
             reloading.abort();
         }
         following.abort();
+        watching.abort();
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
@@ -386,17 +391,19 @@ pub(crate) fn check_workflows_dir(config: &Config) -> Result<(), StartError> {
 }
 
 fn make_data_dir(path: &Path) -> Result<(), StartError> {
-    use std::os::unix::fs::DirBuilderExt;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| {
+    private_file::make_directory(path).map_err(|error| {
         StartError::environment(format!("{}: the data directory cannot be made", path.display()), error)
     })
 }
 
-fn open_store(config: &Config, clock: &Clock) -> Result<Arc<dyn Store>, StartError> {
+/// The store, and the clock it dates entries by, which goes on from the last one.
+fn open_store(config: &Config, machine: &Clock) -> Result<(Arc<dyn Store>, LedgerClock), StartError> {
     let path = config.sqlite_path().ok_or_else(no_such_store)?;
-    let clock = clock.clone();
-    Ok(Arc::new(Sqlite::open(&path, Arc::new(move || clock.now()))?))
+    let clock = LedgerClock::new(machine.clone(), Elapsed::measured());
+    let of_store = clock.clone();
+    let store = Sqlite::open(&path, Arc::new(move || of_store.now()))?;
+    clock.begin_at(store.last_at());
+    Ok((Arc::new(store), clock))
 }
 
 pub(crate) fn no_such_store() -> StartError {

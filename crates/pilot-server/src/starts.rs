@@ -15,7 +15,7 @@ use crate::register::NamedCredential;
 use crate::start::StartError;
 
 /// What a start leaves for the next one.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Clone, Serialize, Deserialize)]
 pub struct LastStart {
     credentials: BTreeSet<NamedCredential>,
     /// Those of earlier starts that are gone.
@@ -58,43 +58,110 @@ pub struct Starting {
     pub role_map: Option<Document>,
 }
 
+/// What the changes in one entry may take: in the log's format an entry has less than 64 KiB.
+const CHANGES_BYTES_MAX: usize = 40 * 1024;
+
+/// How many of these, from the first on, fit into one entry.
+fn fitting(changed: &[NamedCredential]) -> usize {
+    let mut bytes = 0;
+    let fits = |one: &&NamedCredential| {
+        bytes += serde_json::to_vec(one).map_or(0, |json| json.len());
+        bytes <= CHANGES_BYTES_MAX
+    };
+    changed.iter().take_while(fits).count()
+}
+
+impl LastStart {
+    /// The credentials that are not as they were, those of one fingerprint side by side.
+    fn changed(&self, present: &BTreeSet<NamedCredential>) -> Vec<NamedCredential> {
+        let mut changed: Vec<_> = self.credentials.symmetric_difference(present).cloned().collect();
+        changed.sort_by(|one, other| one.fingerprint.cmp(&other.fingerprint));
+        changed
+    }
+
+    /// As if these few changes were all.
+    fn after(&self, present: &BTreeSet<NamedCredential>, changed: &[NamedCredential]) -> LastStart {
+        let mut credentials = self.credentials.clone();
+        for one in changed {
+            if present.contains(one) {
+                credentials.insert(one.clone());
+            } else {
+                credentials.remove(one);
+            }
+        }
+        let former = self.former(&credentials);
+        LastStart { credentials, former, index: self.index, second_place: self.second_place }
+    }
+}
+
+/// Which were added and which removed.
+fn told(before: &LastStart, after: &LastStart) -> Value {
+    json!({
+        "added": after.credentials.difference(&before.credentials).collect::<Vec<_>>(),
+        "removed": before.credentials.difference(&after.credentials).collect::<Vec<_>>(),
+    })
+}
+
+/// The first of very many changes in entries of their own, each of which the next start goes on from if this one is cut
+/// off.
+async fn write_most_changes(app: &App, present: &BTreeSet<NamedCredential>) -> Result<(), StartError> {
+    loop {
+        let before = LastStart::read(&*app.store).await?;
+        let changed = before.changed(present);
+        let Some(first_left) = changed.get(fitting(&changed)) else { return Ok(()) };
+        // The two sides of one change stay together.
+        let end = changed.partition_point(|one| one.fingerprint < first_left.fingerprint).max(1);
+        let after = before.after(present, changed.get(..end).unwrap_or_default());
+        let details = json!({ "credentials": told(&before, &after) });
+        record(app, EntryType::CredentialsChanged, details, None, move |_| after.clone()).await?;
+    }
+}
+
 pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
-    let before = LastStart::read(&*app.store).await?;
     let Starting { credentials: present, role_map } = starting;
-    let former = before.former(&present);
+    write_most_changes(app, &present).await?;
+    let before = LastStart::read(&*app.store).await?;
+    let after = before.after(&present, &before.changed(&present));
     let definitions: Vec<_> =
         app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
-    let mut details = json!({
-        "credentials": {
-            "added": present.difference(&before.credentials).collect::<Vec<_>>(),
-            "count": present.len(),
-            "removed": before.credentials.difference(&present).collect::<Vec<_>>(),
-        },
-        "definitions": definitions,
-        "version": env!("CARGO_PKG_VERSION"),
-    });
+    let mut credentials = told(&before, &after);
+    if let Some(members) = credentials.as_object_mut() {
+        members.insert("count".to_owned(), json!(present.len()));
+    }
+    let mut details =
+        json!({ "credentials": credentials, "definitions": definitions, "version": env!("CARGO_PKG_VERSION") });
     if let Some(members) = details.as_object_mut() {
         members.extend(before.index.map(|index| ("previous".to_owned(), json!(index))));
         members.extend(role_map.as_ref().map(|document| ("role_map".to_owned(), json!(document.digest))));
     }
+    record(app, EntryType::ServiceStarted, details, role_map, move |index| LastStart {
+        credentials: after.credentials.clone(),
+        former: after.former.clone(),
+        index: Some(index),
+        second_place: true,
+    })
+    .await
+}
+
+/// Writes an entry, and beside it what the next start finds.
+async fn record(
+    app: &App,
+    kind: EntryType,
+    details: Value,
+    role_map: Option<Document>,
+    left: impl Fn(u64) -> LastStart + Send + Sync + 'static,
+) -> Result<(), StartError> {
     let decide = move |situation: &Situation<'_>| {
-        let fact = LastStart {
-            credentials: present.clone(),
-            former: former.clone(),
-            index: Some(situation.index),
-            second_place: true,
-        };
         Ok(Record {
-            entry: Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details.clone()),
+            entry: Entry::new(kind, situation.index, situation.now, None, details.clone()),
             documents: role_map.iter().cloned().collect(),
             standing: None,
             answer: Vec::new(),
             // Plain names and numbers alone: writing them as JSON cannot fail.
-            fact: Some((LastStart::FACT, serde_json::to_vec(&fact).unwrap_or_default())),
+            fact: Some((LastStart::FACT, serde_json::to_vec(&left(situation.index)).unwrap_or_default())),
         })
     };
-    let write = Write::new(Subject::Ledger, None, decide);
-    match app.store.settle(write).await? {
+    match app.store.settle(Write::new(Subject::Ledger, None, decide)).await? {
         Outcome::Recorded { .. } => Ok(()),
         other => Err(StartError::Refused(format!("the start could not be written to the ledger: {other:?}"))),
     }

@@ -15,7 +15,7 @@ mod judge;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, NewItem, actions_for};
@@ -24,7 +24,7 @@ use pilot_core::item::{Item, ItemId};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
-use pilot_server::clock::Clock;
+use pilot_server::clock::{Clock, Elapsed, LedgerClock};
 use pilot_server::moves::{self, Edit};
 use pilot_server::timers::expire_due;
 use pilot_server::workflows::Workflows;
@@ -107,7 +107,8 @@ struct Week {
 struct World {
     dice: Dice,
     directory: Directory,
-    clock: Clock,
+    machine: Machine,
+    clock: LedgerClock,
     store: Arc<dyn Store>,
     workflows: Arc<Workflows>,
     next: u64,
@@ -118,9 +119,20 @@ struct World {
     crashes: u64,
 }
 
-fn open(directory: &Directory, clock: &Clock) -> Arc<dyn Store> {
-    let clock = clock.clone();
-    Arc::new(Sqlite::open(&directory.database(), Arc::new(move || clock.now())).unwrap())
+/// The clock anyone may set, and the time that passes all the same.
+struct Machine {
+    clock: Arc<AtomicI64>,
+    elapsed: Arc<AtomicU64>,
+}
+
+/// As a start does it.
+fn open(directory: &Directory, machine: &Machine) -> (Arc<dyn Store>, LedgerClock) {
+    let wall = Clock::Manual(Arc::clone(&machine.clock));
+    let clock = LedgerClock::new(wall, Elapsed::Manual(Arc::clone(&machine.elapsed)));
+    let of_store = clock.clone();
+    let store = Sqlite::open(&directory.database(), Arc::new(move || of_store.now())).unwrap();
+    clock.begin_at(store.last_at());
+    (Arc::new(store), clock)
 }
 
 const PEOPLE: [(&str, Role); 12] = [
@@ -142,11 +154,12 @@ const PEOPLE: [(&str, Role); 12] = [
 impl World {
     async fn new(seed: u64) -> World {
         let directory = Directory::new();
-        let clock = Clock::manual("2026-11-15T09:00:00Z".parse().unwrap());
-        let store = open(&directory, &clock);
+        let start: Time = "2026-11-15T09:00:00Z".parse().unwrap();
+        let machine = Machine { clock: Arc::new(AtomicI64::new(start.unix_micros())), elapsed: Arc::default() };
+        let (store, clock) = open(&directory, &machine);
         let workflows = Arc::new(Workflows::load(None, &*store).await.unwrap());
         let (delayed, answers) = (Vec::new(), BTreeMap::new());
-        World { dice: Dice(seed), directory, clock, store, workflows, next: 0, delayed, answers, crashes: 0 }
+        World { dice: Dice(seed), directory, machine, clock, store, workflows, next: 0, delayed, answers, crashes: 0 }
     }
 
     async fn step(&mut self) {
@@ -285,7 +298,7 @@ impl World {
             }
             What::Comment { item, text } => {
                 let document = Document::comment(&text, &nonce);
-                let decide = moves::comment(workflows, actor, text, document);
+                let decide = moves::comment(workflows, actor, text, document, None);
                 Write::new(Subject::Item(item), key, decide)
             }
         }
@@ -301,6 +314,7 @@ impl World {
         match outcome {
             Outcome::Recorded { answer, .. } => {
                 assert_eq!(earlier, None, "request {} was recorded twice", sent.number);
+                assert_eq!(judge::time_of(&answer), self.clock.now(), "what readers were told is when it was decided");
                 self.answers.insert(sent.number, (sent, answer));
             }
             Outcome::Repeated { answer } => {
@@ -324,7 +338,7 @@ impl World {
 
     /// An answer was lost, so the client asks again. A key is remembered for a day of the ledger's time.
     async fn send_again(&mut self) {
-        let now = self.ledger_time().await;
+        let now = self.clock.now();
         let recent = |(sent, at): (&Sent, Time)| (now.since(at).as_secs() < 86_000).then(|| sent.clone());
         let mut known = Vec::new();
         for (sent, answer) in self.answers.values() {
@@ -336,17 +350,21 @@ impl World {
         }
     }
 
-    async fn ledger_time(&self) -> Time {
-        let size = self.store.head().borrow().size();
-        let last = self.store.entries(size.saturating_sub(1), 1).await.unwrap();
-        let last = last.first().map_or(Time::EPOCH, |stored| judge::entry_of(stored).at);
-        last.max(self.clock.now())
-    }
-
+    /// Time passes, and often somebody sets the clock besides.
     fn move_clock(&mut self) {
-        let seconds = *self.dice.pick(&[-3_600, -1, 0, 1, 60, 600, 600, 1_000, 3_600, 7_200, 90_000, 300_000]);
-        let Clock::Manual(micros) = &self.clock else { panic!("the clock is ours") };
-        micros.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+        let passes = *self.dice.pick(&[0, 1, 60, 600, 600, 1_000, 3_600, 7_200, 90_000]);
+        // Rarely by ten years, or back to 1970.
+        let steps = match self.dice.below(60) {
+            0 => 315_360_000,
+            1 => -self.machine.clock.load(Ordering::SeqCst) / 1_000_000,
+            _ => *self.dice.pick(&[-90_000, -3_600, -1, 0, 0, 0, 0, 1, 600, 3_600, 300_000]),
+        };
+        let before = self.clock.now();
+        self.machine.elapsed.fetch_add(passes * 1_000_000, Ordering::SeqCst);
+        let seconds = i64::try_from(passes).unwrap() + steps;
+        self.machine.clock.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+        let seen = self.clock.now().since(before).as_secs();
+        assert!(seen >= passes, "{passes} s have passed, and {seen} of them are seen");
     }
 
     /// Several requests at the same moment, some of them twice.
@@ -386,7 +404,7 @@ impl World {
         if kind == 0 {
             // An orderly end, and a start on the same files.
             self.store = Arc::new(Stopped);
-            self.store = open(&self.directory, &self.clock);
+            (self.store, self.clock) = open(&self.directory, &self.machine);
             return self.survive().await;
         }
         let mut under_way = Vec::new();
@@ -406,7 +424,7 @@ impl World {
             let _ = pending.await.unwrap();
         }
         self.store = Arc::new(Stopped);
-        self.store = open(&after, &self.clock);
+        (self.store, self.clock) = open(&after, &self.machine);
         self.directory = after;
         self.survive().await;
         for (sent, _) in under_way {

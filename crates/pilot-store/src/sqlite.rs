@@ -42,6 +42,7 @@ pub struct Sqlite {
     readers: Option<Readers>,
     head: watch::Receiver<Arc<Edge>>,
     health: Arc<Health>,
+    last_at: Time,
 }
 
 impl Drop for Sqlite {
@@ -83,6 +84,7 @@ impl Sqlite {
         let (jobs, queue) = mpsc::sync_channel(WAITING_WRITES_MAX);
         let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));
         let health = Arc::new(Health::default());
+        let last_at = opened.last_at;
         let of_writer = Arc::clone(&health);
         let acknowledged = writer::Acknowledged::through_this_runtime();
         let file = path.to_owned();
@@ -97,8 +99,13 @@ impl Sqlite {
             writer::Writer::new(&connection, opened, now, head_sender, of_writer, acknowledged, log).run(&queue);
         });
         let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
-        let readers = Readers::start(path)?;
-        Ok(Sqlite { jobs: Some(jobs), writer: Some(writer), readers: Some(readers), head, health })
+        let readers = Readers::start(path, Arc::clone(&health))?;
+        Ok(Sqlite { jobs: Some(jobs), writer: Some(writer), readers: Some(readers), head, health, last_at })
+    }
+
+    /// The time of the last entry there was when the store was opened; without any, 1970.
+    pub fn last_at(&self) -> Time {
+        self.last_at
     }
 }
 

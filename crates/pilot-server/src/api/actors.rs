@@ -24,8 +24,10 @@ pub struct ActorView {
 #[derive(Serialize)]
 struct ActorsView {
     actors: Vec<ActorView>,
+    /// Always null: this list is whole.
+    next: Option<String>,
 }
 
 pub fn list_actors(app: &App, _: &Caller, _: Option<&str>) -> Answer {
-    super::json(&ActorsView { actors: app.identity.actors() })
+    super::json(&ActorsView { actors: app.identity.actors(), next: None })
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
-use pilot_core::entry::Entry;
+use pilot_core::entry::EntryType;
 use pilot_core::fault::Fault;
 use pilot_core::json::INTEGER_MAX;
 use pilot_core::limits::PAGE_ITEMS_MAX;
 use pilot_core::role::Role;
 use pilot_store::StoredEntry;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
@@ -29,6 +29,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const PAGE_EVENTS: u64 = 100;
+/// How many entries one request looks at when only some of them are for the caller.
+const LOOKED_AT_MAX: usize = 10_000;
 
 #[derive(Serialize)]
 struct EventsView<'e> {
@@ -45,13 +47,33 @@ pub async fn list_events(call: &Call) -> Answer {
         let after = last_event_id(&call.head.headers)?.or(after);
         return Ok(stream(call, after.map_or(0, |after| after + 1)));
     }
-    let from = after.map_or(0, |after| after + 1);
-    let stored = call.app.store.entries(from, usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX)).await?;
-    let next_after = stored.last().map(|entry| entry.index).or(after);
-    let texts = visible(&stored, call.caller.actor.role)?;
-    let raw = texts.iter().map(|(_, _, text)| serde_json::from_str::<&RawValue>(text));
+    let (stored, next_after) = page(call, after, usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX)).await?;
+    let raw = stored.iter().map(|entry| serde_json::from_slice::<&RawValue>(&entry.bytes));
     let events = raw.collect::<Result<_, _>>().map_err(|error| Problem::internal(&error))?;
     super::json(&EventsView { events, next_after })
+}
+
+/// Entries the caller may see, and the index of the last one that was looked at. An empty page means the end of the
+/// ledger, or a long stretch of entries for others.
+async fn page(call: &Call, after: Option<u64>, limit: usize) -> Result<(Vec<StoredEntry>, Option<u64>), Problem> {
+    let role = call.caller.actor.role;
+    let at_once = if sees_everything(role) { limit } else { PAGE_ITEMS_MAX };
+    let (mut page, mut last, mut looked_at, mut is_end) = (Vec::new(), after, 0, false);
+    while page.len() < limit && looked_at < LOOKED_AT_MAX && !is_end {
+        let stored = call.app.store.entries(last.map_or(0, |last| last + 1), at_once).await?;
+        is_end = stored.len() < at_once;
+        looked_at += stored.len();
+        for entry in stored {
+            if page.len() == limit {
+                break;
+            }
+            last = Some(entry.index);
+            if is_visible(kind_of(&entry.bytes)?, role) {
+                page.push(entry);
+            }
+        }
+    }
+    Ok((page, last))
 }
 
 fn wants_stream(headers: &HeaderMap) -> bool {
@@ -75,14 +97,31 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
         .ok_or_else(|| Problem::invalid(vec![Fault::new("/headers/Last-Event-ID", "must be the id of an event")]))
 }
 
-/// Entries the role may see, as (index, type, text). Those about access and credentials are for two roles alone.
+fn sees_everything(role: Role) -> bool {
+    matches!(role, Role::SecurityAdmin | Role::Auditor)
+}
+
+/// Entries about access and credentials are for two roles alone.
+fn is_visible(kind: EntryType, role: Role) -> bool {
+    !kind.is_restricted() || sees_everything(role)
+}
+
+fn kind_of(entry: &[u8]) -> Result<EntryType, Problem> {
+    #[derive(Deserialize)]
+    struct Typed {
+        r#type: EntryType,
+    }
+    serde_json::from_slice(entry).map(|typed: Typed| typed.r#type).map_err(|error| Problem::internal(&error))
+}
+
+/// Entries the role may see, as (index, type, text).
 fn visible(stored: &[StoredEntry], role: Role) -> Result<Vec<(u64, &'static str, &str)>, Problem> {
     let mut texts = Vec::with_capacity(stored.len());
     for entry in stored {
-        let text = std::str::from_utf8(&entry.bytes).map_err(|error| Problem::internal(&error))?;
-        let read: Entry = serde_json::from_str(text).map_err(|error| Problem::internal(&error))?;
-        if !read.r#type.is_restricted() || matches!(role, Role::SecurityAdmin | Role::Auditor) {
-            texts.push((entry.index, read.r#type.as_str(), text));
+        let kind = kind_of(&entry.bytes)?;
+        if is_visible(kind, role) {
+            let text = std::str::from_utf8(&entry.bytes).map_err(|error| Problem::internal(&error))?;
+            texts.push((entry.index, kind.as_str(), text));
         }
     }
     Ok(texts)

@@ -6,7 +6,7 @@ use pilot_core::time::Time;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-use crate::api::request::{Query, no_such_item};
+use crate::api::request::{Query, no_such_item, read_item_id};
 use crate::body::Body;
 use crate::evidence::{self, EvidenceError, Plan, Wanted};
 use crate::problem::Problem;
@@ -37,7 +37,7 @@ pub async fn get_evidence(call: &Call) -> Answer {
 
 fn wanted(query: &Query) -> Result<Wanted, Problem> {
     match (query.get("item"), query.get("from"), query.get("to")) {
-        (Some(id), None, None) => id.parse().map(Wanted::Item).map_err(|_| no_such_item()),
+        (Some(id), None, None) => read_item_id(id).map(Wanted::Item).ok_or_else(no_such_item),
         (None, Some(from), Some(to)) => {
             let (from, to) = (time("from", from)?, time("to", to)?);
             if from > to {

@@ -23,6 +23,7 @@ pub fn get_readiness(app: &App) -> Answer {
     if let Err(error) = app.store.check() {
         return Err(Problem::unavailable("The store does not answer.", &error));
     }
+    app.check_writing()?;
     if let Err(cause) = app.identity.check() {
         return Err(Problem::unavailable("Nobody can be let in: there are no keys to check tokens with.", &cause));
     }

@@ -10,13 +10,12 @@ use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::PAGE_ITEMS_MAX;
-use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_store::{Filter, Subject, Write};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::request::{JsonBody, Query, decode, if_match, item_id, no_such_item, read_body};
+use crate::api::request::{JsonBody, Query, decode, if_match, item_id, no_such_item, read_body, read_item_id};
 use crate::app::App;
 use crate::body::Body;
 use crate::ledger::{self, StoredAnswer};
@@ -34,7 +33,7 @@ pub async fn create_item(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
     let key = body.key(call)?;
     let (definition, title, payload) = new_item(&call.app, &mut body)?;
-    let id = new_id(call.app.clock.now())?;
+    let id = new_id(&call.app)?;
     let content = Document::content(&title, &payload, &nonce()?);
     let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
     let count_open = definition
@@ -66,12 +65,9 @@ fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, 
     }
 }
 
-/// A UUIDv7: ids sort in the order of creation.
-fn new_id(now: Time) -> Result<ItemId, Problem> {
-    let random: [u8; 10] = random::bytes().map_err(|error| Problem::internal(&error))?;
-    let millis = u64::try_from(now.unix_micros() / 1000).unwrap_or(0);
-    let id = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
-    id.hyphenated().to_string().parse().map_err(|error| Problem::internal(&error))
+fn new_id(app: &App) -> Result<ItemId, Problem> {
+    let random = random::bytes().map_err(|error| Problem::internal(&error))?;
+    app.ids.next(app.ledger_clock.now(), random).map_err(|error| Problem::internal(&error))
 }
 
 pub fn nonce() -> Result<String, Problem> {
@@ -86,7 +82,7 @@ pub async fn get_item(call: &Call) -> Answer {
 
 fn show(call: &Call, item: &Item) -> Answer {
     let definition = ledger::definition(&call.app, item)?;
-    let view = ItemView::new(&definition, item, &call.caller.actor, call.app.clock.now());
+    let view = ItemView::new(&definition, item, &call.caller.actor, call.app.ledger_clock.now());
     let mut response = super::json(&view)?;
     response.headers_mut().insert(ETAG, etag(item.version));
     Ok(response)
@@ -128,7 +124,7 @@ pub async fn list_items(call: &Call) -> Answer {
         workflow: query.get("workflow").map(str::to_owned),
         created_by: query.get("created_by").map(str::to_owned),
         waits_for: is_inbox.then_some(call.caller.actor.role),
-        text: query.get("q").filter(|text| !text.is_empty()).map(str::to_owned),
+        text: query.get("q").filter(|text| !text.is_empty()).map(searched),
         before: query.get("cursor").map(read_cursor).transpose()?,
     };
     let (mut page, mut looked_at, mut is_last) = (Vec::new(), 0, false);
@@ -151,11 +147,16 @@ pub async fn list_items(call: &Call) -> Answer {
     list(call, &page, next.as_ref())
 }
 
+/// Part of a title, or an id as the store knows it.
+fn searched(text: &str) -> String {
+    read_item_id(text).map_or_else(|| text.to_owned(), |id| id.to_string())
+}
+
 /// The caller's turn: something could be done that would bring the item on.
 fn waits_for_caller(call: &Call, item: &Item) -> Result<bool, Problem> {
     let definition = ledger::definition(&call.app, item)?;
     let actor = &call.caller.actor;
-    let actions = actions_for(&definition, item, actor, call.app.clock.now());
+    let actions = actions_for(&definition, item, actor, call.app.ledger_clock.now());
     // Where a vote is asked for, only those who have not voted are waited for.
     let votes = definition
         .rules()
@@ -177,7 +178,7 @@ fn list(call: &Call, page: &[Item], next: Option<&ItemId>) -> Answer {
         next: Option<String>,
     }
     let definitions = page.iter().map(|item| ledger::definition(&call.app, item)).collect::<Result<Vec<_>, _>>()?;
-    let now = call.app.clock.now();
+    let now = call.app.ledger_clock.now();
     let view = |(item, definition)| ItemView::new(definition, item, &call.caller.actor, now);
     let items = page.iter().zip(definitions.iter().map(AsRef::as_ref)).map(view).collect();
     let next = next.map(write_cursor);

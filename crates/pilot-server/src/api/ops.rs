@@ -23,11 +23,13 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
         (&Method::GET, "/metrics") => {
             let parts = [
                 app.signer.metrics(),
+                app.reserve.metrics(),
                 app.witnesses.metrics(),
                 app.register.metrics(app.clock.now()),
                 app.identity.metrics(),
             ];
-            let text = app.metrics.text(app.store.head().borrow().size()) + &parts.concat();
+            let text =
+                app.metrics.text(app.store.head().borrow().size(), app.ledger_clock.machine_behind()) + &parts.concat();
             Ok(page("text/plain; version=0.0.4; charset=utf-8", text))
         }
         (&Method::GET, "/healthz") => health::get_health(app),

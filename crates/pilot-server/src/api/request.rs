@@ -1,5 +1,6 @@
 //! Reading what a caller sent: bodies, query parameters and the headers that matter.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
@@ -166,10 +167,11 @@ impl JsonBody {
 /// Never another actor's answer, and never that of another operation.
 fn scope(call: &Call, key: &[u8]) -> [u8; 32] {
     let Caller { actor, .. } = &call.caller;
+    let path = call.head.uri.path();
+    // The same item in another letter case is the same path.
+    let path = if path.starts_with("/v1/items/") { Cow::from(path.to_ascii_lowercase()) } else { Cow::from(path) };
     let mut hash = Sha256::new();
-    for part in
-        [actor.actor_id.as_str().as_bytes(), call.head.method.as_str().as_bytes(), call.head.uri.path().as_bytes(), key]
-    {
+    for part in [actor.actor_id.as_str().as_bytes(), call.head.method.as_str().as_bytes(), path.as_bytes(), key] {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
@@ -194,7 +196,12 @@ pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 
 /// The item a path names. An id that is none is simply not found.
 pub fn item_id(call: &Call) -> Result<ItemId, Problem> {
-    call.parameter.as_deref().and_then(|id| id.parse().ok()).ok_or_else(no_such_item)
+    call.parameter.as_deref().and_then(read_item_id).ok_or_else(no_such_item)
+}
+
+/// An id as anyone may write it: in either letter case (RFC 9562). It is answered in lower case.
+pub fn read_item_id(text: &str) -> Option<ItemId> {
+    text.to_ascii_lowercase().parse().ok()
 }
 
 pub fn no_such_item() -> Problem {

@@ -103,22 +103,24 @@ pub async fn add_comment(call: &mut Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let id = item_id(call)?;
-    let document = Document::comment(&text, &nonce()?);
+    let (document, if_match) = (Document::comment(&text, &nonce()?), if_match(&call.head.headers)?);
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
-    let write = Write::new(Subject::Item(id), key, moves::comment(workflows, actor, text, document));
+    let write = Write::new(Subject::Item(id), key, moves::comment(workflows, actor, text, document, if_match));
     ledger::settle(&call.app, &call.caller, "comment", write).await
 }
 
 #[derive(Serialize)]
 struct TransitionsView<'e> {
     transitions: Vec<TransitionView<'e>>,
+    /// Always null: this list is whole.
+    next: Option<String>,
 }
 
 /// The moves of an item, oldest first: accepted actions, and what time did.
 pub async fn list_transitions(call: &Call) -> Answer {
     let history = history(call).await?;
     let moves = history.iter().filter(|read| read.entry.r#type == EntryType::ItemTransition);
-    super::json(&TransitionsView { transitions: moves.filter_map(ReadEntry::view).collect() })
+    super::json(&TransitionsView { transitions: moves.filter_map(ReadEntry::view).collect(), next: None })
 }
 
 #[derive(Serialize)]

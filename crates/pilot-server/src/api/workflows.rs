@@ -15,6 +15,8 @@ use crate::routes::{Answer, Call};
 #[derive(Serialize)]
 struct WorkflowsView<'d> {
     workflows: Vec<SummaryView<'d>>,
+    /// Always null: this list is whole.
+    next: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -34,7 +36,7 @@ pub fn list_workflows(app: &App, _: &Caller, _: Option<&str>) -> Answer {
         title: &definition.rules().title,
         description: &definition.rules().description,
     });
-    super::json(&WorkflowsView { workflows: workflows.collect() })
+    super::json(&WorkflowsView { workflows: workflows.collect(), next: None })
 }
 
 pub fn get_workflow(call: &Call) -> Answer {

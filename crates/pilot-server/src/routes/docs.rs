@@ -118,9 +118,10 @@ pub(super) const HISTORY: Docs = find(
 pub(super) const COMMENT: Docs = Docs {
     answer_headers: &["ETag"],
     request: Some(RequestBody(&[JSON], "NewComment", Needed::Always)),
-    headers: WRITES,
+    headers: &["Idempotency-Key", "If-Match"],
     problems: &[
         Code::NotFound,
+        Code::VersionMismatch,
         Code::BodyTooLarge,
         Code::UnsupportedMediaType,
         Code::InvalidRequest,

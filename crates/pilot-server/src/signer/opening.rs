@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use pilot_evidence::checkpoint::{Checkpoint, CheckpointError};
 use pilot_evidence::merkle::Edge;
@@ -82,6 +82,7 @@ impl Signer {
             newest: watch::Sender::new(Arc::new(signed)),
             broken: watch::Sender::new(None),
             failures: AtomicU64::new(0),
+            is_behind: AtomicBool::new(false),
         }))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use pilot_evidence::checkpoint::Checkpoint;
@@ -43,7 +43,7 @@ impl State {
         name: Option<&str>,
     ) -> Result<(CosignerKey, State), StartError> {
         let failed = |error: io::Error| StartError::environment(directory.display().to_string(), error);
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+        private_file::make_directory(directory).map_err(failed)?;
         let lock = lock(directory)?;
         let (key_path, path) = (directory.join("witness.key"), directory.join("witness.json"));
         let key = match (key_path.exists(), path.exists()) {
@@ -93,7 +93,7 @@ impl State {
     /// Keeps both sides of a contradiction. False when it is known already, or when there are enough.
     pub fn keep_conflict(&self, new: &Checkpoint, note: &str) -> io::Result<bool> {
         let directory = self.directory.join("conflicts");
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        private_file::make_directory(&directory)?;
         let id = format!("{:?}", Hash::of_leaf(new.text().as_bytes()));
         let path = directory.join(format!("{}-{}.txt", new.size, id.get(..16).unwrap_or(&id)));
         if path.exists() || std::fs::read_dir(&directory)?.count() >= CONFLICTS_MAX {

@@ -24,7 +24,7 @@ pub async fn cover_effect(
     let definition = ledger::definition(app, &item)?;
     // Asked in advance: who would be refused anyway is refused as always, and at once.
     let (request, actor) = (Request::Act(request.clone()), Caller::Actor(caller.actor.clone()));
-    let Ok(transition) = decide::decide(&definition, &item, &request, &actor, app.clock.now()) else {
+    let Ok(transition) = decide::decide(&definition, &item, &request, &actor, app.ledger_clock.now()) else {
         return Ok(None);
     };
     let is_effect = definition.rules().state(transition.to()).is_some_and(|state| state.kind == Kind::Effect);

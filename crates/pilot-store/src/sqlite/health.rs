@@ -39,7 +39,7 @@ impl Health {
     pub(super) fn fail(&self, error: &StoreError) {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) =
             format!("writing has stopped until the service is restarted: {error}");
-        self.is_damaged.store(matches!(error, StoreError::Damaged(_)), Ordering::Release);
+        self.is_damaged.fetch_or(matches!(error, StoreError::Damaged(_)), Ordering::AcqRel);
         self.is_failed.store(true, Ordering::Release);
     }
 }

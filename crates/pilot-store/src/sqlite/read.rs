@@ -11,8 +11,20 @@ use super::row::{Columns, ItemKey, from_key, role_bit, to_item, to_key};
 use crate::{Filter, Result, StoreError, StoredEntry};
 
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
     match error.sqlite_error_code() {
+        // Something else is stored than ever was written.
+        None if matches!(
+            error,
+            FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
+        ) =>
+        {
+            StoreError::Damaged(error.to_string())
+        }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
+        Some(ErrorCode::DiskFull) => {
+            StoreError::Unavailable("the disk is full; make room on the disk of the data directory".into())
+        }
         Some(ErrorCode::SystemIoFailure) if is_of_the_disk(error) => StoreError::DiskFailed(error.to_string()),
         _ => StoreError::Unavailable(error.to_string()),
     }

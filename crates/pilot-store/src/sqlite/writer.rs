@@ -22,6 +22,8 @@ use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, Store
 
 /// How many writes one commit takes at the most.
 const GROUP_MAX: usize = 512;
+/// Bundles of entries have two bytes for the length of each.
+const ENTRY_BYTES_MAX: usize = u16::MAX as usize;
 
 pub(super) enum Job {
     Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },
@@ -286,6 +288,9 @@ impl<'c> Writer<'c> {
         entry
             .write_to(&mut self.bytes)
             .map_err(|error| StoreError::Damaged(format!("an entry cannot be written: {error}")))?;
+        if self.bytes.len() > ENTRY_BYTES_MAX {
+            return Err(StoreError::Damaged(format!("entry {index} is longer than the log's format allows")));
+        }
         let leaf = Hash::of_leaf(&self.bytes);
         let prev = before.as_ref().map(|before| number(before.last_entry));
         self.statements.entry.run(self.connection, (number(index), prev, &self.bytes))?;

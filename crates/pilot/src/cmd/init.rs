@@ -1,6 +1,5 @@
 //! `pilot init`: an installation that is ready to be filled in.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use pilot_core::role_map::RoleMap;
@@ -64,8 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn make_directory(path: &Path) -> Result<(), Failure> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| Failure::environment(path.display(), error))
+    private_file::make_directory(path).map_err(|error| Failure::environment(path.display(), error))
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {

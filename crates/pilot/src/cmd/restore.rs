@@ -1,7 +1,6 @@
 //! `pilot restore`: a backup in the place of a lost ledger. It never makes a second history under the same key: either
 //! something outside of the backup says that nothing is missing, or the log goes on under a new key and says what it lost.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -85,9 +84,7 @@ fn busy(error: StartError) -> Failure {
 }
 
 fn make_directory(path: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::DirBuilderExt;
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| Failure::environment(path.display(), error))
+    private_file::make_directory(path).map_err(|error| Failure::environment(path.display(), error))
 }
 
 fn verify(backup: &Path, arguments: &Arguments, places: &Places) -> Result<Manifest, Failure> {

@@ -182,7 +182,7 @@ fn values_of_the_wrong_type_are_refused_at_their_place() {
         POST /v1/items/ID/transitions action: 5 → 422 invalid_request "/action"
         POST /v1/items/ID/transitions action: true → 422 invalid_request "/action"
         POST /v1/items/ID/transitions action: [] → 422 invalid_request "/action"
-        POST /v1/items/ID/transitions action: "x" → 422 unknown_action
+        POST /v1/items/ID/transitions action: "x" → 422 unknown_action "/action"
         POST /v1/items/ID/transitions action: {"x":1} → 422 invalid_request "/action"
         POST /v1/items/ID/transitions comment: null → 422 invalid_request "/comment"
         POST /v1/items/ID/transitions comment: 5 → 422 invalid_request "/comment"
@@ -305,7 +305,7 @@ fn lengths_are_counted_in_characters_and_end_where_the_limits_say() {
     assert_eq!(told(&sol.acts(&id, &hold(4_001))), "422 invalid_request \"/comment\"");
     assert_eq!(told(&sol.acts(&id, &hold(4_000))), "201");
     let long = json!({"action": "x".repeat(300_000)});
-    assert_eq!(told(&sol.acts(&id, &long)), "422 unknown_action");
+    assert_eq!(told(&sol.acts(&id, &long)), "422 unknown_action \"/action\"");
 }
 
 #[test]
@@ -526,12 +526,11 @@ fn an_id_that_is_none_is_not_found() {
     let server = team().serve();
     let id = draft(&server);
     let mut ana = person(&server, "ana");
-    let upper = id.to_uppercase();
     let plain = id.replace('-', "");
     let braces = format!("%7B{id}%7D");
     let cut = &id[..35];
     let zero = "00000000-0000-0000-0000-000000000000";
-    for wrong in [&upper, &plain, &braces, cut, zero, "x", "%00", "..", "%2e%2e", "'", "1%20OR%201=1", "null", "-1"] {
+    for wrong in [&plain, &braces, cut, zero, "x", "%00", "..", "%2e%2e", "'", "1%20OR%201=1", "null", "-1"] {
         for rest in ["", "/transitions", "/history", "/proof"] {
             let answer = ana.get(&format!("/v1/items/{wrong}{rest}"));
             assert_eq!(told(&answer), "404 not_found", "{wrong}{rest}");
@@ -567,4 +566,35 @@ fn a_version_that_cannot_be_meant_does_not_match() {
     assert_eq!(edit("*", &mut ana), "200");
     assert_eq!(edit("\"1\"", &mut ana), "412 version_mismatch");
     assert_eq!(edit("\"3\"", &mut ana), "200");
+}
+
+#[test]
+fn a_comment_meant_for_another_version_is_refused() {
+    let server = team().serve();
+    let id = draft(&server);
+    let mut ana = person(&server, "ana");
+    let mut comment =
+        |header: &str| told(&ana.call(&format!("POST /v1/items/{id}/comments"), &[JSON, header], b"{\"text\":\"t\"}"));
+    assert_eq!(comment("If-Match: \"2\""), "412 version_mismatch");
+    assert_eq!(comment("If-Match: \"1\""), "201");
+    assert_eq!(comment("If-Match: *"), "201");
+}
+
+#[test]
+fn every_422_names_a_place_and_none_is_endless() {
+    let server = team().serve();
+    let id = draft(&server);
+    let mut ana = person(&server, "ana");
+    let line = format!("POST /v1/items/{id}/transitions");
+    assert_eq!(told(&ana.call(&line, &[JSON], b"{\"action\":\"zap\"}")), "422 unknown_action \"/action\"");
+    let comments = format!("POST /v1/items/{id}/comments");
+    for (text, expected) in [("one", "201"), ("two", "422 idempotency_key_reused \"/headers/Idempotency-Key\"")] {
+        let body = format!("{{\"text\":\"{text}\"}}");
+        assert_eq!(told(&ana.call(&comments, &[JSON, "Idempotency-Key: k"], body.as_bytes())), expected);
+    }
+    let many: Vec<_> = (0..50_000).map(|number| format!("\"unknown{number}\":1")).collect();
+    let answer = ana.call(&line, &[JSON], format!("{{{}}}", many.join(",")).as_bytes());
+    assert_eq!(answer.verdict(), "422 invalid_request");
+    let errors = answer.json()["errors"].as_array().unwrap().clone();
+    assert_eq!((errors.len(), &errors[50]["detail"]), (51, &json!("and 49950 faults more")));
 }

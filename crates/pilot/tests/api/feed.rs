@@ -8,9 +8,11 @@ use std::thread;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use pilot_server::clock::Clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::clock::add_refusals;
 use crate::harness::{PATIENCE, Server, bearer, now};
 use crate::team::{payload, person, team, token};
 
@@ -311,4 +313,52 @@ fn readers_that_stop_reading_do_not_hold_up_anyone_else() {
     });
     drop(stalled);
     assert_eq!(person(&server, "ana").get("/v1/session").status, 200);
+}
+
+#[test]
+fn a_page_goes_on_past_what_the_caller_may_not_see() {
+    let installation = team();
+    let server = installation.serve();
+    let first = person(&server, "ana").creates("controlled-operation", &payload("low"));
+    server.stop().expect(0);
+    add_refusals(&installation, Clock::System.now(), 450);
+    let server = installation.serve();
+    let second = person(&server, "ana").creates("controlled-operation", &payload("low"));
+    let mut ben = person(&server, "ben");
+    let mut whole = |limit: usize| {
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = ben.get(&format!("/v1/events?limit={limit}{after}")).json();
+            let events = page["events"].as_array().unwrap().clone();
+            assert!(events.len() <= limit);
+            if events.is_empty() {
+                return seen;
+            }
+            seen.extend(events);
+            after = format!("&after={}", page["next_after"]);
+        }
+    };
+    let one_by_one = whole(1);
+    let items: Vec<_> = one_by_one.iter().filter_map(|event| event["item"].as_str()).collect();
+    assert_eq!(items, [first, second], "an empty page would have been taken for the end");
+    assert!(one_by_one.iter().all(|event| event["type"] != "access.refused"));
+    for limit in [2, 3, 200] {
+        assert_eq!(whole(limit), one_by_one, "pages of {limit}");
+    }
+    let all = person(&server, "ada").get("/v1/events?limit=200").json();
+    assert_eq!((all["events"].as_array().unwrap().len(), &all["next_after"]), (200, &json!(199)));
+}
+
+#[test]
+fn a_page_looks_at_ten_thousand_entries_and_then_says_how_far_it_came() {
+    let installation = team();
+    installation.serve().stop().expect(0);
+    add_refusals(&installation, Clock::System.now(), 10_300);
+    let server = installation.serve();
+    let id = person(&server, "ana").creates("controlled-operation", &payload("low"));
+    let mut ben = person(&server, "ben");
+    let page = ben.get("/v1/events?limit=1").json();
+    assert_eq!((&page["events"], &page["next_after"]), (&json!([]), &json!(9_999)));
+    let page = ben.get("/v1/events?limit=1&after=9999").json();
+    assert_eq!(page["events"][0]["item"], json!(id), "{page}");
 }

@@ -256,6 +256,28 @@ fn every_start_names_what_changed_among_the_credentials_by_fingerprint() {
 }
 
 #[test]
+fn however_many_credentials_change_no_entry_outgrows_the_logs_format() {
+    let installation = team();
+    installation.serve().stop().expect(0);
+    let many: Vec<_> = (0..1_000).map(|number| format!("operator-with-a-long-name-{number:04}")).collect();
+    let tokens: Vec<_> = many.iter().map(|name| token(name)).collect();
+    let team_tokens = TEAM.map(|(name, _)| token(name));
+    let of_team = TEAM.iter().zip(&team_tokens).map(|((name, role), token)| (*name, *role, &**token));
+    let of_many = many.iter().zip(&tokens).map(|(name, token)| (&**name, "executor", &**token));
+    installation.write("credentials.json", &credential_file(&of_team.chain(of_many).collect::<Vec<_>>()));
+    let server = installation.serve();
+    let events = events(&server, "ada");
+    let (changes, starts) = (of_type(&events, "credentials.changed"), of_type(&events, "service.started"));
+    assert_eq!((changes.len(), starts.len()), (2, 2));
+    let added = |entry: &&Value| entry["details"]["credentials"]["added"].as_array().unwrap().len();
+    assert_eq!(changes.iter().map(added).sum::<usize>() + added(&starts[1]), 1_000);
+    assert_eq!(starts[1]["details"]["credentials"]["count"], TEAM.len() + 1_000);
+    assert_eq!(person(&server, "ada").get(&format!("/v1/log/tile/entries/000.p/{}", events.len())).verdict(), "200");
+    server.stop().expect(0);
+    installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
+}
+
+#[test]
 fn every_start_names_the_one_before_and_the_role_map_in_force() {
     let installation = team();
     installation.serve().stop().expect(0);

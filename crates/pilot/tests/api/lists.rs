@@ -8,7 +8,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::harness::Server;
-use crate::team::{Person, TEAM, emergency, payload, person, submitted, team, with_times};
+use crate::team::{JSON, Person, TEAM, emergency, payload, person, submitted, team, token, with_times};
 
 const ITEMS: usize = 450;
 const WRITERS: usize = 8;
@@ -205,4 +205,32 @@ fn a_window_that_has_not_begun_and_an_emergency_judged_by_oneself_wait_for_other
     assert_eq!(waited_for(&server, &id), "ben bob bea eli eva");
     person(&server, "ben").must(&id, &json!({"action": "condemn", "comment": "no"}));
     assert_eq!(waited_for(&server, &id), "bob bea eli eva");
+}
+
+#[test]
+fn an_id_in_upper_case_is_the_same_id_and_is_answered_in_lower_case() {
+    let installation = team();
+    let server = installation.serve();
+    let id = submitted(&server, "low");
+    let upper = id.to_uppercase();
+    assert_ne!(upper, id, "an id of digits alone would show nothing");
+    let mut ada = person(&server, "ada");
+    assert_eq!(ada.get(&format!("/v1/items/{upper}")).json()["id"], json!(id));
+    for part in ["transitions", "proof", "history"] {
+        let [lower, upper] = [&id, &upper].map(|id| ada.get(&format!("/v1/items/{id}/{part}")));
+        assert_eq!((upper.status, upper.json()), (200, lower.json()), "{part}");
+    }
+    let found = ada.get(&format!("/v1/items?q={upper}")).json();
+    assert_eq!(found["items"][0]["id"], json!(id), "{found}");
+    let export = ["evidence", "export", "--url", &server.url(), "--item", &upper, "--out", "upper.zip"];
+    installation.pilot_as(&token("ada"), &export).expect(0);
+    // A retry may write it differently: it is the same request.
+    let keyed = |id: &str| {
+        let line = format!("POST /v1/items/{id}/comments");
+        person(&server, "ben").call(&line, &[JSON, "Idempotency-Key: k"], b"{\"text\": \"c\"}").json()
+    };
+    let first = keyed(&id);
+    assert_eq!(first["item_id"], json!(id));
+    assert_eq!(keyed(&upper), first);
+    assert_eq!(person(&server, "ben").decides(&upper, "approve").json()["item_id"], json!(id));
 }

@@ -18,6 +18,7 @@ mod harness;
 mod wire;
 
 mod bad_input;
+mod clock;
 mod duels;
 mod evidence;
 mod feed;

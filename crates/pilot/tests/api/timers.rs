@@ -15,7 +15,7 @@ const SPAN: Duration = Duration::from_secs(2);
 const LATE_MAX_MICROS: i64 = 2_000_000;
 
 /// An installation with a workflow whose deadlines and leases are two seconds long.
-fn quick() -> Installation {
+pub fn quick() -> Installation {
     let built_in = include_str!("../../../../workflows/controlled-operation.toml");
     let quick = built_in
         .replace("name = \"controlled-operation\"", "name = \"quick-operation\"")
@@ -35,7 +35,7 @@ fn micros(time: &Value) -> i64 {
 }
 
 /// A quick item, led through these actions.
-fn led(server: &Server, actions: &[(&str, &str)]) -> String {
+pub fn led(server: &Server, actions: &[(&str, &str)]) -> String {
     let id = person(server, "ana").creates("quick-operation", &payload("low"));
     let digest = person(server, "ada").item(&id)["content_digest"].clone();
     for (who, action) in actions {
@@ -52,7 +52,7 @@ fn led(server: &Server, actions: &[(&str, &str)]) -> String {
 }
 
 /// Looks at the item until it has left its state.
-fn leaves(server: &Server, id: &str, state: &str) -> Value {
+pub fn leaves(server: &Server, id: &str, state: &str) -> Value {
     let began = now();
     let mut ada = person(server, "ada");
     loop {

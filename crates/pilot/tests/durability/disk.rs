@@ -16,7 +16,10 @@ struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     fn mount(installation: &Installation, size: &str) -> SmallDisk {
-        let place = installation.path("data");
+        SmallDisk::mount_at(installation.path("data"), size)
+    }
+
+    fn mount_at(place: PathBuf, size: &str) -> SmallDisk {
         std::fs::create_dir(&place).unwrap();
         run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size},mode=0700"), "tmpfs"]).arg(&place));
         SmallDisk(place)
@@ -28,12 +31,22 @@ impl SmallDisk {
 
     /// Takes all the room there is, to the last byte.
     fn fill(&self) -> PathBuf {
+        self.fill_up_to(0)
+    }
+
+    /// Takes all but so many bytes.
+    fn fill_up_to(&self, left: u64) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = std::fs::File::create(&path).unwrap();
         for chunk in [vec![0; 65_536], vec![0; 4_096], vec![0; 1]] {
-            while file.write_all(&chunk).is_ok() {}
+            while self.free() >= left + chunk.len() as u64 && file.write_all(&chunk).is_ok() {}
         }
         path
+    }
+
+    fn free(&self) -> u64 {
+        let disk = rustix::fs::statvfs(&self.0).unwrap();
+        disk.f_bavail * disk.f_frsize
     }
 }
 
@@ -85,6 +98,7 @@ fn a_full_disk_stops_writing_and_nothing_else_and_writing_goes_on_when_there_is_
         for path in ["/v1/items", "/v1/log/checkpoint", "/v1/events"] {
             assert_eq!(client.get(path, AUDITOR).unwrap().status, 200, "{path} while the disk is full");
         }
+        assert_eq!(server.get("/readyz", &[]).status, 503, "a load balancer is told");
         std::fs::remove_file(filler).unwrap();
         let freed = now();
         while !settle(&mut client, &mut work, &mut acknowledged) {
@@ -102,6 +116,79 @@ fn a_full_disk_stops_writing_and_nothing_else_and_writing_goes_on_when_there_is_
     seen.holds(&acknowledged);
     println!("{} acknowledged around five full disks, writing back after at most {slowest:?}", acknowledged.len());
     drop(server);
+}
+
+/// Asks until the answer is of this kind, and counts how often it was not.
+fn settle_until(is_done: bool, client: &mut Client, work: &mut Work, acknowledged: &mut Vec<Acknowledged>) -> usize {
+    let begun = now();
+    let mut others = 0;
+    while settle(client, work, acknowledged) != is_done {
+        others += 1;
+        assert!(begun.elapsed() < Duration::from_secs(5), "still answered otherwise, {others} times");
+    }
+    others
+}
+
+#[test]
+fn a_reserve_is_left_on_the_disk_from_which_everything_can_still_be_signed_and_exported() {
+    let installation = installation();
+    let disk = SmallDisk::mount(&installation, "64m");
+    let server = installation.serve();
+    let (mut client, mut work, mut acknowledged) = (Client::connect(server.address), Work::new(0, "near"), Vec::new());
+    (0..20).for_each(|_| assert!(settle(&mut client, &mut work, &mut acknowledged)));
+    // Of 64 MiB four are kept.
+    let filler = disk.fill_up_to(4_000_000);
+    server.wait_for_log("the disk is nearly full");
+    (0..20).for_each(|_| assert!(!settle(&mut client, &mut work, &mut acknowledged)));
+    assert!(disk.free() > 3_900_000, "{} bytes are left", disk.free());
+    assert_eq!(server.get("/readyz", &[]).status, 503);
+    let mut seen = Seen::default();
+    seen.read(&server);
+    seen.holds(&acknowledged);
+    let everything = ["--from", "2020-01-01T00:00:00Z", "--to", "2120-01-01T00:00:00Z", "--out", "everything.zip"];
+    let url = server.url();
+    installation.pilot_as(AUDITOR, &[&["evidence", "export", "--url", &url], &everything[..]].concat()).expect(0);
+    server.stop().expect(0).says(&["the disk is nearly full"]);
+    // The log is in the database now, which made some room. A start has enough, and still accepts nothing.
+    std::fs::remove_file(filler).unwrap();
+    let filler = disk.fill_up_to(4_000_000);
+    let server = installation.serve();
+    let mut client = Client::connect(server.address);
+    assert!(!settle(&mut client, &mut work, &mut acknowledged));
+    server.wait_for_log("the disk is nearly full");
+    std::fs::remove_file(filler).unwrap();
+    settle_until(true, &mut client, &mut work, &mut acknowledged);
+    assert_eq!(server.get("/readyz", &[]).status, 200);
+    seen.read(&server);
+    seen.holds(&acknowledged);
+    server.wait_for_log("there is room again");
+    server.stop().expect(0);
+    is_whole(&installation);
+}
+
+#[test]
+fn while_the_second_place_cannot_be_written_nothing_is_accepted() {
+    let installation = installation();
+    let place = SmallDisk::mount_at(installation.path("place"), "64k");
+    let config = installation.read("pilot.toml") + "[log]\ncheckpoint = \"place/log.checkpoint\"\n";
+    installation.write("pilot.toml", &config);
+    let server = installation.serve();
+    let (mut client, mut work, mut acknowledged) = (Client::connect(server.address), Work::new(0, "place"), Vec::new());
+    (0..5).for_each(|_| assert!(settle(&mut client, &mut work, &mut acknowledged)));
+    let filler = place.fill();
+    let before = settle_until(false, &mut client, &mut work, &mut acknowledged);
+    assert!(before > 0, "what was accepted before shows that it is full");
+    (0..20).for_each(|_| assert!(!settle(&mut client, &mut work, &mut acknowledged)));
+    assert_eq!(server.get("/readyz", &[]).status, 503);
+    assert_eq!(client.get("/v1/items", AUDITOR).unwrap().status, 200, "reading goes on");
+    std::fs::remove_file(filler).unwrap();
+    settle_until(true, &mut client, &mut work, &mut acknowledged);
+    assert_eq!(server.get("/readyz", &[]).status, 200);
+    let mut seen = Seen::default();
+    seen.read(&server);
+    seen.holds(&acknowledged);
+    server.stop().expect(0);
+    is_whole(&installation);
 }
 
 #[test]
@@ -226,4 +313,44 @@ fn a_store_of_a_newer_program_is_refused() {
     change(&database(&installation), "PRAGMA user_version = 99");
     installation.serve_in_vain().expect(2).says(&["newer version"]);
     installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(3);
+}
+
+/// Overwrites the page where the table of items begins: no start needs it.
+fn break_items(path: &Path) {
+    let sql = "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = 'item'";
+    let places = Connection::open(path).unwrap().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    let (page, size): (u32, u32) = places.unwrap();
+    let (page, size) = (usize::try_from(page).unwrap(), usize::try_from(size).unwrap());
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[(page - 1) * size..page * size].fill(0xA5);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn damage_that_a_reader_meets_ends_the_service_and_says_what_to_do() {
+    let damages: [fn(&Path); 3] = [
+        |path| change(path, "UPDATE item SET data = 'x'"),
+        |path| change(path, "UPDATE item SET data = CAST(x'00ff' AS TEXT)"),
+        break_items,
+    ];
+    for (number, damage) in damages.iter().enumerate() {
+        let installation = installation();
+        let server = installation.serve();
+        let (mut client, mut work) = (Client::connect(server.address), Work::new(0, "damage"));
+        (0..5).for_each(|_| assert!(settle(&mut client, &mut work, &mut Vec::new())));
+        server.stop().expect(0);
+        damage(&database(&installation));
+        let server = installation.serve();
+        let mut client = Client::connect(server.address);
+        assert_eq!(
+            client.get("/v1/session", AUDITOR).unwrap().status,
+            200,
+            "damage {number} does not hinder the start"
+        );
+        let answer = client.get("/v1/items", AUDITOR).unwrap();
+        assert_eq!(answer.status, 503, "damage {number}: {}", answer.text());
+        let ended = server.ends().expect(3);
+        ended.says(&["damaged", "pilot log fsck", "restore from a backup"]);
+        installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(1);
+    }
 }

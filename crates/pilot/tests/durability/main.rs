@@ -15,6 +15,7 @@ mod disk;
 #[path = "../front_door/harness.rs"]
 #[allow(dead_code, reason = "the front door uses all of it")]
 mod harness;
+mod history;
 mod kill;
 mod ledger;
 mod power;

@@ -9,6 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::client::{AUDITOR, Acknowledged, Answered, Client, Work, installation};
 use crate::harness::{Installation, Server};
 use crate::ledger::{Seen, is_whole};
+use crate::power::{traced, whole_trace};
+use crate::trace::{self, Deed};
 
 const DURABLE: &str = "pwrite64,fsync,fdatasync,ftruncate,rename,unlink";
 
@@ -161,4 +163,25 @@ fn death_at_any_call_that_makes_durable_loses_nothing() {
     let calls = (1..CALLS_MAX).take_while(|call| work_until(*call)).count();
     println!("killed at each of {calls} calls of four writes and a shutdown");
     assert!((31..CALLS_MAX - 1).contains(&calls), "four writes and a shutdown have not {calls} calls");
+}
+
+#[test]
+fn a_data_directory_that_a_start_makes_is_synced_with_every_directory_above_it_that_is_new() {
+    let installation = installation();
+    installation.write("pilot.toml", "listen = \"127.0.0.1:0\"\ndata_dir = \"new/place/data\"\n");
+    let server = installation.start(traced(&installation));
+    let id = server.id();
+    server.stop().expect(0);
+    let steps = trace::read(&whole_trace(&installation, id), &installation.path(""));
+    let first_file = steps.iter().position(|step| matches!(step.deed, Deed::Create(_))).unwrap();
+    let mut made = Vec::new();
+    for (place, step) in steps.iter().enumerate() {
+        if let Deed::MakeDirectory(path) = &step.deed {
+            let sync = Deed::Sync(path.parent().unwrap().to_owned());
+            let later = &steps[place..first_file];
+            assert!(later.iter().any(|step| step.deed == sync), "{} may be lost with everything in it", path.display());
+            made.push(path.to_str().unwrap());
+        }
+    }
+    assert_eq!(made, ["new", "new/place", "new/place/data"]);
 }
