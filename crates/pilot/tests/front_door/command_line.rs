@@ -286,14 +286,6 @@ fn an_argument_that_is_no_text_is_wrong_usage_and_nothing_worse() {
 }
 
 #[test]
-fn a_key_that_is_none_is_wrong_usage() {
-    let installation = Installation::with_ana();
-    installation.write("bundle.zip", "");
-    let refused = installation.pilot(&["evidence", "verify", "bundle.zip", "--key", "xx"]).expect(2);
-    refused.says(&["--key: it is neither a key (one line, name+id+base64) nor a file that can be read: xx"]);
-}
-
-#[test]
 fn a_witness_key_is_printed_for_programs_too() {
     let installation = Installation::bare();
     let print = ["log", "witness", "--state", "w", "--name", "w.example", "--print-key"];
