@@ -14,10 +14,13 @@ use pilot_core::token::{self, Token};
 /// Made by a person: live and used, found by its fingerprint.
 const USED: &str = "correct-horse_battery.staple~0042";
 
+/// Live, and never used: found by its digest.
+const UNUSED: &str = "my-own_token.of/2026+never=used-yet";
+
 static GUARD: LazyLock<LeakGuard> = LazyLock::new(|| {
     let actor = Actor { actor_id: "ana".parse().expect("an actor_id"), role: Role::Auditor };
-    let entry = Credential::plain(actor, Digest::of(USED.as_bytes()));
-    let guard = LeakGuard::new(Credentials::new(Schema::One, vec![entry]), 0x9E37_79B9_7F4A_7C15);
+    let entries = [USED, UNUSED].map(|token| Credential::plain(actor.clone(), Digest::of(token.as_bytes())));
+    let guard = LeakGuard::new(Credentials::new(Schema::One, entries.to_vec()), 0x9E37_79B9_7F4A_7C15);
     guard.remember(USED.as_bytes(), Digest::of(USED.as_bytes()));
     guard
 });
@@ -33,6 +36,10 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(GUARD.is_in(&carrier), "a token goes unseen");
         check(&carrier);
     }
+    // One that was never used, in a sentence.
+    let carrier = format!("{} ({UNUSED}). {}", &text[..middle], &text[middle..]);
+    assert!(GUARD.is_in(&carrier), "an unused token goes unseen");
+    assert!(!GUARD.redact(&carrier).contains(UNUSED), "an unused token is left");
     let _ = GUARD.find_live_in_url(&text);
 });
 

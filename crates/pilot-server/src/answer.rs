@@ -160,7 +160,8 @@ fn begin(app: &Arc<App>, head: Parts, upload: &mut Option<Upload>, trace: &mut T
 async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     // The beginning that is ours is no part of a token; with it, every item's id would be tried in a dozen combinations.
-    let target = target.strip_prefix("/v1/items/").unwrap_or(target);
+    let target = target.strip_prefix("/v1/").unwrap_or(target);
+    let target = target.strip_prefix("items/").unwrap_or(target);
     // Of a URL sent whole, the authority counts too: `http://token@host/`.
     let authority = head.uri.authority().map_or("", |authority| authority.as_str());
     if let Some(credential) = [target, authority].into_iter().find_map(|part| app.guard.find_live_in_url(part)) {

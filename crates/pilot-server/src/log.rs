@@ -172,8 +172,8 @@ impl Log {
         let guard =
             self.0.guard.get().unwrap_or_else(|| fallback.get_or_init(|| Arc::new(LeakGuard::for_generated_tokens())));
         let mut stderr = std::io::stderr();
-        if guard.is_in(text) {
-            // Line by line, so that a token takes no more than its own line with it.
+        // Line by line, so that a token takes no more than its own line with it, and each is looked at as closely.
+        if text.lines().any(|line| guard.is_in(line)) {
             let clean: String = text.lines().flat_map(|line| [guard.redact(line), "\n".into()]).collect();
             let _ = stderr.write_all(clean.as_bytes());
         } else {

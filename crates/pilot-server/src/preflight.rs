@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pilot_core::credentials::Credentials;
+use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
 use rustix::fs::Access;
 use serde::Serialize;
@@ -64,12 +65,13 @@ impl Finding {
 
 /// Every check has a finding; `now` judges how long the certificate still lasts.
 pub fn check(config: &Config, now: Time) -> Vec<Finding> {
+    let loaded = start::load_credentials(config);
     let mut findings = check_profile(config);
     findings.push(check_listener(config));
     findings.extend(check_tls(config, now));
     findings.push(check_rate_limits(config));
-    findings.extend(check_credentials(config));
-    findings.push(check_workflows(config));
+    findings.extend(check_credentials(config, &loaded));
+    findings.push(check_workflows(config, &loaded));
     findings.push(check_data_dir(&config.data_dir));
     findings.push(check_store(config));
     findings.push(check_log_key(config));
@@ -148,61 +150,70 @@ fn check_rate_limits(config: &Config) -> Finding {
     Finding::new("rate limits", Verdict::Ok, detail)
 }
 
-fn check_credentials(config: &Config) -> Vec<Finding> {
-    let (credentials, role_map) = match start::load_credentials(config) {
-        Ok(loaded) => loaded,
-        Err(error) => return vec![Finding::failed("credentials", &error)],
+type Loaded = Result<(Credentials, Option<RoleMapFile>), StartError>;
+
+fn check_credentials(config: &Config, loaded: &Loaded) -> Vec<Finding> {
+    let (credentials, role_map) = match loaded {
+        Ok((credentials, role_map)) => (credentials, role_map.as_ref()),
+        Err(error) => return vec![Finding::failed("credentials", error)],
     };
-    match config.mechanism() {
-        Mechanism::Oauth => return check_oauth(config, &credentials, role_map),
+    let actors = role_map.map_or(0, |file| file.map.actors.len());
+    let mut findings = match config.mechanism() {
+        Mechanism::Oauth => vec![check_oauth(config, actors)],
         Mechanism::MutualTls => {
-            let actors = role_map.map_or(0, |file| file.map.actors.len());
             let detail = format!("mutual_tls; the role map has {actors} actor(s)");
-            return vec![Finding::new("identity", Verdict::Ok, detail)];
+            vec![Finding::new("identity", Verdict::Ok, detail)]
         }
-        Mechanism::CredentialFile => {}
+        Mechanism::CredentialFile => check_credential_file(config, credentials, role_map),
+    };
+    let warning = role_map.and_then(start::too_few_approvers);
+    findings.extend(warning.map(|warning| Finding::new("credentials", Verdict::Warning, warning)));
+    match start::leak_guard(config, credentials) {
+        Err(error) => findings.push(Finding::new("credentials", Verdict::Environment, error.to_string())),
+        Ok(guard) => {
+            let refusals = start::tokens_in_names(config, credentials, role_map, &guard);
+            findings.extend(refusals.into_iter().map(|it| Finding::new("credentials", Verdict::Refused, it)));
+        }
     }
+    findings
+}
+
+fn check_credential_file(config: &Config, credentials: &Credentials, role_map: Option<&RoleMapFile>) -> Vec<Finding> {
     let (count, source) = (credentials.entries().len(), &config.credentials.source);
     let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };
     let mut findings =
         vec![Finding::new("credentials", Verdict::Ok, format!("{count} credential(s) from {source}; {compared}"))];
-    let files = [source.file(), role_map.as_ref().map(|file| file.path.as_path())];
+    let files = [source.file(), role_map.map(|file| file.path.as_path())];
     for path in files.into_iter().flatten() {
         let exposed = private_file::read(path, Others::MayRead).ok().and_then(|file| file.exposed);
         findings.extend(exposed.map(|exposed| Finding::new("credentials", Verdict::Warning, exposed.to_string())));
     }
-    findings.extend(token_in_role_map(config, &credentials, role_map));
     findings
 }
 
-fn token_in_role_map(config: &Config, credentials: &Credentials, role_map: Option<RoleMapFile>) -> Option<Finding> {
-    match (start::leak_guard(config, credentials), role_map) {
-        (Err(error), _) => Some(Finding::new("credentials", Verdict::Environment, error.to_string())),
-        (Ok(guard), Some(file)) => {
-            let refusal = start::token_in_role_map(&file, &guard);
-            refusal.map(|refusal| Finding::new("credentials", Verdict::Refused, refusal))
-        }
-        (Ok(_), None) => None,
-    }
-}
-
 /// Whether the provider answers is not looked at: a start does not depend on it.
-fn check_oauth(config: &Config, credentials: &Credentials, role_map: Option<RoleMapFile>) -> Vec<Finding> {
-    let actors = role_map.as_ref().map_or(0, |file| file.map.actors.len());
-    let leaked = token_in_role_map(config, credentials, role_map);
-    let finding = match Trusted::open(config, &Clock::System) {
+fn check_oauth(config: &Config, actors: usize) -> Finding {
+    match Trusted::open(config, &Clock::System) {
         Ok(trusted) => {
             let issuer = trusted.map_or_else(String::new, |trusted| trusted.provider.config().issuer.text.clone());
             let detail = format!("access tokens of {issuer}; the role map has {actors} actor(s)");
             Finding::new("credentials", Verdict::Ok, detail)
         }
         Err(error) => Finding::failed("credentials", &error),
-    };
-    [finding].into_iter().chain(leaked).collect()
+    }
 }
 
-fn check_workflows(config: &Config) -> Finding {
-    let offered = start::check_workflows_dir(config).and_then(|()| workflows::offered(config.workflows.dir.as_deref()));
+fn check_workflows(config: &Config, loaded: &Loaded) -> Finding {
+    let dir = config.workflows.dir.as_deref();
+    // Credentials that cannot be read are refused elsewhere; generated tokens are found without them.
+    let guard = match loaded {
+        Ok((credentials, _)) => start::leak_guard(config, credentials).map_err(StartError::from),
+        Err(_) => Ok(LeakGuard::for_generated_tokens()),
+    };
+    let offered = start::check_workflows_dir(config)
+        .and(guard)
+        .and_then(|guard| start::refuse_tokens_in_definitions(dir, &guard))
+        .and_then(|()| workflows::offered(dir));
     match offered {
         Ok((offered, _)) => {
             let names: Vec<_> = offered.in_force().map(|definition| definition.name().to_string()).collect();

@@ -21,7 +21,7 @@ use crate::second_place::{SecondPlace, SwapError};
 
 mod opening;
 
-pub use opening::{Refused, continued, read};
+pub use opening::{Refused, continued, read, read_checkpoint};
 
 /// How often a growing log is signed though nobody asks: each entry is under a checkpoint within a second.
 const PAUSE: Duration = Duration::from_millis(500);

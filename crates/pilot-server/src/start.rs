@@ -41,8 +41,10 @@ use crate::tls::Tls;
 use crate::witnesses::{self, Witnesses};
 use crate::workflows::Workflows;
 
+mod exposed;
 mod signing;
 
+pub(crate) use exposed::{refuse_tokens_in_definitions, tokens_in_names, too_few_approvers};
 pub use signing::{load_key, make_log_key, open_place};
 
 #[derive(Debug, thiserror::Error)]
@@ -94,11 +96,16 @@ impl Service {
         let tls = open_tls(config)?;
         let (credentials, role_map) = load_credentials(config)?;
         let guard = Arc::new(leak_guard(config, &credentials)?);
-        if let Some(refusal) = role_map.as_ref().and_then(|file| token_in_role_map(file, &guard)) {
-            return Err(StartError::Refused(refusal));
+        let exposed = tokens_in_names(config, &credentials, role_map.as_ref(), &guard);
+        if !exposed.is_empty() {
+            return Err(StartError::Refused(exposed.join("\n")));
         }
         log.guard_with(Arc::clone(&guard));
+        if let Some(warning) = role_map.as_ref().and_then(too_few_approvers) {
+            tracing::warn!("{warning}");
+        }
         check_workflows_dir(config)?;
+        refuse_tokens_in_definitions(config.workflows.dir.as_deref(), &guard)?;
         let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
         let witnesses = Arc::new(witnesses);
         let clock = Clock::System;
@@ -159,6 +166,10 @@ impl Service {
         if let Some(provider) = app.identity.provider() {
             provider.refresh().await;
         }
+        // Not announced like the other one, and with port 0 nobody could know it otherwise.
+        if let Some(address) = ops.as_ref().and_then(|ops| ops.address().ok()) {
+            tracing::info!(%address, "operations listener");
+        }
         Ok(Service { app, main, ops, tls })
     }
 
@@ -217,11 +228,6 @@ pub struct RoleMapFile {
     pub path: PathBuf,
     pub bytes: Vec<u8>,
     pub map: RoleMap,
-}
-
-pub(crate) fn token_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Option<String> {
-    let remedy = "holds a live token; remove it from there, and rotate the credential";
-    guard.find(&file.bytes).map(|_| format!("{}: {remedy}", file.path.display()))
 }
 
 /// Finds what must not be written anywhere, by the tokens this configuration lets in.

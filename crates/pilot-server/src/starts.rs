@@ -29,15 +29,20 @@ pub struct LastStart {
     pub second_place: bool,
 }
 
-const START_FACT: &str = "start";
-
 impl LastStart {
+    /// The name it is kept under.
+    pub const FACT: &str = "start";
+
     pub async fn read(store: &dyn Store) -> Result<LastStart, StoreError> {
-        let unreadable = |error| StoreError::Damaged(format!("what the last start left cannot be read: {error}"));
-        match store.fact(START_FACT).await? {
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(unreadable),
+        match store.fact(LastStart::FACT).await? {
+            Some(bytes) => LastStart::parse(&bytes),
             None => Ok(LastStart::default()),
         }
+    }
+
+    pub fn parse(bytes: &[u8]) -> Result<LastStart, StoreError> {
+        let unreadable = |error| StoreError::Damaged(format!("what the last start left cannot be read: {error}"));
+        serde_json::from_slice(bytes).map_err(unreadable)
     }
 
     /// Every credential there ever was, but for those present.
@@ -153,7 +158,7 @@ async fn record(
             standing: None,
             answer: Vec::new(),
             // Plain names and numbers alone: writing them as JSON cannot fail.
-            fact: Some((START_FACT, serde_json::to_vec(&left(situation.index)).unwrap_or_default())),
+            fact: Some((LastStart::FACT, serde_json::to_vec(&left(situation.index)).unwrap_or_default())),
         })
     };
     match app.store.settle(Write::new(Subject::Ledger, None, decide)).await? {

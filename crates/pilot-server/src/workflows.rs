@@ -77,7 +77,7 @@ fn stored(definition: &Definition, text: &str) -> StoredDefinition {
 }
 
 /// The `.toml` files of the directory in the order of their names, as name and text.
-fn files(dir: Option<&Path>) -> Result<Vec<(String, String)>, StartError> {
+pub(crate) fn files(dir: Option<&Path>) -> Result<Vec<(String, String)>, StartError> {
     let Some(dir) = dir else { return Ok(Vec::new()) };
     let failed = |path: &Path, error: std::io::Error| {
         StartError::Refused(format!("{}: cannot be read as a definition ({error})", path.display()))

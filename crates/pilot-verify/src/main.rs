@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
-use pilot_evidence::verify::trust::{self, TrustError};
+use pilot_evidence::verify::trust;
 use pilot_evidence::verify::verify;
 
 const HELP: &str = "\
@@ -96,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<(String, bool), Failure> {
     };
     let trust = trust::read(key, &arguments.witness_keys, arguments.witnesses, |path| std::fs::read(path));
     let trust = trust.map_err(|error| match error {
-        TrustError::File { .. } => Failure::Environment(error.to_string()),
+        error if error.is_of_the_machine() => Failure::Environment(error.to_string()),
         error => Failure::Usage(error.to_string()),
     })?;
     let bundle = std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))?;

@@ -79,7 +79,9 @@ fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
     check(2, &[&bundle, "--key", &line.replace("+ARl", "+ARk")], "--key: ");
     check(2, &[&bundle, "--key", &line, "--witness-key", &line], "of another kind");
     check(2, &[&bundle, "--key", &line, "--witnesses", "1"], "1 are asked for, and 0 keys are given");
-    check(3, &[&bundle, "--key", "nowhere.pub"], "nowhere.pub");
+    check(2, &[&bundle, "--key", "xx"], "--key: it is neither a key");
+    check(2, &[&bundle, "--key", "nowhere.pub"], "nowhere.pub");
+    check(3, &[&bundle, "--key", "/"], "--key: it is neither a key");
     check(3, &["nowhere.zip", "--key", &line], "nowhere.zip");
     let (code, out, _) = run(&[&bundle, "--key", &line]);
     assert_eq!(code, 1);

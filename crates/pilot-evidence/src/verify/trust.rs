@@ -30,6 +30,13 @@ pub enum TrustError {
     Twice,
 }
 
+impl TrustError {
+    /// The machine is at fault, and not what was given: a file is there and cannot be read.
+    pub fn is_of_the_machine(&self) -> bool {
+        matches!(self, TrustError::File { source, .. } if source.kind() != std::io::ErrorKind::NotFound)
+    }
+}
+
 /// Takes each key as it is given, or from the file it names.
 pub fn read<E: Into<std::io::Error>>(
     key: &str,

@@ -89,12 +89,15 @@ impl Signer {
 
 /// A checkpoint of this log, as it was found somewhere.
 pub fn read(note: &str, key: &NoteKey, place: &Path) -> Result<Checkpoint, Refused> {
-    Checkpoint::open(note, &key.verifier()).map_err(|error| {
-        let cause = match &error {
-            CheckpointError::Note(NoteError::Unsigned) => "it is another key's".to_owned(),
-            other => other.to_string(),
-        };
-        Refused::OtherKey { place: place.display().to_string(), cause }
+    let wrong = |cause| Refused::OtherKey { place: place.display().to_string(), cause };
+    read_checkpoint(note, key).map_err(wrong)
+}
+
+/// The checkpoint, or in words why it is none of this log's.
+pub fn read_checkpoint(note: &str, key: &NoteKey) -> Result<Checkpoint, String> {
+    Checkpoint::open(note, &key.verifier()).map_err(|error| match &error {
+        CheckpointError::Note(NoteError::Unsigned) => "it is another key's".to_owned(),
+        other => other.to_string(),
     })
 }
 

@@ -70,6 +70,30 @@ pub(super) fn open_carrier(path: &Path) -> Result<Connection> {
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
+    set_up_reader(connection, path)
+}
+
+/// For reading where there may be no service, and perhaps no right to write: SQLite wants to make a file beside the
+/// database even for reading. Where nobody can write, it need not: nothing changes.
+pub(super) fn open_alone(path: &Path) -> Result<Connection> {
+    let opened_to_write = std::fs::OpenOptions::new().write(true).open(path);
+    let is_read_only = opened_to_write.is_err_and(|error| error.kind() == std::io::ErrorKind::ReadOnlyFilesystem);
+    let Some(name) = path.to_str().filter(|_| is_read_only) else { return open_reader(path) };
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        let remedy = "copy it together with its -wal file to a place that can be written, and name the copy";
+        return Err(StoreError::Unavailable(format!(
+            "{name}: is on a read-only file system, and its last entries are in the -wal file beside it; {remedy}"
+        )));
+    }
+    let encoded = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(format!("file:{encoded}?immutable=1"), flags);
+    set_up_reader(connection.map_err(|error| failed(path, &error))?, path)
+}
+
+fn set_up_reader(connection: Connection, path: &Path) -> Result<Connection> {
     let settings = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
     connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
     connection.set_prepared_statement_cache_capacity(32);

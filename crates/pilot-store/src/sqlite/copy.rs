@@ -15,7 +15,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let unwritten = |error: &dyn std::fmt::Display| {
         StoreError::Unavailable(format!("{}: the copy cannot be written: {error}", to.display()))
     };
-    let source = connection::open_reader(from)?;
+    let source = connection::open_alone(from)?;
     connection::make_private(to).map_err(|error| unwritten(&error))?;
     let mut target = Connection::open(to).map_err(|error| unwritten(&error))?;
     let backup = Backup::new(&source, &mut target).map_err(|error| unwritten(&error))?;
@@ -33,7 +33,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// The root of the tree at a size, from what is stored; none when there are fewer entries.
 pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
-    let connection = connection::open_reader(path)?;
+    let connection = connection::open_alone(path)?;
     let last: Option<i64> = connection
         .query_row("SELECT max(idx) FROM entry", [], |row| row.get(0))
         .map_err(|error| read::failed(&error))?;
@@ -50,6 +50,11 @@ pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
         (level, row_size) = (level + 1, full);
     }
     Ok(Some(Edge::new(size, levels).root()))
+}
+
+/// What is kept under a name beside the entries, without a service.
+pub fn fact_in(path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+    read::fact(&connection::open_alone(path)?, name)
 }
 
 /// The version of SQLite that is built in.

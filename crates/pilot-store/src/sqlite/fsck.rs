@@ -59,7 +59,7 @@ pub fn fsck(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
     std::fs::File::open(path)
         .map_err(|error| StoreError::Unavailable(format!("{}: cannot be read: {error}", path.display())))?;
     let mut report = Report::default();
-    let connection = match connection::open_reader(path) {
+    let connection = match connection::open_alone(path) {
         Ok(connection) => connection,
         Err(StoreError::Refused(what) | StoreError::Damaged(what)) => {
             report.fault("database", what);

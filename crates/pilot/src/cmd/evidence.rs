@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pilot_core::document::ContentDigest;
 use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::report::report;
-use pilot_evidence::verify::trust::{self, TrustError};
+use pilot_evidence::verify::trust;
 use pilot_evidence::verify::{Trust, verify};
 
 use crate::environment::Environment;
@@ -104,7 +104,7 @@ impl TrustArguments {
 pub fn read_trust(key: &str, witness_keys: &[String], witnesses: Option<usize>) -> Result<Trust, Failure> {
     let trust = trust::read(key, witness_keys, witnesses, |path| std::fs::read(path));
     trust.map_err(|error| match error {
-        TrustError::File { .. } => Failure::Environment(error.to_string()),
+        error if error.is_of_the_machine() => Failure::Environment(error.to_string()),
         error => Failure::Usage(error.to_string()),
     })
 }

@@ -14,13 +14,17 @@ use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
 
 mod checkpoint;
+mod signed;
 mod witness;
+
+pub use signed::examine_signed;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Print the log's verifier key: the line by which others check its signatures
     Key(Arguments),
-    /// Read the whole ledger and name everything that does not fit together; nothing is changed
+    /// Read the whole ledger and name everything that does not fit together, or does not fit what was signed; nothing is
+    /// changed
     Fsck(Arguments),
     /// Print the current checkpoint of the log, and check its signatures
     Checkpoint(checkpoint::Arguments),
@@ -49,7 +53,7 @@ pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> 
             let config = Config::load(&arguments.config, environment.variables())?;
             let path = config.sqlite_path();
             let path = path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be read".into()))?;
-            check(&path, arguments.output.output)
+            check(&examine_signed(&config, &path)?, arguments.output.output)
         }
     }
 }
@@ -65,16 +69,17 @@ fn key(path: &Path, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn check(path: &Path, output: Output) -> Result<(), Failure> {
-    let report = examine(path)?;
+fn check(report: &Report, output: Output) -> Result<(), Failure> {
     match output {
-        Output::Json => print_json(&report)?,
-        Output::Table => print(&in_words(&report))?,
+        Output::Json => print_json(report)?,
+        Output::Table => print(&in_words(report))?,
     }
+    // What to do depends on what it is: a key or a checkpoint can be put back without touching the ledger.
+    let remedy = "mend what is named, or restore the ledger from a backup";
     match report.faults.len() {
         0 => Ok(()),
-        1 => Err(Failure::Refused("the ledger has 1 fault; restore it from a backup".into())),
-        count => Err(Failure::Refused(format!("the ledger has {count} faults; restore it from a backup"))),
+        1 => Err(Failure::Refused(format!("the ledger has 1 fault; {remedy}"))),
+        count => Err(Failure::Refused(format!("the ledger has {count} faults; {remedy}"))),
     }
 }
 

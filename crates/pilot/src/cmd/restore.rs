@@ -13,12 +13,13 @@ use pilot_server::start::StartError;
 use pilot_server::{private_file, random, start};
 use pilot_store::Store;
 use pilot_store::sqlite::{Sqlite, lock};
+use serde_json::json;
 
 use crate::cmd::backup::{self, Manifest};
 use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
-use crate::output::print;
+use crate::output::{Output, OutputArguments, print, print_json};
 use crate::reason;
 
 mod entry;
@@ -46,6 +47,8 @@ pub struct Arguments {
     /// Go on though acknowledged entries are lost, or though nobody can tell: under a new log key, with an entry that says why
     #[arg(long, value_name = "WHY")]
     accept_loss: Option<String>,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
@@ -96,6 +99,7 @@ fn verify(backup: &Path, arguments: &Arguments, places: &Places) -> Result<Manif
     if !report.faults.is_empty() {
         return Err(Failure::Refused(format!("the database in the backup has faults:\n{}", in_words(&report))));
     }
+    manifest.check_claims(backup, &report)?;
     Ok(manifest)
 }
 
@@ -139,7 +143,20 @@ fn restore(
     let written = private_file::replace(place.path(), note.as_bytes());
     written.map_err(|error| Failure::environment(place.path().display(), error))?;
     let files = backup.map_or(Ok(Vec::new()), |(path, _)| places::put_files(path, config))?;
-    print(&in_short(entries, is_new.then(|| key.verifier().to_string()), &verdict, &files))
+    let new_key = is_new.then(|| key.verifier().to_string());
+    match arguments.output.output {
+        Output::Table => print(&in_short(entries, new_key, &verdict, &files)),
+        Output::Json => {
+            let (Verdict::Whole(because) | Verdict::Refused(because)) = &verdict;
+            print_json(&json!({
+                "restored_entries": entries,
+                "is_whole": matches!(verdict, Verdict::Whole(_)),
+                "because": because,
+                "new_verifier_key": new_key,
+                "remarks": files,
+            }))
+        }
+    }
 }
 
 /// The key that is there, or the one in the backup.

@@ -13,7 +13,7 @@ use pilot_server::outgoing::Outgoing;
 use pilot_server::{private_file, second_place, start};
 
 use crate::cmd::backup::redact_config;
-use crate::cmd::log::{examine, in_words};
+use crate::cmd::log::{examine_signed, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::print;
@@ -138,7 +138,7 @@ fn ledger(config: &Config, is_short: bool) -> String {
         None => "not an embedded store".into(),
         Some(path) if !path.exists() => format!("{}: does not exist", path.display()),
         Some(_) if is_short => "not checked".into(),
-        Some(path) => match examine(&path) {
+        Some(path) => match examine_signed(config, &path) {
             Ok(report) => in_words(&report),
             Err(Failure::Refused(text) | Failure::Usage(text) | Failure::Environment(text)) => text,
         },

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use pilot_core::item::WorkflowRef;
 use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
 use pilot_core::workflow::explain::explain;
 use pilot_core::workflow::graph::{dot, mermaid, svg};
 use pilot_core::workflow::report::report;
 use pilot_core::workflow::{Definition, builtin};
+use serde_json::{Value, json};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -23,7 +25,7 @@ pub enum Command {
     /// Draw a definition
     Graph(GraphArguments),
     /// Say in words who may do what
-    Explain(WhichArguments),
+    Explain(ExplainArguments),
 }
 
 #[derive(clap::Args)]
@@ -51,6 +53,16 @@ pub struct GraphArguments {
     /// What to draw it as
     #[arg(long, value_enum, default_value_t)]
     format: GraphFormat,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(clap::Args)]
+pub struct ExplainArguments {
+    #[command(flatten)]
+    which: WhichArguments,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum, Default)]
@@ -66,14 +78,40 @@ pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> 
         Command::Check(arguments) => check(arguments, environment),
         Command::Graph(arguments) => {
             let definition = arguments.which.definition()?;
-            print(&match arguments.format {
-                GraphFormat::Svg => svg(&definition, None),
-                GraphFormat::Mermaid => mermaid(&definition),
-                GraphFormat::Dot => dot(&definition),
-            })
+            let (format, drawing) = match arguments.format {
+                GraphFormat::Svg => ("svg", svg(&definition, None)),
+                GraphFormat::Mermaid => ("mermaid", mermaid(&definition)),
+                GraphFormat::Dot => ("dot", dot(&definition)),
+            };
+            tell(
+                &definition,
+                arguments.output.output,
+                drawing,
+                &|drawing| json!({ "format": format, "graph": drawing }),
+            )
         }
-        Command::Explain(arguments) => print(&explain(&*arguments.definition()?)),
+        Command::Explain(arguments) => {
+            let definition = arguments.which.definition()?;
+            tell(&definition, arguments.output.output, explain(&definition), &|text| json!({ "explanation": text }))
+        }
     }
+}
+
+/// The text alone for people; for programs a member beside which definition it is about.
+fn tell(
+    definition: &Definition,
+    output: Output,
+    text: String,
+    member: &dyn Fn(String) -> Value,
+) -> Result<(), Failure> {
+    if output == Output::Table {
+        return print(&text);
+    }
+    let mut view = json!({ "workflow": WorkflowRef::from(definition) });
+    if let (Some(view), Value::Object(mut member)) = (view.as_object_mut(), member(text)) {
+        view.append(&mut member);
+    }
+    print_json(&view)
 }
 
 impl WhichArguments {

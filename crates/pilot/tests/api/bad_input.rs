@@ -40,7 +40,7 @@ fn told(answer: &Response) -> String {
     told
 }
 
-fn draft(server: &Server) -> String {
+pub fn draft(server: &Server) -> String {
     person(server, "ana").creates("controlled-operation", &payload("low"))
 }
 

@@ -23,6 +23,7 @@ mod duels;
 mod evidence;
 mod feed;
 mod keys;
+mod leaks;
 mod ledger;
 mod lists;
 mod order;

@@ -225,6 +225,28 @@ fn a_store_that_cannot_be_written_is_refused_at_the_start() {
 }
 
 #[test]
+fn a_store_on_a_read_only_file_system_is_checked_and_backed_up_or_it_is_said_what_to_do() {
+    let installation = installation();
+    let disk = SmallDisk::mount(&installation, "4m");
+    installation.serve().stop().expect(0);
+    disk.remount("ro");
+    is_whole(&installation);
+    installation.pilot(&["backup", "--out", "copy"]).expect(0);
+    disk.remount("rw");
+    // A service that was killed leaves entries in the log beside the database, which nobody can read in without writing.
+    let server = installation.serve();
+    server.signal(rustix::process::Signal::KILL);
+    server.ends();
+    disk.remount("ro");
+    for arguments in [&["log", "fsck"][..], &["backup", "--out", "another"]] {
+        let refused = installation.pilot(arguments).expect(3);
+        refused.says(&["pilot.db: is on a read-only file system", "copy it together with its -wal file"]);
+    }
+    disk.remount("rw");
+    is_whole(&installation);
+}
+
+#[test]
 fn a_second_service_on_the_same_store_is_refused() {
     let installation = installation();
     let server = installation.serve();

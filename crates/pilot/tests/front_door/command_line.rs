@@ -284,3 +284,25 @@ fn an_argument_that_is_no_text_is_wrong_usage_and_nothing_worse() {
         assert!(!finished.stderr.contains("panicked"), "{finished:?}");
     }
 }
+
+#[test]
+fn a_witness_key_is_printed_for_programs_too() {
+    let installation = Installation::bare();
+    let print = ["log", "witness", "--state", "w", "--name", "w.example", "--print-key"];
+    let line = installation.pilot(&print).expect(0).stdout;
+    let made = installation.pilot(&[&print[..], &["--output", "json"]].concat()).expect(0).json();
+    assert_eq!(made["verifier_key"], line.trim());
+}
+
+#[test]
+fn the_operations_listener_with_any_port_says_which_it_has() {
+    let installation = Installation::with_ana();
+    installation.write("pilot.toml", "listen = '127.0.0.1:0'\n[ops]\nlisten = '127.0.0.1:0'\n");
+    let server = installation.serve();
+    server.wait_for_log("operations listener");
+    let ended = server.stop().expect(0);
+    let line = ended.stderr.lines().find(|line| line.contains("operations listener")).unwrap();
+    let line: Value = serde_json::from_str(line).unwrap();
+    let address: std::net::SocketAddr = line["address"].as_str().unwrap().parse().unwrap();
+    assert_ne!(address.port(), 0);
+}

@@ -439,3 +439,58 @@ fn a_service_killed_in_the_middle_starts_again() {
     crate::harness::finish(made, None).expect(0);
     assert_eq!(installation.serve().session(installation.read("t").trim_end()).status, 200);
 }
+
+#[test]
+fn a_live_token_in_a_file_the_start_reads_stops_it_and_is_not_repeated() {
+    let installation = Installation::with_ana();
+    let both_refuse = |words: &[&str]| {
+        refused(&installation, words);
+        let checked = installation.pilot(&["check-config"]).expect(2);
+        assert!(words.iter().all(|word| checked.stdout.contains(word)), "{words:?} {checked:?}");
+        checked.never_says(PASTED);
+    };
+    // It was made by hand, is live, and was never used.
+    let live = entry("ben", "approver", &digest(PASTED.as_bytes()));
+    let credentials = |actor_id: &str| {
+        let other = entry(actor_id, "auditor", &digest(b"another-token-that-is-long-enough-0001"));
+        installation.write("credentials.json", &file(&[live.clone(), other]));
+    };
+    installation.write("pilot.toml", "listen = '127.0.0.1:0'\n");
+    credentials(PASTED);
+    both_refuse(&["credentials.json at /credentials/1/actor_id holds a live token; remove it"]);
+    credentials(&format!("cyd:{PASTED}.org"));
+    both_refuse(&["credentials.json at /credentials/1/actor_id holds a live token"]);
+
+    credentials("cyd");
+    installation.write("pilot.toml", "listen = '127.0.0.1:0'\n[credentials]\nrole_map = 'map.json'\n");
+    let map = |approved_by: Value, subject: &str| {
+        let cyd = json!({"actor_id": "cyd", "role": "auditor", "subject": subject});
+        let actors = [json!({"actor_id": "ben", "role": "approver"}), cyd];
+        installation
+            .write("map.json", &json!({"schema_version": 1, "approved_by": approved_by, "actors": actors}).to_string());
+    };
+    map(json!(["Ina", "Udo"]), &format!("spiffe://x/{PASTED}-y"));
+    both_refuse(&["map.json at /actors/1/subject holds a live token"]);
+    map(json!(["Ina", format!("Udo {PASTED}.")]), "cyd");
+    both_refuse(&["map.json at /approved_by/1 holds a live token"]);
+
+    map(json!(["Ina"]), "cyd");
+    let workflows = "listen = '127.0.0.1:0'\n[credentials]\nrole_map = 'map.json'\n[workflows]\ndir = 'workflows'\n";
+    installation.write("pilot.toml", workflows);
+    fs::create_dir(installation.path("workflows")).unwrap();
+    installation.write("workflows/own.toml", &format!("name = \"own\"\n# see {PASTED}.\nnonsense = {PASTED}\n"));
+    both_refuse(&["own.toml, line 2 holds a live token", "own.toml, line 3 holds a live token"]);
+    installation.write("workflows/own.toml", "nonsense = 1\n");
+    refused(&installation, &["own.toml", "nonsense"]);
+
+    // One name is legal, and worth a word.
+    fs::remove_file(installation.path("workflows/own.toml")).unwrap();
+    let warning = "map.json at /approved_by names 1 of the at least two who approve a role map";
+    let checked = installation.pilot(&["check-config"]).expect(0);
+    assert!(checked.stdout.contains(warning), "{checked:?}");
+    let server = installation.serve();
+    server.wait_for_log(warning);
+    server.stop().expect(0);
+    map(json!(["Ina", "Udo"]), "cyd");
+    assert!(!installation.serve().stop().expect(0).stderr.contains("approved_by"));
+}

@@ -54,6 +54,13 @@ fn a_definition_is_drawn_and_explained() {
         let drawn = installation.pilot(&["workflow", "graph", "emergency-operation", "--format", format]).expect(0);
         assert!(drawn.stdout.starts_with(begins), "{format}");
     }
+    let drawn = ["workflow", "graph", "emergency-operation", "--format", "dot", "--output", "json"];
+    let drawn = installation.pilot(&drawn).expect(0).json();
+    assert_eq!((&drawn["workflow"]["name"], &drawn["format"]), (&"emergency-operation".into(), &"dot".into()));
+    assert!(drawn["graph"].as_str().unwrap().starts_with("digraph"), "{drawn}");
+    let explained = installation.pilot(&["workflow", "explain", "controlled-operation", "--output", "json"]).expect(0);
+    let text = std::fs::read_to_string(example("controlled-operation.txt")).unwrap();
+    assert_eq!(explained.json()["explanation"], text);
     let explained = installation.pilot(&["workflow", "explain", "controlled-operation"]).expect(0);
     assert_eq!(explained.stdout, std::fs::read_to_string(example("controlled-operation.txt")).unwrap());
 }

@@ -271,3 +271,40 @@ fn a_support_bundle_shows_what_helps_and_no_token() {
     let bundle = installation.read("second.txt");
     assert!(bundle.contains("generated tokens alone") && bundle.contains("schema_version"), "{bundle}");
 }
+
+#[test]
+fn a_manifest_that_says_other_than_its_files_is_refused_and_what_it_says_is_named() {
+    let installation = furnished();
+    let server = installation.serve();
+    work(&server, 2);
+    server.stop().expect(0);
+    installation.pilot(&["backup", "--out", "b1", "--with-key"]).expect(0);
+    backup(&installation, "b2").expect(0);
+    let other = team();
+    other.serve().stop().expect(0);
+    for name in ["b1", "b2"] {
+        let path = format!("{name}/manifest.json");
+        let sound: Value = serde_json::from_str(&installation.read(&path)).unwrap();
+        for (member, value, word) in [
+            ("entries", json!(7), "entries is 7, and the database has 3"),
+            ("root", json!("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="), "root is not the root of the database"),
+            ("root", Value::Null, "root is not the root"),
+            ("signed_entries", json!(2), "signed_entries is not the 3 of log.checkpoint"),
+            ("signed_entries", Value::Null, "signed_entries is not the 3"),
+            ("verifier_key", json!(verifier_key(&other).to_string()), "verifier_key does not fit the signature"),
+            ("verifier_key", json!("nonsense"), "verifier_key is none"),
+        ] {
+            let mut changed = sound.clone();
+            changed[member] = value;
+            installation.write(&path, &changed.to_string());
+            let refused = restore(&installation, &[name, "--replace"]).expect(1);
+            refused.says(&["manifest.json does not fit its files", word]);
+        }
+        installation.write(&path, &sound.to_string());
+        let restored = restore(&installation, &[name, "--replace", "--output", "json"]).expect(0).json();
+        assert_eq!((&restored["is_whole"], &restored["new_verifier_key"]), (&json!(true), &Value::Null), "{restored}");
+        // The restore is an entry itself; the next round begins where this one did.
+        assert_eq!(restored["restored_entries"], 3, "{restored}");
+        fs::copy(installation.path("b1/log.checkpoint"), installation.path("data/log.checkpoint")).unwrap();
+    }
+}

@@ -18,5 +18,6 @@ mod team;
 mod wire;
 
 mod backup;
+mod fsck;
 mod second_place;
 mod witnesses;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pilot_core::time::Time;
 use pilot_evidence::checkpoint::Checkpoint;
-use pilot_evidence::note::VerifierKey;
+use pilot_evidence::note::{NoteKey, VerifierKey};
+use pilot_store::sqlite::copy::root_at;
 use pilot_store::sqlite::fsck::Report;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -85,6 +86,66 @@ impl Manifest {
             (None, Some(file)) => Err(wrong(format!("{} was not part of it", file.name))),
             (None, None) => Ok(manifest),
         }
+    }
+
+    /// Compares what it says of the ledger with what is in the files: they have its digests, but nothing has those of it.
+    pub fn check_claims(&self, directory: &Path, report: &Report) -> Result<(), Failure> {
+        let mut wrong = Vec::new();
+        if self.entries != report.entries {
+            wrong.push(format!("entries is {}, and the database has {}", self.entries, report.entries));
+        }
+        if self.root != report.root {
+            wrong.push("root is not the root of the database".to_owned());
+        }
+        match VerifierKey::parse(&self.verifier_key) {
+            Ok(key) => self.check_signed(directory, &key, &mut wrong)?,
+            Err(error) => wrong.push(format!("verifier_key is none: {error}")),
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let wrong = wrong.join("\n");
+        Err(Failure::Refused(format!(
+            "{}: the backup is damaged: {NAME} does not fit its files:\n{wrong}",
+            directory.display()
+        )))
+    }
+
+    /// The key and the checkpoint that are in the backup, as far as they are.
+    fn check_signed(&self, directory: &Path, key: &VerifierKey, wrong: &mut Vec<String>) -> Result<(), Failure> {
+        let read = |name: &str| -> Result<Option<String>, Failure> {
+            let path = directory.join(name);
+            match fs::read_to_string(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                read => read.map(Some).map_err(|error| Failure::environment(path.display(), error)),
+            }
+        };
+        let secret = read(super::KEY)?.map(|text| NoteKey::parse(&text));
+        match secret {
+            Some(Err(error)) => wrong.push(format!("{} cannot be used: {error}", super::KEY)),
+            Some(Ok(secret)) if secret.verifier().to_string() != self.verifier_key => {
+                wrong.push(format!("verifier_key is not that of {}", super::KEY));
+            }
+            _ => {}
+        }
+        let signed = read(super::CHECKPOINT)?.map(|note| Checkpoint::open(&note, key));
+        match (&signed, self.signed_entries) {
+            (Some(Err(error)), _) => {
+                wrong.push(format!("verifier_key does not fit the signature of {} ({error})", super::CHECKPOINT));
+            }
+            (Some(Ok(checkpoint)), claimed) if claimed != Some(checkpoint.size) => {
+                wrong.push(format!("signed_entries is not the {} of {}", checkpoint.size, super::CHECKPOINT));
+            }
+            (None, Some(_)) => wrong.push(format!("signed_entries is given, and there is no {}", super::CHECKPOINT)),
+            _ => {}
+        }
+        if let Some(Ok(Checkpoint { size, root, .. })) = signed {
+            let found = root_at(&directory.join(super::DATABASE), size);
+            if found.map_err(|error| Failure::Environment(error.to_string()))? != Some(root) {
+                wrong.push(format!("{} does not fit the database at {size} entries", super::CHECKPOINT));
+            }
+        }
+        Ok(())
     }
 
     pub fn in_words(&self, out: &Path) -> String {

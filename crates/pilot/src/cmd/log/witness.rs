@@ -13,7 +13,7 @@ use tracing::level_filters::LevelFilter;
 use crate::cmd::serve::{log_panics, stop_on_signal};
 use crate::environment::Environment;
 use crate::exit::Failure;
-use crate::output::print;
+use crate::output::{Output, OutputArguments, print, print_json};
 use crate::supervisor::Supervisor;
 
 #[derive(clap::Args)]
@@ -33,12 +33,18 @@ pub struct Arguments {
     /// Print the witness's own verifier key, for the configuration of the log, and end
     #[arg(long)]
     print_key: bool,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     if arguments.print_key {
         let key = State::key(&arguments.state, arguments.name.as_deref())?;
-        return print(&format!("{}\n", key.verifier()));
+        let verifier = key.verifier().to_string();
+        return match arguments.output.output {
+            Output::Json => print_json(&serde_json::json!({ "verifier_key": verifier })),
+            Output::Table => print(&format!("{verifier}\n")),
+        };
     }
     let parse =
         |line: &String| VerifierKey::parse(line).map_err(|error| Failure::Usage(format!("--log {line}: {error}")));

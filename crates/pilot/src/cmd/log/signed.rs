@@ -1,0 +1,97 @@
+//! Holds a ledger against what its log has signed: the key, and the checkpoint in the second place.
+
+use std::path::Path;
+
+use pilot_evidence::checkpoint::Checkpoint;
+use pilot_evidence::note::NoteKey;
+use pilot_server::config::Config;
+use pilot_server::start::StartError;
+use pilot_server::starts::LastStart;
+use pilot_server::{second_place, signer, start};
+use pilot_store::sqlite::copy::{fact_in, root_at};
+use pilot_store::sqlite::fsck::{Report, StoredFault};
+
+use super::examine;
+use crate::exit::Failure;
+
+/// Reads the whole store as [`examine`] does, and says besides whether it is the one that was signed.
+pub fn examine_signed(config: &Config, store: &Path) -> Result<Report, Failure> {
+    // Before the ledger, which a service may be writing to: then it has everything the checkpoint speaks of.
+    let place = config.checkpoint_path();
+    let kept = second_place::read(&place);
+    let mut report = examine(store)?;
+    let mut faults = Faults { place: place.display().to_string(), found: Vec::new() };
+    let is_begun = report.entries > 0 || place.exists();
+    let key = faults.key(&config.log_key_path(), is_begun);
+    match (kept, key) {
+        (Err(error), _) => faults.second_place(format!("cannot be read: {error}")),
+        (Ok(None), _) => faults.missing(store),
+        (Ok(Some(_)), None) => {}
+        (Ok(Some(note)), Some(key)) => faults.checkpoint(&note, &key, &report, store),
+    }
+    report.faults.append(&mut faults.found);
+    Ok(report)
+}
+
+struct Faults {
+    place: String,
+    found: Vec<StoredFault>,
+}
+
+impl Faults {
+    fn second_place(&mut self, what: impl Into<String>) {
+        self.found.push(StoredFault { place: format!("checkpoint {}", self.place), what: what.into() });
+    }
+
+    fn key(&mut self, path: &Path, is_begun: bool) -> Option<NoteKey> {
+        let place = format!("log key {}", path.display());
+        if !path.exists() {
+            if is_begun {
+                let what = "is missing, but the ledger is not empty; put it back from your copy".to_owned();
+                self.found.push(StoredFault { place, what });
+            }
+            return None;
+        }
+        match start::load_key(path) {
+            Ok(key) => Some(key),
+            Err(StartError::Refused(what) | StartError::Environment { what, .. }) => {
+                let said = format!("{}: ", path.display());
+                let what = what.strip_prefix(&said).unwrap_or(&what).to_owned();
+                self.found.push(StoredFault { place, what: format!("cannot be used: {what}") });
+                None
+            }
+        }
+    }
+
+    /// No file is no fault, unless the ledger says that there was one.
+    fn missing(&mut self, store: &Path) {
+        // A store that cannot be read has its faults already.
+        let last = fact_in(store, LastStart::FACT).ok().flatten().and_then(|fact| LastStart::parse(&fact).ok());
+        if last.is_some_and(|last| last.second_place) {
+            self.second_place("is missing, but this ledger has had its checkpoint kept there; put the newest one back");
+        }
+    }
+
+    fn checkpoint(&mut self, note: &str, key: &NoteKey, report: &Report, store: &Path) {
+        let checkpoint = match signer::read_checkpoint(note, key) {
+            Ok(checkpoint) => checkpoint,
+            Err(cause) => {
+                let remedy = "log.key belongs to another log, or the file does, or it was changed";
+                return self.second_place(format!("is not signed by this log's key ({cause}); {remedy}"));
+            }
+        };
+        let Checkpoint { size, root, .. } = checkpoint;
+        if report.entries < size {
+            let (entries, missing) = (report.entries, size - report.entries);
+            let what = format!("speaks of {size} entries, and the ledger has {entries}: {missing} are missing");
+            return self.second_place(what);
+        }
+        match root_at(store, size) {
+            Ok(Some(found)) if found == root => {}
+            Ok(_) => self.second_place(format!(
+                "has another root than the ledger at {size} entries: the ledger's history is not the one that was signed"
+            )),
+            Err(error) => self.second_place(format!("cannot be compared with the ledger at {size} entries: {error}")),
+        }
+    }
+}
