@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -231,12 +231,8 @@ fn a_power_cut_at_any_moment_from_the_first_start_on_loses_nothing_acknowledged(
 fn attach(installation: &Installation, server: &Server) -> Child {
     let mut command = Command::new("strace");
     command.args(["-p", &server.id().to_string()]).args(trace::OPTIONS).arg("-o").arg(installation.path("strace.log"));
-    command.args(["-e", &format!("trace={}", trace::CALLS)]).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("strace must be installed");
-    let mut words = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stderr.as_mut().unwrap()), &mut words).unwrap();
-    assert!(words.contains("attached"), "{words}");
-    child
+    command.args(["-e", &format!("trace={}", trace::CALLS)]);
+    trace::attached(command)
 }
 
 /// It is another whenever the write-ahead log begins anew.

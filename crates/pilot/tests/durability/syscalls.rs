@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -28,12 +28,8 @@ impl Tracer {
         let log = installation.path("strace.log");
         let mut command = Command::new("strace");
         command.args(["-f", "-p", &server.id().to_string(), "-e", &format!("trace={DURABLE}"), "-e"]);
-        command.arg(format!("inject={inject}")).arg("-o").arg(&log).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("strace must be installed");
-        let mut words = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut words).unwrap();
-        assert!(words.contains("attached"), "{words}");
-        Tracer { child, log }
+        command.arg(format!("inject={inject}")).arg("-o").arg(&log);
+        Tracer { child: trace::attached(command), log }
     }
 
     /// Whether it was an injected death that ended the service.

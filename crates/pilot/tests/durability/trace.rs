@@ -1,7 +1,9 @@
 //! Everything a service did to its files, and every answer it gave, in the order in which it happened.
 
 use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -12,6 +14,15 @@ pub const CALLS: &str = "openat,mkdir,mkdirat,write,writev,pwrite64,pwritev,pwri
 
 /// What `strace` is asked for besides: everything whole, and paths for descriptors.
 pub const OPTIONS: [&str; 8] = ["-f", "-y", "-a", "1", "-s", "10000000", "-e", "signal=none"];
+
+/// A tracer of a running service, once it has taken hold.
+pub fn attached(mut strace: Command) -> Child {
+    let mut child = strace.stderr(Stdio::piped()).spawn().expect("strace must be installed");
+    let mut words = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut words).unwrap();
+    assert!(words.contains("attached"), "{words}");
+    child
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
