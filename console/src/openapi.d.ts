@@ -2416,8 +2416,6 @@ export interface operations {
             header?: {
                 /** @description The same key and body give the same answer again, for 24 hours */
                 "Idempotency-Key"?: string;
-                /** @description Only if the item still has this version */
-                "If-Match"?: string;
             };
             path: {
                 id: components["schemas"]["ItemId"];

@@ -118,7 +118,8 @@ pub(super) const HISTORY: Docs = find(
 pub(super) const COMMENT: Docs = Docs {
     answer_headers: &["ETag"],
     request: Some(RequestBody(&[JSON], "NewComment", Needed::Always)),
-    headers: &["Idempotency-Key", "If-Match"],
+    // `If-Match` is honoured too, except where a request is repeated: that gets the answer it got before.
+    headers: WRITES,
     problems: &[
         Code::NotFound,
         Code::VersionMismatch,
