@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use pilot_core::actor::{Actor, ActorId};
-use pilot_core::decide::{ActionRequest, Caller, EditRequest, Request, actions_for, decide};
+use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, Request, actions_for, decide};
 use pilot_core::document::ContentDigest;
 use pilot_core::item::{Item, Lease, Vote, Window, WorkflowRef};
 use pilot_core::role::Role;
@@ -76,9 +76,13 @@ fn submit(definition: &Definition) -> bool {
     let within =
         line("decide/submit", measure(ROUNDS, || decide(definition, &item, &submit, &ana, now())), DECIDE_NS_MAX);
     let content_digest = item.content_digest.clone();
-    let edit = EditRequest { title: None, payload: Some(json!({"purpose": "q"})), content_digest, if_match: None };
-    let edit = Request::Edit(edit);
-    within & line("decide/edit", measure(ROUNDS, || decide(definition, &item, &edit, &ana, now())), 10_000)
+    let edit = || {
+        let (title, payload) = EditRequest::edited(&item, None, Some(&json!({"purpose": "q"})));
+        let content = Some(Content::judge(definition, &title, &payload, content_digest.clone()));
+        let edit = EditRequest { content, made_from: content_digest.clone(), if_match: None };
+        decide(definition, &item, &Request::Edit(edit), &ana, now())
+    };
+    within & line("decide/edit", measure(ROUNDS, edit), 20_000)
 }
 
 fn line(name: &str, ns: u128, limit: u128) -> bool {

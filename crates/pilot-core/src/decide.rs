@@ -4,6 +4,7 @@
 //! writes, a verifier calls it again on what was written; both must come to the same verdict, so nothing here may
 //! depend on anything else.
 
+mod content;
 mod creation;
 mod edit;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::role_set::RoleSet;
 use crate::time::Time;
 use crate::workflow::{Action, Definition, Kind, Own, Rule};
 
+pub use content::Content;
 pub use creation::decide_creation;
 pub use outlook::actions_for;
 pub use timer::{Deadline, due_at};
@@ -54,20 +56,17 @@ pub struct ActionRequest {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct EditRequest {
-    pub title: Option<String>,
-    /// A merge patch (RFC 7396) for the payload.
-    pub payload: Option<Value>,
-    /// The digest of the content as it will be: [`EditRequest::edited`] gives that content.
-    pub content_digest: ContentDigest,
+    /// The content as it will be; absent when the request names nothing to change.
+    pub content: Option<Content>,
+    /// The content it was made from. By the time of the decision, that may not be the item's any more.
+    pub made_from: ContentDigest,
     pub if_match: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewItem {
     pub id: ItemId,
-    pub title: String,
-    pub payload: Value,
-    pub content_digest: ContentDigest,
+    pub content: Content,
 }
 
 /// The order of the checks is part of the contract: an outsider learns nothing about the item, and a participant learns
@@ -269,7 +268,7 @@ impl<'c> Case<'c> {
         if !freezes || !editable(&self.item.state) {
             return Ok(());
         }
-        let faults = self.definition.payload_faults(&self.item.payload);
+        let faults = self.definition.payload_faults(&self.item.payload.value());
         if faults.is_empty() { Ok(()) } else { Err(Refusal::Invalid(faults)) }
     }
 

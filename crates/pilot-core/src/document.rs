@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// `sha256:` and 64 lowercase hexadecimal characters.
@@ -61,7 +61,14 @@ pub enum DocumentKind {
 
 impl Document {
     pub fn content(title: &str, payload: &Value, nonce: &str) -> Document {
-        Document::new(DocumentKind::Content, &json!({"nonce": nonce, "payload": payload, "title": title}))
+        /// In the order of their names.
+        #[derive(Serialize)]
+        struct Content<'a> {
+            nonce: &'a str,
+            payload: &'a Value,
+            title: &'a str,
+        }
+        Document::new(DocumentKind::Content, &Content { nonce, payload, title })
     }
 
     pub fn comment(text: &str, nonce: &str) -> Document {
@@ -84,7 +91,7 @@ impl Document {
         Document { kind: DocumentKind::RoleMap, digest: ContentDigest::of_bytes(file), bytes: file.to_vec() }
     }
 
-    fn new(kind: DocumentKind, value: &Value) -> Document {
+    fn new(kind: DocumentKind, value: &impl Serialize) -> Document {
         // Text keys and finite numbers alone: canonical JSON cannot fail here.
         let bytes = serde_json_canonicalizer::to_vec(value).unwrap_or_default();
         Document { kind, digest: ContentDigest::of_bytes(&bytes), bytes }
@@ -100,15 +107,14 @@ pub fn sha256_of_canonical(value: &impl Serialize) -> String {
 }
 
 /// RFC 7396: members of `patch` replace, `null` removes, objects merge.
-pub fn merge_patch(target: &Value, patch: &Value) -> Value {
+pub fn merge_patch(target: Value, patch: &Value) -> Value {
     let Value::Object(changes) = patch else { return patch.clone() };
-    let mut merged = target.as_object().cloned().unwrap_or_default();
+    let mut merged = if let Value::Object(members) = target { members } else { Map::new() };
     for (name, change) in changes {
-        if change.is_null() {
-            merged.remove(name);
-        } else {
-            let before = merged.get(name).cloned().unwrap_or(Value::Null);
-            merged.insert(name.clone(), merge_patch(&before, change));
+        // Taken out, not copied: what a patch does not touch costs nothing.
+        let before = merged.remove(name).unwrap_or(Value::Null);
+        if !change.is_null() {
+            merged.insert(name.clone(), merge_patch(before, change));
         }
     }
     Value::Object(merged)
@@ -192,7 +198,7 @@ mod tests {
             (json!({"a": "foo"}), json!("bar"), json!("bar")),
             (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
         ] {
-            assert_eq!(merge_patch(&target, &patch), merged, "{target} {patch}");
+            assert_eq!(merge_patch(target.clone(), &patch), merged, "{target} {patch}");
         }
     }
 }

@@ -6,11 +6,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
 use crate::decide::{Change, Transition};
 use crate::document::ContentDigest;
+use crate::payload::Payload;
 use crate::role::Role;
 use crate::role_set::RoleSet;
 use crate::time::Time;
@@ -119,7 +119,7 @@ pub struct Item {
     pub workflow: WorkflowRef,
     /// Shared, as the payload is: most moves leave them as they are.
     pub title: Arc<str>,
-    pub payload: Arc<Value>,
+    pub payload: Payload,
     pub state: Name,
     /// 1 when created, one more with every transition and edit.
     pub version: u64,
@@ -193,8 +193,8 @@ impl Item {
             }
             Change::Held(held) => self.held = *held,
             Change::Content { title, payload, content_digest } => {
-                self.title = title.as_str().into();
-                self.payload = Arc::new(payload.clone());
+                self.title = Arc::clone(title);
+                self.payload = payload.clone();
                 self.content_digest = content_digest.clone();
             }
         }

@@ -46,6 +46,8 @@ pub const TITLE_CHARS_MAX: usize = 200;
 pub const COMMENT_CHARS_MAX: usize = 4_000;
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 pub const PAYLOAD_DEPTH_MAX: usize = 32;
+/// Each value takes many times its bytes while it is being looked at.
+pub const PAYLOAD_VALUES_MAX: usize = 4_000;
 pub const PAGE_ITEMS_MAX: usize = 200;
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub const IDEMPOTENCY_KEY_KEPT: Duration = Duration::from_hours(24);

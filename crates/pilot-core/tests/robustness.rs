@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests stop at the first surprise")]
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, Caller, EditRequest, NewItem, Request, decide, decide_creation};
+use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, NewItem, Request, decide, decide_creation};
 use pilot_core::document::ContentDigest;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
@@ -106,9 +106,12 @@ proptest! {
         let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
         let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
         let content_digest = ContentDigest::of("t", &payload, "n");
-        let request = NewItem { id, title: "t".to_owned(), payload, content_digest: content_digest.clone() };
+        let content = Content::judge(&controlled, "t", &payload, content_digest.clone());
+        let request = NewItem { id, content };
         let Ok((_, item)) = decide_creation(&controlled, &request, &ana, Time::EPOCH, 0) else { return Ok(()) };
-        let edit = EditRequest { title: None, payload: Some(patch), content_digest, if_match: None };
+        let (title, payload) = EditRequest::edited(&item, None, Some(&patch));
+        let content = Some(Content::judge(&controlled, &title, &payload, content_digest.clone()));
+        let edit = EditRequest { content, made_from: content_digest, if_match: None };
         let caller = Caller::Actor(ana);
         let _ = decide(&controlled, &item, &Request::Edit(edit), &caller, Time::EPOCH);
         let action = controlled.actions().get(nth).map_or("x", |action| &action.name).to_owned();
@@ -133,7 +136,7 @@ fn nesting_without_end_is_refused_and_does_not_exhaust_the_stack() {
     let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
     let content_digest = ContentDigest::of("t", &deep, "n");
     let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
-    let request = NewItem { id, title: "t".to_owned(), payload: deep, content_digest };
+    let request = NewItem { id, content: Content::judge(&controlled, "t", &deep, content_digest) };
     let refused = decide_creation(&controlled, &request, &ana, Time::EPOCH, 0).unwrap_err();
     assert_eq!(refused.errors().first().unwrap().to_string(), "/payload: is nested deeper than 32 levels");
 }

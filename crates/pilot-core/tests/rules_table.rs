@@ -12,9 +12,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pilot_core::actor::{Actor, ActorId};
-use pilot_core::decide::{ActionRequest, Caller, EditRequest, Request, actions_for, decide};
+use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, Request, actions_for, decide};
 use pilot_core::document::ContentDigest;
 use pilot_core::item::{Item, Lease, Vote, Window, WorkflowRef};
+use pilot_core::payload::Payload;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
@@ -208,7 +209,7 @@ fn item(definition: &Definition, cell: Cell<'_>) -> Item {
         id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(),
         workflow: WorkflowRef::from(definition),
         title: "t".into(),
-        payload: payload.into(),
+        payload: Payload::of(&payload),
         state: cell.state.into(),
         version: 7,
         created_at: created,
@@ -227,13 +228,13 @@ fn item(definition: &Definition, cell: Cell<'_>) -> Item {
     }
 }
 
-fn request(action: &str, item: &Item) -> Request {
+fn request(definition: &Definition, action: &str, item: &Item) -> Request {
     if action == "edit" {
-        let content_digest = ContentDigest::of("u", &item.payload, "m");
+        let (title, payload) = EditRequest::edited(item, Some("u"), None);
+        let content = Content::judge(definition, &title, &payload, ContentDigest::of(&title, &payload, "m"));
         return Request::Edit(EditRequest {
-            title: Some("u".to_owned()),
-            payload: None,
-            content_digest,
+            content: Some(content),
+            made_from: item.content_digest.clone(),
             if_match: None,
         });
     }
@@ -253,7 +254,7 @@ fn request(action: &str, item: &Item) -> Request {
 fn verdict(definition: &Definition, action: &str, cell: Cell<'_>) -> String {
     let item = item(definition, cell);
     let caller = Caller::Actor(Actor { actor_id: id(cell.person), role: cell.role });
-    match decide(definition, &item, &request(action, &item), &caller, now()) {
+    match decide(definition, &item, &request(definition, action, &item), &caller, now()) {
         Ok(transition) => transition.to().to_string(),
         Err(refusal) => refusal.code().to_owned(),
     }

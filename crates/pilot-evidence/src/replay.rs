@@ -1,14 +1,16 @@
 //! The ledger read again: what an item must be, decided anew from its entries and documents.
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, Caller, EditRequest, NewItem, Request, Transition, decide, decide_creation};
+use pilot_core::decide::{
+    ActionRequest, Caller, Content, EditRequest, NewItem, Request, Transition, decide, decide_creation,
+};
 use pilot_core::document::DocumentKind;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Why an entry cannot be followed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl<'d> FromIterator<(DocumentKind, &'d [u8])> for Documents<'d> {
 }
 
 #[derive(Deserialize)]
-struct Content {
+struct Stored {
     payload: Value,
     title: String,
 }
@@ -154,11 +156,12 @@ fn read<'d, T: Deserialize<'d>>(bytes: Option<&'d [u8]>) -> Result<T, Stray> {
 }
 
 fn created(definition: &Definition, entry: &Entry, documents: Documents<'_>) -> Result<(Item, Entry), Stray> {
-    let Content { title, payload } = read(documents.content)?;
+    let Stored { title, payload } = read(documents.content)?;
     let (Some(id), Some(content_digest)) = (entry.item.clone(), entry.content.clone()) else {
         return Err(wrong("no item or no content is named"));
     };
-    let new = NewItem { id, title, payload, content_digest };
+    let content = Content::recorded(definition, &title, &payload, content_digest);
+    let new = NewItem { id, content };
     let decided = decide_creation(definition, &new, &person_of(entry)?, entry.at, 0);
     let (transition, item) = decided.map_err(refused)?;
     let expected = Entry::of_transition(EntryType::ItemCreated, entry.index, &transition, &item);
@@ -171,15 +174,12 @@ fn edited(
     entry: &Entry,
     documents: Documents<'_>,
 ) -> Result<(Item, Entry), Stray> {
-    let Content { title, payload } = read(documents.content)?;
+    let Stored { title, payload } = read(documents.content)?;
     let Some(content_digest) = entry.content.clone() else { return Err(wrong("no content is named")) };
-    let patch = patch_between(&item.payload, &payload);
-    let request = EditRequest { title: Some(title), payload: Some(patch), content_digest, if_match: None };
+    let content = Some(Content::recorded(definition, &title, &payload, content_digest));
+    let request = EditRequest { content, made_from: item.content_digest.clone(), if_match: None };
     let caller = Caller::Actor(person_of(entry)?);
     let (transition, after) = decided(definition, item, &Request::Edit(request), &caller, entry)?;
-    if *after.payload != payload {
-        return Err(wrong("its content cannot come from an edit"));
-    }
     let expected = Entry::of_transition(EntryType::ItemEdited, entry.index, &transition, &after);
     Ok((after, expected))
 }
@@ -244,41 +244,4 @@ fn commented(item: &Item, entry: &Entry) -> Result<(Item, Entry), Stray> {
     let Some(comment) = entry.comment.clone() else { return Err(wrong("no comment is named")) };
     let expected = Entry::of_comment(entry.index, entry.at, &person_of(entry)?, item, comment);
     Ok((item.clone(), expected))
-}
-
-/// The merge patch (RFC 7396) that leads from one payload to the other.
-fn patch_between(before: &Value, after: &Value) -> Value {
-    let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
-    let mut patch = Map::new();
-    for name in before.keys().filter(|name| !after.contains_key(*name)) {
-        patch.insert(name.clone(), Value::Null);
-    }
-    for (name, value) in after {
-        match before.get(name) {
-            Some(same) if same == value => {}
-            Some(old) => drop(patch.insert(name.clone(), patch_between(old, value))),
-            None => drop(patch.insert(name.clone(), value.clone())),
-        }
-    }
-    Value::Object(patch)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pilot_core::document::merge_patch;
-    use serde_json::json;
-
-    #[test]
-    fn the_patch_between_two_payloads_leads_from_one_to_the_other() {
-        for (before, after) in [
-            (json!({}), json!({"a": 1})),
-            (json!({"a": 1, "b": null}), json!({"b": null})),
-            (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"c": 3, "d": [null]}})),
-            (json!({"a": {"b": 1}}), json!({"a": "text"})),
-            (json!({"a": "text"}), json!({"a": {"b": {"c": 1}}})),
-        ] {
-            assert_eq!(merge_patch(&before, &patch_between(&before, &after)), after, "{before} {after}");
-        }
-    }
 }

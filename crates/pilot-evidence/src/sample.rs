@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, Caller, EditRequest, NewItem, Request, decide, decide_creation};
+use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, NewItem, Request, decide, decide_creation};
 use pilot_core::document::{ContentDigest, Document};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId, WorkflowRef};
@@ -151,7 +151,8 @@ impl Ledger {
         let nonce = self.nonce();
         let content = Document::content(title, &payload, &nonce);
         let id: ItemId = format!("01890a5d-ac96-774b-bcce-{:012x}", self.made).parse().unwrap();
-        let new = NewItem { id: id.clone(), title: title.into(), payload, content_digest: content.digest.clone() };
+        let judged = Content::judge(&definition, title, &payload, content.digest.clone());
+        let new = NewItem { id: id.clone(), content: judged };
         let (transition, item) = decide_creation(&definition, &new, who, self.now, 0)?;
         self.keep(content);
         self.append(&Entry::of_transition(EntryType::ItemCreated, self.size(), &transition, &item));
@@ -164,13 +165,9 @@ impl Ledger {
         let (new_title, payload) = EditRequest::edited(&item, Some(title), Some(&patch));
         let nonce = self.nonce();
         let content = Document::content(&new_title, &payload, &nonce);
-        let request = EditRequest {
-            title: Some(title.into()),
-            payload: Some(patch),
-            content_digest: content.digest.clone(),
-            if_match: None,
-        };
         let definition = self.definition(&item.workflow.digest);
+        let judged = Content::judge(&definition, &new_title, &payload, content.digest.clone());
+        let request = EditRequest { content: Some(judged), made_from: item.content_digest.clone(), if_match: None };
         let caller = Caller::Actor(who.clone());
         let transition = decide(&definition, &item, &Request::Edit(request), &caller, self.now)?;
         let item = item.after(&transition);

@@ -4,9 +4,10 @@ use std::mem::take;
 use std::sync::Arc;
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{self, Caller, EditRequest, NewItem, Request};
+use pilot_core::decide::{self, Caller, Content, EditRequest, NewItem, Request};
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
+use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
 use pilot_store::{Record, Situation};
@@ -44,29 +45,44 @@ pub struct Edit {
     pub nonce: String,
 }
 
+/// An edit of one content, made and judged before the writing thread sees it.
+pub struct PreparedEdit {
+    request: Request,
+    document: Option<Document>,
+}
+
+impl Edit {
+    pub fn prepare(&self, definition: &Definition, item: &Item) -> PreparedEdit {
+        let Edit { title, payload, if_match, nonce } = self;
+        let names_something = title.is_some() || payload.is_some();
+        let (content, document) = names_something
+            .then(|| {
+                let (title, payload) = EditRequest::edited(item, title.as_deref(), payload.as_ref());
+                let document = Document::content(&title, &payload, nonce);
+                (Content::judge(definition, &title, &payload, document.digest.clone()), document)
+            })
+            .unzip();
+        let request = EditRequest { content, made_from: item.content_digest.clone(), if_match: *if_match };
+        PreparedEdit { request: Request::Edit(request), document }
+    }
+}
+
+/// Refused with `content_changed` when the item has another content by now than the edit was prepared from.
 pub fn edit(
     workflows: Arc<Workflows>,
     actor: Actor,
-    edit: Edit,
+    edit: PreparedEdit,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
     let mut room = room();
+    let PreparedEdit { request, document } = edit;
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
-        let Edit { title, payload, if_match, nonce } = &edit;
-        let (new_title, new_payload) = EditRequest::edited(item, title.as_deref(), payload.as_ref());
-        let content = Document::content(&new_title, &new_payload, nonce);
-        let request = Request::Edit(EditRequest {
-            title: title.clone(),
-            payload: payload.clone(),
-            content_digest: content.digest.clone(),
-            if_match: *if_match,
-        });
         let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
         let item = item.after(&transition);
         let entry = Entry::of_transition(EntryType::ItemEdited, situation.index, &transition, &item);
         let view = ItemView::new(&definition, &item, &actor, situation.now);
         let answer = StoredAnswer::showing(take(&mut room), 200, Some(item.version), None, &view);
-        Ok(record(&definition, entry, vec![content], item, answer))
+        Ok(record(&definition, entry, document.iter().cloned().collect(), item, answer))
     }
 }
 

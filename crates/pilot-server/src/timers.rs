@@ -89,7 +89,7 @@ mod tests {
     use std::sync::{Mutex, OnceLock};
 
     use pilot_core::actor::Actor;
-    use pilot_core::decide::NewItem;
+    use pilot_core::decide::{Content, NewItem};
     use pilot_core::document::Document;
     use pilot_core::entry::{Entry, EntryType};
     use pilot_core::role::Role;
@@ -106,7 +106,8 @@ mod tests {
         let (title, payload) = (format!("item {number}"), json!({}));
         let content = Document::content(&title, &payload, "nonce");
         let id = format!("01a1de8a-ca3b-7000-8000-{number:012x}").parse().unwrap();
-        let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
+        let judged = Content::judge(&definition, &title, &payload, content.digest.clone());
+        let new = NewItem { id, content: judged };
         Write::new(Subject::NewItem { count_open: None }, None, moves::create(definition, actor, new, content))
     }
 

@@ -5,6 +5,7 @@ use pilot_core::decide::{actions_for, due_at};
 use pilot_core::document::{ContentDigest, DocumentKind};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId, Lease, VotesView, Window, WorkflowRef};
+use pilot_core::payload::Payload;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::{Definition, Name};
@@ -19,7 +20,7 @@ pub struct ItemView<'i> {
     id: &'i ItemId,
     workflow: &'i WorkflowRef,
     title: &'i str,
-    payload: &'i Value,
+    payload: &'i Payload,
     state: &'i str,
     version: u64,
     content_digest: &'i ContentDigest,

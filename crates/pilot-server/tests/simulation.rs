@@ -18,19 +18,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, NewItem, actions_for};
+use pilot_core::decide::{ActionRequest, Content, NewItem, actions_for};
 use pilot_core::document::Document;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use pilot_server::clock::{Clock, Elapsed, LedgerClock};
+use pilot_server::ledger;
 use pilot_server::moves::{self, Edit};
 use pilot_server::timers::expire_due;
 use pilot_server::workflows::Workflows;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
-use pilot_store::{Filter, Key, Outcome, Store, Subject, Write};
+use pilot_store::{Filter, Key, Outcome, Situation, Store, Subject, Write};
 use serde_json::{Value, json};
 
 const SEEDS: u64 = 500;
@@ -282,12 +283,17 @@ impl World {
                     .rules()
                     .one_open_per_creator
                     .then(|| (actor.actor_id.clone(), definition.name().to_string()));
-                let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
+                let judged = Content::judge(&definition, &title, &payload, content.digest.clone());
+                let new = NewItem { id, content: judged };
                 let decide = moves::create(definition, actor, new, content);
                 Write::new(Subject::NewItem { count_open }, key, decide)
             }
             What::Edit { item, title, payload, if_match } => {
-                let decide = moves::edit(workflows, actor, Edit { title, payload, if_match, nonce });
+                let edit = Edit { title, payload, if_match, nonce };
+                let decide = move |situation: &Situation<'_>| {
+                    let (item, definition) = ledger::subject(&workflows, situation)?;
+                    moves::edit(Arc::clone(&workflows), actor.clone(), edit.prepare(&definition, item))(situation)
+                };
                 Write::new(Subject::Item(item), key, decide)
             }
             What::Act { item, request } => {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, Caller, NewItem, Request, decide, decide_creation, due_at};
+use pilot_core::decide::{ActionRequest, Caller, Content, NewItem, Request, decide, decide_creation, due_at};
 use pilot_core::document::{ContentDigest, Document};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId};
@@ -81,7 +81,8 @@ async fn live(
     let payload = json!({"purpose": "Room for the new region", "operation": "psql -f grow.sql", "risk": "low", "rollback_plan": "psql -f shrink.sql"});
     let content = Document::content(&title, &payload, &nonce(number, 0));
     let content_digest = content.digest.clone();
-    let new = NewItem { id: id.clone(), title, payload, content_digest: content_digest.clone() };
+    let judged = Content::judge(&definition, &title, &payload, content_digest.clone());
+    let new = NewItem { id: id.clone(), content: judged };
     let rules = Arc::clone(&definition);
     let create: Decide = Box::new(move |situation| {
         let (transition, item) = decide_creation(&rules, &new, &initiator, situation.now, 0)?;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, Caller, NewItem, Request, decide, decide_creation, due_at};
+use pilot_core::decide::{ActionRequest, Caller, Content, NewItem, Request, decide, decide_creation, due_at};
 use pilot_core::document::{Document, DocumentKind};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId};
@@ -100,12 +100,8 @@ impl Cast {
     pub fn creation(self: &Arc<Self>, id: &ItemId, title: &str, by: &str, risk: &str) -> Write {
         let (cast, actor) = (Arc::clone(self), actor(by, Role::Initiator));
         let content = Document::content(title, &Cast::payload(risk), id.as_str());
-        let new = NewItem {
-            id: id.clone(),
-            title: title.to_owned(),
-            payload: Cast::payload(risk),
-            content_digest: content.digest.clone(),
-        };
+        let judged = Content::judge(&self.definition, title, &Cast::payload(risk), content.digest.clone());
+        let new = NewItem { id: id.clone(), content: judged };
         let decide = move |situation: &Situation<'_>| {
             let (transition, item) =
                 decide_creation(&cast.definition, &new, &actor, situation.now, situation.open_items)?;

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::actor::Actor;
-use crate::decide::edit::content_faults;
-use crate::decide::{Change, NewItem, Transition};
+use crate::decide::{NewItem, Transition};
 use crate::item::{Item, WorkflowRef};
 use crate::refusal::Refusal;
 use crate::role::Role;
@@ -29,10 +28,7 @@ pub fn decide_creation(
             allowed: RoleSet::one(Role::Initiator),
         });
     }
-    let faults = content_faults(definition, &request.title, &request.payload);
-    if !faults.is_empty() {
-        return Err(Refusal::Invalid(faults));
-    }
+    request.content.found_fit(definition)?;
     if definition.rules().one_open_per_creator && open_items > 0 {
         let workflow = definition.name().clone();
         return Err(Refusal::AnotherOpen { actor_id: actor.actor_id.clone(), workflow });
@@ -50,11 +46,7 @@ fn transition(definition: &Definition, request: &NewItem, actor: &Actor, now: Ti
         comment: None,
         inputs: None,
         version: 1,
-        changes: vec![Change::Content {
-            title: request.title.clone(),
-            payload: request.payload.clone(),
-            content_digest: request.content_digest.clone(),
-        }],
+        changes: vec![request.content.change()],
     }
 }
 
@@ -62,11 +54,11 @@ fn item(definition: &Definition, request: &NewItem, actor: &Actor, now: Time) ->
     Item {
         id: request.id.clone(),
         workflow: WorkflowRef::from(definition),
-        title: request.title.as_str().into(),
-        payload: Arc::new(request.payload.clone()),
+        title: Arc::clone(request.content.title()),
+        payload: request.content.payload().clone(),
         state: definition.rules().initial.clone(),
         version: 1,
-        content_digest: request.content_digest.clone(),
+        content_digest: request.content.digest().clone(),
         created_at: now,
         created_by: actor.clone(),
         updated_at: now,

@@ -3,39 +3,36 @@
 use serde_json::Value;
 
 use crate::actor::Actor;
-use crate::decide::{Case, Change, EditRequest, Transition};
+use crate::decide::{Case, Change, Content, EditRequest, Transition};
 use crate::document::merge_patch;
 use crate::fault::Fault;
 use crate::item::Item;
-use crate::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, TITLE_CHARS_MAX};
 use crate::refusal::Refusal;
 use crate::role::Role;
 use crate::role_set::RoleSet;
-use crate::workflow::{Definition, Own};
+use crate::workflow::Own;
 
 impl EditRequest {
-    /// Title and payload as an edit would leave them: what its content digest is made of.
+    /// Title and payload as an edit with this title and this merge patch (RFC 7396) would leave them.
     pub fn edited(item: &Item, title: Option<&str>, patch: Option<&Value>) -> (String, Value) {
-        let title = title.unwrap_or(&item.title).to_owned();
-        let payload = patch.map_or_else(|| Value::clone(&item.payload), |patch| merge_patch(&item.payload, patch));
-        (title, payload)
+        let payload = item.payload.value();
+        let payload = if let Some(patch) = patch { merge_patch(payload, patch) } else { payload };
+        (title.unwrap_or(&item.title).to_owned(), payload)
     }
 }
 
 impl Case<'_> {
     pub(super) fn edit(self, request: &EditRequest, actor: &Actor) -> Result<Transition, Refusal> {
         self.may_edit(actor)?;
-        if request.title.is_none() && request.payload.is_none() {
+        let Some(content) = &request.content else {
             return Err(Refusal::Invalid(vec![Fault::new("", "names nothing to change: send title, payload or both")]));
-        }
-        let (title, payload) = EditRequest::edited(self.item, request.title.as_deref(), request.payload.as_ref());
-        let faults = content_faults(self.definition, &title, &payload);
-        if !faults.is_empty() {
-            return Err(Refusal::Invalid(faults));
-        }
+        };
+        // Before its faults: what was made from another content says nothing about this one.
+        self.content(Some(&request.made_from))?;
+        content.found_fit(self.definition)?;
         self.can_be_edited()?;
         self.version(request.if_match)?;
-        Ok(self.edited(title, payload, request, actor))
+        Ok(self.edited(content, actor))
     }
 
     /// Role, separation, ownership.
@@ -67,9 +64,9 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn edited(self, title: String, payload: Value, request: &EditRequest, actor: &Actor) -> Transition {
+    fn edited(self, content: &Content, actor: &Actor) -> Transition {
         // A vote was given on a content, and so was a window: neither outlives it, in any definition.
-        let mut changes = vec![Change::Content { title, payload, content_digest: request.content_digest.clone() }];
+        let mut changes = vec![content.change()];
         if !self.item.votes.is_empty() {
             changes.push(Change::VotesVoided);
         }
@@ -87,32 +84,5 @@ impl Case<'_> {
             version: self.item.version.saturating_add(1),
             changes,
         }
-    }
-}
-
-/// What is wrong with a title and an unfinished payload.
-pub(super) fn content_faults(definition: &Definition, title: &str, payload: &Value) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    if title.trim().is_empty() || title.chars().count() > TITLE_CHARS_MAX {
-        faults.push(Fault::new("/title", format!("must have 1 to {TITLE_CHARS_MAX} characters")));
-    }
-    if !payload.is_object() {
-        faults.push(Fault::new("/payload", "must be an object"));
-    } else if depth(payload) > PAYLOAD_DEPTH_MAX {
-        faults.push(Fault::new("/payload", format!("is nested deeper than {PAYLOAD_DEPTH_MAX} levels")));
-    } else if serde_json::to_vec(payload).map_or(usize::MAX, |bytes| bytes.len()) > PAYLOAD_BYTES_MAX {
-        faults.push(Fault::new("/payload", format!("is larger than {PAYLOAD_BYTES_MAX} bytes")));
-    } else {
-        faults.extend(definition.draft_faults(payload));
-    }
-    faults
-}
-
-/// Bounded by the parser that made the value, which refuses deep nesting before it can exhaust the stack.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        _ => 0,
     }
 }

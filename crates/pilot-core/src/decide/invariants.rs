@@ -206,7 +206,7 @@ impl History {
         let content_digest = ContentDigest::of("t", &payload, "0");
         let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
         let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
-        let request = NewItem { id, title: "t".to_owned(), payload, content_digest };
+        let request = NewItem { id, content: Content::judge(&definition, "t", &payload, content_digest) };
         let (_, item) = decide_creation(&definition, &request, &ana, Time::EPOCH, 0).unwrap();
         let acted_as = BTreeMap::from([(ana.actor_id, ana.role)]);
         let history =
@@ -279,8 +279,11 @@ impl History {
             let rule = self.rule(transition.action()).unwrap();
             let actor = &transition.actor().unwrap().actor_id;
             let counts = |vote: &&Vote| vote.action == rule.action && vote.actor_id != *actor;
-            let needed =
-                if before.payload["risk"] == "high" && rule.quorum_if.is_some() { 3 } else { rule.quorum.unwrap() };
+            let needed = if before.payload.value()["risk"] == "high" && rule.quorum_if.is_some() {
+                3
+            } else {
+                rule.quorum.unwrap()
+            };
             assert!(before.votes.iter().filter(counts).count() + 1 >= needed as usize, "too few votes");
             assert!(needed >= 1);
         }
@@ -316,7 +319,9 @@ fn request(choices: &mut Choices<'_>, history: &History, now: Time) -> (Request,
         2 => {
             let payload = json!({"note": choices.below(3), "risk": if choices.one_in(2) { "high" } else { "low" }});
             let content_digest = ContentDigest::of("t", &payload, &item.version.to_string());
-            let request = EditRequest { title: None, payload: Some(payload), content_digest, if_match: None };
+            let (title, payload) = EditRequest::edited(item, None, Some(&payload));
+            let content = Some(Content::judge(&history.definition, &title, &payload, content_digest));
+            let request = EditRequest { content, made_from: item.content_digest.clone(), if_match: None };
             return (Request::Edit(request), caller(choices, RoleSet::one(Role::Initiator)));
         }
         _ => {}

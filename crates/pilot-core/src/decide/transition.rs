@@ -1,5 +1,7 @@
 //! A transition: one accepted move with all its facts. Its fields are private and only `decide` fills them.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -7,6 +9,7 @@ use crate::actor::{Actor, ActorId};
 use crate::decide::{ActionRequest, Case};
 use crate::document::ContentDigest;
 use crate::item::{Lease, Vote, Window};
+use crate::payload::Payload;
 use crate::time::Time;
 use crate::workflow::{Name, Rule};
 
@@ -39,8 +42,8 @@ pub enum Change {
     ExecutedBy(ActorId),
     Held(bool),
     Content {
-        title: String,
-        payload: Value,
+        title: Arc<str>,
+        payload: Payload,
         content_digest: ContentDigest,
     },
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::json;
+use crate::payload::Payload;
 use crate::role_set::RoleSet;
 use crate::workflow::Name;
 
@@ -272,9 +272,9 @@ impl Rule {
     }
 
     /// How many different people must vote for this move, given the payload; none when it takes no vote.
-    pub fn votes_needed(&self, payload: &Value) -> Option<u32> {
+    pub fn votes_needed(&self, payload: &Payload) -> Option<u32> {
         let quorum = self.quorum?;
-        let raised = self.quorum_if.as_ref().filter(|cond| json::at(payload, &cond.pointer) == Some(&cond.equals));
+        let raised = self.quorum_if.as_ref().filter(|cond| payload.at(&cond.pointer).as_ref() == Some(&cond.equals));
         Some(raised.map_or(quorum, |cond| cond.quorum.max(quorum)))
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{
-    ActionRequest, Caller, EditRequest, NewItem, Request, actions_for, decide, decide_creation, due_at,
+    ActionRequest, Caller, Content, EditRequest, NewItem, Request, actions_for, decide, decide_creation, due_at,
 };
 use pilot_core::document::ContentDigest;
 use pilot_core::item::Item;
@@ -121,7 +121,8 @@ impl Stage {
         }
         let content_digest = ContentDigest::of("t", &payload, "1");
         let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
-        let request = NewItem { id, title: "t".to_owned(), payload, content_digest: content_digest.clone() };
+        let content = Content::judge(&self.definition, "t", &payload, content_digest.clone());
+        let request = NewItem { id, content };
         let (transition, item) =
             decide_creation(&self.definition, &request, &self.actor(name), self.now, self.open_items)?;
         self.first_digest = Some(content_digest);
@@ -136,7 +137,9 @@ impl Stage {
         let payload = title.is_none().then(|| json!({ key: value }));
         let (new_title, new_payload) = EditRequest::edited(self.item(), title.as_deref(), payload.as_ref());
         let content_digest = ContentDigest::of(&new_title, &new_payload, &self.item().version.to_string());
-        let request = Request::Edit(EditRequest { title, payload, content_digest, if_match });
+        let content = Some(Content::judge(&self.definition, &new_title, &new_payload, content_digest));
+        let made_from = self.item().content_digest.clone();
+        let request = Request::Edit(EditRequest { content, made_from, if_match });
         let caller = Caller::Actor(self.actor(name));
         self.transition(&request, &caller)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use data_encoding::BASE64URL_NOPAD;
 use http::header::{ETAG, HeaderValue, LINK, LOCATION};
 use http::{Response, StatusCode};
-use pilot_core::decide::{NewItem, actions_for};
+use pilot_core::decide::{Content, NewItem, actions_for};
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
@@ -15,12 +15,13 @@ use pilot_store::{Filter, Subject, Write};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::access::Caller;
 use crate::api::request::{JsonBody, Query, decode, if_match, item_id, no_such_item, read_body, read_item_id};
 use crate::app::App;
 use crate::body::Body;
 use crate::ledger::{self, StoredAnswer};
 use crate::moves::{self, Edit};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::random;
 use crate::routes::{Answer, Call};
 use crate::views::ItemView;
@@ -28,6 +29,7 @@ use crate::views::ItemView;
 const PAGE_ITEMS: u64 = 50;
 /// How many items one request looks at when only some of them are for the caller.
 const LOOKED_AT_MAX: usize = 2_000;
+const EDIT_TRIES_MAX: u32 = 8;
 
 pub async fn create_item(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
@@ -35,7 +37,8 @@ pub async fn create_item(call: &mut Call) -> Answer {
     let (definition, title, payload) = new_item(&call.app, &mut body)?;
     let id = new_id(&call.app)?;
     let content = Document::content(&title, &payload, &nonce()?);
-    let new = NewItem { id, title, payload, content_digest: content.digest.clone() };
+    let judged = Content::judge(&definition, &title, &payload, content.digest.clone());
+    let new = NewItem { id, content: judged };
     let count_open = definition
         .rules()
         .one_open_per_creator
@@ -101,12 +104,25 @@ pub async fn edit_item(call: &mut Call) -> Answer {
     if !faults.is_empty() {
         return Err(Problem::invalid(faults));
     }
-    let (if_match, nonce, workflows) = (if_match(&call.head.headers)?, nonce()?, Arc::clone(&call.app.workflows));
-    let id = item_id(call)?;
-    let actor = call.caller.actor.clone();
-    let decide = moves::edit(workflows, actor, Edit { title, payload, if_match, nonce });
-    let write = Write::new(Subject::Item(id), None, decide);
-    ledger::settle(&call.app, &call.caller, "edit", write).await
+    let (if_match, nonce, id) = (if_match(&call.head.headers)?, nonce()?, item_id(call)?);
+    settle_edit(&call.app, &call.caller, &id, &Edit { title, payload, if_match, nonce }).await
+}
+
+/// An edit is prepared from the item as it is, here and not on the one thread that writes. When the content changed in
+/// between, it is prepared again; after so many times the caller hears that it changed.
+async fn settle_edit(app: &App, caller: &Caller, id: &ItemId, edit: &Edit) -> Answer {
+    let mut tries = EDIT_TRIES_MAX;
+    loop {
+        let item = app.store.item(id.clone()).await?.ok_or_else(no_such_item)?;
+        let prepared = edit.prepare(&*ledger::definition(app, &item)?, &item);
+        let decide = moves::edit(Arc::clone(&app.workflows), caller.actor.clone(), prepared);
+        let answer = ledger::settle(app, caller, "edit", Write::new(Subject::Item(id.clone()), None, decide)).await;
+        tries -= 1;
+        match answer {
+            Err(problem) if problem.code == Code::ContentChanged && tries > 0 => {}
+            answer => return answer,
+        }
+    }
 }
 
 pub async fn list_items(call: &Call) -> Answer {

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::document::ContentDigest;
 use pilot_core::item::{Item, ItemId, Lease, Vote, Window, WorkflowRef};
+use pilot_core::payload::Payload;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::{Result, StoreError};
 
@@ -108,15 +109,15 @@ struct First<'a> {
 
 pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
     #[derive(Deserialize)]
-    struct Content {
-        payload: Value,
+    struct Content<'d> {
+        #[serde(borrow)]
+        payload: &'d RawValue,
     }
     let damaged = |error: serde_json::Error| StoreError::Damaged(format!("item {id} cannot be read: {error}"));
     let payload = match columns.content {
-        Some(bytes) => serde_json::from_slice::<Content>(bytes).map_err(damaged)?.payload,
-        None => Value::Object(serde_json::Map::new()),
+        Some(bytes) => Payload::from_canonical(serde_json::from_slice::<Content<'_>>(bytes).map_err(damaged)?.payload),
+        None => Payload::empty(),
     };
-    let payload = Arc::new(payload);
     if columns.data.starts_with('{') {
         return serde_json::from_str(columns.data).map_err(damaged).map(|row: First<'_>| row.into_item(id, payload));
     }
@@ -153,7 +154,7 @@ pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
 }
 
 impl First<'_> {
-    fn into_item(self, id: ItemId, payload: Arc<Value>) -> Item {
+    fn into_item(self, id: ItemId, payload: Payload) -> Item {
         Item {
             id,
             workflow: self.workflow.into_owned(),

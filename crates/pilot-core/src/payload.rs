@@ -1,0 +1,206 @@
+//! An item's payload, kept as its text and read only where a rule looks.
+//!
+//! As a tree of values a payload can take a hundred times its bytes. Items are held by the hundred in caches and lists,
+//! so a payload stays what it is on disk: canonical JSON (RFC 8785).
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+#[derive(Clone)]
+pub struct Payload(Arc<RawValue>);
+
+impl Payload {
+    #[expect(clippy::expect_used, reason = "a JSON value has text keys and finite numbers alone")]
+    pub fn of(value: &Value) -> Payload {
+        let canonical = serde_json_canonicalizer::to_string(value).expect("a JSON value has a canonical form");
+        Payload(RawValue::from_string(canonical).expect("canonical JSON is JSON").into())
+    }
+
+    /// The payload's part of a content document, whose text is canonical already.
+    pub fn from_canonical(text: &RawValue) -> Payload {
+        Payload(text.to_owned().into())
+    }
+
+    /// What is left of a payload whose document was erased.
+    pub fn empty() -> Payload {
+        Payload::of(&Value::Object(serde_json::Map::new()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The whole of it as values: for those who change it or hold it against a schema.
+    #[expect(clippy::expect_used, reason = "it was JSON when it came in, and never changes")]
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.as_str()).expect("a payload's text is JSON")
+    }
+
+    /// What a JSON pointer leads to. Everything else is passed over, not built.
+    pub fn at(&self, pointer: &str) -> Option<Value> {
+        let names = match pointer.strip_prefix('/') {
+            Some(names) => names.split('/').map(|name| name.replace("~1", "/").replace("~0", "~")).collect(),
+            None if pointer.is_empty() => Vec::new(),
+            None => return None,
+        };
+        Seek(&names).deserialize(&mut serde_json::Deserializer::from_str(self.as_str())).ok().flatten()
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Payload) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Payload {}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Payload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Payload, D::Error> {
+        Value::deserialize(deserializer).map(|value| Payload::of(&value))
+    }
+}
+
+/// Follows the rest of a pointer into whatever comes next.
+struct Seek<'p>(&'p [String]);
+
+impl<'de> DeserializeSeed<'de> for Seek<'_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Option<Value>, D::Error> {
+        if self.0.is_empty() { Value::deserialize(reader).map(Some) } else { reader.deserialize_any(self) }
+    }
+}
+
+impl<'de> Visitor<'de> for Seek<'_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<Value>, A::Error> {
+        let (wanted, rest) = self.0.split_first().ok_or_else(|| A::Error::custom("nothing is looked for"))?;
+        let mut found = None;
+        while let Some(name) = members.next_key::<std::borrow::Cow<'de, str>>()? {
+            if *name == **wanted {
+                found = members.next_value_seed(Seek(rest))?;
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Option<Value>, A::Error> {
+        let (wanted, rest) = self.0.split_first().ok_or_else(|| A::Error::custom("nothing is looked for"))?;
+        // RFC 6901: digits, and no zero in front.
+        let plain = wanted.bytes().all(|digit| digit.is_ascii_digit()) && (wanted == "0" || !wanted.starts_with('0'));
+        let wanted = wanted.parse::<usize>().ok().filter(|_| plain);
+        let (mut found, mut index) = (None, 0);
+        loop {
+            let more = if wanted == Some(index) {
+                let element = elements.next_element_seed(Seek(rest))?;
+                element.map(|element| found = element).is_some()
+            } else {
+                elements.next_element::<IgnoredAny>()?.is_some()
+            };
+            if !more {
+                return Ok(found);
+            }
+            index += 1;
+        }
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Option<Value>, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<Value>, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Option<Value>, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Option<Value>, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Option<Value>, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Option<Value>, E> {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pointer_leads_where_the_library_says_it_leads() {
+        let value = json!({"a": {"b": [1, {"c": 2.5}], "": 3}, "x/y": {"m~n": 4}, "0": "five", "ä\"": null, "t": true});
+        let payload = Payload::of(&value);
+        for pointer in [
+            "",
+            "/",
+            "a",
+            "/a",
+            "/a/b",
+            "/a/b/0",
+            "/a/b/1/c",
+            "/a/b/01",
+            "/a/b/9",
+            "/a/b/x",
+            "/a/b/-",
+            "/a/",
+            "/a//",
+            "/0",
+            "/x~1y",
+            "/x~1y/m~0n",
+            "/x/y",
+            "/missing/a",
+            "/a/b/0/c",
+            "//a",
+            "/0/a",
+            "/ä\"",
+            "/ä\"/x",
+            "/t",
+            "/t/u",
+        ] {
+            assert_eq!(payload.at(pointer).as_ref(), value.pointer(pointer), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn a_payload_is_kept_in_canonical_form_and_is_shown_as_it_is_kept() {
+        let payload = Payload::of(&json!({"b": [1, "x"], "a": {}}));
+        assert_eq!(payload.as_str(), r#"{"a":{},"b":[1,"x"]}"#);
+        assert_eq!(serde_json::to_string(&payload).unwrap(), payload.as_str());
+        assert_eq!(serde_json::from_str::<Payload>(r#"{"b":[1,"x"], "a":{}}"#).unwrap(), payload);
+        assert_eq!(payload.value(), json!({"a": {}, "b": [1, "x"]}));
+        assert_eq!(Payload::empty().as_str(), "{}");
+    }
+}
