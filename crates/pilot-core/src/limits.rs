@@ -66,6 +66,23 @@ pub const WITNESS_CONNECTIONS_MAX: usize = 256;
 pub const WITNESS_ANSWER_DEADLINE: Duration = Duration::from_secs(4);
 pub const WITNESSES_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How many bundles are made at a time, for all and for one actor.
+pub const EXPORTS_MAX: usize = 2;
+pub const EXPORTS_PER_ACTOR_MAX: usize = 1;
+/// How soon whoever was told to wait for another bundle may ask again.
+pub const EXPORT_RETRY: Duration = Duration::from_secs(5);
+/// Longer than anyone needs who reads; whoever does not gives the place back.
+pub const EXPORT_DEADLINE: Duration = Duration::from_hours(1);
+/// The manifest of a larger bundle, which is signed as a whole, would not fit into a small machine.
+pub const EXPORT_ENTRIES_MAX: u64 = 1_000_000;
+/// Of a larger bundle the service makes no report: it would have to hold all of it in memory. `pilot evidence report` can.
+pub const EXPORT_REPORTED_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// So much of a bundle is sent at a time, and so many pieces wait for a reader who is slower.
+pub const EXPORT_PIECE_BYTES: usize = 128 * 1024;
+pub const EXPORT_PIECES_WAITING_MAX: usize = 4;
+/// What the store reads at a time, where entries come with their documents.
+pub const STORE_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 pub const DEFINITION_STATES_MAX: usize = 50;
 pub const DEFINITION_TRANSITIONS_MAX: usize = 200;
@@ -133,6 +150,14 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Wait for required witnesses before an effect", "5 s", "503 `unavailable`"),
     ("Request to a witness", "64 KiB, 256 connections", "413; new connections wait to be accepted"),
     ("Open connections", "10,000", "new connections wait to be accepted"),
+    (
+        "Evidence bundles being made",
+        "2 in all, 1 for an actor",
+        "503 `unavailable`, with `Retry-After`; the detail names the bound",
+    ),
+    ("Time for one evidence bundle", "1 h", "the answer breaks off"),
+    ("Entries in one evidence bundle", "1,000,000", "422 `invalid_request`; ask for shorter periods"),
+    ("Evidence bundle with a report in it", "8 MiB", "the report is left out; `pilot evidence report` makes it"),
     (
         "Requests of one actor, with rate limits",
         "as configured; 1,200 reads and 240 writes a minute",

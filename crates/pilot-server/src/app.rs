@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::clock::{Clock, LedgerClock};
 use crate::config;
+use crate::evidence::exports::Exports;
 use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::log::Log;
@@ -47,6 +48,8 @@ pub struct App {
     pub reserve: Reserve,
     pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
+    /// Who is being sent evidence.
+    pub exports: Arc<Exports>,
     pub ids: Ids,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
@@ -111,6 +114,7 @@ impl App {
             reserve,
             witnesses,
             refusals: Refusals::default(),
+            exports: Arc::default(),
             ids: Ids::default(),
             router,
             identity,

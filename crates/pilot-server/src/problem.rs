@@ -1,6 +1,7 @@
 //! Every "no" the service can say (RFC 9457), and the only place where status codes of errors exist.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
@@ -186,6 +187,11 @@ impl Problem {
 
     pub fn unavailable(detail: &'static str, cause: &impl ToString) -> Problem {
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Unavailable, detail) }
+    }
+
+    /// Nothing is wrong, but what is asked for is being done as often as it may be.
+    pub fn busy(detail: impl Into<Cow<'static, str>>, retry_after: Duration) -> Problem {
+        Problem::new(Code::Unavailable, detail).with(RETRY_AFTER, HeaderValue::from(retry_after.as_secs()))
     }
 
     /// The cause goes into the request's log line, and no further.

@@ -1,7 +1,9 @@
 //! What an auditor takes away.
 
+use http::Method;
 use http::header::{CONTENT_DISPOSITION, HeaderName, HeaderValue};
 use pilot_core::fault::Fault;
+use pilot_core::limits::{EXPORT_ENTRIES_MAX, EXPORT_PIECES_WAITING_MAX, EXPORT_RETRY};
 use pilot_core::time::Time;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -23,12 +25,17 @@ pub async fn get_evidence(call: &Call) -> Answer {
         Some("none") => false,
         Some(_) => return Err(faulty("/query/documents", "must be all or none")),
     };
+    let place = call.app.exports.begin(&call.caller.actor.actor_id);
+    let place = place.map_err(|busy| Problem::busy(busy.to_string(), EXPORT_RETRY))?;
     let plan = Plan::make(&call.app, wanted, with_documents).await?;
     let disposition = format!("attachment; filename=\"{}\"", plan.file_name());
     let disposition = HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
     let entries = HeaderValue::from(plan.entries());
-    let (sender, receiver) = mpsc::channel(4);
-    tokio::spawn(evidence::send(Arc::clone(&call.app), plan, sender));
+    let (sender, receiver) = mpsc::channel(EXPORT_PIECES_WAITING_MAX);
+    // Who asks for the head alone is told what there is, and nothing is made of it.
+    if call.head.method == Method::GET {
+        evidence::send(Arc::clone(&call.app), plan, place, sender);
+    }
     let mut response = super::page("application/zip", Body::chunks(receiver));
     response.headers_mut().insert(CONTENT_DISPOSITION, disposition);
     response.headers_mut().insert(EVIDENCE_ENTRIES, entries);
@@ -62,6 +69,10 @@ impl From<EvidenceError> for Problem {
     fn from(error: EvidenceError) -> Self {
         match error {
             EvidenceError::NoSuchItem => no_such_item(),
+            EvidenceError::TooMany(entries) => {
+                let detail = format!("{entries} entries, and a bundle has at most {EXPORT_ENTRIES_MAX}; ask for less");
+                faulty("/query", &detail)
+            }
             EvidenceError::Store(error) => error.into(),
             EvidenceError::Sign(error) => error.into(),
             other => Problem::internal(&other),
