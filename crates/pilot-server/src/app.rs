@@ -9,8 +9,10 @@ use pilot_core::leak::LeakGuard;
 use pilot_store::Store;
 use tokio::sync::watch;
 
+use crate::budget::Budget;
 use crate::clock::{Clock, LedgerClock};
 use crate::config;
+use crate::feed::Feeds;
 use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::log::Log;
@@ -26,6 +28,7 @@ use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
 use crate::witnesses::Witnesses;
 use crate::workflows::Workflows;
+use crate::workshop::Workshop;
 
 pub struct App {
     pub router: Router,
@@ -47,6 +50,10 @@ pub struct App {
     pub reserve: Reserve,
     pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
+    /// Bytes held for requests and answers.
+    pub budget: Budget,
+    pub workshop: Workshop,
+    pub feeds: Feeds,
     pub ids: Ids,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
@@ -77,6 +84,7 @@ pub struct Parts {
     pub stop: watch::Receiver<bool>,
     pub run: u32,
     pub console: config::Console,
+    pub workshop: Workshop,
 }
 
 impl App {
@@ -98,6 +106,7 @@ impl App {
             stop,
             run,
             console,
+            workshop,
         } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
@@ -111,6 +120,9 @@ impl App {
             reserve,
             witnesses,
             refusals: Refusals::default(),
+            budget: Budget::default(),
+            workshop,
+            feeds: Feeds::default(),
             ids: Ids::default(),
             router,
             identity,

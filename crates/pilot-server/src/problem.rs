@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use std::time::Duration;
+
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use pilot_core::fault::Fault;
@@ -171,6 +173,12 @@ impl Problem {
     pub fn rate_limited(seconds: u64) -> Problem {
         let detail = format!("Too many requests; try again in {seconds} s.");
         Problem::new(Code::RateLimited, detail).with(RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// When to try again.
+    #[must_use]
+    pub fn retry_after(self, span: Duration) -> Problem {
+        self.with(RETRY_AFTER, HeaderValue::from(span.as_secs().max(1)))
     }
 
     pub fn internal(cause: &impl ToString) -> Problem {
