@@ -170,18 +170,18 @@ impl Reading {
         self.faults.push(fault);
     }
 
-    fn enter<E: serde::de::Error>(&mut self, step: Step) -> Result<(), E> {
+    fn count<E: serde::de::Error>(&mut self) -> Result<(), E> {
         self.values += 1;
-        if self.values > self.bounds.values {
-            return Err(E::custom("too many values"));
-        }
+        if self.values > self.bounds.values { Err(E::custom("too many values")) } else { Ok(()) }
+    }
+
+    fn enter(&mut self, step: Step) {
         self.path.push(step);
         if self.path.len() > self.bounds.depth && !self.too_deep {
             self.too_deep = true;
             let detail = format!("is nested deeper than {} levels", self.bounds.depth);
             self.fault(&detail);
         }
-        Ok(())
     }
 
     fn leave(&mut self) -> Option<Step> {
@@ -256,15 +256,12 @@ impl<'de> Visitor<'de> for Strict<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut elements = Vec::new();
-        // A value is entered before it is known whether there is one: the end of a list is not counted.
         loop {
-            self.0.enter(Step::Index(elements.len()))?;
+            self.0.enter(Step::Index(elements.len()));
             let element = list.next_element_seed(Strict(self.0))?;
             self.0.leave();
-            let Some(element) = element else {
-                self.0.values -= 1;
-                return Ok(Value::Array(elements));
-            };
+            let Some(element) = element else { return Ok(Value::Array(elements)) };
+            self.0.count()?;
             elements.push(element);
         }
     }
@@ -273,19 +270,20 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut members = Map::new();
         let mut repeated = BTreeSet::new();
         while let Some(name) = object.next_key::<String>()? {
-            self.0.enter(Step::Name(name))?;
+            self.0.count()?;
+            self.0.enter(Step::Name(name));
             let member = object.next_value_seed(Strict(self.0))?;
-            if let Some(Step::Name(name)) = self.0.path.last() {
-                let (has_null, is_again) = (name.contains('\0'), members.contains_key(name));
-                if is_again && repeated.insert(name.clone()) {
-                    self.0.fault("is given more than once");
-                }
-                if has_null {
-                    self.0.fault("has a name that contains the character U+0000");
-                }
+            if let Some(Step::Name(name)) = self.0.path.last()
+                && members.contains_key(name)
+                && repeated.insert(name.clone())
+            {
+                self.0.fault("is given more than once");
             }
             // The name comes back from the path: it is made once.
             if let Some(Step::Name(name)) = self.0.leave() {
+                if name.contains('\0') {
+                    self.0.fault("has a member whose name contains the character U+0000");
+                }
                 members.insert(name, member);
             }
         }
@@ -393,7 +391,7 @@ mod tests {
             r#"{"a":"x\u0000y","b\u0000":1,"c":["\u0000"]}"#,
             expect![[r#"
                 /a: contains the character U+0000
-                /b\0: has a name that contains the character U+0000
+                (whole document): has a member whose name contains the character U+0000
                 /c/0: contains the character U+0000"#]],
         );
     }

@@ -135,7 +135,7 @@ impl LeakGuard {
 
     /// The credential whose token a request target carries, percent-encoded up to two times or not at all.
     pub fn find_live_in_url(&self, target: &str) -> Option<&Credential> {
-        let mut search = self.search(Budget::of_url());
+        let mut search = self.search(Budget::of_url(target.len()));
         // Encoded delimiters belong to a value, so the values are taken apart before they are decoded.
         let mut values = values(target).map(str::as_bytes).filter(|value| value.len() >= TOKEN_BYTES_MIN);
         let found = search.live(target.as_bytes()).or_else(|| search.live_when_decoded(target.as_bytes()));

@@ -126,7 +126,7 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
     if is_late {
         trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
     }
-    exposure::refuse_in_url(app, head).await?;
+    exposure::refuse_in_url(app, head, address).await?;
     if is_guarded {
         if trace.caller.is_none() {
             trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);

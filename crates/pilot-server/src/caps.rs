@@ -47,11 +47,13 @@ struct Reached {
     logged: AtomicU64,
 }
 
-impl Caps {
-    pub fn new() -> Caps {
+impl Default for Caps {
+    fn default() -> Caps {
         Caps { running: Stopwatch::start(), reached: Default::default() }
     }
+}
 
+impl Caps {
     /// `whose` goes into the log line: an address or an actor.
     pub fn reached(&self, cap: Cap, whose: &dyn std::fmt::Display) {
         let Some(reached) = self.reached.get(cap as usize) else { return };

@@ -16,6 +16,10 @@ use crate::problem::{Code, Problem};
 use crate::rate;
 use crate::refusals;
 use crate::register::{self, Automatic};
+use crate::workshop::Asker;
+
+/// A longer target is looked at where it delays nobody else.
+const SHORT_URL_BYTES_MAX: usize = 128;
 
 /// Whose live token was found, and which.
 #[derive(Debug, Clone)]
@@ -25,14 +29,22 @@ pub struct Exposed {
 }
 
 /// 400 when a live token stands in the request target.
-pub async fn refuse_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem> {
+pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, address: IpAddr) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     // The beginning that is ours is no part of a token; with it, every item's id would be tried in a dozen combinations.
     let target = target.strip_prefix("/v1/").unwrap_or(target);
     let target = target.strip_prefix("items/").unwrap_or(target);
     // Of a URL sent whole, the authority counts too: `http://token@host/`.
     let authority = head.uri.authority().map_or("", |authority| authority.as_str());
-    let Some(exposed) = find_in_url(app, [target, authority]) else { return Ok(()) };
+    let found = if target.len() + authority.len() <= SHORT_URL_BYTES_MAX {
+        find_in_url(app, [target, authority])
+    } else {
+        let (asker, parts) = (Asker::Address(address), [target.to_owned(), authority.to_owned()]);
+        let finder = Arc::clone(app);
+        let look = move || find_in_url(&finder, parts.each_ref().map(String::as_str));
+        Box::pin(app.workshop.long(asker, look)).await?
+    };
+    let Some(exposed) = found else { return Ok(()) };
     app.metrics.token_in_url();
     // First of all, and without waiting for anything: whoever hangs up now changes nothing.
     let is_revoked = revoke(app, &exposed.id, Automatic::TokenInUrl);

@@ -62,7 +62,7 @@ impl Metrics {
             handshakes_failed: AtomicU64::new(0),
             certificate_reloads: [const { AtomicU64::new(0) }; 2],
             certificate_expires: AtomicU64::new(0),
-            caps: Caps::new(),
+            caps: Caps::default(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! of them wait, so it is handed in here: reading a large body, writing a long list, proofs, evidence.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 
 use pilot_core::actor::ActorId;
@@ -17,10 +18,23 @@ const NICE: i32 = 5;
 
 type Task = Box<dyn FnOnce() + Send>;
 
+/// For whom something is done: an actor, or whoever is at an address while nobody knows who that is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Asker {
+    Actor(ActorId),
+    Address(IpAddr),
+}
+
+impl From<&ActorId> for Asker {
+    fn from(actor: &ActorId) -> Asker {
+        Asker::Actor(actor.clone())
+    }
+}
+
 pub struct Workshop {
     tasks: mpsc::Sender<Task>,
     /// Those who have something under way.
-    actors: Mutex<HashMap<ActorId, Weak<Semaphore>>>,
+    askers: Mutex<HashMap<Asker, Weak<Semaphore>>>,
 }
 
 impl Workshop {
@@ -31,17 +45,17 @@ impl Workshop {
             let waiting = Arc::clone(&waiting);
             std::thread::Builder::new().name(format!("long-{number}")).spawn(move || work(&waiting))?;
         }
-        Ok(Workshop { tasks, actors: Mutex::new(HashMap::new()) })
+        Ok(Workshop { tasks, askers: Mutex::new(HashMap::new()) })
     }
 
-    /// Does `task` here, for `actor`. Of one actor only so many are under way at a time; the others wait their turn, each
-    /// where it was asked for. One whose asker is gone before it began is not done.
+    /// Does `task` here. Of one asker only so many are under way at a time; the others wait their turn, each where it was
+    /// asked for. One whose asker is gone before it began is not done.
     pub async fn long<T: Send + 'static>(
         &self,
-        actor: &ActorId,
+        asker: impl Into<Asker>,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let turns = self.turns_of(actor);
+        let turns = self.turns_of(asker.into());
         let turn = turns.acquire_owned().await.map_err(|error| Problem::internal(&error))?;
         let (sender, receiver) = oneshot::channel();
         let task = move || {
@@ -54,14 +68,14 @@ impl Workshop {
         receiver.await.map_err(|_| Problem::internal(&"a long computation failed"))
     }
 
-    fn turns_of(&self, actor: &ActorId) -> Arc<Semaphore> {
-        let mut actors = self.actors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turns) = actors.get(actor).and_then(Weak::upgrade) {
+    fn turns_of(&self, asker: Asker) -> Arc<Semaphore> {
+        let mut askers = self.askers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = askers.get(&asker).and_then(Weak::upgrade) {
             return turns;
         }
-        actors.retain(|_, turns| turns.strong_count() > 0);
+        askers.retain(|_, turns| turns.strong_count() > 0);
         let turns = Arc::new(Semaphore::new(ACTOR_LONG_TASKS_MAX));
-        actors.insert(actor.clone(), Arc::downgrade(&turns));
+        askers.insert(asker, Arc::downgrade(&turns));
         turns
     }
 }
@@ -88,9 +102,9 @@ mod tests {
     #[tokio::test]
     async fn one_actor_cannot_take_every_thread() {
         let workshop = Workshop::open().unwrap();
-        let (hold, held) = mpsc::channel::<()>();
+        let (go_on, told) = mpsc::channel::<()>();
         let (ana, ben) = (actor("ana"), actor("ben"));
-        let mut first = Box::pin(workshop.long(&ana, move || held.recv().is_ok()));
+        let mut first = Box::pin(workshop.long(&ana, move || told.recv().is_ok()));
         let mut second = Box::pin(workshop.long(&ana, || true));
         // Both were asked for; the second waits for the first, and ben for neither.
         tokio::select! {
@@ -99,7 +113,7 @@ mod tests {
             _ = &mut second => panic!("it is not its turn"),
             done = workshop.long(&ben, || 7) => assert_eq!(done.unwrap(), 7),
         }
-        hold.send(()).unwrap();
+        go_on.send(()).unwrap();
         assert!(first.await.unwrap() && second.await.unwrap());
     }
 

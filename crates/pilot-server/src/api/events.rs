@@ -34,7 +34,7 @@ pub async fn list_events(call: &Call) -> Answer {
     let after = query.number("after", 0, INTEGER_MAX)?;
     let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_EVENTS);
     if wants_stream(&call.head.headers) {
-        return stream(call, last_event_id(&call.head.headers)?, after).await;
+        return stream(call, last_event_id(&call.head.headers)?, after);
     }
     let (stored, next_after) = page(call, after, usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX)).await?;
     let raw = stored.iter().map(|entry| serde_json::from_slice::<&RawValue>(&entry.bytes));
@@ -104,7 +104,7 @@ pub fn kind_of(entry: &[u8]) -> Result<EntryType, Problem> {
 }
 
 /// The live feed, from the entry after the last one the caller has.
-async fn stream(call: &Call, last_event_id: Option<u64>, after: Option<u64>) -> Answer {
+fn stream(call: &Call, last_event_id: Option<u64>, after: Option<u64>) -> Answer {
     let size = call.app.store.head().borrow().size();
     let (place, last) = match last_event_id {
         Some(last) => ("/headers/Last-Event-ID", Some(last)),

@@ -64,7 +64,8 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
     };
     let value = match read {
         Ok(value) => value,
-        Err(Unsound { problem, found }) => {
+        Err(unsound) => {
+            let Unsound { problem, found } = *unsound;
             if let Some(found) = found {
                 Box::pin(exposure::in_content(&call.app, &call.caller, call.address, found)).await?;
             }
@@ -95,12 +96,12 @@ struct Unsound {
 }
 
 /// The whole cost of a body before it is known to be sound.
-fn read_json(guard: &LeakGuard, bytes: &[u8]) -> Result<Value, Unsound> {
+fn read_json(guard: &LeakGuard, bytes: &[u8]) -> Result<Value, Box<Unsound>> {
     let value = json::parse(bytes, BODY_BOUNDS);
-    let value = value.map_err(|faults| Unsound { problem: Problem::invalid(faults), found: None })?;
+    let value = value.map_err(|faults| Box::new(Unsound { problem: Problem::invalid(faults), found: None }))?;
     match refuse_tokens(guard, &value) {
         Ok(()) => Ok(value),
-        Err(problem) => Err(Unsound { problem, found: Some(exposure::find_in_content(guard, &value)) }),
+        Err(problem) => Err(Box::new(Unsound { problem, found: Some(exposure::find_in_content(guard, &value)) })),
     }
 }
 
