@@ -9,12 +9,12 @@ const DEPTH_MAX: usize = 32;
 
 fuzz_target!(|bytes: &[u8]| {
     let lenient: Result<Value, _> = serde_json::from_slice(bytes);
-    match json::parse(bytes, DEPTH_MAX) {
+    match json::parse(bytes, BOUNDS) {
         Ok(strict) => {
             assert_eq!(Some(&strict), lenient.as_ref().ok());
             check(&strict, 0);
             let written = strict.to_string();
-            assert_eq!(json::parse(written.as_bytes(), DEPTH_MAX).as_ref(), Ok(&strict));
+            assert_eq!(json::parse(written.as_bytes(), BOUNDS).as_ref(), Ok(&strict));
         }
         Err(faults) => assert!(!faults.is_empty(), "a refusal gives its reasons"),
     }

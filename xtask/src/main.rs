@@ -37,6 +37,7 @@ cargo xtask COMMAND
   bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
   bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
   bench flood             how long well-behaved actors wait while others flood the service
+  bench export            entries per second of an evidence bundle
 ";
 
 fn main() -> ExitCode {

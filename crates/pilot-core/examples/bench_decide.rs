@@ -18,6 +18,7 @@ use pilot_core::actor::{Actor, ActorId};
 use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, Request, actions_for, decide};
 use pilot_core::document::ContentDigest;
 use pilot_core::item::{Item, Lease, Vote, Window, WorkflowRef};
+use pilot_core::payload::Payload;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
@@ -127,7 +128,7 @@ fn item(definition: &Definition, state: &str) -> Item {
         id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(),
         workflow: WorkflowRef::from(definition),
         title: "t".into(),
-        payload: pilot_core::payload::Payload::of(&payload),
+        payload: Payload::of(&payload),
         state: state.into(),
         version: 7,
         created_at: Time::EPOCH,

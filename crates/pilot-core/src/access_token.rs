@@ -9,11 +9,11 @@ use std::ops::Range;
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
-use crate::json;
-use crate::limits::{ACCESS_TOKEN_BYTES_MAX, SUBJECT_CHARS_MAX, TOKEN_BYTES_MIN};
+use crate::json::{self, Bounds};
+use crate::limits::{ACCESS_TOKEN_BYTES_MAX, ANSWER_VALUES_MAX, SUBJECT_CHARS_MAX, TOKEN_BYTES_MIN};
 use crate::time::Time;
 
-const DEPTH_MAX: usize = 16;
+const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 /// A key's name is a word, not a text.
 const KEY_ID_CHARS_MAX: usize = 256;
 /// The last second of the year 9999.
@@ -209,7 +209,7 @@ impl Claims {
 }
 
 fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
-    match json::parse(bytes, DEPTH_MAX) {
+    match json::parse(bytes, BOUNDS) {
         Ok(Value::Object(members)) => Some(members),
         _ => None,
     }

@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 use crate::actor::{Actor, ActorId};
 use crate::digest::Digest;
 use crate::fault::Fault;
-use crate::json;
+use crate::json::{self, Bounds};
+use crate::limits::FILE_VALUES_MAX;
 use crate::role::Role;
 use crate::role_map::RoleMap;
 use crate::time::Time;
@@ -23,7 +24,7 @@ mod id;
 
 pub use id::{CredentialId, MalformedCredentialId};
 
-const DEPTH_MAX: usize = 8;
+const BOUNDS: Bounds = Bounds { depth: 8, values: FILE_VALUES_MAX };
 
 #[derive(Debug, Clone)]
 pub struct Credential {
@@ -79,7 +80,7 @@ impl Credentials {
     }
 
     fn parse_one_of(bytes: &[u8], accepted: &[Schema], otherwise: &str) -> Result<Credentials, Vec<Fault>> {
-        let value = json::parse(bytes, DEPTH_MAX).map_err(without_long_names)?;
+        let value = json::parse(bytes, BOUNDS).map_err(without_long_names)?;
         let mut faults = Vec::new();
         let schema = value.get("schema_version").and_then(|version| match version.as_u64() {
             Some(1) => Some(Schema::One),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::limits::POINTER_BYTES_MAX;
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
     /// JSON pointer (RFC 6901) to the place; empty for the document as a whole.
@@ -11,8 +13,15 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// A pointer that is too long to show is cut to the last thing around the place whose pointer is not.
     pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        Fault { pointer: pointer.into(), detail: detail.into() }
+        let mut pointer = pointer.into();
+        if pointer.len() > POINTER_BYTES_MAX {
+            let end = pointer.floor_char_boundary(POINTER_BYTES_MAX);
+            let end = pointer.get(..end).and_then(|shown| shown.rfind('/')).unwrap_or(0);
+            pointer.truncate(end);
+        }
+        Fault { pointer, detail: detail.into() }
     }
 }
 

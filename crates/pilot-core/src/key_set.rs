@@ -7,10 +7,10 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
 use crate::access_token::{Algorithm, KeyKind};
-use crate::json;
-use crate::limits::{KEY_SET_BYTES_MAX, KEY_SET_KEYS_MAX};
+use crate::json::{self, Bounds};
+use crate::limits::{ANSWER_VALUES_MAX, KEY_SET_BYTES_MAX, KEY_SET_KEYS_MAX};
 
-const DEPTH_MAX: usize = 8;
+const BOUNDS: Bounds = Bounds { depth: 8, values: ANSWER_VALUES_MAX };
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 /// Members of private and shared keys.
 const SECRET: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
@@ -74,7 +74,7 @@ impl KeySet {
         if bytes.len() > KEY_SET_BYTES_MAX {
             return Err(KeySetFault::TooLarge);
         }
-        let value = json::parse(bytes, DEPTH_MAX).map_err(|_| KeySetFault::Malformed)?;
+        let value = json::parse(bytes, BOUNDS).map_err(|_| KeySetFault::Malformed)?;
         let list = value.get("keys").and_then(Value::as_array).ok_or(KeySetFault::Malformed)?;
         if list.len() > KEY_SET_KEYS_MAX {
             return Err(KeySetFault::TooMany);

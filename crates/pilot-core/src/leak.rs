@@ -22,7 +22,7 @@ use crate::access_token::find_signed;
 use crate::credentials::{Credential, Credentials};
 use crate::digest::Digest;
 use crate::json;
-use crate::limits::TOKEN_BYTES_MIN;
+use crate::limits::{FAULTS_MAX, POINTER_BYTES_MAX, TOKEN_BYTES_MIN};
 use crate::token::find_generated;
 
 use decoded::{percent_decoded, readings};
@@ -44,11 +44,6 @@ pub const WITHHELD: &str = "[token withheld]";
 /// So many signed tokens of one URL are handed on. Each costs a signature check for someone who is not known yet, and
 /// whoever hides a live token behind false ones harms nobody but its holder.
 const SIGNED_IN_URL_MAX: usize = 2;
-
-/// Whoever put a token into more places than this did so on purpose, and need not hear of each.
-const PLACES_MAX: usize = 100;
-/// A longer pointer shows nobody where to look, and looking for tokens in it would cost more than it is worth.
-const POINTER_BYTES_MAX: usize = 1_024;
 
 pub struct LeakGuard {
     live: Credentials,
@@ -107,7 +102,7 @@ impl LeakGuard {
         let mut search = self.search(Budget::of_content());
         let mut pointers = Vec::new();
         json::for_each_text(value, &mut |pointer, text| {
-            if pointers.len() < PLACES_MAX && search.is_in(text) {
+            if pointers.len() < FAULTS_MAX && search.is_in(text) {
                 let is_short = pointer.len() <= POINTER_BYTES_MAX;
                 pointers.push(if is_short { search.redact(pointer).into_owned() } else { WITHHELD.to_owned() });
             }
@@ -115,9 +110,35 @@ impl LeakGuard {
         pointers
     }
 
+    /// The credential of the first live token in a JSON document where [`LeakGuard::find_in_json`] found one.
+    pub fn find_live_in_json(&self, value: &Value) -> Option<&Credential> {
+        let mut search = self.search(Budget::of_content());
+        let mut found = None;
+        json::for_each_text(value, &mut |_, text| {
+            if found.is_none() {
+                let text = text.as_bytes();
+                found = search.live(text).or_else(|| search.live_in_stretch(text));
+                found = found.or_else(|| search.live_when_decoded(text));
+            }
+        });
+        found
+    }
+
+    /// The first signed tokens in a JSON document. Whether one is live is for others to say.
+    pub fn find_signed_in_json(&self, value: &Value) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        json::for_each_text(value, &mut |_, text| {
+            if found.len() < SIGNED_IN_URL_MAX {
+                found.extend(self.find_signed_in_url(text));
+            }
+        });
+        found.truncate(SIGNED_IN_URL_MAX);
+        found
+    }
+
     /// The credential whose token a request target carries, percent-encoded up to two times or not at all.
     pub fn find_live_in_url(&self, target: &str) -> Option<&Credential> {
-        let mut search = self.search(Budget::of_url());
+        let mut search = self.search(Budget::of_url(target.len()));
         // Encoded delimiters belong to a value, so the values are taken apart before they are decoded.
         let mut values = values(target).map(str::as_bytes).filter(|value| value.len() >= TOKEN_BYTES_MIN);
         let found = search.live(target.as_bytes()).or_else(|| search.live_when_decoded(target.as_bytes()));

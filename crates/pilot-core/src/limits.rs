@@ -33,12 +33,43 @@ pub const INTROSPECTION_KEPT: Duration = Duration::from_secs(5);
 pub const INTROSPECTIONS_MAX: usize = 4_096;
 
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Bodies of operations that never need as much.
+pub const COMMENT_BODY_BYTES_MAX: usize = 32 * 1024;
+pub const CONTENT_BODY_BYTES_MAX: usize = 128 * 1024;
+pub const ACTION_BODY_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of bodies and answers that are held in memory at a time: in all, and for one actor.
+pub const BYTES_HELD_MAX: usize = 128 * 1024 * 1024;
+pub const ACTOR_BYTES_HELD_MAX: usize = 16 * 1024 * 1024;
+/// How long a request waits for its share of them.
+pub const SHARE_DEADLINE: Duration = Duration::from_secs(5);
+/// A body up to this size is held without being counted, and read where it arrived: most are smaller.
+pub const SMALL_BODY_BYTES_MAX: usize = 8 * 1024;
+/// Computations that take long: how many are done at a time, in all and for one actor.
+pub const LONG_TASKS_MAX: usize = 2;
+pub const ACTOR_LONG_TASKS_MAX: usize = 1;
+/// Live feeds: for one actor, and in all.
+pub const ACTOR_FEEDS_MAX: usize = 64;
+pub const FEEDS_MAX: usize = 4_000;
+/// How many connections one address may hold, as a part of all there are: the rest is for others.
+pub const ADDRESS_CONNECTIONS_PART: usize = 4;
+/// A page of a list ends when what it shows has reached this size.
+pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much of a body nobody wants is read, so that its sender comes to reading the answer.
 pub const UNWANTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const UNWANTED_DEADLINE: Duration = Duration::from_secs(2);
 pub const HEADER_BLOCK_BYTES_MAX: usize = 16 * 1024;
 pub const HEADER_FIELDS_MAX: usize = 64;
 pub const URL_BYTES_MAX: usize = 8 * 1024;
+/// Members and elements of a request's body, at every level. A payload and what goes with it.
+pub const BODY_VALUES_MAX: usize = 5_000;
+/// The same for a private file that is read at the start.
+pub const FILE_VALUES_MAX: usize = 2_000_000;
+/// The same for an answer of an identity provider or a secret manager, and for a token's claims.
+pub const ANSWER_VALUES_MAX: usize = 10_000;
+/// So many faults of one input are told; the rest are counted.
+pub const FAULTS_MAX: usize = 50;
+/// A longer pointer shows nobody where to look.
+pub const POINTER_BYTES_MAX: usize = 1_024;
 /// Longer than anything there is to look for.
 pub const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 

@@ -10,11 +10,11 @@ use crate::credentials::{
     check_schema_version, members, members_with_optional, read_actor_id, read_role, without_long_names,
 };
 use crate::fault::Fault;
-use crate::json;
-use crate::limits::SUBJECT_CHARS_MAX;
+use crate::json::{self, Bounds};
+use crate::limits::{FILE_VALUES_MAX, SUBJECT_CHARS_MAX};
 use crate::role::Role;
 
-const DEPTH_MAX: usize = 8;
+const BOUNDS: Bounds = Bounds { depth: 8, values: FILE_VALUES_MAX };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -53,7 +53,7 @@ impl RoleMap {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<RoleMap, Vec<Fault>> {
-        let value = json::parse(bytes, DEPTH_MAX).map_err(without_long_names)?;
+        let value = json::parse(bytes, BOUNDS).map_err(without_long_names)?;
         let mut faults = Vec::new();
         let map = read_map(&value, &mut faults);
         if faults.is_empty() { Ok(map) } else { Err(without_long_names(faults)) }

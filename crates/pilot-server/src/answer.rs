@@ -1,6 +1,7 @@
 //! A request's way through the service, in the order in which it is checked:
 //! framing, token in the URL, credential, rate limit, route and method, role, then the handler.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{
@@ -11,21 +12,18 @@ use http::request::Parts;
 use http::{Method, Request, Response, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use pilot_core::actor::Actor;
-use pilot_core::credentials::CredentialId;
 
 use crate::access::{self, Caller};
 use crate::app::App;
 use crate::body::Body;
 use crate::clock::Stopwatch;
 use crate::deadline::PeerIsLate;
+use crate::exposure;
 use crate::framing;
 use crate::log::RequestLine;
 use crate::problem::{Code, Problem};
 use crate::rate::Standing;
-use crate::refusals;
-use crate::register::{self, Automatic};
-use crate::routes::{Call, Found, Guarded, Handler, Pending, is_under_v1};
+use crate::routes::{Call, Found, Guarded, Handler, Pending, RequestBody, is_under_v1};
 use crate::upload::Upload;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -38,6 +36,9 @@ struct Trace {
     cause: Option<String>,
     /// What is left of the budget the request was charged to.
     standing: Option<Standing>,
+    address: Option<IpAddr>,
+    /// Health, documentation and the console's files: asked for all the time by anyone.
+    is_open: bool,
 }
 
 pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
@@ -117,10 +118,22 @@ pub fn refuse(app: &App, problem: Problem) -> Response<Body> {
 async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<(), Problem> {
     framing::check(head)?;
     let address = app.edge.admit(head)?;
-    refuse_token_in_url(app, head).await?;
-    if is_under_v1(head.uri.path()) {
-        let caller = trace.caller.insert(access::authenticate(app, head, address, &mut trace.standing).await?);
-        access::charge(app, caller, head, &mut trace.standing)?;
+    trace.address = Some(address);
+    let is_guarded = is_under_v1(head.uri.path());
+    // Looking for tokens in a URL costs something. An address that has used up its budget pays with its turn: only callers
+    // with a valid credential are looked at further.
+    let is_late = is_guarded && app.limits.as_ref().is_some_and(|limits| limits.is_used_up(address));
+    if is_late {
+        trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
+    }
+    exposure::refuse_in_url(app, head, address).await?;
+    if is_guarded {
+        if trace.caller.is_none() {
+            trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
+        }
+        if let Some(caller) = &trace.caller {
+            access::charge(app, caller, head, &mut trace.standing)?;
+        }
     }
     Ok(())
 }
@@ -135,6 +148,7 @@ enum Started {
 fn begin(app: &Arc<App>, head: Parts, upload: &mut Option<Upload>, trace: &mut Trace) -> Result<Started, Problem> {
     let Found { index, route, parameter } = app.router.find(&head.method, head.uri.path())?;
     trace.operation = Some((index, route.operation));
+    trace.is_open = !matches!(route.handler, Handler::Guarded(..));
     let answered = match (&route.handler, &trace.caller) {
         (Handler::Open(handler), _) => handler(app),
         (Handler::File(handler), _) => handler(app, &head, parameter.as_deref()),
@@ -147,7 +161,10 @@ fn begin(app: &Arc<App>, head: Parts, upload: &mut Option<Upload>, trace: &mut T
                 Guarded::InTime(handler) => {
                     let (app, caller) = (Arc::clone(app), caller.clone());
                     let upload = upload.take_if(|_| route.docs.request.is_some());
-                    return Ok(Started::InTime(handler(Call { app, caller, head, upload, parameter })));
+                    let body_bytes_max = route.docs.request.map_or(0, |RequestBody(.., bytes_max)| bytes_max);
+                    let address = trace.address;
+                    let call = Call { app, caller, address, head, upload, parameter, body_bytes_max, share: None };
+                    return Ok(Started::InTime(handler(call)));
                 }
             }
         }
@@ -155,48 +172,6 @@ fn begin(app: &Arc<App>, head: Parts, upload: &mut Option<Upload>, trace: &mut T
         (Handler::Guarded(..), None) => Err(Problem::credential_required(false, None)),
     };
     answered.map(Started::Answered)
-}
-
-async fn refuse_token_in_url(app: &Arc<App>, head: &Parts) -> Result<(), Problem> {
-    let target = head.uri.path_and_query().map_or("", |target| target.as_str());
-    // The beginning that is ours is no part of a token; with it, every item's id would be tried in a dozen combinations.
-    let target = target.strip_prefix("/v1/").unwrap_or(target);
-    let target = target.strip_prefix("items/").unwrap_or(target);
-    // Of a URL sent whole, the authority counts too: `http://token@host/`.
-    let authority = head.uri.authority().map_or("", |authority| authority.as_str());
-    if let Some(credential) = [target, authority].into_iter().find_map(|part| app.guard.find_live_in_url(part)) {
-        app.metrics.token_in_url();
-        let (actor_id, fingerprint) = (credential.actor.actor_id.as_str(), credential.digest.fingerprint().to_string());
-        // First of all, and without waiting for anything: whoever hangs up now changes nothing.
-        let advice = end_exposed(app, &credential.id);
-        tracing::warn!(actor_id, fingerprint, "a live token of `{actor_id}` was sent in a URL and refused; rotate it");
-        return Err(Box::pin(exposed(app, &credential.actor, advice)).await);
-    }
-    let signed = [target, authority].into_iter().flat_map(|part| app.guard.find_signed_in_url(part));
-    if let Some((actor, id)) = signed.into_iter().find_map(|token| app.identity.holder_of_signed(&token)) {
-        app.metrics.token_in_url();
-        let actor_id = actor.actor_id.as_str();
-        let advice = end_exposed(app, &id);
-        tracing::warn!(actor_id, credential_id = %id, "a live token of `{actor_id}` was sent in a URL and refused");
-        return Err(Box::pin(exposed(app, &actor, advice)).await);
-    }
-    Ok(())
-}
-
-/// Has it written down, and says so to whoever sent it.
-async fn exposed(app: &Arc<App>, actor: &Actor, advice: &'static str) -> Problem {
-    if app.refusals.note_exposure(actor, app.ledger_clock.now()) {
-        refusals::write_exposure(app, actor).await;
-    }
-    Problem::new(Code::TokenInUrl, advice)
-}
-
-/// Revokes what was exposed, where that is the service's to do, and says what the caller has to.
-fn end_exposed(app: &App, id: &CredentialId) -> &'static str {
-    let known = app.identity.credential(id).filter(|_| app.register.keeps_record());
-    let Some(known) = known else { return "Send the token in the Authorization header, and have this one rotated." };
-    register::revoke_by_itself(&app.register, known, Automatic::TokenInUrl);
-    "Send tokens in the Authorization header. This one was revoked, because it was sent in the URL; ask for a new one."
 }
 
 /// HEAD has the headers of GET and no body.
@@ -208,6 +183,10 @@ fn remove_body(response: &mut Response<Body>) {
 }
 
 fn write_log_line(app: &App, request_id: &str, method: &str, trace: &Trace, status: u16, micros: u64) {
+    // These are counted; a line for each would crowd out what matters.
+    if trace.is_open && status < 400 {
+        return;
+    }
     let caller = trace.caller.as_ref();
     app.log.request(&RequestLine {
         request_id,

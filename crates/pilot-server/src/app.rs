@@ -9,9 +9,11 @@ use pilot_core::leak::LeakGuard;
 use pilot_store::Store;
 use tokio::sync::watch;
 
+use crate::budget::Budget;
 use crate::clock::{Clock, LedgerClock};
 use crate::config;
 use crate::evidence::exports::Exports;
+use crate::feed::Feeds;
 use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::log::Log;
@@ -27,6 +29,7 @@ use crate::routes::{FaultyTable, Router, table};
 use crate::signer::Signer;
 use crate::witnesses::Witnesses;
 use crate::workflows::Workflows;
+use crate::workshop::Workshop;
 
 pub struct App {
     pub router: Router,
@@ -50,6 +53,10 @@ pub struct App {
     pub refusals: Refusals,
     /// Who is being sent evidence.
     pub exports: Arc<Exports>,
+    /// Bytes held for requests and answers.
+    pub budget: Budget,
+    pub workshop: Workshop,
+    pub feeds: Feeds,
     pub ids: Ids,
     /// Turns true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
@@ -80,6 +87,7 @@ pub struct Parts {
     pub stop: watch::Receiver<bool>,
     pub run: u32,
     pub console: config::Console,
+    pub workshop: Workshop,
 }
 
 impl App {
@@ -101,6 +109,7 @@ impl App {
             stop,
             run,
             console,
+            workshop,
         } = parts;
         let router = Router::new(table())?;
         let metrics = Metrics::new(router.routes().iter().map(|route| route.operation).collect());
@@ -115,6 +124,9 @@ impl App {
             witnesses,
             refusals: Refusals::default(),
             exports: Arc::default(),
+            budget: Budget::default(),
+            workshop,
+            feeds: Feeds::default(),
             ids: Ids::default(),
             router,
             identity,

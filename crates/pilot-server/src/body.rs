@@ -6,8 +6,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use pilot_core::limits::SMALL_BODY_BYTES_MAX;
 use tokio::sync::mpsc;
 
+use crate::budget::Share;
 use crate::deadline::Connection;
 
 /// The rest of an answer cannot be given. The connection ends, so that nobody takes the beginning for the whole.
@@ -15,22 +17,34 @@ use crate::deadline::Connection;
 #[error("the rest of the answer cannot be given")]
 pub struct Broken;
 
+/// How much of a large answer is handed over at a time.
+const PIECE: usize = 64 * 1024;
+
 pub type Stream = Pin<Box<dyn http_body::Body<Data = Bytes, Error = Broken> + Send>>;
 
 pub enum Body {
     Whole(Option<Bytes>),
-    Stream(Stream),
+    /// Known whole, and large enough to count for as long as the peer takes it in.
+    Counted(Option<Bytes>, Share),
+    Stream(Stream, Lasts),
     /// A stream that its connection knows of, so that the deadlines fit.
     Watched(Stream, StreamGuard),
 }
 
 /// Tells the connection when its stream has ended, however it ends.
-pub struct StreamGuard(Arc<Connection>);
+pub struct StreamGuard(Arc<Connection>, Lasts);
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        self.0.stream_ended();
+        self.0.stream_ended(self.1);
     }
+}
+
+/// How long a streamed answer goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasts {
+    UntilDone,
+    UntilStopped,
 }
 
 impl Body {
@@ -40,15 +54,32 @@ impl Body {
 
     /// Whatever arrives on the channel, as it arrives.
     pub fn chunks(receiver: mpsc::Receiver<Result<Bytes, Broken>>) -> Body {
-        Body::Stream(Box::pin(Chunks(receiver)))
+        Body::Stream(Box::pin(Chunks(receiver)), Lasts::UntilDone)
+    }
+
+    /// The same for something that has no end of its own: nobody waits for it when the service stops.
+    pub fn endless(receiver: mpsc::Receiver<Result<Bytes, Broken>>) -> Body {
+        Body::Stream(Box::pin(Chunks(receiver)), Lasts::UntilStopped)
+    }
+
+    /// Holds `share` until the peer has taken the body in. What is small enough is not counted.
+    #[must_use]
+    pub fn holding(self, mut share: Share) -> Body {
+        match self {
+            Body::Whole(Some(bytes)) if bytes.len() > SMALL_BODY_BYTES_MAX => {
+                share.shrink_to(bytes.len());
+                Body::Counted(Some(bytes), share)
+            }
+            other => other,
+        }
     }
 
     #[must_use]
     pub fn watched_by(self, connection: &Arc<Connection>) -> Body {
         match self {
-            Body::Stream(stream) => {
-                connection.stream_began();
-                Body::Watched(stream, StreamGuard(Arc::clone(connection)))
+            Body::Stream(stream, lasts) => {
+                connection.stream_began(lasts);
+                Body::Watched(stream, StreamGuard(Arc::clone(connection), lasts))
             }
             other => other,
         }
@@ -68,21 +99,29 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Body::Stream(stream) | Body::Watched(stream, _) => stream.as_mut().poll_frame(context),
+            // In pieces: of what was handed over, the HTTP library keeps everything until it is sent.
+            Body::Counted(bytes, _) => Poll::Ready(bytes.take().map(|mut rest| {
+                let piece = rest.split_to(rest.len().min(PIECE));
+                *bytes = Some(rest).filter(|rest| !rest.is_empty());
+                Ok(Frame::data(piece))
+            })),
+            Body::Stream(stream, _) | Body::Watched(stream, _) => stream.as_mut().poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Body::Whole(bytes) => bytes.is_none(),
-            Body::Stream(stream) | Body::Watched(stream, _) => stream.is_end_stream(),
+            Body::Whole(bytes) | Body::Counted(bytes, _) => bytes.is_none(),
+            Body::Stream(stream, _) | Body::Watched(stream, _) => stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Body::Stream(stream) | Body::Watched(stream, _) => stream.size_hint(),
+            Body::Whole(bytes) | Body::Counted(bytes, _) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Body::Stream(stream, _) | Body::Watched(stream, _) => stream.size_hint(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! timer that way.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,6 +15,8 @@ use std::time::Duration;
 use http::Version;
 use pilot_core::limits;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::body::Lasts;
 
 /// How often the connections are looked at; a deadline is met to this precision.
 pub const TICK: Duration = Duration::from_millis(250);
@@ -56,13 +59,17 @@ impl Watchdog {
         Arc::new(Watchdog { deadlines, tick: Arc::new(AtomicU64::new(0)), connections: Mutex::new(Vec::new()) })
     }
 
-    pub fn watch(&self) -> Arc<Connection> {
+    pub fn watch(&self, address: Option<IpAddr>) -> Arc<Connection> {
         let connection = Arc::new(Connection {
             deadlines: self.deadlines,
             tick: Arc::clone(&self.tick),
             waiting: AtomicBool::new(true),
             requests: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
+            endless: AtomicUsize::new(0),
+            anonymous: AtomicBool::new(true),
+            idle_since: AtomicU64::new(self.tick.load(Ordering::Relaxed)),
+            address,
             served: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             until: AtomicU64::new(0),
@@ -96,6 +103,25 @@ impl Watchdog {
         });
     }
 
+    /// Lets go of those anonymous connections that have idled longest, so that there is room for others: the hundredth part
+    /// of all, and at least one; of those of one address, when one is given. How many went.
+    pub fn make_room(&self, address: Option<IpAddr>) -> usize {
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle: Vec<_> = connections
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter(|connection| address.is_none() || connection.address == address)
+            .filter(|connection| connection.can_be_spared())
+            .collect();
+        let leaving = (connections.len() / 100).max(1).min(idle.len());
+        if leaving == 0 {
+            return 0;
+        }
+        idle.select_nth_unstable_by_key(leaving - 1, |connection| connection.idle_since.load(Ordering::Relaxed));
+        idle.iter().take(leaving).for_each(|connection| connection.tell(EXPIRED));
+        leaving
+    }
+
     /// Tells every connection to end with what it has begun.
     pub fn stop(&self) {
         for connection in &*self.connections.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -113,8 +139,14 @@ pub struct Connection {
     /// No request is under way and none of its bytes has been seen.
     waiting: AtomicBool,
     requests: AtomicUsize,
-    /// Answers that are still being streamed.
+    /// Answers that are still being streamed, and those of them that have no end of their own.
     streams: AtomicUsize,
+    endless: AtomicUsize,
+    /// Nobody with a valid credential has been heard on it.
+    anonymous: AtomicBool,
+    /// Since when nothing has been under way.
+    idle_since: AtomicU64,
+    address: Option<IpAddr>,
     /// At least one request was answered.
     served: AtomicBool,
     /// HTTP/2: bytes between requests are not the beginning of one (settings, pings, flow control).
@@ -200,13 +232,30 @@ impl Connection {
         }
     }
 
+    /// HTTP/1 ends by itself once its answer is given; a feed has an end only when its reader takes it in.
     fn is_ending(&self) -> bool {
-        self.multiplexed.load(Ordering::Relaxed) && self.told.load(Ordering::Relaxed) & STOP != 0
+        let lingers = self.multiplexed.load(Ordering::Relaxed) || self.endless.load(Ordering::Relaxed) > 0;
+        lingers && self.told.load(Ordering::Relaxed) & STOP != 0
     }
 
-    /// No request and no stream is under way.
+    /// No request and no stream is under way that has to be finished.
     fn is_free(&self) -> bool {
-        self.requests.load(Ordering::Relaxed) == 0 && self.streams.load(Ordering::Relaxed) == 0
+        self.requests.load(Ordering::Relaxed) == 0
+            && self.streams.load(Ordering::Relaxed) == self.endless.load(Ordering::Relaxed)
+    }
+
+    fn can_be_spared(&self) -> bool {
+        self.anonymous.load(Ordering::Relaxed)
+            && self.requests.load(Ordering::Relaxed) == 0
+            && self.streams.load(Ordering::Relaxed) == 0
+            && self.told.load(Ordering::Relaxed) & EXPIRED == 0
+    }
+
+    /// Someone with a valid credential was answered on it.
+    pub fn caller_is_known(&self) {
+        if self.anonymous.load(Ordering::Relaxed) {
+            self.anonymous.store(false, Ordering::Relaxed);
+        }
     }
 
     fn allow_the_end(&self) {
@@ -216,6 +265,7 @@ impl Connection {
 
     /// A request or a stream has ended, and no request is under way.
     fn allow_to_idle(&self) {
+        self.idle_since.store(self.tick.load(Ordering::Relaxed), Ordering::Relaxed);
         if self.is_ending() && self.is_free() { self.allow_the_end() } else { self.allow(self.deadlines.idle) }
     }
 
@@ -231,12 +281,12 @@ impl Connection {
         let is_answer = !self.multiplexed.load(Ordering::Relaxed)
             && self.served.load(Ordering::Relaxed)
             && self.requests.load(Ordering::Relaxed) == 0;
-        if is_answer || self.streams.load(Ordering::Relaxed) > 0 {
-            self.allow(self.deadlines.idle);
-        } else if self.is_ending() && self.is_free() {
+        if self.is_ending() && self.is_free() {
             // What is written may be the last of an answer. It may also be told to a peer that never stops asking.
             let until = self.after(ENDING).min(self.ends_by.load(Ordering::Relaxed));
             self.until.store(until, Ordering::Relaxed);
+        } else if is_answer || self.streams.load(Ordering::Relaxed) > 0 {
+            self.allow(self.deadlines.idle);
         }
     }
 
@@ -251,12 +301,18 @@ impl Connection {
     }
 
     /// From now until [`Connection::stream_ended`], only a peer that stops reading can miss a deadline.
-    pub fn stream_began(&self) {
+    pub fn stream_began(&self, lasts: Lasts) {
         self.streams.fetch_add(1, Ordering::Relaxed);
+        if lasts == Lasts::UntilStopped {
+            self.endless.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    pub fn stream_ended(&self) {
+    pub fn stream_ended(&self, lasts: Lasts) {
         self.streams.fetch_sub(1, Ordering::Relaxed);
+        if lasts == Lasts::UntilStopped {
+            self.endless.fetch_sub(1, Ordering::Relaxed);
+        }
         if self.requests.load(Ordering::Relaxed) == 0 {
             self.allow_to_idle();
         }
@@ -340,7 +396,7 @@ mod tests {
     impl Watch {
         fn new() -> Watch {
             let watchdog = Watchdog::new(Deadlines::default());
-            let connection = watchdog.watch();
+            let connection = watchdog.watch(None);
             Watch { watchdog, connection }
         }
 
@@ -415,7 +471,7 @@ mod tests {
         for version in [Version::HTTP_11, Version::HTTP_2] {
             let watch = Watch::new();
             watch.connection.request_began(version);
-            watch.connection.stream_began();
+            watch.connection.stream_began(Lasts::UntilDone);
             watch.connection.request_ended();
             for _ in 0..10 {
                 watch.pass(59 * SECOND);
@@ -456,12 +512,12 @@ mod tests {
     fn a_stream_under_way_is_not_cut_by_the_stop() {
         let watch = Watch::new();
         watch.connection.request_began(Version::HTTP_2);
-        watch.connection.stream_began();
+        watch.connection.stream_began(Lasts::UntilDone);
         watch.connection.request_ended();
         watch.watchdog.stop();
         watch.pass(29 * SECOND);
         watch.connection.request_began(Version::HTTP_2);
-        watch.connection.stream_ended();
+        watch.connection.stream_ended(Lasts::UntilDone);
         watch.pass(29 * SECOND);
         watch.connection.request_ended();
         watch.ends_after(1);
@@ -479,6 +535,46 @@ mod tests {
             watch.connection.on_read();
         }
         watch.ends_after(0);
+    }
+
+    #[test]
+    fn a_feed_nobody_reads_does_not_delay_the_stop() {
+        for version in [Version::HTTP_11, Version::HTTP_2] {
+            let watch = Watch::new();
+            watch.connection.request_began(version);
+            watch.connection.stream_began(Lasts::UntilStopped);
+            watch.connection.request_ended();
+            watch.pass(SECOND);
+            watch.watchdog.stop();
+            watch.connection.on_write();
+            watch.ends_after(1);
+        }
+    }
+
+    #[test]
+    fn room_is_made_by_those_who_have_idled_longest_and_are_not_known() {
+        let watchdog = Watchdog::new(Deadlines::default());
+        let origin = |last| Some(IpAddr::from([127, 0, 0, last]));
+        let names = ["known", "oldest", "busy", "feeding", "of another address", "youngest"];
+        let connections: Vec<_> = names
+            .iter()
+            .map(|name| {
+                watchdog.tick();
+                watchdog.watch(origin(if *name == "of another address" { 2 } else { 1 }))
+            })
+            .collect();
+        connections[0].caller_is_known();
+        connections[2].request_began(Version::HTTP_11);
+        connections[3].stream_began(Lasts::UntilStopped);
+        let gone = || {
+            let heard = |connection: &Arc<Connection>| connection.hear().poll(&Context::from_waker(Waker::noop()));
+            let gone = |(_, connection): &(&&str, &Arc<Connection>)| heard(connection) == Poll::Ready(Told::Expired);
+            names.iter().zip(&connections).filter(gone).map(|(name, _)| *name).collect::<Vec<_>>()
+        };
+        assert_eq!((watchdog.make_room(origin(2)), gone()), (1, vec!["of another address"]));
+        assert_eq!((watchdog.make_room(None), gone()), (1, vec!["oldest", "of another address"]));
+        assert_eq!((watchdog.make_room(None), gone()), (1, vec!["oldest", "of another address", "youngest"]));
+        assert_eq!(watchdog.make_room(None), 0);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -29,15 +29,20 @@ use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerCertificate};
 use crate::problem::Problem;
+use crate::routes::is_under_v1;
 use crate::tls::Tls;
 
+mod crowd;
 mod raw;
 
+use crowd::{Crowd, Shared, find_place, origin};
 use raw::{Marks, Raw};
 
 /// How long the last requests may take once the service was told to stop.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 const HTTP2_STREAMS_MAX: u32 = 128;
+const HTTP2_STREAM_BYTES: u32 = 64 * 1024;
+const HTTP2_CONNECTION_BYTES: u32 = 256 * 1024;
 /// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients runs into the
 /// kernel's defence against floods, and some wait a second for their next attempt.
 const WAITING_CONNECTIONS_MAX: u32 = 4096;
@@ -66,6 +71,7 @@ pub struct Listener {
     connections_max: usize,
     tls: Option<Arc<Tls>>,
     tells_peers: bool,
+    shared: Shared,
 }
 
 impl Listener {
@@ -81,6 +87,7 @@ impl Listener {
             connections_max: CONNECTIONS_MAX,
             tls: None,
             tells_peers: false,
+            shared: Box::new(|_| false),
         })
     }
 
@@ -98,32 +105,40 @@ impl Listener {
         self.tells_peers = true;
     }
 
+    /// Addresses that many callers come from, such as a mesh's: they may take every place.
+    pub fn share_addresses(&mut self, shared: impl Fn(IpAddr) -> bool + Send + Sync + 'static) {
+        self.shared = Box::new(shared);
+    }
+
     /// From now on a connection begins with a TLS handshake.
     pub fn encrypt(&mut self, tls: Arc<Tls>) {
         self.tls = Some(tls);
     }
 
     /// Serves until `stop` turns true, then drains and returns.
-    pub async fn serve<S, H, F>(self, app: Arc<S>, handler: H, mut stop: watch::Receiver<bool>)
+    pub async fn serve<S, H, F>(self, app: Arc<S>, handler: H, stop: watch::Receiver<bool>)
     where
         S: Served,
         H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         let places = Arc::new(Semaphore::new(self.connections_max));
+        let mut stop = stop;
         let watchdog = Watchdog::new(self.deadlines);
         let ticking = tokio::spawn({
             let watchdog = Arc::clone(&watchdog);
             async move { watchdog.run().await }
         });
+        let crowd = Arc::new(Crowd::new(self.connections_max, self.shared));
         loop {
             let accepted = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                accepted = accept(&self.socket, &places) => accepted,
+                accepted = accept(&self.socket) => accepted,
             };
-            let Some((socket, address, place)) = accepted else { continue };
-            let (app, connection) = (Arc::clone(&app), watchdog.watch());
+            let Some((socket, address)) = accepted else { continue };
+            let Some(place) = find_place(&*app, &places, &crowd, &watchdog, address, &mut stop).await else { continue };
+            let (app, connection) = (Arc::clone(&app), watchdog.watch(Some(origin(address))));
             let (tls, peer) = (self.tls.clone(), self.tells_peers.then_some(Peer(address)));
             tokio::spawn(async move {
                 app.metrics().connection_opened();
@@ -149,16 +164,12 @@ impl Listener {
     }
 }
 
-type Place = tokio::sync::OwnedSemaphorePermit;
-
-/// Waits for a free place first, so that a flood waits in the kernel's queue and not in our memory.
-async fn accept(socket: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStream, IpAddr, Place)> {
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
+async fn accept(socket: &TcpListener) -> Option<(TcpStream, IpAddr)> {
     match socket.accept().await {
         Ok((stream, address)) => {
             // Answers are written whole; waiting to fill a packet would only delay them.
             let _ = stream.set_nodelay(true);
-            Some((stream, address.ip().to_canonical(), place))
+            Some((stream, address.ip().to_canonical()))
         }
         Err(error) => {
             // Out of files, most likely. Pausing lets connections end; spinning would not.
@@ -272,12 +283,16 @@ where
             request.extensions_mut().insert(Ambiguous(detail));
         }
         let connection = Arc::clone(&connection);
+        let is_guarded = is_under_v1(request.uri().path());
         connection.request_began(request.version());
         let answer = handler(Arc::clone(app), request);
         async move {
             // Also when the request is given up in the middle.
             let request = Begun(&connection);
             let response = answer.await.map(|body| body.watched_by(&connection));
+            if is_guarded && caller_was_known(response.status()) {
+                connection.caller_is_known();
+            }
             if response.extensions().get::<PeerIsLate>().is_some() {
                 connection.end();
             }
@@ -306,6 +321,23 @@ where
     .await;
 }
 
+/// Whether such an answer under `/v1` goes only to callers with a valid credential.
+fn caller_was_known(status: StatusCode) -> bool {
+    status.is_success()
+        || matches!(
+            status,
+            StatusCode::NOT_MODIFIED
+                | StatusCode::FORBIDDEN
+                | StatusCode::NOT_FOUND
+                | StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::CONFLICT
+                | StatusCode::PRECONDITION_FAILED
+                | StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::UNSUPPORTED_MEDIA_TYPE
+                | StatusCode::UNPROCESSABLE_ENTITY
+        )
+}
+
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // The deadlines are ours (see `deadline`): the library's would also close idle connections after a few seconds.
@@ -320,6 +352,10 @@ fn builder() -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        // What a peer may send before it is read, and what is made for it before it is taken in.
+        .initial_stream_window_size(HTTP2_STREAM_BYTES)
+        .initial_connection_window_size(HTTP2_CONNECTION_BYTES)
+        .max_send_buf_size(HTTP2_STREAM_BYTES as usize)
         .max_header_list_size(u32::try_from(HEADER_BLOCK_BYTES_MAX + URL_BYTES_MAX).unwrap_or(u32::MAX))
         .keep_alive_interval(Some(Duration::from_secs(20)))
         .keep_alive_timeout(Duration::from_secs(10));

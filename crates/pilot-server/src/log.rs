@@ -26,6 +26,9 @@ const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What is kept for the next lines; a burst gives back the rest.
 const KEPT_BYTES: usize = 1024 * 1024;
 
+/// Enough to see who knocks, and too few to fill a disk.
+const STRANGERS_PER_SECOND: u64 = 50;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// One JSON object a line, for machines.
@@ -43,6 +46,8 @@ struct Shared {
     level: LevelFilter,
     clock: Clock,
     guard: OnceLock<Arc<LeakGuard>>,
+    /// Lines about requests of nobody.
+    strangers: Strangers,
     queue: Mutex<Queue>,
     arrived: Condvar,
     written: Condvar,
@@ -65,6 +70,7 @@ impl Log {
             level,
             clock,
             guard: OnceLock::new(),
+            strangers: Strangers::default(),
             queue: Mutex::new(Queue::default()),
             arrived: Condvar::new(),
             written: Condvar::new(),
@@ -97,7 +103,12 @@ impl Log {
         if self.0.level < level {
             return;
         }
-        let mut line = Line::begin(self.0.format, self.0.clock.now(), level, "pilot_server::answer");
+        // Anyone can cause these without a credential, as fast as the network allows.
+        let now = self.0.clock.now();
+        if request.actor_id.is_empty() && level == Level::INFO && !self.0.strangers.takes(now) {
+            return;
+        }
+        let mut line = Line::begin(self.0.format, now, level, "pilot_server::answer");
         let message = if request.status >= 500 { "request failed" } else { "request answered" };
         for (name, value) in [
             ("message", message),
@@ -130,7 +141,9 @@ impl Log {
 
     fn push(&self, line: &str, in_a_hurry: bool) {
         let mut queue = self.queue();
-        if queue.text.len() >= WAITING_BYTES_MAX {
+        // The last part is for warnings: whoever fills the log with requests must not hide one.
+        let room = if in_a_hurry { WAITING_BYTES_MAX } else { WAITING_BYTES_MAX / 4 * 3 };
+        if queue.text.len() >= room {
             queue.dropped += 1;
             return;
         }
@@ -182,6 +195,28 @@ impl Log {
         if dropped > 0 {
             let _ = writeln!(stderr, "{{\"level\": \"WARN\", \"message\": \"{dropped} log lines were dropped\"}}");
         }
+    }
+}
+
+/// How many lines a second are written about requests without a caller. The rest are counted, by the metrics and here.
+#[derive(Default)]
+struct Strangers(Mutex<(i64, u64)>);
+
+impl Strangers {
+    fn takes(&self, now: Time) -> bool {
+        let second = now.unix_micros() / 1_000_000;
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let left_out = seen.1.saturating_sub(STRANGERS_PER_SECOND);
+        if seen.0 != second {
+            *seen = (second, 0);
+        }
+        seen.1 += 1;
+        let (is_first, takes) = (seen.1 == 1, seen.1 <= STRANGERS_PER_SECOND);
+        drop(seen);
+        if is_first && left_out > 0 {
+            tracing::info!(left_out, "requests without a valid credential were answered and not logged one by one");
+        }
+        takes
     }
 }
 
@@ -334,6 +369,14 @@ mod tests {
             tracing::info!(target: "t", text, nothing, count = 3_u16, delta = -1, yes = true, error = %cause, "it {}", "is");
         });
         expected.assert_eq(&log.queue().text);
+    }
+
+    #[test]
+    fn of_requests_without_a_caller_only_so_many_a_second_are_logged() {
+        let strangers = Strangers::default();
+        let at = |second: i64| Time::from_unix_micros(second * 1_000_000 + 7);
+        assert_eq!((0..500).filter(|_| strangers.takes(at(9))).count(), 50);
+        assert_eq!((0..500).filter(|_| strangers.takes(at(10))).count(), 50);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pilot_core::time::Time;
 
+use crate::caps::Caps;
 use crate::identity::Unknown;
 use crate::rate::Budget;
 
@@ -31,6 +32,7 @@ pub struct Metrics {
     certificate_reloads: [AtomicU64; 2],
     /// In seconds since 1970; 0 without TLS.
     certificate_expires: AtomicU64,
+    pub caps: Caps,
 }
 
 struct Operation {
@@ -60,6 +62,7 @@ impl Metrics {
             handshakes_failed: AtomicU64::new(0),
             certificate_reloads: [const { AtomicU64::new(0) }; 2],
             certificate_expires: AtomicU64::new(0),
+            caps: Caps::default(),
         }
     }
 
@@ -167,6 +170,10 @@ impl Metrics {
         family(text, "pilot_rate_limited_total", "counter", "Requests answered 429, by the budget that was used up.");
         for (budget, count) in Budget::ALL.iter().zip(&self.rate_limited) {
             line(text, &format!("pilot_rate_limited_total{{budget=\"{}\"}}", budget.as_str()), read(count));
+        }
+        family(text, "pilot_caps_reached_total", "counter", "How often a bound was reached, by what it bounds.");
+        for (cap, times) in self.caps.counts() {
+            line(text, &format!("pilot_caps_reached_total{{cap=\"{cap}\"}}"), times);
         }
     }
 
@@ -311,7 +318,11 @@ mod tests {
             pilot_rate_limited_total{budget="reads"} 0
             pilot_rate_limited_total{budget="writes"} 0
             pilot_rate_limited_total{budget="anonymous"} 0
-            pilot_rate_limited_total{budget="failed"} 0"#]]
+            pilot_rate_limited_total{budget="failed"} 0
+            pilot_caps_reached_total{cap="connections"} 0
+            pilot_caps_reached_total{cap="connections_of_an_address"} 0
+            pilot_caps_reached_total{cap="feeds_of_an_actor"} 0
+            pilot_caps_reached_total{cap="feeds"} 0"#]]
         .assert_eq(&shown.join("\n"));
     }
 }

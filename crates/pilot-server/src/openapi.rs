@@ -112,7 +112,7 @@ fn operation(route: &Route) -> Value {
         if !parameters.is_empty() {
             members.insert("parameters".into(), parameters.into());
         }
-        if let Some(RequestBody(media_types, schema, needed)) = route.docs.request {
+        if let Some(RequestBody(media_types, schema, needed, _)) = route.docs.request {
             let content: Map<_, _> = media_types
                 .iter()
                 .map(|media_type| ((*media_type).to_owned(), json!({ "schema": reference(schema) })))

@@ -83,7 +83,7 @@ impl Edge {
 }
 
 impl Mesh {
-    fn trusts(&self, address: IpAddr) -> bool {
+    pub fn trusts(&self, address: IpAddr) -> bool {
         self.trusted.iter().any(|network| network.contains(address))
     }
 

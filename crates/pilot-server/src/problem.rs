@@ -1,6 +1,7 @@
 //! Every "no" the service can say (RFC 9457), and the only place where status codes of errors exist.
 
 use std::borrow::Cow;
+
 use std::time::Duration;
 
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -174,6 +175,12 @@ impl Problem {
         Problem::new(Code::RateLimited, detail).with(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
+    /// When to try again.
+    #[must_use]
+    pub fn retry_after(self, span: Duration) -> Problem {
+        self.with(RETRY_AFTER, HeaderValue::from(span.as_secs().max(1)))
+    }
+
     pub fn internal(cause: &impl ToString) -> Problem {
         let detail = "The service failed; its log has the cause under this request_id.";
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Internal, detail) }
@@ -187,11 +194,6 @@ impl Problem {
 
     pub fn unavailable(detail: &'static str, cause: &impl ToString) -> Problem {
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Unavailable, detail) }
-    }
-
-    /// Nothing is wrong, but what is asked for is being done as often as it may be.
-    pub fn busy(detail: impl Into<Cow<'static, str>>, retry_after: Duration) -> Problem {
-        Problem::new(Code::Unavailable, detail).with(RETRY_AFTER, HeaderValue::from(retry_after.as_secs()))
     }
 
     /// The cause goes into the request's log line, and no further.

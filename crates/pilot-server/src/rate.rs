@@ -110,6 +110,10 @@ impl Kept {
         Kept { budget, per_minute, interval, burst: at_once.max(1) * interval, table: Table::new(places) }
     }
 
+    fn is_used_up(&self, key: u64, now: u64) -> bool {
+        self.table.owed(key, now) + self.interval > self.burst
+    }
+
     fn take(&self, key: u64, now: u64) -> Standing {
         let owed = self.table.take(key, now, self.interval, self.burst);
         let whole_in = owed.unwrap_or_else(|owed| owed).div_ceil(1_000_000);
@@ -193,6 +197,12 @@ impl Limits {
     /// Charges a request to its address.
     pub fn take_of_address(&self, budget: Budget, address: IpAddr) -> Standing {
         self.take(budget, self.hasher.hash_one(place_of(address)), self.started.micros())
+    }
+
+    /// Whether an address has asked too often without a valid credential. Charges nothing.
+    pub fn is_used_up(&self, address: IpAddr) -> bool {
+        let (key, now) = (self.hasher.hash_one(place_of(address)), self.started.micros());
+        [&self.anonymous, &self.failed].into_iter().any(|kept| kept.is_used_up(key, now))
     }
 
     fn take(&self, budget: Budget, key: u64, now: u64) -> Standing {

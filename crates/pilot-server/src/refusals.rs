@@ -47,9 +47,9 @@ impl Refusals {
         self.gather(Attempt::new(Kind::Refused, actor, action, code), now);
     }
 
-    /// A live token was seen in a URL. True for the first time in a minute.
-    pub fn note_exposure(&self, actor: &Actor, now: Time) -> bool {
-        self.gather(Attempt::exposure(actor), now) == 1
+    /// A live token was seen where it does not belong. True for the first time in a minute.
+    pub fn note_exposure(&self, actor: &Actor, code: &'static str, now: Time) -> bool {
+        self.gather(Attempt::exposure(actor, code), now) == 1
     }
 
     fn gather(&self, attempt: Attempt, now: Time) -> u64 {
@@ -75,8 +75,8 @@ impl Attempt {
         Attempt { kind, actor_id, role, action: action.to_owned(), code }
     }
 
-    fn exposure(actor: &Actor) -> Attempt {
-        Attempt::new(Kind::TokenExposed, actor, "", "token_in_url")
+    fn exposure(actor: &Actor, code: &'static str) -> Attempt {
+        Attempt::new(Kind::TokenExposed, actor, "", code)
     }
 }
 
@@ -100,8 +100,8 @@ pub async fn flush(app: &App, everything: bool) {
 }
 
 /// An exposed token cannot wait.
-pub async fn write_exposure(app: &App, actor: &Actor) {
-    write(app, Attempt::exposure(actor), Gathered { since: app.ledger_clock.now(), count: 1 }).await;
+pub async fn write_exposure(app: &App, actor: &Actor, code: &'static str) {
+    write(app, Attempt::exposure(actor, code), Gathered { since: app.ledger_clock.now(), count: 1 }).await;
 }
 
 async fn write(app: &App, attempt: Attempt, gathered: Gathered) {

@@ -2,6 +2,7 @@
 //! reference "who may call what" all come from it.
 
 use std::future::{Future, ready};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::access::{Access, Caller};
 use crate::api::{actors, credentials, events, evidence, health, items, log, session, transitions, workflows};
 use crate::app::App;
 use crate::body::Body;
+use crate::budget::Share;
 use crate::console;
 use crate::identity::oauth::resource;
 use crate::openapi;
@@ -28,11 +30,17 @@ pub type Pending = Pin<Box<dyn Future<Output = Answer> + Send>>;
 pub struct Call {
     pub app: Arc<App>,
     pub caller: Caller,
+    /// Where the request comes from, as far as that is known.
+    pub address: Option<IpAddr>,
     pub head: Parts,
     /// For operations that read one, until it was read.
     pub upload: Option<Upload>,
     /// What stands in the place of the path's variable part.
     pub parameter: Option<String>,
+    /// How large a body of this operation may be.
+    pub body_bytes_max: usize,
+    /// What the call holds of the budget of bytes, until it is answered.
+    pub share: Option<Share>,
 }
 
 /// A guarded handler receives a caller, and only a guarded route can give it one.
@@ -79,9 +87,9 @@ pub struct Docs {
 #[derive(Clone, Copy)]
 pub struct Success(pub u16, pub &'static str, pub &'static str, pub Option<&'static str>);
 
-/// Media types and schema of a request body, and whether there must be one.
+/// Media types and schema of a request body, whether there must be one, and how large it may be.
 #[derive(Clone, Copy)]
-pub struct RequestBody(pub &'static [&'static str], pub &'static str, pub Needed);
+pub struct RequestBody(pub &'static [&'static str], pub &'static str, pub Needed, pub usize);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Needed {
@@ -102,6 +110,10 @@ macro_rules! in_time {
         |mut call| {
             Box::pin(async move {
                 let mut answer = $handler(&mut call).await;
+                if let (Ok(response), Some(share)) = (&mut answer, call.share.take()) {
+                    let body = std::mem::replace(response.body_mut(), Body::empty());
+                    *response.body_mut() = body.holding(share);
+                }
                 if let Some(upload) = call.upload.filter(|upload| !upload.is_at_end()) {
                     // Apart, so that the many requests whose body was read have no room for it.
                     Box::pin(upload.end(&mut answer)).await;

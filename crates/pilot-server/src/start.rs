@@ -20,6 +20,7 @@ use crate::app::{App, Parts};
 use crate::clock::{Clock, Elapsed, LedgerClock};
 use crate::config::{self, Config, Mechanism, Profile};
 use crate::credential_source::{self, Fetched};
+use crate::feed;
 use crate::identity::Identity;
 use crate::identity::credential_file::CredentialFile;
 use crate::identity::mutual_tls::MutualTls;
@@ -40,6 +41,7 @@ use crate::timers;
 use crate::tls::Tls;
 use crate::witnesses::{self, Witnesses};
 use crate::workflows::Workflows;
+use crate::workshop::Workshop;
 
 mod exposed;
 mod signing;
@@ -122,6 +124,10 @@ impl Service {
         if config.rate_limits.is_some() || matches!(config.tls, Some(config::Tls::Mesh(_))) {
             main.tell_peers();
         }
+        if let Some(config::Tls::Mesh(mesh)) = &config.tls {
+            let mesh = mesh.clone();
+            main.share_addresses(move |address| mesh.trusts(address));
+        }
         let ops = match &config.ops {
             Some(ops) => Some(bind(ops.listen)?),
             None => None,
@@ -137,7 +143,9 @@ impl Service {
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
         let identity = open_identity(config, credentials, role_map, trusted, &guard, &register, &clock)?;
+        let workshop = Workshop::open().map_err(|error| StartError::environment("threads for long work", error))?;
         let parts = Parts {
+            workshop,
             identity,
             register,
             limits: config.rate_limits.as_ref().map(Limits::new),
@@ -197,6 +205,7 @@ impl Service {
         let signing = tokio::spawn(signer::run(Arc::clone(&self.app)));
         let witnessing = tokio::spawn(witnesses::run(Arc::clone(&self.app)));
         let watching = tokio::spawn(reserve::run(Arc::clone(&self.app)));
+        let feeding = tokio::spawn(feed::run(Arc::clone(&self.app)));
         let main = self.main.serve(Arc::clone(&self.app), answer, stop.clone());
         match self.ops {
             Some(ops) => {
@@ -210,6 +219,7 @@ impl Service {
         }
         following.abort();
         watching.abort();
+        feeding.abort();
         timers.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;

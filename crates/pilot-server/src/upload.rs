@@ -35,6 +35,11 @@ impl Upload {
         self.body.size_hint().lower()
     }
 
+    /// The most there is to come, when the client has said it.
+    pub fn bytes_at_most(&self) -> Option<u64> {
+        self.body.size_hint().upper()
+    }
+
     pub async fn next(&mut self) -> Option<Result<Frame<Bytes>, hyper::Error>> {
         poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await
     }

@@ -1,11 +1,13 @@
 //! The definitions of this installation: those in force, and every one that items were created under.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use pilot_core::item::WorkflowRef;
 use pilot_core::workflow::registry::Definitions;
-use pilot_core::workflow::{Definition, builtin};
+use pilot_core::workflow::{Definition, Name, builtin, graph};
 use pilot_store::{Store, StoredDefinition};
 
 use crate::start::StartError;
@@ -15,6 +17,8 @@ pub struct Workflows {
     offered: Definitions,
     /// Those and all that were ever offered: items keep their rules though the file is gone.
     kept: Definitions,
+    /// Pictures that were asked for, by the digest of their definition: laying one out takes milliseconds.
+    diagrams: Mutex<HashMap<Name, Bytes>>,
 }
 
 impl Workflows {
@@ -26,7 +30,14 @@ impl Workflows {
             let added = kept.add(parse(&digest, &text)?);
             added.map_err(|error| StartError::Refused(format!("{error} (the other one is kept with the ledger)")))?;
         }
-        Ok(Workflows { offered, kept })
+        Ok(Workflows { offered, kept, diagrams: Mutex::default() })
+    }
+
+    /// The definition as a picture (SVG), drawn once.
+    pub fn diagram(&self, definition: &Definition) -> Bytes {
+        let mut diagrams = self.diagrams.lock().unwrap_or_else(PoisonError::into_inner);
+        let drawn = diagrams.entry(definition.digest().clone()).or_insert_with(|| graph::svg(definition, None).into());
+        drawn.clone()
     }
 
     pub fn in_force(&self) -> impl Iterator<Item = &Arc<Definition>> {

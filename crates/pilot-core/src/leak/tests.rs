@@ -240,7 +240,7 @@ fn of_tokens_side_by_side_each_is_replaced_whichever_net_finds_it() {
 fn of_very_many_places_the_first_are_reported_and_a_very_long_one_is_withheld() {
     let [token, ..] = UNUSED;
     let guard = guard(&UNUSED, &[token]);
-    assert_eq!(guard.find_in_json(&serde_json::json!(vec![token; 5_000])).len(), PLACES_MAX);
+    assert_eq!(guard.find_in_json(&serde_json::json!(vec![token; 5_000])).len(), FAULTS_MAX);
     let name = token.repeat(20_000);
     assert_eq!(guard.find_in_json(&serde_json::json!({(name): {"a": token}})), ["", WITHHELD]);
 }

@@ -32,9 +32,9 @@ impl Budget {
         Budget { words: 60_000, joins: 2_000, stretches: 0 }
     }
 
-    /// For a request target, which anyone may send.
-    pub(super) fn of_url() -> Budget {
-        Budget { words: 60_000, joins: 2_000, stretches: 1_000 }
+    /// For a request target, which anyone may send: a short one costs little, and the longest about a millisecond.
+    pub(super) fn of_url(bytes: usize) -> Budget {
+        Budget { words: 60_000, joins: (16 * bytes).min(2_000), stretches: (8 * bytes).min(600) }
     }
 
     pub(super) fn is_spent(&self) -> bool {

@@ -8,10 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::fault::Fault;
 use crate::json::join;
+use crate::limits::FAULTS_MAX;
 use crate::workflow::source::Finding;
-
-/// At most so many faults are reported for one payload: a list of a thousand helps nobody.
-const FAULTS_MAX: usize = 50;
 
 /// What remains of a schema in a draft: the shape, so that an unfinished text is fine and a number in its place is not.
 const KEPT_IN_DRAFT: [&str; 9] =

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::json::join;
+use crate::json::{self, join};
 
 /// One thing that is wrong with a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -208,7 +208,10 @@ impl Reading {
                 let digits = number.as_str().replace('_', "");
                 i64::from_str_radix(&digits, number.radix()).map_or(Value::Null, Value::from)
             }
-            DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().map_or(Value::Null, Value::from),
+            DeValue::Float(number) => {
+                let number = number.as_str().replace('_', "").parse().ok().and_then(json::number);
+                number.map_or(Value::Null, Value::Number)
+            }
             DeValue::Datetime(_) => {
                 let finding = Finding::new("format", at).says("a definition holds no dates");
                 self.findings.push(finding.mend("write it as text in quotes, or leave it out"));

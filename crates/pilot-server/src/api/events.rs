@@ -1,9 +1,5 @@
 //! The ledger as a feed: in pages, or live as server-sent events that resume where they were cut off.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use pilot_core::entry::EntryType;
@@ -14,18 +10,12 @@ use pilot_core::role::Role;
 use pilot_store::StoredEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 
-use crate::access::Caller;
 use crate::api::request::Query;
-use crate::app::App;
-use crate::body::{Body, Broken};
-use crate::identity::oauth::Watch;
+use crate::feed;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call};
 
-/// A line now and then, so that proxies and the listener see that the feed is alive.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const PAGE_EVENTS: u64 = 100;
@@ -44,8 +34,7 @@ pub async fn list_events(call: &Call) -> Answer {
     let after = query.number("after", 0, INTEGER_MAX)?;
     let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_EVENTS);
     if wants_stream(&call.head.headers) {
-        let after = last_event_id(&call.head.headers)?.or(after);
-        return Ok(stream(call, after.map_or(0, |after| after + 1)));
+        return stream(call, last_event_id(&call.head.headers)?, after);
     }
     let (stored, next_after) = page(call, after, usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX)).await?;
     let raw = stored.iter().map(|entry| serde_json::from_slice::<&RawValue>(&entry.bytes));
@@ -97,7 +86,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
         .ok_or_else(|| Problem::invalid(vec![Fault::new("/headers/Last-Event-ID", "must be the id of an event")]))
 }
 
-fn sees_everything(role: Role) -> bool {
+pub fn sees_everything(role: Role) -> bool {
     matches!(role, Role::SecurityAdmin | Role::Auditor)
 }
 
@@ -106,7 +95,7 @@ fn is_visible(kind: EntryType, role: Role) -> bool {
     !kind.is_restricted() || sees_everything(role)
 }
 
-fn kind_of(entry: &[u8]) -> Result<EntryType, Problem> {
+pub fn kind_of(entry: &[u8]) -> Result<EntryType, Problem> {
     #[derive(Deserialize)]
     struct Typed {
         r#type: EntryType,
@@ -114,81 +103,21 @@ fn kind_of(entry: &[u8]) -> Result<EntryType, Problem> {
     serde_json::from_slice(entry).map(|typed: Typed| typed.r#type).map_err(|error| Problem::internal(&error))
 }
 
-/// Entries the role may see, as (index, type, text).
-fn visible(stored: &[StoredEntry], role: Role) -> Result<Vec<(u64, &'static str, &str)>, Problem> {
-    let mut texts = Vec::with_capacity(stored.len());
-    for entry in stored {
-        let kind = kind_of(&entry.bytes)?;
-        if is_visible(kind, role) {
-            let text = std::str::from_utf8(&entry.bytes).map_err(|error| Problem::internal(&error))?;
-            texts.push((entry.index, kind.as_str(), text));
-        }
+/// The live feed, from the entry after the last one the caller has.
+fn stream(call: &Call, last_event_id: Option<u64>, after: Option<u64>) -> Answer {
+    let size = call.app.store.head().borrow().size();
+    let (place, last) = match last_event_id {
+        Some(last) => ("/headers/Last-Event-ID", Some(last)),
+        None => ("/query/after", after),
+    };
+    // Waiting for an entry that may never come looks like a feed that works.
+    if let Some(last) = last.filter(|last| *last >= size) {
+        let newest =
+            size.checked_sub(1).map_or_else(|| "is empty".into(), |newest| format!("ends with entry {newest}"));
+        let detail = format!("{last} is beyond the end of the ledger, which {newest}; begin again without it");
+        return Err(Problem::invalid(vec![Fault::new(place, detail)]));
     }
-    Ok(texts)
-}
-
-fn stream(call: &Call, from: u64) -> http::Response<Body> {
-    let (sender, receiver) = mpsc::channel(4);
-    let watch = call.app.identity.watch(&call.head);
-    tokio::spawn(feed(Arc::clone(&call.app), call.caller.clone(), watch, from, sender));
-    let mut response = super::page("text/event-stream", Body::chunks(receiver));
+    let mut response = super::page("text/event-stream", feed::open(call, last.map_or(0, |last| last + 1))?);
     response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    response
-}
-
-/// Sends entries until the reader goes away, its credential counts no longer, or the service stops. The ends are waited
-/// for beside the sending, not in it: a reader who takes nothing must not outlive its credential.
-async fn feed(
-    app: Arc<App>,
-    caller: Caller,
-    watch: Option<Watch>,
-    from: u64,
-    sender: mpsc::Sender<Result<Bytes, Broken>>,
-) {
-    let mut stop = app.stop.clone();
-    tokio::select! {
-        // The ends first, so that nothing is sent after one of them.
-        biased;
-        () = app.register.until_over(&caller.credential, || app.clock.now()) => {}
-        () = app.identity.until_over(watch) => {}
-        _ = stop.wait_for(|stop| *stop) => {}
-        () = send_entries(&app, &caller, from, &sender) => {}
-    }
-}
-
-/// Sends entries as they come, until the reader goes away.
-async fn send_entries(app: &App, caller: &Caller, mut next: u64, sender: &mpsc::Sender<Result<Bytes, Broken>>) {
-    let mut head = app.store.head();
-    // Something at once, so that a client knows that it is connected.
-    if sender.send(Ok(Bytes::from_static(b": connected\n\n"))).await.is_err() {
-        return;
-    }
-    loop {
-        head.mark_unchanged();
-        // A clock that was set forward is noticed here, before the timer does.
-        if app.register.is_over(&caller.credential, app.clock.now()) {
-            return;
-        }
-        let Ok(stored) = app.store.entries(next, PAGE_ITEMS_MAX).await else { return };
-        if let Some(last) = stored.last() {
-            next = last.index + 1;
-            let Ok(texts) = visible(&stored, caller.actor.role) else { return };
-            let chunk: String = texts
-                .iter()
-                .map(|(index, kind, text)| format!("id: {index}\nevent: {kind}\ndata: {text}\n\n"))
-                .collect();
-            if !chunk.is_empty() && sender.send(Ok(chunk.into())).await.is_err() {
-                return;
-            }
-            continue;
-        }
-        let beat = tokio::select! {
-            changed = head.changed() => match changed { Ok(()) => continue, Err(_) => return },
-            () = sender.closed() => return,
-            () = tokio::time::sleep(HEARTBEAT) => Bytes::from_static(b": still here\n\n"),
-        };
-        if sender.send(Ok(beat)).await.is_err() {
-            return;
-        }
-    }
+    Ok(response)
 }

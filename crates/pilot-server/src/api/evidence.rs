@@ -10,8 +10,9 @@ use tokio::sync::mpsc;
 
 use crate::api::request::{Query, no_such_item, read_item_id};
 use crate::body::Body;
+use crate::evidence::exports::Busy;
 use crate::evidence::{self, EvidenceError, Plan, Wanted};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
 
 /// How many entries are to come, for those who show progress.
@@ -26,7 +27,8 @@ pub async fn get_evidence(call: &Call) -> Answer {
         Some(_) => return Err(faulty("/query/documents", "must be all or none")),
     };
     let place = call.app.exports.begin(&call.caller.actor.actor_id);
-    let place = place.map_err(|busy| Problem::busy(busy.to_string(), EXPORT_RETRY))?;
+    let unavailable = |busy: Busy| Problem::new(Code::Unavailable, busy.to_string()).retry_after(EXPORT_RETRY);
+    let place = place.map_err(unavailable)?;
     let plan = Plan::make(&call.app, wanted, with_documents).await?;
     let disposition = format!("attachment; filename=\"{}\"", plan.file_name());
     let disposition = HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
@@ -34,7 +36,8 @@ pub async fn get_evidence(call: &Call) -> Answer {
     let (sender, receiver) = mpsc::channel(EXPORT_PIECES_WAITING_MAX);
     // Who asks for the head alone is told what there is, and nothing is made of it.
     if call.head.method == Method::GET {
-        evidence::send(Arc::clone(&call.app), plan, place, sender);
+        let begun = evidence::send(Arc::clone(&call.app), plan, place, sender);
+        begun.map_err(|error| Problem::unavailable("There is no thread for a bundle now.", &error))?;
     }
     let mut response = super::page("application/zip", Body::chunks(receiver));
     response.headers_mut().insert(CONTENT_DISPOSITION, disposition);

@@ -10,10 +10,13 @@ use crate::routes::Answer;
 #[derive(Serialize)]
 struct HealthView {
     status: &'static str,
+    /// Bounds that were reached within the last minute: someone may have been turned away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    limits_reached: Vec<&'static str>,
 }
 
 pub fn get_health(_: &App) -> Answer {
-    json(&HealthView { status: "ok" })
+    json(&HealthView { status: "ok", limits_reached: Vec::new() })
 }
 
 pub fn get_readiness(app: &App) -> Answer {
@@ -27,5 +30,5 @@ pub fn get_readiness(app: &App) -> Answer {
     if let Err(cause) = app.identity.check() {
         return Err(Problem::unavailable("Nobody can be let in: there are no keys to check tokens with.", &cause));
     }
-    json(&HealthView { status: "ready" })
+    json(&HealthView { status: "ready", limits_reached: app.metrics.caps.lately() })
 }

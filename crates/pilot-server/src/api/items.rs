@@ -5,14 +5,14 @@ use std::sync::Arc;
 use data_encoding::BASE64URL_NOPAD;
 use http::header::{ETAG, HeaderValue, LINK, LOCATION};
 use http::{Response, StatusCode};
+use pilot_core::actor::Actor;
 use pilot_core::decide::{Content, NewItem, actions_for};
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
-use pilot_core::limits::PAGE_ITEMS_MAX;
+use pilot_core::limits::{PAGE_BYTES_MAX, PAGE_ITEMS_MAX, SMALL_BODY_BYTES_MAX};
 use pilot_core::workflow::Definition;
 use pilot_store::{Filter, Subject, Write};
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::access::Caller;
@@ -30,6 +30,8 @@ const PAGE_ITEMS: u64 = 50;
 /// How many items one request looks at when only some of them are for the caller.
 const LOOKED_AT_MAX: usize = 2_000;
 const EDIT_TRIES_MAX: u32 = 8;
+/// How many items are read in one visit to the store.
+const ITEMS_AT_ONCE: usize = 51;
 
 pub async fn create_item(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
@@ -125,7 +127,7 @@ async fn settle_edit(app: &App, caller: &Caller, id: &ItemId, edit: &Edit) -> An
     }
 }
 
-pub async fn list_items(call: &Call) -> Answer {
+pub async fn list_items(call: &mut Call) -> Answer {
     let known = ["state", "workflow", "created_by", "waiting_for", "q", "limit", "cursor"];
     let query = Query::read(call, &known)?;
     let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_ITEMS);
@@ -143,24 +145,43 @@ pub async fn list_items(call: &Call) -> Answer {
         text: query.get("q").filter(|text| !text.is_empty()).map(searched),
         before: query.get("cursor").map(read_cursor).transpose()?,
     };
-    let (mut page, mut looked_at, mut is_last) = (Vec::new(), 0, false);
-    while page.len() < limit && looked_at < LOOKED_AT_MAX && !is_last {
-        let found = call.app.store.items(filter.clone(), limit + 1).await?;
-        is_last = found.len() <= limit;
+    let actor_id = &call.caller.actor.actor_id;
+    call.share = Some(Box::pin(call.app.budget.take(actor_id, PAGE_BYTES_MAX)).await?);
+    let (mut page, mut looked_at, mut bytes, mut is_last) = (Vec::new(), 0, 0, false);
+    while page.len() < limit && looked_at < LOOKED_AT_MAX && bytes < PAGE_BYTES_MAX && !is_last {
+        // A few at a time: each may be as large as a payload.
+        let wanted = (limit + 1 - page.len()).min(ITEMS_AT_ONCE);
+        let found = call.app.store.items(filter.clone(), wanted).await?;
+        is_last = found.len() < wanted;
+        looked_at += found.len();
+        let mut last = found.last().map(|item| item.id.clone());
+        let found = if is_inbox { waiting(call, found).await? } else { found };
         for item in found {
-            if page.len() == limit {
+            if page.len() == limit || bytes >= PAGE_BYTES_MAX {
                 is_last = false;
+                last = page.last().map(|item: &Item| item.id.clone());
                 break;
             }
-            looked_at += 1;
-            filter.before = Some(item.id.clone());
-            if !is_inbox || waits_for_caller(call, &item)? {
-                page.push(item);
-            }
+            bytes += item.payload.as_str().len();
+            page.push(item);
         }
+        filter.before = last.or(filter.before);
     }
     let next = filter.before.filter(|_| !is_last);
-    list(call, &page, next.as_ref())
+    let page = Page { app: Arc::clone(&call.app), caller: call.caller.actor.clone(), items: page, next };
+    let query = call.head.uri.query().unwrap_or("").to_owned();
+    if bytes <= SMALL_BODY_BYTES_MAX {
+        return page.answer(&query);
+    }
+    Box::pin(call.app.workshop.long(actor_id, move || page.answer(&query))).await?
+}
+
+/// What a list shows, and where it goes on.
+struct Page {
+    app: Arc<App>,
+    caller: Actor,
+    items: Vec<Item>,
+    next: Option<ItemId>,
 }
 
 /// Part of a title, or an id as the store knows it.
@@ -168,11 +189,29 @@ fn searched(text: &str) -> String {
     read_item_id(text).map_or_else(|| text.to_owned(), |id| id.to_string())
 }
 
-/// The caller's turn: something could be done that would bring the item on.
-fn waits_for_caller(call: &Call, item: &Item) -> Result<bool, Problem> {
-    let definition = ledger::definition(&call.app, item)?;
-    let actor = &call.caller.actor;
-    let actions = actions_for(&definition, item, actor, call.app.ledger_clock.now());
+/// Those of the items that wait for the caller. What the caller may do with a draft depends on all of its payload.
+async fn waiting(call: &Call, items: Vec<Item>) -> Result<Vec<Item>, Problem> {
+    let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
+    let bytes: usize = items.iter().map(|item| item.payload.as_str().len()).sum();
+    let select = move || {
+        let mut waiting = Vec::new();
+        for item in items {
+            if waits_for(&app, &actor, &item)? {
+                waiting.push(item);
+            }
+        }
+        Ok(waiting)
+    };
+    if bytes <= 4 * SMALL_BODY_BYTES_MAX {
+        return select();
+    }
+    Box::pin(call.app.workshop.long(&call.caller.actor.actor_id, select)).await?
+}
+
+/// The actor's turn: something could be done that would bring the item on.
+fn waits_for(app: &App, actor: &Actor, item: &Item) -> Result<bool, Problem> {
+    let definition = ledger::definition(app, item)?;
+    let actions = actions_for(&definition, item, actor, app.ledger_clock.now());
     // Where a vote is asked for, only those who have not voted are waited for.
     let votes = definition
         .rules()
@@ -187,22 +226,29 @@ fn waits_for_caller(call: &Call, item: &Item) -> Result<bool, Problem> {
     })
 }
 
-fn list(call: &Call, page: &[Item], next: Option<&ItemId>) -> Answer {
-    #[derive(Serialize)]
-    struct ListView<'i> {
-        items: Vec<ItemView<'i>>,
-        next: Option<String>,
+impl Page {
+    /// Written item by item: each is let go of once it is in the answer.
+    fn answer(self, query: &str) -> Answer {
+        let now = self.app.ledger_clock.now();
+        let mut text = b"{\"items\":[".to_vec();
+        for (place, item) in self.items.into_iter().enumerate() {
+            if place > 0 {
+                text.push(b',');
+            }
+            let definition = ledger::definition(&self.app, &item)?;
+            let view = ItemView::new(&definition, &item, &self.caller, now);
+            serde_json::to_writer(&mut text, &view).map_err(|error| Problem::internal(&error))?;
+        }
+        let next = self.next.as_ref().map(write_cursor);
+        text.extend_from_slice(b"],\"next\":");
+        serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
+        text.push(b'}');
+        let mut response = super::page("application/json", text);
+        if let Some(link) = next.and_then(|next| link(query, &next)) {
+            response.headers_mut().insert(LINK, link);
+        }
+        Ok(response)
     }
-    let definitions = page.iter().map(|item| ledger::definition(&call.app, item)).collect::<Result<Vec<_>, _>>()?;
-    let now = call.app.ledger_clock.now();
-    let view = |(item, definition)| ItemView::new(definition, item, &call.caller.actor, now);
-    let items = page.iter().zip(definitions.iter().map(AsRef::as_ref)).map(view).collect();
-    let next = next.map(write_cursor);
-    let mut response = super::json(&ListView { items, next: next.clone() })?;
-    if let Some(link) = next.and_then(|next| link(call.head.uri.query().unwrap_or(""), &next)) {
-        response.headers_mut().insert(LINK, link);
-    }
-    Ok(response)
 }
 
 fn link(query: &str, next: &str) -> Option<HeaderValue> {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -10,22 +11,24 @@ use http::HeaderMap;
 use http::header::{CONTENT_TYPE, IF_MATCH};
 use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
-use pilot_core::json;
+use pilot_core::json::{self, Bounds};
 use pilot_core::leak::LeakGuard;
 use pilot_core::limits::{
-    BODY_BYTES_MAX, BODY_DEADLINE, IDEMPOTENCY_KEY_CHARS_MAX, PAYLOAD_DEPTH_MAX, QUERY_VALUE_CHARS_MAX,
+    BODY_DEADLINE, BODY_VALUES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, PAYLOAD_DEPTH_MAX, QUERY_VALUE_CHARS_MAX,
+    SMALL_BODY_BYTES_MAX,
 };
 use pilot_store::Key;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::access::{self, Caller};
+use crate::exposure;
 use crate::problem::{Code, Problem};
 use crate::routes::Call;
 use crate::upload::Upload;
 
 /// A body may be nested a little deeper than the payload inside of it.
-const BODY_DEPTH_MAX: usize = PAYLOAD_DEPTH_MAX + 4;
+const BODY_BOUNDS: Bounds = Bounds { depth: PAYLOAD_DEPTH_MAX + 4, values: BODY_VALUES_MAX };
 
 /// A JSON object from the body, and the bytes it was read from.
 pub struct JsonBody {
@@ -36,18 +39,39 @@ pub struct JsonBody {
 /// Reads a body strictly: media type, size and time, JSON without ambiguities, known members alone, and no token in it.
 pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) -> Result<JsonBody, Problem> {
     let Some(upload) = &mut call.upload else { return Err(Problem::framing("The body was read already.")) };
+    let bytes_max = call.body_bytes_max;
     // What is too large by its own account is not waited for.
-    if upload.bytes_at_least() > BODY_BYTES_MAX as u64 {
-        return Err(body_too_large());
+    if upload.bytes_at_least() > bytes_max as u64 {
+        return Err(body_too_large(bytes_max));
     }
     check_media_type(&call.head.headers, media_types)?;
-    let (bytes, has_waited) = collect(upload).await?;
+    let expected = upload.bytes_at_most().map_or(bytes_max, |bytes| usize::try_from(bytes).unwrap_or(bytes_max));
+    if expected > SMALL_BODY_BYTES_MAX {
+        let share = call.app.budget.take(&call.caller.actor.actor_id, 2 * expected.min(bytes_max));
+        call.share = Some(Box::pin(share).await?);
+    }
+    let (bytes, has_waited) = collect(upload, bytes_max).await?;
     call.upload = None;
     if has_waited {
         access::recheck(&call.app, &call.caller)?;
     }
-    let value = json::parse(&bytes, BODY_DEPTH_MAX).map_err(Problem::invalid)?;
-    refuse_tokens(&call.app.guard, &value)?;
+    let read = if bytes.len() <= SMALL_BODY_BYTES_MAX {
+        read_json(&call.app.guard, &bytes)
+    } else {
+        let (guard, text) = (Arc::clone(&call.app.guard), bytes.clone());
+        let reading = call.app.workshop.long(&call.caller.actor.actor_id, move || read_json(&guard, &text));
+        Box::pin(reading).await?
+    };
+    let value = match read {
+        Ok(value) => value,
+        Err(unsound) => {
+            let Unsound { problem, found } = *unsound;
+            if let Some(found) = found {
+                Box::pin(exposure::in_content(&call.app, &call.caller, call.address, found)).await?;
+            }
+            return Err(problem);
+        }
+    };
     let Value::Object(members) = value else {
         return Err(Problem::invalid(vec![Fault::new("", "must be a JSON object")]));
     };
@@ -65,6 +89,22 @@ pub async fn read_optional_body(call: &mut Call, known: &[&str]) -> Result<JsonB
     read_body(call, &["application/json"], known).await
 }
 
+/// Why a body cannot be taken, and what was found in it that someone has to hear of.
+struct Unsound {
+    problem: Problem,
+    found: Option<exposure::Found>,
+}
+
+/// The whole cost of a body before it is known to be sound.
+fn read_json(guard: &LeakGuard, bytes: &[u8]) -> Result<Value, Box<Unsound>> {
+    let value = json::parse(bytes, BODY_BOUNDS);
+    let value = value.map_err(|faults| Box::new(Unsound { problem: Problem::invalid(faults), found: None }))?;
+    match refuse_tokens(guard, &value) {
+        Ok(()) => Ok(value),
+        Err(problem) => Err(Box::new(Unsound { problem, found: Some(exposure::find_in_content(guard, &value)) })),
+    }
+}
+
 fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Problem> {
     let mut sent = headers.get_all(CONTENT_TYPE).iter();
     let first = sent.next().and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -77,8 +117,8 @@ fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Pro
 }
 
 /// The body, and whether it had to be waited for.
-async fn collect(upload: &mut Upload) -> Result<(Bytes, bool), Problem> {
-    let mut reading = pin!(read_all(upload));
+async fn collect(upload: &mut Upload, bytes_max: usize) -> Result<(Bytes, bool), Problem> {
+    let mut reading = pin!(read_all(upload, bytes_max));
     // Most bodies came with their head, or are here when the HTTP library is asked a second time: they need no timer.
     let mut asked = false;
     let at_once = poll_fn(|context| match reading.as_mut().poll(context) {
@@ -98,15 +138,15 @@ async fn collect(upload: &mut Upload) -> Result<(Bytes, bool), Problem> {
     read.map(|bytes| (bytes, true))
 }
 
-async fn read_all(upload: &mut Upload) -> Result<Bytes, Problem> {
+async fn read_all(upload: &mut Upload, bytes_max: usize) -> Result<Bytes, Problem> {
     // Almost always a body is one piece, which need not be copied.
     let (mut first, mut rest) = (Bytes::new(), Vec::new());
     while let Some(frame) = upload.next().await {
         let frame = frame.map_err(|_| Problem::framing("The body ended before it was complete."))?;
         // What else there can be are trailers, which nobody asked for.
         let Ok(piece) = frame.into_data() else { continue };
-        if first.len() + rest.len() + piece.len() > BODY_BYTES_MAX {
-            return Err(body_too_large());
+        if first.len() + rest.len() + piece.len() > bytes_max {
+            return Err(body_too_large(bytes_max));
         }
         if first.is_empty() {
             first = piece;
@@ -117,8 +157,8 @@ async fn read_all(upload: &mut Upload) -> Result<Bytes, Problem> {
     Ok(if rest.is_empty() { first } else { [&*first, &*rest].concat().into() })
 }
 
-fn body_too_large() -> Problem {
-    Problem::new(Code::BodyTooLarge, "A request body has at most 1 MiB.")
+fn body_too_large(bytes_max: usize) -> Problem {
+    Problem::new(Code::BodyTooLarge, format!("A body of this operation has at most {} KiB.", bytes_max >> 10))
 }
 
 fn refuse_tokens(guard: &LeakGuard, value: &Value) -> Result<(), Problem> {

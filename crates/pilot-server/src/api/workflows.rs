@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
-use pilot_core::workflow::{Definition, graph};
+use pilot_core::workflow::Definition;
 use serde::Serialize;
 
 use crate::access::Caller;
@@ -44,7 +44,7 @@ pub fn get_workflow(call: &Call) -> Answer {
 }
 
 pub fn get_workflow_diagram(call: &Call) -> Answer {
-    let mut response = super::page("image/svg+xml", graph::svg(wanted(call)?, None));
+    let mut response = super::page("image/svg+xml", call.app.workflows.diagram(wanted(call)?));
     let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     Ok(response)

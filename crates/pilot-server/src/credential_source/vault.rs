@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use http_body_util::LengthLimitError;
-use pilot_core::json;
-use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
+use pilot_core::json::{self, Bounds};
+use pilot_core::limits::{FILE_VALUES_MAX, PRIVATE_FILE_BYTES_MAX};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -17,7 +17,7 @@ use crate::outgoing::{Outgoing, OutgoingError, Reply, request};
 use crate::private_file::{self, Others};
 use crate::start::{StartError, with_cause};
 
-const DEPTH_MAX: usize = 16;
+const BOUNDS: Bounds = Bounds { depth: 16, values: FILE_VALUES_MAX };
 /// As text in JSON, each quotation mark and line of the file takes twice its place.
 const ANSWER_BYTES_MAX: u64 = 2 * PRIVATE_FILE_BYTES_MAX;
 /// Nothing waits for the goodbye.
@@ -180,7 +180,7 @@ impl Client<'_> {
     }
 
     fn parse(&self, reply: &Reply) -> Result<Value, StartError> {
-        json::parse(&reply.body, DEPTH_MAX).map_err(|_| self.strange("in sound JSON, or not"))
+        json::parse(&reply.body, BOUNDS).map_err(|_| self.strange("in sound JSON, or not"))
     }
 
     /// Version 2 of the store wraps what version 1 gives as it is.

@@ -19,27 +19,39 @@ use crate::app::App;
 use crate::body::Broken;
 use crate::proofs::{self, Inclusions};
 use crate::signer::Signed;
+use crate::workshop::step_back;
 
 /// Entries with a proof of their own that are read at a time.
 const SINGLE_ENTRIES_READ: usize = 64;
 
 /// Writes the bundle and sends it as it grows. What goes wrong now ends the answer in the middle, where its reader
 /// notices: without its last part it is not a bundle.
-pub fn send(app: Arc<App>, plan: Plan, place: Place, sender: mpsc::Sender<Result<Bytes, Broken>>) {
+///
+/// This is done on a thread of its own: hashing and searching a whole period takes long, those who answer requests are
+/// few, and in the workshop it would be in the way of others for as long as its reader takes.
+pub fn send(
+    app: Arc<App>,
+    plan: Plan,
+    place: Place,
+    sender: mpsc::Sender<Result<Bytes, Broken>>,
+) -> std::io::Result<()> {
     let runtime = tokio::runtime::Handle::current();
-    // Hashing and searching a whole period takes long, and those who answer requests are few.
-    tokio::task::spawn_blocking(move || {
-        runtime.block_on(async {
-            let written = Gatherer::new(&app, &plan, place, &sender).write();
-            let error = match tokio::time::timeout(EXPORT_DEADLINE, written).await {
-                Ok(Ok(()) | Err(EvidenceError::Gone)) => return,
-                Ok(Err(error)) => error.to_string(),
-                Err(late) => late.to_string(),
-            };
-            tracing::error!(cause = error, "an evidence bundle could not be finished");
-            let _ = sender.try_send(Err(Broken));
-        });
-    });
+    let work = move || {
+        step_back();
+        runtime.block_on(write(&app, &plan, place, &sender));
+    };
+    std::thread::Builder::new().name("evidence".into()).spawn(work).map(drop)
+}
+
+async fn write(app: &Arc<App>, plan: &Plan, place: Place, sender: &mpsc::Sender<Result<Bytes, Broken>>) {
+    let written = Gatherer::new(app, plan, place, sender).write();
+    let error = match tokio::time::timeout(EXPORT_DEADLINE, written).await {
+        Ok(Ok(()) | Err(EvidenceError::Gone)) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(late) => late.to_string(),
+    };
+    tracing::error!(cause = error, "an evidence bundle could not be finished");
+    let _ = sender.try_send(Err(Broken));
 }
 
 /// What an entry names that goes along with it.

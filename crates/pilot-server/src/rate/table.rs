@@ -42,6 +42,14 @@ impl Table {
         Ok(owed + interval)
     }
 
+    /// How many microseconds it takes until a bucket is whole again. Takes nothing.
+    pub(super) fn owed(&self, key: u64, now: u64) -> u64 {
+        let index = usize::try_from(key % self.sets.len() as u64).unwrap_or(0);
+        let Some(set) = self.sets.get(index) else { return 0 };
+        let set = set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.iter().find(|bucket| bucket.key == key).map_or(0, |bucket| bucket.whole_at.saturating_sub(now))
+    }
+
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
         self.sets.len() * WAYS

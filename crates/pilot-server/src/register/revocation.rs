@@ -42,6 +42,8 @@ pub struct Wish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Automatic {
     TokenInUrl,
+    /// Someone else wrote it into what everyone was to read.
+    TokenInContent,
     /// Its issuer says so.
     RevocationList,
 }
@@ -81,6 +83,7 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
     let (by, comment, key, why) = match cause {
         Cause::Asked(Wish { by, comment, key }) => (Some(by), comment, key, "asked"),
         Cause::Automatic(Automatic::TokenInUrl) => (None, None, None, "token_in_url"),
+        Cause::Automatic(Automatic::TokenInContent) => (None, None, None, "token_in_content"),
         Cause::Automatic(Automatic::RevocationList) => (None, None, None, "revocation_list"),
     };
     let (id, actor, fingerprint) = (known.id.clone(), known.actor.clone(), known.fingerprint.clone());

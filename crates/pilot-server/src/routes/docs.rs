@@ -1,5 +1,7 @@
 //! What the OpenAPI document says of each operation besides the table's own columns.
 
+use pilot_core::limits::{ACTION_BODY_BYTES_MAX, BODY_BYTES_MAX, COMMENT_BODY_BYTES_MAX, CONTENT_BODY_BYTES_MAX};
+
 use super::{Code, Docs, JSON, Needed, Parameter, RequestBody, Success};
 
 const NOT_FOUND: &[Code] = &[Code::NotFound, Code::Unavailable];
@@ -36,7 +38,7 @@ pub(super) const DIAGRAM: Docs = Docs {
 };
 pub(super) const CREATE: Docs = Docs {
     answer_headers: &["ETag", "Location"],
-    request: Some(RequestBody(&[JSON], "NewItem", Needed::Always)),
+    request: Some(RequestBody(&[JSON], "NewItem", Needed::Always, CONTENT_BODY_BYTES_MAX)),
     headers: WRITES,
     problems: &[
         Code::StateConflict,
@@ -67,7 +69,12 @@ pub(super) const ITEM: Docs =
     Docs { answer_headers: &["ETag"], ..find("One item", Success(200, "The item", JSON, Some("Item"))) };
 pub(super) const EDIT: Docs = Docs {
     answer_headers: &["ETag"],
-    request: Some(RequestBody(&["application/merge-patch+json", JSON], "ItemPatch", Needed::Always)),
+    request: Some(RequestBody(
+        &["application/merge-patch+json", JSON],
+        "ItemPatch",
+        Needed::Always,
+        CONTENT_BODY_BYTES_MAX,
+    )),
     headers: &["If-Match"],
     problems: &[
         Code::SeparationOfDuties,
@@ -86,7 +93,7 @@ pub(super) const EDIT: Docs = Docs {
 };
 pub(super) const ACT: Docs = Docs {
     answer_headers: &["ETag"],
-    request: Some(RequestBody(&[JSON], "Action", Needed::Always)),
+    request: Some(RequestBody(&[JSON], "Action", Needed::Always, ACTION_BODY_BYTES_MAX)),
     headers: &["Idempotency-Key", "If-Match"],
     problems: &[
         Code::RoleForbidden,
@@ -117,7 +124,7 @@ pub(super) const HISTORY: Docs = find(
 );
 pub(super) const COMMENT: Docs = Docs {
     answer_headers: &["ETag"],
-    request: Some(RequestBody(&[JSON], "NewComment", Needed::Always)),
+    request: Some(RequestBody(&[JSON], "NewComment", Needed::Always, COMMENT_BODY_BYTES_MAX)),
     // `If-Match` is honoured too, except where a request is repeated: that gets the answer it got before.
     headers: WRITES,
     problems: &[
@@ -152,7 +159,7 @@ pub(super) const CREDENTIALS: Docs = answer(
     Success(200, "The credentials", JSON, Some("Credentials")),
 );
 pub(super) const REVOCATION: Docs = Docs {
-    request: Some(RequestBody(&[JSON], "NewRevocation", Needed::Optional)),
+    request: Some(RequestBody(&[JSON], "NewRevocation", Needed::Optional, BODY_BYTES_MAX)),
     headers: WRITES,
     problems: &[
         Code::NotFound,

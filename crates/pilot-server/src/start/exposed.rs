@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use pilot_core::credentials::Credentials;
-use pilot_core::json;
+use pilot_core::json::{self, Bounds};
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::FILE_VALUES_MAX;
 
 use super::{RoleMapFile, StartError};
 use crate::config::Config;
@@ -13,7 +14,7 @@ use crate::workflows;
 
 const REMEDY: &str = "holds a live token; remove it from there, and rotate the credential";
 /// Deeper than any role map that is accepted.
-const DEPTH_MAX: usize = 8;
+const BOUNDS: Bounds = Bounds { depth: 8, values: FILE_VALUES_MAX };
 
 /// In the names of the credential file and in the role map.
 pub(crate) fn tokens_in_names(
@@ -33,7 +34,7 @@ pub(crate) fn tokens_in_names(
 
 fn tokens_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Vec<String> {
     let path = file.path.display();
-    let places = json::parse(&file.bytes, DEPTH_MAX).map(|value| guard.find_in_json(&value)).unwrap_or_default();
+    let places = json::parse(&file.bytes, BOUNDS).map(|value| guard.find_in_json(&value)).unwrap_or_default();
     let mut found: Vec<_> = places.iter().map(|place| format!("{path} at {place} {REMEDY}")).collect();
     // What is no text of the map, as far as there can be any.
     if found.is_empty() && guard.find(&file.bytes).is_some() {

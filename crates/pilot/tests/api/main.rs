@@ -17,6 +17,7 @@ mod harness;
 #[path = "../front_door/wire.rs"]
 mod wire;
 
+mod accepted;
 mod bad_input;
 mod clock;
 mod duels;

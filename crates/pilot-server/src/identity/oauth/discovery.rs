@@ -1,13 +1,14 @@
 //! What an issuer says about itself: where its keys are, and where people sign in (RFC 8414, OpenID Connect Discovery).
 
 use http::Uri;
-use pilot_core::json;
+use pilot_core::json::{self, Bounds};
+use pilot_core::limits::ANSWER_VALUES_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::ProviderUrl;
 
-const DEPTH_MAX: usize = 16;
+const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryFault {
@@ -40,7 +41,7 @@ pub fn locations(issuer: &ProviderUrl) -> Vec<Uri> {
 
 impl Endpoints {
     pub fn parse(bytes: &[u8], issuer: &ProviderUrl) -> Result<Endpoints, DiscoveryFault> {
-        let document = json::parse(bytes, DEPTH_MAX).map_err(|_| DiscoveryFault::Malformed)?;
+        let document = json::parse(bytes, BOUNDS).map_err(|_| DiscoveryFault::Malformed)?;
         if !document.is_object() {
             return Err(DiscoveryFault::Malformed);
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use http::HeaderValue;
-use pilot_core::json;
-use pilot_core::limits::{INTROSPECTION_KEPT, INTROSPECTIONS_MAX, PROVIDER_DEADLINE};
+use pilot_core::json::{self, Bounds};
+use pilot_core::limits::{ANSWER_VALUES_MAX, INTROSPECTION_KEPT, INTROSPECTIONS_MAX, PROVIDER_DEADLINE};
 use pilot_core::time::Time;
 use serde_json::Value;
 use sha2::Digest as _;
@@ -23,7 +23,7 @@ use crate::outgoing::{Outgoing, OutgoingError};
 
 /// After a failure, others who ask for the same token are told so for this long, instead of waiting in turn.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
-const DEPTH_MAX: usize = 16;
+const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 
 type Answer = Result<bool, Undecided>;
 /// The last answer about one token. Whoever holds the lock is asking.
@@ -87,7 +87,7 @@ impl Introspector {
             let hint = if reply.status == 401 { "; check identity.oauth.introspection" } else { "" };
             return Err(failed(format!("it answers {}{hint}", reply.status)));
         }
-        let answer = json::parse(&reply.body, DEPTH_MAX).map_err(|_| failed("its answer is no strict JSON".into()))?;
+        let answer = json::parse(&reply.body, BOUNDS).map_err(|_| failed("its answer is no strict JSON".into()))?;
         let is_active = answer.get("active").and_then(Value::as_bool);
         let is_active = is_active.ok_or_else(|| failed("its answer has no `active`".into()))?;
         let speaks_of = answer.get("sub").and_then(Value::as_str);

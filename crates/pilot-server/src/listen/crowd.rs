@@ -1,0 +1,138 @@
+//! Who holds how many connections, and who has to go when there are too many.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pilot_core::limits::ADDRESS_CONNECTIONS_PART;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::Served;
+use crate::caps::Cap;
+use crate::deadline::Watchdog;
+
+pub(super) type Shared = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// How long a connection that was just accepted waits for another to leave. Whoever waits longer is turned away: behind it
+/// stand others, and one of them may be known.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many connections each address holds.
+pub(super) struct Crowd {
+    of_address_max: usize,
+    shared: Shared,
+    held: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl Crowd {
+    pub(super) fn new(connections_max: usize, shared: Shared) -> Crowd {
+        let of_address_max = (connections_max / ADDRESS_CONNECTIONS_PART).max(1);
+        Crowd { of_address_max, shared, held: Mutex::new(HashMap::new()) }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_full_for(&self, address: IpAddr) -> bool {
+        let held = self.held().get(&origin(address)).copied().unwrap_or(0);
+        held >= self.of_address_max && !(self.shared)(address)
+    }
+}
+
+/// A connection's place: one of all, and one of its address's.
+pub(super) struct Place {
+    crowd: Arc<Crowd>,
+    origin: IpAddr,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Place {
+    fn new(crowd: &Arc<Crowd>, address: IpAddr, permit: OwnedSemaphorePermit) -> Place {
+        let origin = origin(address);
+        *crowd.held().entry(origin).or_default() += 1;
+        Place { crowd: Arc::clone(crowd), origin, _permit: permit }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut held = self.crowd.held();
+        if let Some(count) = held.get_mut(&self.origin) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.origin);
+            }
+        }
+    }
+}
+
+/// Whose connections are counted together: an address, or with IPv6 the network that one customer is given.
+pub(super) fn origin(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
+
+/// A place for a connection that was accepted. When there is none, those who idle and are not known make room; when nobody
+/// can be spared, the connection is closed.
+pub(super) async fn find_place(
+    app: &impl Served,
+    places: &Arc<Semaphore>,
+    crowd: &Arc<Crowd>,
+    watchdog: &Watchdog,
+    address: IpAddr,
+    stop: &mut watch::Receiver<bool>,
+) -> Option<Place> {
+    let caps = &app.metrics().caps;
+    if crowd.is_full_for(address) {
+        caps.reached(Cap::AddressConnections, &address);
+        if watchdog.make_room(Some(origin(address))) == 0 {
+            return None;
+        }
+    }
+    if let Ok(permit) = Arc::clone(places).try_acquire_owned() {
+        return Some(Place::new(crowd, address, permit));
+    }
+    caps.reached(Cap::Connections, &address);
+    watchdog.make_room(None);
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => None,
+        waited = tokio::time::timeout(PATIENCE, Arc::clone(places).acquire_owned()) => {
+            waited.ok()?.ok().map(|permit| Place::new(crowd, address, permit))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_network_of_one_customer_counts_as_one_address() {
+        let shown = |text: &str| origin(text.parse().unwrap()).to_string();
+        assert_eq!(shown("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(shown("192.0.2.7"), "192.0.2.7");
+    }
+
+    #[test]
+    fn one_address_holds_a_quarter_of_all_places_unless_many_come_from_it() {
+        let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9]))));
+        let places = Arc::new(Semaphore::new(16));
+        let take = |address: [u8; 4]| {
+            let address = IpAddr::from(address);
+            (!crowd.is_full_for(address))
+                .then(|| Place::new(&crowd, address, Arc::clone(&places).try_acquire_owned().unwrap()))
+        };
+        let mut held: Vec<_> = (0..4).map(|_| take([192, 0, 2, 1]).unwrap()).collect();
+        assert!(take([192, 0, 2, 1]).is_none());
+        held.extend((0..8).map(|_| take([192, 0, 2, 9]).unwrap()));
+        drop(held.remove(0));
+        assert!(take([192, 0, 2, 1]).is_some());
+        drop(held);
+        assert!(crowd.held().is_empty());
+    }
+}

@@ -1,0 +1,133 @@
+//! Where long computations are done: on threads of their own, with less right to the processor than those who answer.
+//!
+//! A worker of the runtime answers everyone in turn. Whatever takes longer than a fraction of a millisecond would make all
+//! of them wait, so it is handed in here: reading a large body, writing a long list, proofs, evidence.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+
+use pilot_core::actor::ActorId;
+use pilot_core::limits::{ACTOR_LONG_TASKS_MAX, LONG_TASKS_MAX};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::problem::Problem;
+
+/// How much less right to the processor: enough that those who answer come first, and not so much that long work starves.
+const NICE: i32 = 5;
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// For whom something is done: an actor, or whoever is at an address while nobody knows who that is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Asker {
+    Actor(ActorId),
+    Address(IpAddr),
+}
+
+impl From<&ActorId> for Asker {
+    fn from(actor: &ActorId) -> Asker {
+        Asker::Actor(actor.clone())
+    }
+}
+
+pub struct Workshop {
+    tasks: mpsc::Sender<Task>,
+    /// Those who have something under way.
+    askers: Mutex<HashMap<Asker, Weak<Semaphore>>>,
+}
+
+impl Workshop {
+    pub fn open() -> std::io::Result<Workshop> {
+        let (tasks, waiting) = mpsc::channel::<Task>();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for number in 0..LONG_TASKS_MAX {
+            let waiting = Arc::clone(&waiting);
+            std::thread::Builder::new().name(format!("long-{number}")).spawn(move || work(&waiting))?;
+        }
+        Ok(Workshop { tasks, askers: Mutex::new(HashMap::new()) })
+    }
+
+    /// Does `task` here. Of one asker only so many are under way at a time; the others wait their turn, each where it was
+    /// asked for. One whose asker is gone before it began is not done.
+    pub async fn long<T: Send + 'static>(
+        &self,
+        asker: impl Into<Asker>,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let turns = self.turns_of(asker.into());
+        let turn = turns.acquire_owned().await.map_err(|error| Problem::internal(&error))?;
+        let (sender, receiver) = oneshot::channel();
+        let task = move || {
+            if !sender.is_closed() {
+                let _ = sender.send(task());
+            }
+            drop(turn);
+        };
+        self.tasks.send(Box::new(task)).map_err(|_| Problem::internal(&"the threads for long work are gone"))?;
+        receiver.await.map_err(|_| Problem::internal(&"a long computation failed"))
+    }
+
+    fn turns_of(&self, asker: Asker) -> Arc<Semaphore> {
+        let mut askers = self.askers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = askers.get(&asker).and_then(Weak::upgrade) {
+            return turns;
+        }
+        askers.retain(|_, turns| turns.strong_count() > 0);
+        let turns = Arc::new(Semaphore::new(ACTOR_LONG_TASKS_MAX));
+        askers.insert(asker, Arc::downgrade(&turns));
+        turns
+    }
+}
+
+/// Leaves the processor to those who answer, as far as the calling thread is concerned.
+pub fn step_back() {
+    // On Linux this is about the calling thread alone. Where it is not allowed, long work has the same right as the rest.
+    let _ = rustix::process::nice(NICE);
+}
+
+fn work(waiting: &Mutex<mpsc::Receiver<Task>>) {
+    step_back();
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(task) = next else { return };
+        // Whoever asked hears of a panic by the channel it dropped; the thread goes on for the others.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn actor(name: &str) -> ActorId {
+        name.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_actor_cannot_take_every_thread() {
+        let workshop = Workshop::open().unwrap();
+        let (go_on, told) = mpsc::channel::<()>();
+        let (ana, ben) = (actor("ana"), actor("ben"));
+        let mut first = Box::pin(workshop.long(&ana, move || told.recv().is_ok()));
+        let mut second = Box::pin(workshop.long(&ana, || true));
+        // Both were asked for; the second waits for the first, and ben for neither.
+        tokio::select! {
+            biased;
+            _ = &mut first => panic!("it is held"),
+            _ = &mut second => panic!("it is not its turn"),
+            done = workshop.long(&ben, || 7) => assert_eq!(done.unwrap(), 7),
+        }
+        go_on.send(()).unwrap();
+        assert!(first.await.unwrap() && second.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_told_to_its_asker_and_the_thread_goes_on() {
+        let workshop = Workshop::open().unwrap();
+        for _ in 0..2 * LONG_TASKS_MAX {
+            assert!(workshop.long(&actor("ana"), || panic!("on purpose")).await.is_err());
+        }
+        assert_eq!(workshop.long(&actor("ana"), || 1).await.unwrap(), 1);
+    }
+}
