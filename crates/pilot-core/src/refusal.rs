@@ -52,6 +52,9 @@ pub enum Refusal {
     VersionMismatch { wanted: u64, actual: u64 },
     #[error("the content is not the one the request was made for; it is {actual} now")]
     ContentChanged { actual: ContentDigest },
+    /// Not the rules but the log's witnesses are missing: the same request may be accepted a moment later.
+    #[error("an effect would begin on entries that too few witnesses have cosigned: the first {entries} of the log")]
+    NotCosigned { entries: u64, version: u64 },
 }
 
 impl Refusal {
@@ -77,6 +80,7 @@ impl Refusal {
             Refusal::OutsideWindow { .. } => "outside_window",
             Refusal::VersionMismatch { .. } => "version_mismatch",
             Refusal::ContentChanged { .. } => "content_changed",
+            Refusal::NotCosigned { .. } => "unavailable",
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use pilot_core::time::Time;
 
@@ -47,6 +47,10 @@ impl Stopwatch {
     #[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]
     pub fn start() -> Stopwatch {
         Stopwatch(Instant::now())
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
     }
 
     pub fn micros(&self) -> u64 {

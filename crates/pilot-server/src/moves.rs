@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::ledger::{StoredAnswer, record, room, subject};
 use crate::views::{ItemView, TransitionView};
+use crate::witnesses::EffectGate;
 use crate::workflows::Workflows;
 
 type Decided = Result<Record, Refusal>;
@@ -76,11 +77,13 @@ pub fn act(
     request: decide::ActionRequest,
     comment: Option<Document>,
     inputs: Option<Document>,
+    gate: EffectGate,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
     let (request, mut room) = (Request::Act(request), room());
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
+        gate.check(&definition, &transition, item, situation.last_entry)?;
         let item = item.after(&transition);
         let entry = Entry {
             comment: comment.as_ref().map(|document| document.digest.clone()),

@@ -27,6 +27,7 @@ use pilot_core::workflow::Name;
 use pilot_server::clock::{Clock, Elapsed, LedgerClock};
 use pilot_server::moves::{self, Edit};
 use pilot_server::timers::expire_due;
+use pilot_server::witnesses::EffectGate;
 use pilot_server::workflows::Workflows;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
@@ -293,7 +294,7 @@ impl World {
             What::Act { item, request } => {
                 let comment = request.comment.as_ref().map(|text| Document::comment(text, &nonce));
                 let inputs = request.inputs.as_ref().map(|inputs| Document::inputs(inputs, &nonce));
-                let decide = moves::act(workflows, actor, request, comment, inputs);
+                let decide = moves::act(workflows, actor, request, comment, inputs, EffectGate::open());
                 Write::new(Subject::Item(item), key, decide)
             }
             What::Comment { item, text } => {

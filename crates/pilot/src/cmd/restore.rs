@@ -117,7 +117,7 @@ fn restore(
     let clock = Clock::System;
     let store = Sqlite::open(&places.staged, Arc::new(move || clock.now()));
     let store: Arc<dyn Store> = Arc::new(store.map_err(|error| Failure::Refused(error.to_string()))?);
-    let outside = Outside { config, place, given: arguments.checkpoint.as_deref() };
+    let outside = Outside { config, place, given: arguments.checkpoint.as_deref(), is_present: backup.is_none() };
     let verdict = runtime.block_on(outside.judge(key.as_ref(), &store))?;
     let (key, is_new) = match (key, &verdict, &arguments.accept_loss) {
         (Some(key), Verdict::Whole(_), _) => (key, false),

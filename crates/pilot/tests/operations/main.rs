@@ -19,5 +19,6 @@ mod wire;
 
 mod backup;
 mod fsck;
+mod machine;
 mod second_place;
 mod witnesses;
