@@ -54,6 +54,9 @@ pub enum EntryType {
     /// What people wrote about an item was erased; says of which, by whom and why.
     #[serde(rename = "documents.erased")]
     DocumentsErased,
+    /// The machine's clock had leapt, and an operator says that it is right.
+    #[serde(rename = "clock.accepted")]
+    ClockAccepted,
 }
 
 impl EntryType {
@@ -73,6 +76,7 @@ impl EntryType {
             EntryType::ServiceStarted => "service.started",
             EntryType::LedgerRestored => "ledger.restored",
             EntryType::DocumentsErased => "documents.erased",
+            EntryType::ClockAccepted => "clock.accepted",
         }
     }
 
@@ -92,7 +96,8 @@ impl EntryType {
             | EntryType::ItemTransition
             | EntryType::ItemComment
             | EntryType::LedgerRestored
-            | EntryType::DocumentsErased => false,
+            | EntryType::DocumentsErased
+            | EntryType::ClockAccepted => false,
         }
     }
 }

@@ -143,7 +143,8 @@ pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
         | EntryType::ItemComment
         | EntryType::AccessRefused
         | EntryType::LedgerRestored
-        | EntryType::DocumentsErased => Vec::new(),
+        | EntryType::DocumentsErased
+        | EntryType::ClockAccepted => Vec::new(),
     }
 }
 

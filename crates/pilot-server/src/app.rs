@@ -9,7 +9,7 @@ use pilot_core::leak::LeakGuard;
 use pilot_store::Store;
 use tokio::sync::watch;
 
-use crate::clock::{Clock, LedgerClock};
+use crate::clock::{Clock, ClockKeeper, LedgerClock};
 use crate::config;
 use crate::identity::Identity;
 use crate::ids::Ids;
@@ -40,6 +40,7 @@ pub struct App {
     pub clock: Clock,
     /// For items and everything else that is compared with the ledger.
     pub ledger_clock: LedgerClock,
+    pub clock_keeper: ClockKeeper,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
@@ -68,6 +69,7 @@ pub struct Parts {
     pub guard: Arc<LeakGuard>,
     pub clock: Clock,
     pub ledger_clock: LedgerClock,
+    pub clock_keeper: ClockKeeper,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
@@ -89,6 +91,7 @@ impl App {
             guard,
             clock,
             ledger_clock,
+            clock_keeper,
             log,
             store,
             workflows,
@@ -121,6 +124,7 @@ impl App {
             metrics,
             clock,
             ledger_clock,
+            clock_keeper,
             log,
             store,
             workflows: Arc::new(workflows),
@@ -139,6 +143,14 @@ impl App {
 
     /// Whether anything may be written, or why not.
     pub fn check_writing(&self) -> Result<(), Problem> {
+        if let Some(ahead) = self.clock_keeper.doubt() {
+            let detail = format!(
+                "The machine's clock has leapt {} s ahead. Nothing is accepted until it is right again, or an operator says \
+                 that it is; reading goes on.",
+                ahead.as_secs()
+            );
+            return Err(Problem::new(Code::Unavailable, detail));
+        }
         if self.reserve.is_short() {
             let detail = "The disk is nearly full. Nothing is accepted until there is room again; reading goes on.";
             return Err(Problem::new(Code::Unavailable, detail));

@@ -16,6 +16,7 @@ use pilot_store::sqlite::{Sqlite, lock};
 use serde_json::json;
 
 use crate::cmd::backup::{self, Manifest};
+use crate::cmd::clock;
 use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -59,6 +60,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     if let Some(why) = &arguments.accept_loss {
         reason::check("--accept-loss", why, &config)?;
     }
+    clock::check(&config)?;
     make_directory(&config.data_dir)?;
     // Both are held to the end: no service can start in the middle.
     let place = start::open_place(&config.checkpoint_path()).map_err(busy)?;

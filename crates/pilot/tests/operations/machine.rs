@@ -49,8 +49,8 @@ fn shim() -> &'static PathBuf {
         let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("machine-{}.so", std::process::id()));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(source);
-        let compiled = compiler.output().expect("cc must be installed");
-        assert!(compiled.status.success(), "{compiler:?}: {}", String::from_utf8_lossy(&compiled.stderr));
+        let made = compiler.output().expect("cc must be installed");
+        assert!(made.status.success(), "{compiler:?}: {}", String::from_utf8_lossy(&made.stderr));
         library
     })
 }

@@ -19,6 +19,7 @@ mod wire;
 
 mod backup;
 mod fsck;
+mod leaps;
 mod machine;
 mod second_place;
 mod witnesses;
