@@ -46,6 +46,9 @@ pub enum EntryType {
     /// Changes that a start found among the credentials, more than fit into its own entry, which follows.
     #[serde(rename = "credentials.changed")]
     CredentialsChanged,
+    /// After a loss that may have taken revocations with it, an operator says which older credentials count.
+    #[serde(rename = "credentials.trusted")]
+    CredentialsTrusted,
     #[serde(rename = "service.started")]
     ServiceStarted,
     /// The ledger was put back from a backup; says what was lost, if anything was.
@@ -73,6 +76,7 @@ impl EntryType {
             EntryType::CredentialExpired => "credential.expired",
             EntryType::CredentialRevoked => "credential.revoked",
             EntryType::CredentialsChanged => "credentials.changed",
+            EntryType::CredentialsTrusted => "credentials.trusted",
             EntryType::ServiceStarted => "service.started",
             EntryType::LedgerRestored => "ledger.restored",
             EntryType::DocumentsErased => "documents.erased",
@@ -90,6 +94,7 @@ impl EntryType {
             | EntryType::CredentialExpired
             | EntryType::CredentialRevoked
             | EntryType::CredentialsChanged
+            | EntryType::CredentialsTrusted
             | EntryType::ServiceStarted => true,
             EntryType::ItemCreated
             | EntryType::ItemEdited

@@ -107,6 +107,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Credential id", "128 characters", "the start is refused"),
     ("Subject in the role map", "512 characters", "the start is refused"),
     ("Credential file, role map", "16 MiB", "the start is refused"),
+    ("Revocations kept outside of the database", "16 MiB", "the start is refused"),
     (
         "Answer of a secret manager, run of a credential helper",
         "as configured, 1 to 60 s; 10 s",

@@ -144,6 +144,7 @@ pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
         | EntryType::AccessRefused
         | EntryType::LedgerRestored
         | EntryType::DocumentsErased
+        | EntryType::CredentialsTrusted
         | EntryType::ClockAccepted => Vec::new(),
     }
 }

@@ -281,6 +281,13 @@ impl Config {
         self.data_dir.join("log.key")
     }
 
+    /// Which credentials were revoked, outside of the database: beside the checkpoint.
+    pub fn revocations_path(&self) -> PathBuf {
+        let mut path = self.checkpoint_path().into_os_string();
+        path.push(".revocations");
+        path.into()
+    }
+
     /// What a run knows about the time, for the next start.
     pub fn clock_path(&self) -> PathBuf {
         self.data_dir.join("clock.json")

@@ -133,8 +133,14 @@ impl Service {
             role_map: role_map.as_ref().map(|file| Document::role_map(&file.bytes)),
         };
         let former = LastStart::read(&*store).await?.former(&starting.credentials);
-        let keeps_record = config.identity.is_some();
-        let register = Register::open(&*store, &starting.credentials, &former, keeps_record).await?;
+        let (path, log_name) = (config.revocations_path(), signer.verifier().name);
+        let (keeps_record, outside) = (config.identity.is_some(), (path.as_path(), log_name.as_str()));
+        let register =
+            Register::open(&*store, &starting.credentials, &former, keeps_record, outside, clock.now()).await?;
+        if let Some(doubt) = register.doubt() {
+            let before = doubt.before;
+            tracing::warn!(%before, "credentials issued before {before} do not count: the ledger was restored with a loss, and which of them were revoked is not known. Rotate them, or run `pilot credential trust`");
+        }
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);

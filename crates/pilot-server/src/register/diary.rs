@@ -118,6 +118,13 @@ async fn write(app: &App, event: &Event) -> Result<(), String> {
     kept.tidy(app.clock.now());
     let Some((kind, actor, details)) = kept.take_in(event) else { return Ok(()) };
     let bytes = kept.to_bytes();
+    if let Event::Expired(named, None) = event
+        && let Some(end) = kept.ended.get(named.id())
+        && let Err(cause) = app.register.keep_outside(named.id(), end).await
+    {
+        // Time ends it again, whatever is restored.
+        tracing::warn!(%cause, "that a credential has expired could not be kept outside of the ledger");
+    }
     let decide = move |situation: &Situation<'_>| {
         let entry = Entry::new(kind, situation.index, situation.now, actor.as_ref(), details.clone());
         let fact = Some((FACT, bytes.clone()));

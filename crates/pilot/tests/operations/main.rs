@@ -21,5 +21,6 @@ mod backup;
 mod fsck;
 mod leaps;
 mod machine;
+mod revocations;
 mod second_place;
 mod witnesses;
