@@ -32,7 +32,7 @@ impl Case<'_> {
         content.found_fit(self.definition)?;
         let mut unasked = content.unasked();
         self.can_be_edited(&mut unasked)?;
-        self.version(request.if_match)?;
+        self.version(request.if_match.as_ref())?;
         Ok(self.edited(content, actor, unasked))
     }
 
