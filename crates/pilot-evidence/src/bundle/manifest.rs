@@ -58,6 +58,8 @@ impl Manifest {
             Scope::Period { from, to, first, end } => format!("scope period {from} {to}\nrange {first} {end}"),
         };
         let mut text = format!("{FIRST_LINE}\norigin {}\n{scope}\nmade {}\n", self.origin, self.made);
+        // Of a long period the list is much the largest thing in memory: room is made for it once.
+        text.reserve_exact(self.files.iter().map(|file| file.sha256.len() + file.path.len() + 3).sum());
         for ListedFile { sha256, path } in &self.files {
             text.extend([sha256, "  ", &**path, "\n"]);
         }
@@ -65,9 +67,10 @@ impl Manifest {
     }
 
     pub fn sign(&self, key: &NoteKey) -> String {
-        let text = self.text();
-        let signature = key.sign(&text);
-        format!("{text}\n{signature}\n")
+        let mut note = self.text();
+        let signature = key.sign(&note);
+        note.extend(["\n", &signature, "\n"]);
+        note
     }
 
     /// Reads the text of a manifest; what would not be written this way is refused.

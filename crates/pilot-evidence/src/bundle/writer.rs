@@ -136,12 +136,15 @@ impl BundleWriter {
     }
 
     /// Signs the manifest and gives the rest of the bundle.
-    pub fn finish(mut self, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
-        let manifest = Manifest { origin: key.verifier().name, scope: self.scope, made: self.made, files: self.files };
-        if !self.zip.add(MANIFEST, manifest.sign(key).as_bytes()) {
+    pub fn finish(self, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
+        let BundleWriter { mut zip, scope, made, files, paths } = self;
+        drop(paths);
+        let note = Manifest { origin: key.verifier().name, scope, made, files }.sign(key);
+        if !zip.add(MANIFEST, note.as_bytes()) {
             return Err(BundleError::TooLarge(MANIFEST.to_owned()));
         }
-        Ok(self.zip.finish())
+        drop(note);
+        Ok(zip.finish())
     }
 }
 
