@@ -204,7 +204,7 @@ impl Problem {
         let more = self.errors.len().saturating_sub(ERRORS_MAX);
         let rest = (more > 0).then(|| Fault::new("", format!("and {more} faults more")));
         let errors = self.errors.into_iter().take(ERRORS_MAX).chain(rest);
-        let errors = errors.map(|Fault { pointer, detail }| FaultView { pointer, detail }).collect();
+        let errors = errors.map(|Fault { pointer, detail, .. }| FaultView { pointer, detail }).collect();
         let view = ProblemView {
             r#type: format!("/docs#{}", self.code.as_str()),
             title: self.code.title(),
