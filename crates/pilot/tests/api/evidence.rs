@@ -218,7 +218,7 @@ fn large_item(server: &Server) -> String {
     for number in 0..200 {
         let patch = json!({"payload": {"note": format!("{number} {}", "some words ".repeat(5_500))}});
         let answer = ana.call(
-            &format!("PATCH /v1/items/{id} HTTP/1.1"),
+            &format!("PATCH /v1/items/{id}"),
             &["Content-Type: application/merge-patch+json"],
             patch.to_string().as_bytes(),
         );
