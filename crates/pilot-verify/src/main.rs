@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
+use pilot_core::visible::{visible, visible_json};
 use pilot_evidence::verify::trust;
 use pilot_evidence::verify::verify;
 
@@ -58,7 +59,7 @@ fn ending(text: &str, code: u8) -> ExitCode {
 
 fn complain(text: &str, code: u8) -> ExitCode {
     let text = LeakGuard::for_generated_tokens().redact(text).into_owned();
-    let _ = writeln!(std::io::stderr(), "pilot-verify: {text}");
+    let _ = writeln!(std::io::stderr(), "pilot-verify: {}", visible(&text));
     ExitCode::from(code)
 }
 
@@ -101,5 +102,11 @@ fn run(arguments: &Arguments) -> Result<(String, bool), Failure> {
     })?;
     let bundle = std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))?;
     let verdict = verify(&bundle, &trust);
-    Ok((if arguments.json { verdict.to_json() } else { verdict.to_text() }, verdict.holds))
+    // A bundle may come from anyone: nothing in it reaches the terminal unseen.
+    let text = if arguments.json {
+        visible_json(&verdict.to_json()).into_owned()
+    } else {
+        visible(&verdict.to_text()).into_owned()
+    };
+    Ok((text, verdict.holds))
 }

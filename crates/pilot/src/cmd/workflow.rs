@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::read_role_map;
-use crate::output::{Output, OutputArguments, print, print_json};
+use crate::output::{Output, OutputArguments, print, print_coloured, print_json};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -150,7 +150,8 @@ fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Fa
         Output::Json => print_json(&report)?,
         Output::Table => {
             let colour = std::io::stdout().is_terminal() && environment.get("NO_COLOR").is_none();
-            print(&report.to_text(&arguments.which.name(), colour))?;
+            let text = report.to_text(&arguments.which.name(), colour);
+            if colour { print_coloured(&text)? } else { print(&text)? }
         }
     }
     if report.is_sound() {
