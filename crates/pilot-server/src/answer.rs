@@ -127,6 +127,7 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
         trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
     }
     exposure::refuse_in_url(app, head, address).await?;
+    framing::check_target(head)?;
     if is_guarded {
         if trace.caller.is_none() {
             trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
