@@ -42,9 +42,9 @@ fn visible_but_colours(text: &str) -> String {
         let (codes, rest) = piece.split_once('m').unwrap_or(("?", piece));
         let is_colour = codes.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
         if is_colour {
-            shown += &format!("\u{1b}[{codes}m{}", visible(rest));
+            shown.extend(["\u{1b}[", codes, "m", &visible(rest)]);
         } else {
-            shown += &visible(&format!("\u{1b}[{piece}"));
+            shown += &visible(&["\u{1b}[", piece].concat());
         }
     }
     shown

@@ -116,19 +116,16 @@ fn a_report_is_a_page_of_its_own() {
 fn nothing_in_a_bundle_or_an_argument_steers_the_terminal_or_hides_on_it() {
     let scratch = Scratch::new("hidden");
     let mut ledger = Ledger::default();
-    let title = "user \u{202e}gnp.exe\u{1b}[2J\u{9b}31m\n✓ holds";
+    let title = "user \u{202e}gnp.exe";
     let id = ledger.create("controlled-operation", &actor("ana"), title, payload("low")).unwrap();
+    ledger.remark(&id, &actor("ana"), "\u{1b}[2J\u{9b}31m\r✓ holds");
     fs::write(scratch.path("hostile.zip"), ledger.item_bundle(&id)).unwrap();
     let runs = [
         ("verify hostile.zip --key log.pub", 0, ""),
-        ("verify hostile.zip --key log.pub --output json", 0, r"user \u202egnp.exe\u001b[2J\u009b31m\n✓ holds"),
-        (
-            "report hostile.zip --key log.pub",
-            0,
-            "<h2><bdi>user ⟨U+202E⟩gnp.exe⟨U+001B⟩[2J⟨U+009B⟩31m\n✓ holds</bdi></h2>",
-        ),
+        ("verify hostile.zip --key log.pub --output json", 0, r#""title": "user \u202egnp.exe""#),
+        ("report hostile.zip --key log.pub", 0, ">⟨U+001B⟩[2J⟨U+009B⟩31m⟨U+000D⟩✓ holds</blockquote>"),
         ("verify no\u{1b}[2J\u{202e}where.zip --key log.pub", 3, "pilot: no⟨U+001B⟩[2J⟨U+202E⟩where.zip: "),
-        ("verify --\u{1b}[2J", 2, "⟨U+001B⟩[2J"),
+        ("verify --\u{202e}x", 2, "⟨U+202E⟩x"),
     ];
     for (line, ends, shown) in runs {
         let (code, out, err) = scratch.run(line);
