@@ -97,6 +97,25 @@ pub const WITNESS_CONNECTIONS_MAX: usize = 256;
 pub const WITNESS_ANSWER_DEADLINE: Duration = Duration::from_secs(4);
 pub const WITNESSES_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How many bundles are made at a time, for all and for one actor.
+pub const EXPORTS_MAX: usize = 2;
+pub const EXPORTS_PER_ACTOR_MAX: usize = 1;
+/// How soon whoever was told to wait for another bundle may ask again.
+pub const EXPORT_RETRY: Duration = Duration::from_secs(5);
+/// Longer than anyone needs who reads; whoever does not gives the place back.
+pub const EXPORT_DEADLINE: Duration = Duration::from_hours(1);
+/// The manifest of a larger bundle, which is signed as a whole, would not fit into a small machine.
+pub const EXPORT_ENTRIES_MAX: u64 = 1_000_000;
+/// Of a larger bundle the service makes no report: it would have to hold all of it in memory. `pilot evidence report` can.
+pub const EXPORT_REPORTED_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// So much of a bundle is sent at a time, and so many pieces wait for a reader who is slower.
+pub const EXPORT_PIECE_BYTES: usize = 128 * 1024;
+pub const EXPORT_PIECES_WAITING_MAX: usize = 4;
+/// What the store reads at a time, where entries come with their documents.
+pub const STORE_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// In force at once: a start names each of them in one entry, which has less than 64 KiB.
+pub const DEFINITIONS_MAX: usize = 256;
 pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 pub const DEFINITION_STATES_MAX: usize = 50;
 pub const DEFINITION_TRANSITIONS_MAX: usize = 200;
@@ -111,6 +130,15 @@ pub const RATE_PER_MINUTE_MAX: u32 = 1_000_000;
 pub const RATE_ACTORS_MAX: usize = 16 * 1024;
 /// Addresses are as many as the internet has; beyond this, the least interesting are forgotten.
 pub const RATE_ADDRESSES_MAX: usize = 64 * 1024;
+
+/// Faults of one kind in a file that are listed one by one.
+pub const FAULTS_OF_ONE_KIND_MAX: usize = 3;
+
+/// Who did something to the ledger itself, as the ledger names them.
+pub const OPERATOR_CHARS_MAX: usize = 128;
+
+/// The one in use, the next one, and two that somebody forgot.
+pub const MESH_SECRETS_MAX: usize = 4;
 
 /// The credential file and the role map are read whole, so their size is bounded before they are read.
 pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -141,6 +169,9 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Subject in the role map", "512 characters", "the start is refused"),
     ("Credential file, role map", "16 MiB", "the start is refused"),
     ("Revocations kept outside of the database", "16 MiB", "the start is refused"),
+    ("Secrets of a mesh", "4, each of 32 to 256 printable ASCII bytes", "the start is refused"),
+    ("Faults listed of a file", "50, of one kind 3", "the others are counted"),
+    ("Operator's name in the ledger", "128 characters", "what is longer is cut"),
     (
         "Answer of a secret manager, run of a credential helper",
         "as configured, 1 to 60 s; 10 s",
@@ -160,6 +191,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Payload", "64 KiB, 32 levels deep", "422 `invalid_request`"),
     ("Result of an execution", "4,000 characters, 100 artifacts", "422 `invalid_request`"),
     ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
+    ("Workflow definitions in force", "256, the built-in ones included", "the start is refused"),
     ("Page of a list", "200", "422 `invalid_request`"),
     ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),
     ("First byte of a connection", "5 s", "the connection is closed"),
@@ -176,6 +208,14 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ),
     ("Request to a witness", "64 KiB, 256 connections", "413; new connections wait to be accepted"),
     ("Open connections", "10,000", "new connections wait to be accepted"),
+    (
+        "Evidence bundles being made",
+        "2 in all, 1 for an actor",
+        "503 `unavailable`, with `Retry-After`; the detail names the bound",
+    ),
+    ("Time for one evidence bundle", "1 h", "the answer breaks off"),
+    ("Entries in one evidence bundle", "1,000,000", "422 `invalid_request`; ask for shorter periods"),
+    ("Evidence bundle with a report in it", "8 MiB", "the report is left out; `pilot evidence report` makes it"),
     (
         "Requests of one actor, with rate limits",
         "as configured; 1,200 reads and 240 writes a minute",
