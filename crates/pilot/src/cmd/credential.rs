@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::{FileArguments, Files, list_faults, lock, read_credentials, read_role_map, write_credentials};
-use crate::output::{Output, OutputArguments, print, print_json, table};
+use crate::output::{Output, OutputArguments, complain, print, print_json, table};
 
 mod convert;
 mod trust;
@@ -310,8 +310,7 @@ struct NewView<'a> {
 
 /// A remark for the person, kept out of what programs read.
 pub fn note(text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    writeln!(std::io::stderr(), "{text}").map_err(|error| Failure::environment("standard error", error))
+    complain(text).map_err(|error| Failure::environment("standard error", error))
 }
 
 fn remove(arguments: &RemoveArguments, environment: &Environment) -> Result<(), Failure> {
