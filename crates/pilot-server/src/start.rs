@@ -8,6 +8,7 @@ use pilot_core::credentials::Credentials;
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::HANG_TOLERATED;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 use pilot_store::sqlite::Sqlite;
@@ -17,7 +18,7 @@ use tokio::sync::{oneshot, watch};
 use crate::answer::answer;
 use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
-use crate::clock::{Clock, Elapsed, LedgerClock};
+use crate::clock::{self, Clock, Elapsed, LedgerClock};
 use crate::config::{self, Config, Mechanism, Profile};
 use crate::credential_source::{self, Fetched};
 use crate::identity::Identity;
@@ -73,7 +74,7 @@ impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(_) | StoreError::Damaged(_) => StartError::Refused(error.to_string()),
-            StoreError::Unavailable(_) | StoreError::DiskFailed(_) => {
+            StoreError::Unavailable(_) | StoreError::DiskFailed(_) | StoreError::Hangs(_) => {
                 StartError::Environment { what: error.to_string(), source: None }
             }
         }
@@ -92,6 +93,10 @@ impl Service {
     pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> Result<Service, StartError> {
         if let Some(refusal) = production::refusal(config) {
             return Err(StartError::Refused(refusal));
+        }
+        if !clock::has_date() {
+            let what = "the machine's clock is before 1970 or after 9999; set it, and start again";
+            return Err(StartError::Environment { what: what.into(), source: None });
         }
         let tls = open_tls(config)?;
         let (credentials, role_map) = load_credentials(config)?;
@@ -184,8 +189,9 @@ impl Service {
         self.app.signer.verifier().to_string()
     }
 
-    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
-    pub async fn run(self) {
+    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left. An error
+    /// says that the disk failed meanwhile.
+    pub async fn run(self) -> Result<(), StoreError> {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
@@ -220,6 +226,15 @@ impl Service {
         if let Err(error) = self.app.signer.checkpoint().await {
             tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
         }
+        let store = Arc::clone(&self.app.store);
+        let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
+        stopped.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
+    }
+
+    /// Whether a supervisor may be told that all is well. A disk may be slow; one that stays silent is another matter.
+    pub fn is_alive(&self) -> impl Fn() -> bool + Send + 'static {
+        let store = Arc::clone(&self.app.store);
+        move || store.pulse().hanging.is_none_or(|hanging| hanging < HANG_TOLERATED)
     }
 }
 

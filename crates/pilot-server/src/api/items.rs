@@ -9,7 +9,7 @@ use pilot_core::decide::{NewItem, actions_for};
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
-use pilot_core::limits::PAGE_ITEMS_MAX;
+use pilot_core::limits::{PAGE_ITEMS_MAX, SEARCH_ROWS_MAX, SEARCH_VISIT_ROWS_MAX};
 use pilot_core::workflow::Definition;
 use pilot_store::{Filter, Subject, Write};
 use serde::Serialize;
@@ -26,8 +26,8 @@ use crate::routes::{Answer, Call};
 use crate::views::ItemView;
 
 const PAGE_ITEMS: u64 = 50;
-/// How many items one request looks at when only some of them are for the caller.
-const LOOKED_AT_MAX: usize = 2_000;
+/// How often one request comes back to the store for a page: others have their turn in between.
+const VISITS_MAX: usize = SEARCH_ROWS_MAX / SEARCH_VISIT_ROWS_MAX;
 
 pub async fn create_item(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
@@ -127,23 +127,26 @@ pub async fn list_items(call: &Call) -> Answer {
         text: query.get("q").filter(|text| !text.is_empty()).map(searched),
         before: query.get("cursor").map(read_cursor).transpose()?,
     };
-    let (mut page, mut looked_at, mut is_last) = (Vec::new(), 0, false);
-    while page.len() < limit && looked_at < LOOKED_AT_MAX && !is_last {
-        let found = call.app.store.items(filter.clone(), limit + 1).await?;
-        is_last = found.len() <= limit;
-        for item in found {
+    let (mut page, mut next) = (Vec::new(), None);
+    for _ in 0..VISITS_MAX {
+        // As many as there is room for; where only some are for the caller, as many as may be.
+        let wanted = if is_inbox { limit } else { limit - page.len() };
+        let found = call.app.store.items_page(filter.clone(), wanted).await?;
+        next = found.next;
+        for item in found.items {
             if page.len() == limit {
-                is_last = false;
+                next = page.last().map(|last: &Item| last.id.clone());
                 break;
             }
-            looked_at += 1;
-            filter.before = Some(item.id.clone());
             if !is_inbox || waits_for_caller(call, &item)? {
                 page.push(item);
             }
         }
+        if next.is_none() || page.len() == limit {
+            break;
+        }
+        filter.before.clone_from(&next);
     }
-    let next = filter.before.filter(|_| !is_last);
     list(call, &page, next.as_ref())
 }
 
