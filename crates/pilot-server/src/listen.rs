@@ -24,6 +24,7 @@ use tokio_rustls::server::TlsStream;
 use crate::answer;
 use crate::app::App;
 use crate::body::Body;
+use crate::clock;
 use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched};
 use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
@@ -209,6 +210,9 @@ async fn serve_encrypted<S, H, F>(
     H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    if !clock::has_date() {
+        return;
+    }
     let mut hearing = connection.hear();
     let shaken = tokio::select! {
         biased;
@@ -304,6 +308,9 @@ where
     let (mut serving, mut hearing) = (pin!(builder.serve_connection(io, service)), connection.hear());
     poll_fn(|context| {
         loop {
+            if !clock::has_date() {
+                return Poll::Ready(());
+            }
             // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
             if serving.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());

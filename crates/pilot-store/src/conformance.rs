@@ -84,7 +84,7 @@ impl Cast {
     }
 
     pub fn record(&self, entry: Entry, documents: Vec<Document>, item: Item) -> Record {
-        let answer = entry.index.to_string().into_bytes();
+        let answer = format!("201 - -\n{{\"entry\":{}}}", entry.index).into_bytes();
         Record { entry, documents, standing: Some(self.standing(item)), answer, fact: None }
     }
 

@@ -139,8 +139,14 @@ pub(super) const COMMENT: Docs = Docs {
     ],
     ..answer("Say something about an item", Success(201, "The comment", JSON, Some("Transition")))
 };
-pub(super) const PROOF: Docs =
-    find("Proofs that the item's entries are in the log", Success(200, "The proofs", JSON, Some("Proofs")));
+pub(super) const PROOF: Docs = Docs {
+    query: &[
+        Parameter("after", "Index", "Only entries with a higher index"),
+        Parameter("limit", "ProofLimit", "How many at the most"),
+    ],
+    problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
+    ..answer("Proofs that the item's entries are in the log", Success(200, "The proofs", JSON, Some("Proofs")))
+};
 pub(super) const EVENTS: Docs = Docs {
     also: &[("text/event-stream", "Feed")],
     query: &[
