@@ -75,6 +75,8 @@ pub const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const COMMENT_CHARS_MAX: usize = 4_000;
+/// An item about which there are so many entries takes no more comments.
+pub const COMMENTED_ENTRIES_MAX: usize = 2_000;
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 pub const PAYLOAD_DEPTH_MAX: usize = 32;
 /// Each value takes many times its bytes while it is being looked at.

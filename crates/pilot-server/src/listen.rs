@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -29,7 +29,7 @@ use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched
 use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerCertificate};
-use crate::problem::Problem;
+use crate::problem::{Problem, is_for_known_callers};
 use crate::routes::is_under_v1;
 use crate::tls::Tls;
 
@@ -294,7 +294,7 @@ where
             // Also when the request is given up in the middle.
             let request = Begun(&connection);
             let response = answer.await.map(|body| body.watched_by(&connection));
-            if is_guarded && caller_was_known(response.status()) {
+            if is_guarded && is_for_known_callers(response.status()) {
                 connection.caller_is_known();
             }
             if response.extensions().get::<PeerIsLate>().is_some() {
@@ -326,23 +326,6 @@ where
         }
     })
     .await;
-}
-
-/// Whether such an answer under `/v1` goes only to callers with a valid credential.
-fn caller_was_known(status: StatusCode) -> bool {
-    status.is_success()
-        || matches!(
-            status,
-            StatusCode::NOT_MODIFIED
-                | StatusCode::FORBIDDEN
-                | StatusCode::NOT_FOUND
-                | StatusCode::METHOD_NOT_ALLOWED
-                | StatusCode::CONFLICT
-                | StatusCode::PRECONDITION_FAILED
-                | StatusCode::PAYLOAD_TOO_LARGE
-                | StatusCode::UNSUPPORTED_MEDIA_TYPE
-                | StatusCode::UNPROCESSABLE_ENTITY
-        )
 }
 
 fn builder() -> Builder<TokioExecutor> {

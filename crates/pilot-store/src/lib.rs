@@ -59,6 +59,8 @@ pub enum Subject {
         count_open: Option<(ActorId, String)>,
     },
     Item(ItemId),
+    /// The same, where it matters how much has happened to the item already.
+    CountedItem(ItemId),
 }
 
 /// What the deciding closure is told.
@@ -66,6 +68,8 @@ pub struct Situation<'a> {
     pub item: Option<&'a Item>,
     /// The item's newest entry: it may have been decided a moment ago, in the same commit.
     pub last_entry: Option<u64>,
+    /// How many entries there are about the item, when they were to be counted: up to the bound, and not beyond.
+    pub entries: Option<usize>,
     pub open_items: usize,
     /// Never earlier than the entry before.
     pub now: Time,

@@ -245,19 +245,19 @@ impl Page {
         serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
         text.push(b'}');
         let mut response = super::page("application/json", text);
-        if let Some(link) = next.and_then(|next| link(query, &next)) {
+        if let Some(link) = next.and_then(|next| link("/v1/items", query, &next)) {
             response.headers_mut().insert(LINK, link);
         }
         Ok(response)
     }
 }
 
-fn link(query: &str, next: &str) -> Option<HeaderValue> {
+pub fn link(path: &str, query: &str, next: &str) -> Option<HeaderValue> {
     // Recognised by its meaning: a name may be percent-encoded.
     let is_cursor = |pair: &str| decode(pair.split('=').next().unwrap_or("")).is_some_and(|name| name == "cursor");
     let kept = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
     let query: Vec<_> = kept.map(str::to_owned).chain([format!("cursor={next}")]).collect();
-    HeaderValue::try_from(format!("</v1/items?{}>; rel=\"next\"", query.join("&"))).ok()
+    HeaderValue::try_from(format!("<{path}?{}>; rel=\"next\"", query.join("&"))).ok()
 }
 
 fn write_cursor(id: &ItemId) -> String {

@@ -59,6 +59,8 @@ pub(super) struct Placed {
     pub(super) last_entry: u64,
     pub(super) content_entry: u64,
     pub(super) is_open: bool,
+    /// How many entries there are about it, once somebody asked.
+    pub(super) entries: Option<usize>,
 }
 
 pub(super) fn placed(connection: &Connection, id: &ItemId) -> Result<Option<Placed>> {
@@ -86,7 +88,7 @@ fn read_item(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Placed>> {
     };
     let (last_entry, content_entry, is_open) = (index(row, 3)?, index(row, 4)?, row.get(5)?);
     let item = from_key(key).and_then(|id| to_item(id, &columns));
-    Ok(item.map(|item| Placed { key: to_key(&item.id), item, last_entry, content_entry, is_open }))
+    Ok(item.map(|item| Placed { key: to_key(&item.id), item, last_entry, content_entry, is_open, entries: None }))
 }
 
 pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &str) -> Result<usize> {
@@ -115,6 +117,17 @@ pub(super) fn history(
     let after = after.map_or(-1, |after| i64::try_from(after).unwrap_or(i64::MAX));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     with_documents(statement.query((to_key(id), after, limit)), usize::MAX).map_err(|error| failed(&error))
+}
+
+/// How many entries there are about the item whose newest this is. Counts no further than `most`.
+pub(super) fn entries_of(connection: &Connection, last_entry: u64, most: usize) -> Result<usize> {
+    let sql = "WITH RECURSIVE chain (idx) AS ( \
+                 SELECT ?1 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx LIMIT ?2) \
+               SELECT count(*) FROM chain";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let bounds = [i64::try_from(last_entry).unwrap_or(i64::MAX), i64::try_from(most).unwrap_or(i64::MAX)];
+    let count: i64 = statement.query_row(bounds, |row| row.get(0)).map_err(|error| failed(&error))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 pub(super) fn places(connection: &Connection, id: &ItemId) -> Result<Vec<u64>> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pilot_core::item::{Item, ItemId};
-use pilot_core::limits::IDEMPOTENCY_KEY_KEPT;
+use pilot_core::limits::{COMMENTED_ENTRIES_MAX, IDEMPOTENCY_KEY_KEPT};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use rusqlite::{Connection, OptionalExtension};
@@ -243,19 +243,31 @@ impl<'c> Writer<'c> {
         if let Some(outcome) = key.as_ref().map_or(Ok(None), |key| self.recall(key, now))? {
             return Ok(outcome);
         }
-        let (before, open_items) = match subject {
+        let (mut before, open_items) = match subject {
             Subject::Ledger | Subject::NewItem { count_open: None } => (None, 0),
             Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
                 (None, read::open_items(self.connection, actor_id.as_str(), workflow)?)
             }
-            Subject::Item(id) => match self.load(id)? {
+            Subject::Item(id) | Subject::CountedItem(id) => match self.load(id)? {
                 Some(before) => (Some(before), 0),
                 None => return Ok(Outcome::NoSuchItem),
             },
         };
         let index = group.edge.size();
+        if let (Subject::CountedItem(_), Some(before)) = (&*subject, &mut before)
+            && before.entries.is_none()
+        {
+            before.entries = Some(read::entries_of(self.connection, before.last_entry, COMMENTED_ENTRIES_MAX)?);
+        }
         let (item, last_entry) = before.as_ref().map(|before| (&before.item, before.last_entry)).unzip();
-        let situation = Situation { item, last_entry, open_items, now, index };
+        let situation = Situation {
+            entries: before.as_ref().and_then(|before| before.entries),
+            item,
+            last_entry,
+            open_items,
+            now,
+            index,
+        };
         let record = match decide(&situation) {
             Ok(record) => record,
             Err(refusal) => {
@@ -323,7 +335,8 @@ impl<'c> Writer<'c> {
             let id = before.as_ref().map_or_else(|| to_key(&standing.item.id), |before| before.key);
             self.write_item(id, &standing, before.as_deref(), index, content_entry)?;
             let is_open = standing.is_open;
-            let after = Placed { key: id, item: standing.item, last_entry: index, content_entry, is_open };
+            let entries = before.as_ref().and_then(|before| before.entries).map(|entries| entries + 1);
+            let after = Placed { key: id, item: standing.item, last_entry: index, content_entry, is_open, entries };
             let placed = match before {
                 // In the place of what was: taking and giving back memory in turns costs little, in whole groups much.
                 Some(mut placed) => {
