@@ -210,7 +210,7 @@ mod tests {
         newer.extend_from_slice(&older[newer.len()..]);
         assert!(!is_damaged(&newer));
         // Half of a head from an earlier log, which ended a commit there: the first sector was not written, the second was.
-        let straddling = (0..64).find(|frame| (frame_at(*frame) + 8) % 512 == 0).unwrap();
+        let straddling = (0..64).find(|frame| (frame_at(*frame) + 8).is_multiple_of(512)).unwrap();
         let mut torn = log(&[straddling, 3]);
         torn[frame_at(straddling) + 4..frame_at(straddling) + 8].copy_from_slice(&9_u32.to_be_bytes());
         assert!(!is_damaged(&torn));
