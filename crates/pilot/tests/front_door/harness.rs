@@ -340,6 +340,13 @@ impl Server {
         assert!(!timeout.timed_out(), "{text:?} was never logged: {log}");
     }
 
+    /// The end of the log, for a test that fails.
+    pub fn last_lines(&self) -> String {
+        let log = self.log.text.lock().unwrap();
+        let lines: Vec<_> = log.lines().rev().take(20).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
     /// Words that begin like this in what was printed up to the announcement, each once, in their order.
     pub fn printed_words_with(&self, prefix: &str) -> Vec<String> {
         let printed = self.printed.lock().unwrap();
@@ -369,7 +376,7 @@ impl Server {
 
     /// Waits for the end without asking for it.
     pub fn ends(mut self) -> Finished {
-        assert!(self.ended.recv_timeout(PATIENCE).is_ok(), "the service did not end");
+        assert!(self.ended.recv_timeout(PATIENCE).is_ok(), "the service did not end: {}", self.last_lines());
         let code = self.child.take().unwrap().wait().unwrap().code().unwrap_or(-1);
         self.stdout_ended.recv_timeout(PATIENCE).unwrap();
         let stdout = self.printed.lock().unwrap().clone();
