@@ -38,7 +38,7 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         in the log    ✓ holds        21 entries, as one piece of the tree
         complete      ✓ holds        21 entries from 0 on, without a gap, and none beside them is of the period
         documents     – not checked  0 documents with the digests in their entries; 11 erased or left out
-        by the rules  – not checked  3 items, every move decided again; 17 questions only content that was left out could answer
+        by the rules  – not checked  3 items, every move decided again; 17 questions left open: content left out
 
         CONTROL            RESULT         DETAIL
         distinct people    ✓ holds        in 3 of 3 items
