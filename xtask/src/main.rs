@@ -36,7 +36,9 @@ cargo xtask COMMAND
   bench rules             decisions per second of the rule engine
   bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
   bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
-  bench flood             how long well-behaved actors wait while others flood the service
+  bench flood [--program PATH] [WORDS]
+                          how long a well-behaved actor waits beside each kind of attack, and what the service takes;
+                          of the attacks whose names contain one of the words, with this or another program
 ";
 
 fn main() -> ExitCode {

@@ -40,13 +40,21 @@ pub const ACTION_BODY_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of bodies and answers that are held in memory at a time: in all, and for one actor.
 pub const BYTES_HELD_MAX: usize = 128 * 1024 * 1024;
 pub const ACTOR_BYTES_HELD_MAX: usize = 16 * 1024 * 1024;
+/// What a request holds besides its body while it waits for it: its head, and its place with the HTTP library.
+pub const WAITING_REQUEST_BYTES: usize = 24 * 1024;
+/// How many requests of one actor wait for a share of them.
+pub const ACTOR_SHARES_WAITING_MAX: usize = 256;
+/// Bodies that nobody wants and that are being read to their end.
+pub const UNWANTED_BODIES_MAX: usize = 1_024;
 /// How long a request waits for its share of them.
 pub const SHARE_DEADLINE: Duration = Duration::from_secs(5);
-/// A body up to this size is held without being counted, and read where it arrived: most are smaller.
+/// A body up to this size is read where it arrived, and counted only when it has to be waited for: most are smaller.
 pub const SMALL_BODY_BYTES_MAX: usize = 8 * 1024;
 /// Computations that take long: how many are done at a time, in all and for one actor.
 pub const LONG_TASKS_MAX: usize = 2;
 pub const ACTOR_LONG_TASKS_MAX: usize = 1;
+/// How many more of one actor, or of one address while nobody is known there, wait for their turn.
+pub const ACTOR_LONG_TASKS_WAITING_MAX: usize = 64;
 /// Live feeds: for one actor, and in all.
 pub const ACTOR_FEEDS_MAX: usize = 64;
 pub const FEEDS_MAX: usize = 4_000;

@@ -14,10 +14,13 @@ pub enum Cap {
     AddressConnections,
     ActorFeeds,
     Feeds,
+    HeldBytes,
+    LongTasks,
 }
 
 impl Cap {
-    pub const ALL: [Cap; 4] = [Cap::Connections, Cap::AddressConnections, Cap::ActorFeeds, Cap::Feeds];
+    pub const ALL: [Cap; 6] =
+        [Cap::Connections, Cap::AddressConnections, Cap::ActorFeeds, Cap::Feeds, Cap::HeldBytes, Cap::LongTasks];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -25,6 +28,8 @@ impl Cap {
             Cap::AddressConnections => "connections_of_an_address",
             Cap::ActorFeeds => "feeds_of_an_actor",
             Cap::Feeds => "feeds",
+            Cap::HeldBytes => "held_bytes",
+            Cap::LongTasks => "long_tasks_of_a_caller",
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::body::Body;
 use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched};
 use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
-use crate::peer::{Peer, PeerCertificate};
+use crate::peer::{Peer, PeerCertificate, origin};
 use crate::problem::Problem;
 use crate::routes::is_under_v1;
 use crate::tls::Tls;
@@ -35,7 +35,7 @@ use crate::tls::Tls;
 mod crowd;
 mod raw;
 
-use crowd::{Crowd, Shared, find_place, origin};
+use crowd::{Crowd, Shared, find_place};
 use raw::{Marks, Raw};
 
 /// How long the last requests may take once the service was told to stop.

@@ -1,6 +1,6 @@
 //! Who is at the other end of the connection, and whom it may speak for.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -32,6 +32,14 @@ const CLAIMS: [&str; 8] = [
 /// The other end, as the socket has it. The listener gives it to every request when anything asks for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
+
+/// Whose doings are counted together: an address, or with IPv6 the network that one customer is given.
+pub fn origin(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
 
 /// The client's certificate and those that lead to its issuer: verified by the handshake, or by a mesh that is trusted
 /// to.
@@ -150,6 +158,13 @@ mod tests {
         let (mut head, ()) = request.body(()).unwrap().into_parts();
         head.extensions.insert(Peer(peer.parse().unwrap()));
         head
+    }
+
+    #[test]
+    fn an_ipv6_network_of_one_customer_counts_as_one_address() {
+        let shown = |text: &str| origin(text.parse().unwrap()).to_string();
+        assert_eq!(shown("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(shown("192.0.2.7"), "192.0.2.7");
     }
 
     fn mesh(client_address: ClientAddress) -> Mesh {

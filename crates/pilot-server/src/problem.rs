@@ -11,6 +11,7 @@ use pilot_core::refusal::Refusal;
 use serde::Serialize;
 
 use crate::body::Body;
+use crate::caps::Cap;
 
 macro_rules! codes {
     ($($variant:ident = $code:literal, $status:literal, $title:literal, $help:literal;)+) => {
@@ -102,6 +103,8 @@ pub struct Problem {
     pub peer_is_late: bool,
     /// For the request's log line alone; it never reaches the client.
     pub cause: Option<String>,
+    /// The bound that was reached, for whoever runs the service.
+    pub cap: Option<Cap>,
 }
 
 impl Problem {
@@ -116,7 +119,14 @@ impl Problem {
             ends_connection: false,
             peer_is_late: false,
             cause: None,
+            cap: None,
         }
+    }
+
+    /// A bound was reached: it is counted, logged and told by `/readyz`.
+    #[must_use]
+    pub fn beyond(self, cap: Cap) -> Problem {
+        Problem { cap: Some(cap), ..self }
     }
 
     /// `metadata` is where a client learns whom to ask for a token, when there is someone (RFC 9728).

@@ -121,9 +121,8 @@ impl Service {
         if let Some((tls, _)) = &tls {
             main.encrypt(Arc::clone(tls));
         }
-        if config.rate_limits.is_some() || matches!(config.tls, Some(config::Tls::Mesh(_))) {
-            main.tell_peers();
-        }
+        // Where nobody is known, long work is shared out by address.
+        main.tell_peers();
         if let Some(config::Tls::Mesh(mesh)) = &config.tls {
             let mesh = mesh.clone();
             main.share_addresses(move |address| mesh.trusts(address));

@@ -1,7 +1,7 @@
 //! Who holds how many connections, and who has to go when there are too many.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use super::Served;
 use crate::caps::Cap;
 use crate::deadline::Watchdog;
+use crate::peer::origin;
 
 pub(super) type Shared = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
@@ -68,14 +69,6 @@ impl Drop for Place {
     }
 }
 
-/// Whose connections are counted together: an address, or with IPv6 the network that one customer is given.
-pub(super) fn origin(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-    }
-}
-
 /// A place for a connection that was accepted. When there is none, those who idle and are not known make room; when nobody
 /// can be spared, the connection is closed.
 pub(super) async fn find_place(
@@ -110,13 +103,6 @@ pub(super) async fn find_place(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_ipv6_network_of_one_customer_counts_as_one_address() {
-        let shown = |text: &str| origin(text.parse().unwrap()).to_string();
-        assert_eq!(shown("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(shown("192.0.2.7"), "192.0.2.7");
-    }
 
     #[test]
     fn one_address_holds_a_quarter_of_all_places_unless_many_come_from_it() {

@@ -340,6 +340,13 @@ impl Server {
         assert!(!timeout.timed_out(), "{text:?} was never logged: {log}");
     }
 
+    /// The end of the log, for a test that fails.
+    pub fn last_lines(&self) -> String {
+        let log = self.log.text.lock().unwrap();
+        let lines: Vec<_> = log.lines().rev().take(20).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
     /// Words that begin like this in what was printed up to the announcement, each once, in their order.
     pub fn printed_words_with(&self, prefix: &str) -> Vec<String> {
         let printed = self.printed.lock().unwrap();
