@@ -365,6 +365,8 @@ export const text = {
     'credential.revoked': 'revoked a credential',
     'ledger.restored': 'the ledger was put back from a backup',
     'documents.erased': 'texts about an item were erased',
+    'credentials.trusted': 'an operator said that older credentials count again',
+    'clock.accepted': 'an operator accepted the machine’s clock',
   } as Record<string, string>,
 
   /** Why the service ended or refused a credential; what is not here needs no word. */

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use pilot_core::actor::{Actor, ActorId};
-use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, Request, actions_for, decide};
+use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, IfMatch, Request, actions_for, decide};
 use pilot_core::document::ContentDigest;
 use pilot_core::item::{Item, Lease, Vote, Window, WorkflowRef};
 use pilot_core::payload::Payload;
@@ -152,7 +152,7 @@ fn request(action: &str, item: &Item) -> Request {
         content_digest: Some(item.content_digest.to_string()),
         comment: Some("looks right to me".to_owned()),
         inputs: (action == "clear").then(|| json!({"not_after": "1970-01-01T02:00:00Z"})),
-        if_match: Some(7),
+        if_match: Some(IfMatch::one(7)),
     })
 }
 

@@ -202,6 +202,10 @@ impl Claims {
         Ok(self.said.clone())
     }
 
+    pub fn issued_at(&self) -> Time {
+        Time::from_unix_micros(self.issued.saturating_mul(1_000_000))
+    }
+
     /// What the token says, when it says so at the wrong time: for those who remember that it did.
     pub fn at_any_time(&self) -> &Verified {
         &self.said

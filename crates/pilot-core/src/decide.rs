@@ -44,6 +44,25 @@ pub enum Request {
     Timer,
 }
 
+/// The versions a request was made for: it counts only while the item has one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IfMatch(Vec<u64>);
+
+impl IfMatch {
+    /// With no version at all, nothing matches.
+    pub fn any_of(versions: Vec<u64>) -> IfMatch {
+        IfMatch(versions)
+    }
+
+    pub fn one(version: u64) -> IfMatch {
+        IfMatch(vec![version])
+    }
+
+    pub fn check(&self, item: &Item) -> Result<(), Refusal> {
+        if self.0.contains(&item.version) { Ok(()) } else { Err(Refusal::VersionMismatch { actual: item.version }) }
+    }
+}
+
 /// Nothing in it names an actor, a role or a time, so a request cannot supply one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ActionRequest {
@@ -51,7 +70,7 @@ pub struct ActionRequest {
     pub content_digest: Option<String>,
     pub comment: Option<String>,
     pub inputs: Option<Value>,
-    pub if_match: Option<u64>,
+    pub if_match: Option<IfMatch>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +79,7 @@ pub struct EditRequest {
     pub content: Option<Content>,
     /// The content it was made from. By the time of the decision, that may not be the item's any more.
     pub made_from: ContentDigest,
-    pub if_match: Option<u64>,
+    pub if_match: Option<IfMatch>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +127,7 @@ impl<'c> Case<'c> {
         let needed = self.needs(action, rule, request)?;
         let rule = needed.rule;
         self.situation(action, rule, actor)?;
-        self.version(request.if_match)?;
+        self.version(request.if_match.as_ref())?;
         self.content(needed.content_digest.as_ref())?;
         self.payload_complete(rule)?;
         Ok(self.taken(rule, actor, request, needed.window))
@@ -242,13 +261,8 @@ impl<'c> Case<'c> {
         }
     }
 
-    fn version(self, if_match: Option<u64>) -> Result<(), Refusal> {
-        match if_match {
-            Some(wanted) if wanted != self.item.version => {
-                Err(Refusal::VersionMismatch { wanted, actual: self.item.version })
-            }
-            _ => Ok(()),
-        }
+    fn version(self, if_match: Option<&IfMatch>) -> Result<(), Refusal> {
+        if_match.map_or(Ok(()), |if_match| if_match.check(self.item))
     }
 
     fn content(self, decided_on: Option<&ContentDigest>) -> Result<(), Refusal> {

@@ -46,6 +46,9 @@ pub enum EntryType {
     /// Changes that a start found among the credentials, more than fit into its own entry, which follows.
     #[serde(rename = "credentials.changed")]
     CredentialsChanged,
+    /// After a loss that may have taken revocations with it, an operator says which older credentials count.
+    #[serde(rename = "credentials.trusted")]
+    CredentialsTrusted,
     #[serde(rename = "service.started")]
     ServiceStarted,
     /// The ledger was put back from a backup; says what was lost, if anything was.
@@ -54,6 +57,9 @@ pub enum EntryType {
     /// What people wrote about an item was erased; says of which, by whom and why.
     #[serde(rename = "documents.erased")]
     DocumentsErased,
+    /// The machine's clock had leapt, and an operator says that it is right.
+    #[serde(rename = "clock.accepted")]
+    ClockAccepted,
 }
 
 impl EntryType {
@@ -70,9 +76,11 @@ impl EntryType {
             EntryType::CredentialExpired => "credential.expired",
             EntryType::CredentialRevoked => "credential.revoked",
             EntryType::CredentialsChanged => "credentials.changed",
+            EntryType::CredentialsTrusted => "credentials.trusted",
             EntryType::ServiceStarted => "service.started",
             EntryType::LedgerRestored => "ledger.restored",
             EntryType::DocumentsErased => "documents.erased",
+            EntryType::ClockAccepted => "clock.accepted",
         }
     }
 
@@ -86,13 +94,15 @@ impl EntryType {
             | EntryType::CredentialExpired
             | EntryType::CredentialRevoked
             | EntryType::CredentialsChanged
+            | EntryType::CredentialsTrusted
             | EntryType::ServiceStarted => true,
             EntryType::ItemCreated
             | EntryType::ItemEdited
             | EntryType::ItemTransition
             | EntryType::ItemComment
             | EntryType::LedgerRestored
-            | EntryType::DocumentsErased => false,
+            | EntryType::DocumentsErased
+            | EntryType::ClockAccepted => false,
         }
     }
 }

@@ -128,6 +128,11 @@ pub const SOURCE_PATIENCE: Duration = Duration::from_secs(10);
 /// A start that takes longer is taken for one that hangs, by people and by supervisors.
 pub const SOURCE_PATIENCE_MAX: Duration = Duration::from_mins(1);
 
+/// How far the machine's clock may leap ahead of the time that has passed and still be believed.
+pub const CLOCK_LEAP_MAX: Duration = Duration::from_mins(10);
+/// After a restart of the machine nobody knows how long it was off; this much is believed, unless configured otherwise.
+pub const CLOCK_OUTAGE_DAYS: u16 = 7;
+
 /// What each limit bounds, its value, and what a caller who exceeds it sees.
 pub const TABLE: &[(&str, &str, &str)] = &[
     ("Token", "32 to 256 printable ASCII bytes, no spaces", "401 `credential_required`"),
@@ -143,6 +148,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Credential id", "128 characters", "the start is refused"),
     ("Subject in the role map", "512 characters", "the start is refused"),
     ("Credential file, role map", "16 MiB", "the start is refused"),
+    ("Revocations kept outside of the database", "16 MiB", "the start is refused"),
     (
         "Answer of a secret manager, run of a credential helper",
         "as configured, 1 to 60 s; 10 s",
@@ -170,6 +176,12 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("TLS handshake", "5 s from its first byte, the first request's headers included", "the connection is closed"),
     ("Idle connection", "60 s", "the connection is closed"),
     ("Wait for required witnesses before an effect", "5 s", "503 `unavailable`"),
+    ("Leap of the machine's clock ahead of the time that has passed", "10 min", "503 `unavailable` for every write"),
+    (
+        "Outage over a restart of the machine",
+        "as configured; 7 days",
+        "503 `unavailable` for every write until an operator accepts the clock",
+    ),
     ("Request to a witness", "64 KiB, 256 connections", "413; new connections wait to be accepted"),
     ("Open connections", "10,000", "new connections wait to be accepted"),
     (

@@ -48,10 +48,13 @@ pub enum Refusal {
     ItemHeld { action: Name },
     #[error("{action} is possible only inside the window{}", window_words(window.as_ref()))]
     OutsideWindow { action: Name, window: Option<Window> },
-    #[error("the item is at version {actual}, and the request was made for version {wanted}")]
-    VersionMismatch { wanted: u64, actual: u64 },
+    #[error("the item has version {actual}, which is not the one the request was made for")]
+    VersionMismatch { actual: u64 },
     #[error("the content is not the one the request was made for; it is {actual} now")]
     ContentChanged { actual: ContentDigest },
+    /// Not the rules but the log's witnesses are missing: the same request may be accepted a moment later.
+    #[error("an effect would begin on entries that too few witnesses have cosigned: the first {entries} of the log")]
+    NotCosigned { entries: u64, version: u64 },
 }
 
 impl Refusal {
@@ -77,6 +80,7 @@ impl Refusal {
             Refusal::OutsideWindow { .. } => "outside_window",
             Refusal::VersionMismatch { .. } => "version_mismatch",
             Refusal::ContentChanged { .. } => "content_changed",
+            Refusal::NotCosigned { .. } => "unavailable",
         }
     }
 

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pilot_core::actor::{Actor, ActorId};
-use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, Request, actions_for, decide};
+use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, IfMatch, Request, actions_for, decide};
 use pilot_core::document::ContentDigest;
 use pilot_core::item::{Item, Lease, Vote, Window, WorkflowRef};
 use pilot_core::payload::Payload;
@@ -247,7 +247,7 @@ fn request(definition: &Definition, action: &str, item: &Item) -> Request {
             "reconcile" => Some(json!({"outcome": "succeeded"})),
             _ => None,
         },
-        if_match: Some(7),
+        if_match: Some(IfMatch::one(7)),
     })
 }
 

@@ -143,7 +143,9 @@ pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
         | EntryType::ItemComment
         | EntryType::AccessRefused
         | EntryType::LedgerRestored
-        | EntryType::DocumentsErased => Vec::new(),
+        | EntryType::DocumentsErased
+        | EntryType::CredentialsTrusted
+        | EntryType::ClockAccepted => Vec::new(),
     }
 }
 

@@ -150,6 +150,7 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
         }
         looked => looked?,
     }
+    framing::check_target(head)?;
     if is_guarded {
         if trace.caller.is_none() {
             trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);

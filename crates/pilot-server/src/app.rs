@@ -10,7 +10,7 @@ use pilot_store::Store;
 use tokio::sync::watch;
 
 use crate::budget::Budget;
-use crate::clock::{Clock, LedgerClock};
+use crate::clock::{Clock, ClockKeeper, LedgerClock};
 use crate::config;
 use crate::feed::Feeds;
 use crate::identity::Identity;
@@ -43,6 +43,7 @@ pub struct App {
     pub clock: Clock,
     /// For items and everything else that is compared with the ledger.
     pub ledger_clock: LedgerClock,
+    pub clock_keeper: ClockKeeper,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Arc<Workflows>,
@@ -75,6 +76,7 @@ pub struct Parts {
     pub guard: Arc<LeakGuard>,
     pub clock: Clock,
     pub ledger_clock: LedgerClock,
+    pub clock_keeper: ClockKeeper,
     pub log: Log,
     pub store: Arc<dyn Store>,
     pub workflows: Workflows,
@@ -97,6 +99,7 @@ impl App {
             guard,
             clock,
             ledger_clock,
+            clock_keeper,
             log,
             store,
             workflows,
@@ -133,6 +136,7 @@ impl App {
             metrics,
             clock,
             ledger_clock,
+            clock_keeper,
             log,
             store,
             workflows: Arc::new(workflows),
@@ -151,6 +155,14 @@ impl App {
 
     /// Whether anything may be written, or why not.
     pub fn check_writing(&self) -> Result<(), Problem> {
+        if let Some(ahead) = self.clock_keeper.doubt() {
+            let detail = format!(
+                "The machine's clock has leapt {} s ahead. Nothing is accepted until it is right again, or an operator says \
+                 that it is; reading goes on.",
+                ahead.as_secs()
+            );
+            return Err(Problem::new(Code::Unavailable, detail));
+        }
         if self.reserve.is_short() {
             let detail = "The disk is nearly full. Nothing is accepted until there is room again; reading goes on.";
             return Err(Problem::new(Code::Unavailable, detail));

@@ -2,22 +2,30 @@
 //!
 //! There are two kinds of time. What is compared with the ledger (deadlines, windows, leases, what a caller may do now)
 //! goes by the [`LedgerClock`], which never goes back. What others have dated (credentials, certificates, signed tokens)
-//! goes by the machine's [`Clock`].
+//! goes by the machine's [`Clock`]. The service reads it through a [`ClockGuard`], so that a leap moves neither.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use pilot_core::time::Time;
 
+mod guard;
+mod keeper;
 mod ledger;
+mod record;
 
+pub use guard::{ClockGuard, SinceBoot};
+pub use keeper::{ClockKeeper, run};
 pub use ledger::{Change, Elapsed, LedgerClock, Watch};
+pub use record::{Accepted, Record, RecordError, boot_id};
 
 /// What the machine says the time is. An operator, or whatever keeps it right, may set it to anything at any moment.
 #[derive(Clone)]
 pub enum Clock {
     System,
+    /// As far as it can be believed.
+    Guarded(Arc<ClockGuard>),
     /// Stands still until a test moves it.
     Manual(Arc<AtomicI64>),
 }
@@ -35,6 +43,7 @@ impl Clock {
                     .duration_since(SystemTime::UNIX_EPOCH)
                     .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)),
             ),
+            Clock::Guarded(guard) => guard.now(),
             Clock::Manual(micros) => Time::from_unix_micros(micros.load(Ordering::SeqCst)),
         }
     }
@@ -47,6 +56,10 @@ impl Stopwatch {
     #[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]
     pub fn start() -> Stopwatch {
         Stopwatch(Instant::now())
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
     }
 
     pub fn micros(&self) -> u64 {

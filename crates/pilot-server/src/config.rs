@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http::Uri;
-use pilot_core::limits::TOKEN_BYTES_MIN;
+use pilot_core::limits::{CLOCK_OUTAGE_DAYS, TOKEN_BYTES_MIN};
 use pilot_evidence::cosignature::CosignerVerifier;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -23,7 +24,7 @@ pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
 pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "profile",
     "listen",
     "data_dir",
@@ -36,9 +37,10 @@ const NAMES: [&str; 12] = [
     "tls",
     "rate_limits",
     "identity",
+    "clock",
 ];
 /// Keys whose value is a number; the environment has texts alone.
-const NUMBERS: [&str; 3] = ["require_witnesses", "idle_minutes", "timeout_seconds"];
+const NUMBERS: [&str; 4] = ["require_witnesses", "idle_minutes", "timeout_seconds", "outage_days"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -63,6 +65,27 @@ pub struct Config {
     pub tls: Option<Tls>,
     pub rate_limits: Option<RateLimits>,
     pub identity: Option<IdentitySection>,
+    pub clock: Clock,
+}
+
+/// How far the machine's clock is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Clock {
+    /// After a restart of the machine, how long the service may have been away without an operator's word.
+    pub outage_days: u16,
+}
+
+impl Clock {
+    pub const fn outage(self) -> Duration {
+        Duration::from_hours(24 * self.outage_days as u64)
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock { outage_days: CLOCK_OUTAGE_DAYS }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -143,6 +166,7 @@ impl Default for Config {
             tls: None,
             rate_limits: None,
             identity: None,
+            clock: Clock::default(),
         }
     }
 }
@@ -257,6 +281,18 @@ impl Config {
         self.data_dir.join("log.key")
     }
 
+    /// Which credentials were revoked, outside of the database: beside the checkpoint.
+    pub fn revocations_path(&self) -> PathBuf {
+        let mut path = self.checkpoint_path().into_os_string();
+        path.push(".revocations");
+        path.into()
+    }
+
+    /// What a run knows about the time, for the next start.
+    pub fn clock_path(&self) -> PathBuf {
+        self.data_dir.join("clock.json")
+    }
+
     /// What was last learned of the identity provider, for a start while it is out of reach.
     pub fn provider_path(&self) -> PathBuf {
         self.data_dir.join("identity-provider.json")
@@ -363,7 +399,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`"
             ],
         );
         check(

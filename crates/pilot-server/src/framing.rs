@@ -77,6 +77,17 @@ fn check_http2(head: &Parts) -> Result<(), Problem> {
     }
 }
 
+/// A target sent whole must name the host that the header names. Asked once the target was searched for tokens: one that
+/// stands before the host has to be found, whatever the header says.
+pub fn check_target(head: &Parts) -> Result<(), Problem> {
+    let (Some(target), Some(host)) = (head.uri.authority(), head.headers.get(HOST)) else { return Ok(()) };
+    let target = target.as_str().rsplit_once('@').map_or(target.as_str(), |(_, host)| host);
+    if target.as_bytes().eq_ignore_ascii_case(host.as_bytes()) {
+        return Ok(());
+    }
+    Err(Problem::framing("The target and the Host header name different hosts."))
+}
+
 fn is_host(host: &[u8]) -> bool {
     !host.is_empty() && host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(byte))
 }

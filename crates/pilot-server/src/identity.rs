@@ -54,6 +54,8 @@ pub enum Unknown {
     NotYet,
     Expired,
     Revoked,
+    /// It is older than a loss that may have taken its revocation with it, and no operator has said that it counts.
+    Doubted,
     /// Whoever could tell does not answer: neither yes nor no.
     Undecided,
 }
@@ -70,13 +72,14 @@ pub struct KnownCredential {
 }
 
 impl Unknown {
-    pub const ALL: [Unknown; 7] = [
+    pub const ALL: [Unknown; 8] = [
         Unknown::Missing,
         Unknown::Malformed,
         Unknown::Unrecognised,
         Unknown::NotYet,
         Unknown::Expired,
         Unknown::Revoked,
+        Unknown::Doubted,
         Unknown::Undecided,
     ];
 
@@ -88,6 +91,7 @@ impl Unknown {
             Unknown::NotYet => "not_yet",
             Unknown::Expired => "expired",
             Unknown::Revoked => "revoked",
+            Unknown::Doubted => "doubted",
             Unknown::Undecided => "undecided",
         }
     }

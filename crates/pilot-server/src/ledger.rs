@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::Response;
 use pilot_core::decide::due_at;
 use pilot_core::document::Document;
 use pilot_core::entry::Entry;
@@ -17,6 +18,7 @@ use crate::access::Caller;
 use crate::api::items::respond;
 use crate::api::request::no_such_item;
 use crate::app::App;
+use crate::body::Body;
 use crate::problem::Problem;
 use crate::routes::Answer;
 use crate::workflows::Workflows;
@@ -107,11 +109,21 @@ pub fn definition(app: &App, item: &Item) -> Result<Arc<Definition>, Problem> {
 
 /// Decides and records, and answers. `action` is how a refusal for role, ownership or separation is written down.
 pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> Answer {
+    settle_or_refuse(app, caller, action, write).await?.map_err(Problem::from)
+}
+
+/// As [`settle`], for those who can do something about a refusal.
+pub async fn settle_or_refuse(
+    app: &App,
+    caller: &Caller,
+    action: &str,
+    write: Write,
+) -> Result<Result<Response<Body>, Refusal>, Problem> {
     app.check_writing()?;
     match app.store.settle(write).await? {
         Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
             let unreadable = || Problem::internal(&"a stored answer cannot be read");
-            StoredAnswer::from_bytes(answer).map(respond).ok_or_else(unreadable)
+            StoredAnswer::from_bytes(answer).map(respond).map(Ok).ok_or_else(unreadable)
         }
         Outcome::KeyReused => Err(Problem::key_reused()),
         Outcome::NoSuchItem => Err(no_such_item()),
@@ -119,7 +131,7 @@ pub async fn settle(app: &App, caller: &Caller, action: &str, write: Write) -> A
             if refusal.is_about_access() {
                 app.refusals.note(&caller.actor, action, refusal.code(), app.ledger_clock.now());
             }
-            Err(refusal.into())
+            Ok(Err(refusal))
         }
     }
 }

@@ -310,6 +310,7 @@ mod tests {
             pilot_authentication_failures_total{reason="not_yet"} 0
             pilot_authentication_failures_total{reason="expired"} 0
             pilot_authentication_failures_total{reason="revoked"} 0
+            pilot_authentication_failures_total{reason="doubted"} 0
             pilot_authentication_failures_total{reason="undecided"} 0
             pilot_tokens_in_url_total 0
             pilot_connections_open 1

@@ -4,7 +4,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{self, Caller, Content, EditRequest, NewItem, Request};
+use pilot_core::decide::{self, Caller, Content, EditRequest, IfMatch, NewItem, Request};
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::Item;
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::ledger::{StoredAnswer, record, room, subject};
 use crate::views::{ItemView, TransitionView};
+use crate::witnesses::EffectGate;
 use crate::workflows::Workflows;
 
 type Decided = Result<Record, Refusal>;
@@ -41,7 +42,7 @@ pub fn create(
 pub struct Edit {
     pub title: Option<String>,
     pub payload: Option<Value>,
-    pub if_match: Option<u64>,
+    pub if_match: Option<IfMatch>,
     pub nonce: String,
 }
 
@@ -62,7 +63,7 @@ impl Edit {
                 (Content::judge(definition, &title, &payload, document.digest.clone()), document)
             })
             .unzip();
-        let request = EditRequest { content, made_from: item.content_digest.clone(), if_match: *if_match };
+        let request = EditRequest { content, made_from: item.content_digest.clone(), if_match: if_match.clone() };
         PreparedEdit { request: Request::Edit(request), document }
     }
 }
@@ -92,11 +93,13 @@ pub fn act(
     request: decide::ActionRequest,
     comment: Option<Document>,
     inputs: Option<Document>,
+    gate: EffectGate,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
     let (request, mut room) = (Request::Act(request), room());
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
+        gate.check(&definition, &transition, item, situation.last_entry)?;
         let item = item.after(&transition);
         let entry = Entry {
             comment: comment.as_ref().map(|document| document.digest.clone()),
@@ -115,14 +118,12 @@ pub fn comment(
     actor: Actor,
     text: String,
     document: Document,
-    if_match: Option<u64>,
+    if_match: Option<IfMatch>,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
     let mut room = room();
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
-        if let Some(wanted) = if_match.filter(|wanted| *wanted != item.version) {
-            return Err(Refusal::VersionMismatch { wanted, actual: item.version });
-        }
+        if_match.as_ref().map_or(Ok(()), |if_match| if_match.check(item))?;
         let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
         let view = TransitionView::of_entry(&entry, Some(&text), None);
         let answer = StoredAnswer::showing(take(&mut room), 201, Some(item.version), None, &view);

@@ -85,7 +85,10 @@ pub async fn write_down(app: Arc<App>) {
     let mut ticks = tokio::time::interval(LOOK);
     loop {
         ticks.tick().await;
-        flush(&app, false).await;
+        // Gathered on, until the clock is believed again.
+        if app.clock_keeper.doubt().is_none() {
+            flush(&app, false).await;
+        }
     }
 }
 

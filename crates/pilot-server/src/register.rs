@@ -5,8 +5,9 @@
 //! evidence of a rotation.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use pilot_core::actor::{Actor, ActorId};
@@ -19,11 +20,15 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
 use crate::identity::KnownCredential;
+use crate::start::StartError;
 
 mod diary;
+mod outside;
 mod revocation;
 
 pub use diary::run;
+use outside::Outside;
+pub use outside::{Doubt, EndedCredentials, OutsideError};
 pub use revocation::{Automatic, Revocation, Wish, revoke, revoke_by_itself};
 
 /// A credential as the ledger may name it: by its id or a fingerprint, which reveal no digest.
@@ -102,6 +107,13 @@ struct End {
     revocation: Option<Revocation>,
 }
 
+impl End {
+    /// Whether forgetting it could bring the credential back: a revoked one, or one whose time a file could extend.
+    fn is_lasting(&self) -> bool {
+        self.how == Ended::Revoked || self.forget_at.is_none()
+    }
+}
+
 /// What the ledger holds already, kept beside it under one name.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Kept {
@@ -147,26 +159,52 @@ pub struct Register {
     noted: Mutex<HashSet<(&'static str, CredentialId)>>,
     news: Notify,
     changes: watch::Sender<()>,
+    /// What has ended, outside of the database too.
+    outside: Arc<Mutex<Outside>>,
+    doubt: Option<Doubt>,
+}
+
+fn parse_kept(bytes: &[u8]) -> Result<Kept, StoreError> {
+    let unreadable = |error| StoreError::Damaged(format!("the register of credentials cannot be read: {error}"));
+    serde_json::from_slice(bytes).map_err(unreadable)
+}
+
+impl From<OutsideError> for StartError {
+    fn from(error: OutsideError) -> Self {
+        match error {
+            OutsideError::Io { .. } => StartError::Environment { what: error.to_string(), source: None },
+            OutsideError::Damaged { .. } => StartError::Refused(error.to_string()),
+        }
+    }
 }
 
 impl Register {
-    /// `present` are the credentials of this start, `former` those of earlier ones.
+    /// `present` are the credentials of this start, `former` those of earlier ones. `outside` is where the log of this name
+    /// keeps what has ended besides.
     pub async fn open(
         store: &dyn Store,
         present: &BTreeSet<NamedCredential>,
         former: &BTreeSet<NamedCredential>,
         keeps_record: bool,
-    ) -> Result<Register, StoreError> {
-        let unreadable = |error| StoreError::Damaged(format!("the register of credentials cannot be read: {error}"));
-        let mut kept: Kept = match store.fact(FACT).await? {
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(unreadable)?,
+        (outside, log): (&Path, &str),
+        now: Time,
+    ) -> Result<Register, StartError> {
+        let mut kept = match store.fact(FACT).await? {
+            Some(bytes) => parse_kept(&bytes)?,
             None => Kept::default(),
         };
+        let outside = Outside::open(outside, log, &kept, now)?;
+        let doubt = store.fact(Doubt::FACT).await?.map(|bytes| Doubt::parse(&bytes)).transpose()?;
         // One that came back may be refused anew some day.
         kept.refused.retain(|fingerprint| !present.iter().any(|named| named.fingerprint == *fingerprint));
-        let mut ended: HashMap<_, _> = kept.ended.iter().map(|(id, end)| (id.clone(), end.how)).collect();
+        let carried_over = carried_over(&outside, &kept, present);
+        let ends = || kept.ended.iter().chain(outside.ended());
+        let mut ended: HashMap<_, _> = HashMap::new();
+        for (id, end) in ends() {
+            ended.entry(id.clone()).or_insert(end.how);
+        }
         for named in present {
-            let end = kept.ended.values().find(|end| end.fingerprint.as_ref() == Some(&named.fingerprint));
+            let end = ends().map(|(_, end)| end).find(|end| end.fingerprint.as_ref() == Some(&named.fingerprint));
             if let Some(end) = end {
                 ended.insert(named.id().clone(), end.how);
             }
@@ -189,7 +227,9 @@ impl Register {
             former: former.iter().map(|named| (named.fingerprint.clone(), named.clone())).collect(),
             ended: RwLock::new(ended),
             kept: tokio::sync::Mutex::new(kept),
-            events: Mutex::default(),
+            outside: Arc::new(Mutex::new(outside)),
+            doubt: doubt.filter(|doubt| !doubt.is_over),
+            events: Mutex::new(carried_over),
             is_failing: AtomicBool::new(false),
             noted: Mutex::default(),
             news: Notify::new(),
@@ -199,6 +239,23 @@ impl Register {
 
     pub fn keeps_record(&self) -> bool {
         self.keeps_record
+    }
+
+    /// Whether a credential may have been revoked by something that is lost. `issued` is when it was, as far as that is
+    /// known.
+    pub fn is_doubted(&self, id: &CredentialId, issued: Option<Time>) -> bool {
+        self.doubt.as_ref().is_some_and(|doubt| doubt.is_about(id, issued))
+    }
+
+    pub fn doubt(&self) -> Option<&Doubt> {
+        self.doubt.as_ref()
+    }
+
+    /// Keeps an end outside of the database, on disk when this returns.
+    async fn keep_outside(&self, id: &CredentialId, end: &End) -> std::io::Result<()> {
+        let (outside, id, end) = (Arc::clone(&self.outside), id.clone(), end.clone());
+        let add = move || outside.lock().unwrap_or_else(PoisonError::into_inner).add(&id, &end);
+        tokio::task::spawn_blocking(add).await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }
 
     /// Whether a credential has ended, and how.
@@ -316,4 +373,19 @@ impl Register {
         }
         is_new
     }
+}
+
+/// Revocations that the ledger has lost: they count at once, and become entries again.
+fn carried_over(outside: &Outside, kept: &Kept, present: &BTreeSet<NamedCredential>) -> VecDeque<Event> {
+    let missing = outside.ended().iter().filter(|(id, end)| end.how == Ended::Revoked && !kept.ended.contains_key(*id));
+    let event = |(id, end): (&CredentialId, &End)| {
+        tracing::warn!(credential_id = %id, "the credential `{id}` was revoked, and the ledger has lost that; it stays revoked");
+        let named =
+            present.iter().find(|named| named.id() == id || Some(&named.fingerprint) == end.fingerprint.as_ref());
+        let actor = named.map(|named| Actor { actor_id: named.actor_id.clone(), role: named.role });
+        let known =
+            KnownCredential { id: id.clone(), actor, fingerprint: end.fingerprint.clone(), forget_at: end.forget_at };
+        Event::Revoked(known, Automatic::CarriedOver)
+    };
+    missing.map(event).collect()
 }

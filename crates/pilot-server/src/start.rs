@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pilot_core::credentials::Credentials;
 use pilot_core::document::Document;
@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use crate::answer::answer;
 use crate::api::ops::answer_ops;
 use crate::app::{App, Parts};
-use crate::clock::{Clock, Elapsed, LedgerClock};
+use crate::clock::{self, Clock, ClockGuard, ClockKeeper, Elapsed, LedgerClock, SinceBoot};
 use crate::config::{self, Config, Mechanism, Profile};
 use crate::credential_source::{self, Fetched};
 use crate::feed;
@@ -110,10 +110,12 @@ impl Service {
         refuse_tokens_in_definitions(config.workflows.dir.as_deref(), &guard)?;
         let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
         let witnesses = Arc::new(witnesses);
-        let clock = Clock::System;
+        let clock_guard = Arc::new(ClockGuard::new(Clock::System, SinceBoot::System));
+        let clock = Clock::Guarded(Arc::clone(&clock_guard));
         let trusted = Trusted::open(config, &clock)?;
         make_data_dir(&config.data_dir)?;
-        let (store, ledger_clock) = open_store(config, &clock)?;
+        let clock_keeper = ClockKeeper::new(clock_guard, config.clock_path());
+        let (store, ledger_clock) = open_store(config, &clock, &clock_keeper)?;
         let signer = signing::open(config, &store).await?;
         let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
         let mut main = bind(config.listen)?;
@@ -136,8 +138,14 @@ impl Service {
             role_map: role_map.as_ref().map(|file| Document::role_map(&file.bytes)),
         };
         let former = LastStart::read(&*store).await?.former(&starting.credentials);
-        let keeps_record = config.identity.is_some();
-        let register = Register::open(&*store, &starting.credentials, &former, keeps_record).await?;
+        let (path, log_name) = (config.revocations_path(), signer.verifier().name);
+        let (keeps_record, outside) = (config.identity.is_some(), (path.as_path(), log_name.as_str()));
+        let register =
+            Register::open(&*store, &starting.credentials, &former, keeps_record, outside, clock.now()).await?;
+        if let Some(doubt) = register.doubt() {
+            let before = doubt.before;
+            tracing::warn!(%before, "credentials issued before {before} do not count: the ledger was restored with a loss, and which of them were revoked is not known. Rotate them, or run `pilot credential trust`");
+        }
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
         let role_map = role_map.map(|file| file.map);
@@ -152,6 +160,7 @@ impl Service {
             guard,
             clock,
             ledger_clock,
+            clock_keeper,
             log: log.clone(),
             store,
             workflows,
@@ -195,6 +204,7 @@ impl Service {
     pub async fn run(self) {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
+        let clock = tokio::spawn(clock::run(Arc::clone(&self.app)));
         let refusals = tokio::spawn(refusals::write_down(Arc::clone(&self.app)));
         let (done, is_done) = oneshot::channel();
         let credentials = tokio::spawn(register::run(Arc::clone(&self.app), is_done));
@@ -220,6 +230,7 @@ impl Service {
         watching.abort();
         feeding.abort();
         timers.abort();
+        clock.abort();
         refusals.abort();
         refusals::flush(&self.app, true).await;
         drop(done);
@@ -228,6 +239,9 @@ impl Service {
         witnessing.abort();
         if let Err(error) = self.app.signer.checkpoint().await {
             tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
+        }
+        if let Err(cause) = self.app.clock_keeper.leave() {
+            tracing::warn!(%cause, "what is known about the time could not be left for the next start");
         }
     }
 }
@@ -406,12 +420,22 @@ fn make_data_dir(path: &Path) -> Result<(), StartError> {
 }
 
 /// The store, and the clock it dates entries by, which goes on from the last one.
-fn open_store(config: &Config, machine: &Clock) -> Result<(Arc<dyn Store>, LedgerClock), StartError> {
+fn open_store(
+    config: &Config,
+    machine: &Clock,
+    keeper: &ClockKeeper,
+) -> Result<(Arc<dyn Store>, LedgerClock), StartError> {
     let path = config.sqlite_path().ok_or_else(no_such_store)?;
+    // A ledger's clock never goes back, so it is not made before the machine's is known to be right. Until then the store
+    // dates nothing.
+    let of_store = Arc::new(OnceLock::new());
+    let given = Arc::clone(&of_store);
+    let store = Sqlite::open(&path, Arc::new(move || given.get().map_or(Time::EPOCH, LedgerClock::now)))?;
+    let is_begun = store.head().borrow().size() > 0;
+    keeper.begin(is_begun.then(|| store.last_at()), config.clock.outage());
     let clock = LedgerClock::new(machine.clone(), Elapsed::measured());
-    let of_store = clock.clone();
-    let store = Sqlite::open(&path, Arc::new(move || of_store.now()))?;
     clock.begin_at(store.last_at());
+    let _ = of_store.set(clock.clone());
     Ok((Arc::new(store), clock))
 }
 

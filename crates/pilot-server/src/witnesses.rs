@@ -25,8 +25,8 @@ mod effects;
 mod offer;
 mod witness;
 
-pub use effects::cover_effect;
-pub use offer::{OfferError, offer};
+pub use effects::EffectGate;
+pub use offer::{OfferError, Seen, ask, offer};
 pub use witness::Witness;
 
 /// How often the witnesses are offered a newer checkpoint, when there is one.
@@ -81,6 +81,14 @@ impl Witnesses {
 
     pub fn required(&self) -> usize {
         self.required
+    }
+
+    /// What an effect has to pass.
+    pub fn gate(&self) -> EffectGate {
+        match self.required {
+            0 => EffectGate::open(),
+            _ => EffectGate::requiring(self.covered.subscribe()),
+        }
     }
 
     pub fn outgoing(&self) -> &Outgoing {
@@ -170,8 +178,8 @@ impl Witnesses {
         Some((most.lines.len(), Signed { checkpoint: most.signed.checkpoint.clone(), note: most.text() }))
     }
 
-    /// Returns when this many entries are under a checkpoint with enough cosignatures.
-    pub async fn cover(self: &Arc<Self>, signer: &Arc<Signer>, size: u64) -> Result<(), Problem> {
+    /// Returns when this many entries are under a checkpoint with enough cosignatures, or `patience` is at its end.
+    pub async fn cover(self: &Arc<Self>, signer: &Arc<Signer>, size: u64, patience: Duration) -> Result<(), Problem> {
         let mut covered = self.covered.subscribe();
         if *covered.borrow() >= size {
             return Ok(());
@@ -183,7 +191,7 @@ impl Witnesses {
                 let _ = tokio::time::timeout(ASK_AGAIN, covered.changed()).await;
             }
         };
-        tokio::time::timeout(WITNESSES_DEADLINE, asking).await.map_err(|_| self.not_covered(size))
+        tokio::time::timeout(patience, asking).await.map_err(|_| self.not_covered(size))
     }
 
     fn not_covered(&self, size: u64) -> Problem {

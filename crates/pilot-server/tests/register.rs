@@ -32,7 +32,9 @@ async fn identity(credentials: Credentials, clock: &Clock, directory: &std::path
     let now = clock.clone();
     let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(move || now.now())).unwrap();
     let present: BTreeSet<_> = credentials.entries().iter().map(NamedCredential::from).collect();
-    let register = Register::open(&store, &present, &BTreeSet::new(), true).await.unwrap();
+    let outside = directory.join("log.checkpoint.revocations");
+    let outside = (outside.as_path(), "log.example");
+    let register = Register::open(&store, &present, &BTreeSet::new(), true, outside, clock.now()).await.unwrap();
     let guard = Arc::new(LeakGuard::new(credentials.clone(), 7));
     CredentialFile::new(credentials, None, guard, Arc::new(register), clock.clone())
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, Content, NewItem, actions_for};
+use pilot_core::decide::{ActionRequest, Content, IfMatch, NewItem, actions_for};
 use pilot_core::document::Document;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::role::Role;
@@ -28,6 +28,7 @@ use pilot_server::clock::{Clock, Elapsed, LedgerClock};
 use pilot_server::ledger;
 use pilot_server::moves::{self, Edit};
 use pilot_server::timers::expire_due;
+use pilot_server::witnesses::EffectGate;
 use pilot_server::workflows::Workflows;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
@@ -92,7 +93,7 @@ struct Sent {
 #[derive(Clone)]
 enum What {
     Create { id: ItemId, workflow: &'static str, title: String, payload: Value },
-    Edit { item: ItemId, title: Option<String>, payload: Option<Value>, if_match: Option<u64> },
+    Edit { item: ItemId, title: Option<String>, payload: Option<Value>, if_match: Option<IfMatch> },
     Act { item: ItemId, request: ActionRequest },
     Comment { item: ItemId, text: String },
 }
@@ -233,7 +234,7 @@ impl World {
         let risk = *self.dice.pick(&["low", "high"]);
         let payload = self.dice.chance(70).then(|| json!({"risk": risk, "note": {"n": number}, "purpose": "other"}));
         let title = (payload.is_none() || self.dice.chance(30)).then(|| format!("changed {number}"));
-        let if_match = self.dice.chance(30).then_some(item.version);
+        let if_match = self.dice.chance(30).then_some(IfMatch::one(item.version));
         What::Edit { item: item.id.clone(), title, payload, if_match }
     }
 
@@ -264,7 +265,7 @@ impl World {
             content_digest: Some(item.content_digest.to_string()),
             comment: self.dice.chance(80).then(|| "because".to_owned()),
             inputs,
-            if_match: self.dice.chance(20).then_some(item.version),
+            if_match: self.dice.chance(20).then_some(IfMatch::one(item.version)),
         };
         What::Act { item: item.id.clone(), request }
     }
@@ -299,7 +300,7 @@ impl World {
             What::Act { item, request } => {
                 let comment = request.comment.as_ref().map(|text| Document::comment(text, &nonce));
                 let inputs = request.inputs.as_ref().map(|inputs| Document::inputs(inputs, &nonce));
-                let decide = moves::act(workflows, actor, request, comment, inputs);
+                let decide = moves::act(workflows, actor, request, comment, inputs, EffectGate::open());
                 Write::new(Subject::Item(item), key, decide)
             }
             What::Comment { item, text } => {

@@ -59,6 +59,8 @@ pub enum Subject {
 /// What the deciding closure is told.
 pub struct Situation<'a> {
     pub item: Option<&'a Item>,
+    /// The item's newest entry: it may have been decided a moment ago, in the same commit.
+    pub last_entry: Option<u64>,
     pub open_items: usize,
     /// Never earlier than the entry before.
     pub now: Time,

@@ -2,6 +2,7 @@
 
 pub mod backup;
 pub mod check_config;
+pub mod clock;
 pub mod credential;
 pub mod demo;
 pub mod evidence;

@@ -62,6 +62,9 @@ enum Command {
     Backup(cmd::backup::Arguments),
     /// Put a backup in the place of a lost ledger, if that is the newest there is
     Restore(cmd::restore::Arguments),
+    /// Accept the machine's clock after it has leapt
+    #[command(subcommand)]
+    Clock(cmd::clock::Command),
     /// Write a file for whoever helps: version, configuration, figures and log lines, without secrets
     SupportBundle(cmd::support_bundle::Arguments),
     /// Write manual pages and shell completions, for a package
@@ -97,6 +100,7 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Log(command) => cmd::log::run(&command, environment),
         Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
         Command::Restore(arguments) => cmd::restore::run(&arguments, environment),
+        Command::Clock(command) => cmd::clock::run(&command, environment),
         Command::SupportBundle(arguments) => cmd::support_bundle::run(&arguments, environment),
         Command::HelpPages(arguments) => cmd::help_pages::run(&arguments, Arguments::command()),
     }

@@ -31,7 +31,7 @@ impl Case<'_> {
         self.content(Some(&request.made_from))?;
         content.found_fit(self.definition)?;
         self.can_be_edited()?;
-        self.version(request.if_match)?;
+        self.version(request.if_match.as_ref())?;
         Ok(self.edited(content, actor))
     }
 

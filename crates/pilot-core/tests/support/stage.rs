@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{
-    ActionRequest, Caller, Content, EditRequest, NewItem, Request, actions_for, decide, decide_creation, due_at,
+    ActionRequest, Caller, Content, EditRequest, IfMatch, NewItem, Request, actions_for, decide, decide_creation,
+    due_at,
 };
 use pilot_core::document::ContentDigest;
 use pilot_core::item::Item;
@@ -130,7 +131,7 @@ impl Stage {
         Ok(format!("→ {}", transition.to()))
     }
 
-    fn edit(&mut self, name: &str, change: &str, if_match: Option<u64>) -> Result<String, Refusal> {
+    fn edit(&mut self, name: &str, change: &str, if_match: Option<IfMatch>) -> Result<String, Refusal> {
         let (key, value) = change.split_once('=').unwrap();
         let value: Value = serde_json::from_str(value).unwrap_or(Value::String(value.to_owned()));
         let title = (key == "title").then(|| value.as_str().unwrap().to_owned());
@@ -161,7 +162,7 @@ impl Stage {
             ["without", "inputs"] => request.inputs = None,
             ["with", "old", "digest"] => request.content_digest = self.first_digest.as_ref().map(ToString::to_string),
             ["with", "digest", text] => request.content_digest = Some((*text).to_owned()),
-            ["at", "version", version] => request.if_match = version.parse().ok(),
+            ["at", "version", version] => request.if_match = version.parse().ok().map(IfMatch::one),
             ["for", span] => request.inputs = Some(json!({"not_after": self.now.plus(span_of(span))})),
             ["from", start, "to", end] => {
                 let (start, end) = (self.now.plus(span_of(start)), self.now.plus(span_of(end)));

@@ -24,6 +24,7 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
             let parts = [
                 app.signer.metrics(),
                 app.reserve.metrics(),
+                app.clock_keeper.metrics(),
                 app.witnesses.metrics(),
                 app.register.metrics(app.clock.now()),
                 app.identity.metrics(),

@@ -8,7 +8,8 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{CONTENT_TYPE, IF_MATCH};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, IF_MATCH};
+use pilot_core::decide::IfMatch;
 use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
 use pilot_core::json::{self, Bounds};
@@ -118,6 +119,10 @@ fn read_json(guard: &LeakGuard, bytes: &[u8]) -> Result<Value, Box<Unsound>> {
 }
 
 fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Problem> {
+    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
+        return Err(Problem::new(Code::UnsupportedMediaType, "Send the body as it is, without Content-Encoding."));
+    }
     let mut sent = headers.get_all(CONTENT_TYPE).iter();
     let first = sent.next().and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = first.split(';').next().unwrap_or("").trim();
@@ -243,20 +248,31 @@ fn scope(call: &Call, key: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// `If-Match: "7"`. A wildcard matches whatever is there.
-pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let mut sent = headers.get_all(IF_MATCH).iter();
-    let Some(value) = sent.next() else { return Ok(None) };
-    let tag = value.to_str().ok().and_then(|text| text.trim().strip_prefix('"')?.strip_suffix('"'));
-    // Written as this service writes it: "01" is another tag than "1".
-    let version = tag.and_then(|tag| tag.parse().ok().filter(|version: &u64| version.to_string() == tag));
-    match (version, value.as_bytes(), sent.next()) {
-        (Some(version), _, None) => Ok(Some(version)),
-        (None, b"*", None) => Ok(None),
-        // An entity tag that is none of ours cannot match any version.
-        (None, _, None) => Ok(Some(u64::MAX)),
-        _ => Err(Problem::invalid(vec![Fault::new("/headers/If-Match", "must be sent once, as \"VERSION\"")])),
+/// `If-Match: "7"`, or a list of such tags. A wildcard matches whatever is there.
+pub fn if_match(headers: &HeaderMap) -> Result<Option<IfMatch>, Problem> {
+    let malformed = || {
+        let detail = "must be * or a list of entity tags such as \"7\"";
+        Problem::invalid(vec![Fault::new("/headers/If-Match", detail)])
+    };
+    let (mut versions, mut is_sent, mut is_any) = (Vec::new(), false, false);
+    for value in headers.get_all(IF_MATCH) {
+        is_sent = true;
+        for tag in value.to_str().map_err(|_| malformed())?.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
+            is_any |= tag == "*";
+            // A weak tag never matches (RFC 9110, 13.1.1).
+            let (is_weak, strong) = tag.strip_prefix("W/").map_or((false, tag), |strong| (true, strong));
+            let Some(tag) = strong.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) else {
+                if tag == "*" && versions.is_empty() {
+                    continue;
+                }
+                return Err(malformed());
+            };
+            // Written as this service writes it: "01" is another tag than "1". One that is not ours matches no version.
+            let version = tag.parse().ok().filter(|version: &u64| version.to_string() == tag);
+            versions.extend(version.filter(|_| !is_weak));
+        }
     }
+    Ok((is_sent && !is_any).then(|| IfMatch::any_of(versions)))
 }
 
 /// The item a path names. An id that is none is simply not found.

@@ -7,7 +7,8 @@ use pilot_core::document::Document;
 use pilot_core::entry::EntryType;
 use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
-use pilot_core::limits::COMMENT_CHARS_MAX;
+use pilot_core::limits::{COMMENT_CHARS_MAX, WITNESSES_DEADLINE};
+use pilot_core::refusal::Refusal;
 use pilot_store::{Key, Subject, Write};
 use serde::Serialize;
 
@@ -15,10 +16,12 @@ use crate::access::Caller;
 use crate::api::items::nonce;
 use crate::api::request::{JsonBody, if_match, item_id, no_such_item, read_body};
 use crate::app::App;
-use crate::problem::{Code, Problem};
+use crate::clock::Stopwatch;
+use crate::problem::Problem;
 use crate::routes::{Answer, Call};
 use crate::views::{ReadEntry, TransitionView};
-use crate::{ledger, moves, witnesses};
+use crate::witnesses::EffectGate;
+use crate::{ledger, moves};
 
 pub async fn take_action(call: &mut Call) -> Answer {
     let known = &["action", "content_digest", "comment", "inputs"];
@@ -28,7 +31,7 @@ pub async fn take_action(call: &mut Call) -> Answer {
     if app.witnesses.required() > 0 {
         return Box::pin(act_cosigned(app, caller, &action, asked)).await;
     }
-    ledger::settle(app, caller, &action, asked.into_write(app, caller)?).await
+    ledger::settle(app, caller, &action, asked.into_write(app, caller, EffectGate::open())?).await
 }
 
 /// What a caller wants to happen to an item.
@@ -56,25 +59,28 @@ impl Asked {
         Ok(Asked { id: item_id(call)?, key, request })
     }
 
-    fn into_write(self, app: &App, caller: &Caller) -> Result<Write, Problem> {
+    fn into_write(self, app: &App, caller: &Caller, gate: EffectGate) -> Result<Write, Problem> {
         let Asked { id, key, request } = self;
         let (comment, inputs) = documents(&request)?;
-        let decide = moves::act(Arc::clone(&app.workflows), caller.actor.clone(), request, comment, inputs);
+        let decide = moves::act(Arc::clone(&app.workflows), caller.actor.clone(), request, comment, inputs, gate);
         Ok(Write::new(Subject::Item(id), key, decide))
     }
 }
 
-/// An effect waits until what it rests on is cosigned.
+/// An effect waits until what it rests on is cosigned. Whether it is, is asked where the effect is recorded; the waiting
+/// is done here.
 async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) -> Answer {
+    let (waiting, mut gate) = (Stopwatch::start(), app.witnesses.gate());
     loop {
-        let covered = witnesses::cover_effect(app, caller, &asked.id, &asked.request).await?;
-        let if_match = asked.request.if_match.or(covered);
-        let is_guarded = covered.is_some() && if_match == covered;
-        let guarded = Asked { request: ActionRequest { if_match, ..asked.request.clone() }, ..asked.clone() };
-        match ledger::settle(app, caller, action, guarded.into_write(app, caller)?).await {
-            // Something happened to the item after it was cosigned: that has to be cosigned too.
-            Err(problem) if is_guarded && problem.code == Code::VersionMismatch => {}
-            answer => return answer,
+        let write = asked.clone().into_write(app, caller, gate.clone())?;
+        match ledger::settle_or_refuse(app, caller, action, write).await? {
+            Err(Refusal::NotCosigned { entries, version }) => {
+                // Once for all attempts: whoever keeps moving the item cannot keep its executor waiting for longer.
+                let patience = WITNESSES_DEADLINE.saturating_sub(waiting.elapsed());
+                app.witnesses.cover(&app.signer, entries, patience).await?;
+                gate = gate.knowing(version);
+            }
+            settled => return settled.map_err(Problem::from),
         }
     }
 }

@@ -83,7 +83,8 @@ impl CredentialFile {
             expires_at: credential.expires_at,
             state: match self.counts(credential, now) {
                 Ok(()) => State::Live,
-                Err(Unknown::NotYet) => State::NotYet,
+                // Not before an operator says that it counts.
+                Err(Unknown::NotYet | Unknown::Doubted) => State::NotYet,
                 Err(Unknown::Expired) => State::Expired,
                 Err(_) => State::Revoked,
             },
@@ -140,6 +141,7 @@ impl CredentialFile {
             Some(Ended::Expired) => Err(Unknown::Expired),
             None if credential.expires_at.is_some_and(|expires_at| expires_at <= now) => Err(Unknown::Expired),
             None if credential.not_before.is_some_and(|not_before| now < not_before) => Err(Unknown::NotYet),
+            None if self.register.is_doubted(&credential.id, credential.not_before) => Err(Unknown::Doubted),
             None => Ok(()),
         }
     }

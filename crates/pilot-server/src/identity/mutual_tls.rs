@@ -151,6 +151,9 @@ impl MutualTls {
                 return Err(self.refuse(&known, Unknown::Expired));
             }
             None if now < known.not_before => return Err(Unknown::NotYet),
+            None if self.register.is_doubted(&known.shown.id, Some(known.not_before)) => {
+                return Err(self.refuse(&known, Unknown::Doubted));
+            }
             None => {}
         }
         self.register.note_use(&known.named);

@@ -109,6 +109,9 @@ impl Oauth {
         let verified = verified.inspect_err(|fault| self.note_expired(&claims, *fault))?;
         let Holder { actor, shown, subject } = self.holder(verified)?;
         self.refuse_ended(&actor, &shown)?;
+        if self.register.is_doubted(&shown.id, Some(claims.issued_at())) {
+            return Err(self.refuse(&actor, &shown, Unknown::Doubted));
+        }
         if let Some(introspector) = &self.introspector {
             if !introspector.is_active(self.provider.outgoing(), token, &subject).await? {
                 // Whatever else is open under it ends too.
@@ -194,6 +197,10 @@ impl Oauth {
             Some(Ended::Revoked) => Unknown::Revoked,
             Some(Ended::Expired) => Unknown::Expired,
         };
+        Err(self.refuse(actor, shown, unknown))
+    }
+
+    fn refuse(&self, actor: &Actor, shown: &ShownCredential, unknown: Unknown) -> Denial {
         let named = NamedCredential {
             actor_id: actor.actor_id.clone(),
             credential_id: None,
@@ -202,7 +209,7 @@ impl Oauth {
             role: actor.role,
         };
         self.register.note_refusal(&named, unknown.as_str());
-        Err(unknown.into())
+        unknown.into()
     }
 
     fn note_seen(&self, actor: &Actor, shown: &ShownCredential) {

@@ -30,17 +30,24 @@ pub async fn run(app: Arc<App>, mut done: oneshot::Receiver<()>) {
             () = app.register.news.notified() => {}
             _ = &mut done => break,
         }
-        app.register.look_at_the_time(app.clock.now());
+        if app.clock_keeper.doubt().is_none() {
+            app.register.look_at_the_time(app.clock.now());
+        }
         flush(&app).await;
     }
     flush(&app).await;
 }
 
-/// Writes what has happened since the last time. What could not be written is tried again.
+/// Writes what has happened since the last time. What could not be written is tried again. While the machine's clock is
+/// not believed, only revocations are: they cannot wait.
 async fn flush(app: &App) {
     let register = &app.register;
-    let first = || register.events.lock().unwrap_or_else(PoisonError::into_inner).front().cloned();
-    while let Some(event) = first() {
+    let first = || {
+        let is_next = |event: &Event| matches!(event, Event::Revoked(..)) || app.clock_keeper.doubt().is_none();
+        let events = register.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.iter().position(is_next).and_then(|place| Some((place, events.get(place)?.clone())))
+    };
+    while let Some((place, event)) = first() {
         let written = match &event {
             Event::Revoked(known, why) => revocation::write_by_itself(app, known, *why).await,
             other => write(app, other).await,
@@ -53,7 +60,8 @@ async fn flush(app: &App) {
             }
             return;
         }
-        register.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        // Nobody else takes any out, and what is new comes behind.
+        register.events.lock().unwrap_or_else(PoisonError::into_inner).remove(place);
     }
 }
 
@@ -110,6 +118,13 @@ async fn write(app: &App, event: &Event) -> Result<(), String> {
     kept.tidy(app.clock.now());
     let Some((kind, actor, details)) = kept.take_in(event) else { return Ok(()) };
     let bytes = kept.to_bytes();
+    if let Event::Expired(named, None) = event
+        && let Some(end) = kept.ended.get(named.id())
+        && let Err(cause) = app.register.keep_outside(named.id(), end).await
+    {
+        // Time ends it again, whatever is restored.
+        tracing::warn!(%cause, "that a credential has expired could not be kept outside of the ledger");
+    }
     let decide = move |situation: &Situation<'_>| {
         let entry = Entry::new(kind, situation.index, situation.now, actor.as_ref(), details.clone());
         let fact = Some((FACT, bytes.clone()));

@@ -46,6 +46,8 @@ pub enum Automatic {
     TokenInContent,
     /// Its issuer says so.
     RevocationList,
+    /// It was revoked before, and the ledger has lost that.
+    CarriedOver,
 }
 
 enum Cause {
@@ -85,9 +87,13 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
         Cause::Automatic(Automatic::TokenInUrl) => (None, None, None, "token_in_url"),
         Cause::Automatic(Automatic::TokenInContent) => (None, None, None, "token_in_content"),
         Cause::Automatic(Automatic::RevocationList) => (None, None, None, "revocation_list"),
+        Cause::Automatic(Automatic::CarriedOver) => (None, None, None, "carried_over"),
     };
     let (id, actor, fingerprint) = (known.id.clone(), known.actor.clone(), known.fingerprint.clone());
     let forget_at = known.forget_at;
+    let end = End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: None };
+    // Before the ledger: whatever becomes of that, no restore brings the credential back.
+    let kept_outside = register.keep_outside(&known.id, &end).await;
     let mut after = kept.clone();
     let is_done = earlier.is_some();
     let details = json!({ "cause": why, "credential": {
@@ -121,6 +127,11 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
         Ok(Record { entry, documents: comment.iter().cloned().collect(), standing: None, answer, fact })
     };
     let outcome = app.store.settle(Write::new(Subject::Ledger, key, decide)).await?;
+    let kept_outside = kept_outside.map_err(|error| {
+        let detail = "The credential does not count any more, but the file that keeps revocations outside of the ledger \
+                      cannot be written. Retry, with the same Idempotency-Key if you sent one.";
+        Problem::unavailable(detail, &error)
+    });
     let unreadable = || Problem::internal(&"a stored answer cannot be read");
     match (outcome, earlier) {
         (Outcome::Recorded { answer, .. } | Outcome::Repeated { answer }, _) => {
@@ -128,11 +139,12 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
             let revocation = serde_json::from_slice(&answer.body).map_err(|error| Problem::internal(&error))?;
             let (fingerprint, revocation) = (known.fingerprint.clone(), Some(revocation));
             kept.ended.insert(known.id.clone(), End { how: Ended::Revoked, fingerprint, forget_at, revocation });
-            Ok(answer)
+            kept_outside.map(|()| answer)
         }
         (Outcome::KeyReused, _) => Err(Problem::key_reused()),
         // Once is enough: whoever asks again learns what was done.
         (Outcome::Refused(_), Some(earlier)) => {
+            kept_outside?;
             StoredAnswer::from_bytes(StoredAnswer::showing(room(), 201, None, None, &earlier)).ok_or_else(unreadable)
         }
         (other, _) => Err(Problem::internal(&format!("a revocation came to nothing: {other:?}"))),

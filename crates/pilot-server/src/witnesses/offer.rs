@@ -75,6 +75,36 @@ pub async fn offer(
     Err(OfferError::Strange("409 again and again".into()))
 }
 
+/// How much of a log a witness has seen, compared with a checkpoint.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// All of it, and it was the same.
+    All,
+    /// Its beginning at the most: about what came after, the witness can say nothing.
+    Only(u64),
+}
+
+/// Asks a witness how far it has come, without moving it there: as if it had seen all of the checkpoint already. One that
+/// has not says how much it has seen, and keeps nothing.
+pub async fn ask(outgoing: &Outgoing, witness: &Witness, signed: &Signed) -> Result<Seen, OfferError> {
+    let size = signed.checkpoint.size;
+    let body = AddCheckpoint { old: size, proof: Vec::new(), checkpoint: &signed.note }.to_body();
+    let reply = outgoing.post(&witness.url, body, WITNESS_ANSWER_DEADLINE).await?;
+    let text = String::from_utf8_lossy(&reply.body);
+    match reply.status {
+        200 => cosignature(&text, witness, signed).map(|_| Seen::All),
+        403 => Err(OfferError::UnknownKey),
+        404 => Err(OfferError::UnknownLog),
+        409 => match parse_size(&text).map_err(|error| OfferError::Strange(format!("409 and {error}")))? {
+            theirs if theirs > size => Err(OfferError::Ahead { ours: size, theirs }),
+            theirs if theirs == size => Err(OfferError::OtherRoot { size }),
+            theirs => Ok(Seen::Only(theirs)),
+        },
+        422 => Err(OfferError::Inconsistent { size }),
+        other => Err(OfferError::Strange(other.to_string())),
+    }
+}
+
 fn cosignature(body: &str, witness: &Witness, signed: &Signed) -> Result<String, OfferError> {
     let strange = |error: String| OfferError::Strange(format!("200, but {error}"));
     let note = Note::parse(&signed.note).map_err(|error| strange(error.to_string()))?;

@@ -48,7 +48,10 @@ impl Stage {
         let clock = Clock::manual(Time::from_unix_micros(NOW * 1_000_000));
         let now = clock.clone();
         let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(move || now.now())).unwrap();
-        let register = Register::open(&store, &BTreeSet::new(), &BTreeSet::new(), true).await.unwrap();
+        let ended = directory.join("log.checkpoint.revocations");
+        let outside = (ended.as_path(), "log.example");
+        let register =
+            Register::open(&store, &BTreeSet::new(), &BTreeSet::new(), true, outside, clock.now()).await.unwrap();
         let register = Arc::new(register);
         let copy = json!({
             "schema_version": 1, "issuer": "https://issuer.example", "fetched_at": clock.now(), "endpoints": null,

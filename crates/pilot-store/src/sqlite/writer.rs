@@ -242,7 +242,8 @@ impl<'c> Writer<'c> {
             },
         };
         let index = group.edge.size();
-        let situation = Situation { item: before.as_ref().map(|before| &before.item), open_items, now, index };
+        let (item, last_entry) = before.as_ref().map(|before| (&before.item, before.last_entry)).unzip();
+        let situation = Situation { item, last_entry, open_items, now, index };
         let record = match decide(&situation) {
             Ok(record) => record,
             Err(refusal) => {

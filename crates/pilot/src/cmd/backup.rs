@@ -22,6 +22,7 @@ pub use manifest::{Manifest, redact_config};
 pub const DATABASE: &str = "pilot.db";
 pub const CHECKPOINT: &str = "log.checkpoint";
 pub const KEY: &str = "log.key";
+pub const REVOCATIONS: &str = "log.checkpoint.revocations";
 pub const ROLE_MAP: &str = "role-map.json";
 pub const WORKFLOWS: &str = "workflows";
 pub const CONFIG: &str = "pilot.toml";
@@ -115,6 +116,12 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
     if let Some(note) = &note {
         check(note, &key.verifier(), &database)?;
         write(&directory.join(CHECKPOINT), note.as_bytes())?;
+    }
+    let revocations = config.revocations_path();
+    if revocations.exists() {
+        // After the database: what is revoked in it is in this too.
+        let bytes = fs::read(&revocations).map_err(|error| Failure::environment(revocations.display(), error))?;
+        write(&directory.join(REVOCATIONS), &bytes)?;
     }
     if arguments.with_key {
         write(&directory.join(KEY), key.to_line().as_bytes())?;

@@ -21,6 +21,8 @@ use crate::exit::Failure;
 use crate::files::{FileArguments, list_faults, lock, read_credentials, read_role_map, write_credentials};
 use crate::output::{Output, OutputArguments, print, print_json, table};
 
+mod trust;
+
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Make a token, add its digest to the credential file, and show the token once
@@ -31,6 +33,8 @@ pub enum Command {
     List(ListArguments),
     /// Check the credential file, and compare it with the role map
     Check(ListArguments),
+    /// After a restore with a loss: say which older credentials count, though their revocation may be lost
+    Trust(trust::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -128,6 +132,7 @@ pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Remove(arguments) => remove(&arguments, environment),
         Command::List(arguments) => list(&arguments, environment),
         Command::Check(arguments) => check(&arguments, environment),
+        Command::Trust(arguments) => trust::run(&arguments, environment),
     }
 }
 

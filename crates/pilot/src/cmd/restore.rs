@@ -16,6 +16,7 @@ use pilot_store::sqlite::{Sqlite, lock};
 use serde_json::json;
 
 use crate::cmd::backup::{self, Manifest};
+use crate::cmd::clock;
 use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -25,10 +26,12 @@ use crate::reason;
 mod entry;
 mod outside;
 mod places;
+mod revocations;
 
-use entry::Restored;
+use entry::{Credentials, Restored};
 use outside::{Outside, Verdict};
 use places::Places;
+use revocations::Revocations;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -47,6 +50,9 @@ pub struct Arguments {
     /// Go on though acknowledged entries are lost, or though nobody can tell: under a new log key, with an entry that says why
     #[arg(long, value_name = "WHY")]
     accept_loss: Option<String>,
+    /// Let credentials count that are older than this restore, though their revocation may be among what is lost
+    #[arg(long, requires = "accept_loss")]
+    trust_credentials: bool,
     #[command(flatten)]
     output: OutputArguments,
 }
@@ -59,6 +65,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     if let Some(why) = &arguments.accept_loss {
         reason::check("--accept-loss", why, &config)?;
     }
+    clock::check(&config)?;
     make_directory(&config.data_dir)?;
     // Both are held to the end: no service can start in the middle.
     let place = start::open_place(&config.checkpoint_path()).map_err(busy)?;
@@ -117,8 +124,9 @@ fn restore(
     let clock = Clock::System;
     let store = Sqlite::open(&places.staged, Arc::new(move || clock.now()));
     let store: Arc<dyn Store> = Arc::new(store.map_err(|error| Failure::Refused(error.to_string()))?);
-    let outside = Outside { config, place, given: arguments.checkpoint.as_deref() };
+    let outside = Outside { config, place, given: arguments.checkpoint.as_deref(), is_present: backup.is_none() };
     let verdict = runtime.block_on(outside.judge(key.as_ref(), &store))?;
+    let old_log = key.as_ref().map(|key| key.verifier().name);
     let (key, is_new) = match (key, &verdict, &arguments.accept_loss) {
         (Some(key), Verdict::Whole(_), _) => (key, false),
         (key, _, Some(_)) => (new_key(key.as_ref())?, true),
@@ -128,7 +136,15 @@ fn restore(
             return Err(Failure::Refused(format!("nothing was restored: {why}")));
         }
     };
+    let old_log = old_log.filter(|_| is_new).unwrap_or_else(|| key.verifier().name);
+    let ended = Revocations::gather(config, Some(&old_log), backup.map(|(path, _)| path), &places.database)?;
+    let credentials = match (is_new && !ended.is_complete, arguments.trust_credentials) {
+        (false, _) => Credentials::Known,
+        (true, false) => Credentials::Doubted,
+        (true, true) => Credentials::Trusted,
+    };
     let restored = Restored {
+        credentials,
         manifest: backup.map(|(_, manifest)| manifest),
         verdict: &verdict,
         reason: arguments.accept_loss.as_deref().filter(|_| is_new),
@@ -139,10 +155,16 @@ fn restore(
     runtime.block_on(restored.write(&*store))?;
     let note = sign(&*store, &key);
     drop(store);
+    let mut remarks = ended.remarks.clone();
+    // Before the database is in its place: a restore that is cut off in between has lost none.
+    let revoked = ended.write(config, &key.verifier().name)?;
+    remarks.push(format!("{revoked} revoked credentials are known, and stay revoked."));
+    remarks.extend(revocations::in_words(credentials));
     places.put_in_place(&key, is_new)?;
     let written = private_file::replace(place.path(), note.as_bytes());
     written.map_err(|error| Failure::environment(place.path().display(), error))?;
-    let files = backup.map_or(Ok(Vec::new()), |(path, _)| places::put_files(path, config))?;
+    let mut files = backup.map_or(Ok(Vec::new()), |(path, _)| places::put_files(path, config))?;
+    files.append(&mut remarks);
     let new_key = is_new.then(|| key.verifier().to_string());
     match arguments.output.output {
         Output::Table => print(&in_short(entries, new_key, &verdict, &files)),

@@ -74,7 +74,8 @@ fn content(dice: &mut Dice) -> String {
 fn all_of_it_holds(installation: &Installation) {
     let server = installation.serve();
     let whole = ["--from", "1970-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z", "--out", "all.zip"];
-    let export = [&["evidence", "export", "--url", &server.url()], &whole[..]].concat();
+    let url = server.url();
+    let export = [&["evidence", "export", "--url", &url], &whole[..]].concat();
     installation.pilot_as(&token("ada"), &export).expect(0);
     server.stop().expect(0);
     let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;

@@ -19,6 +19,7 @@ mod wire;
 
 mod accepted;
 mod bad_input;
+mod bounds;
 mod clock;
 mod duels;
 mod evidence;

@@ -99,6 +99,12 @@ fn a_target_may_be_a_whole_url() {
     check(&server, authorized("GET http://pilot.example/v1/session HTTP/1.1", &["Host: pilot.example"]), "200");
     check(&server, authorized("GET http://pilot.example/v1/session HTTP/1.1", &[]), "400 invalid_request");
     check(&server, authorized("GET http://pilot.example HTTP/1.1", &["Host: pilot.example"]), "200");
+    check(&server, authorized("GET http://Pilot.Example/v1/session HTTP/1.1", &["Host: pilot.example"]), "200");
+    check(
+        &server,
+        authorized("GET http://other.example/v1/session HTTP/1.1", &["Host: pilot.example"]),
+        "400 invalid_request",
+    );
     check(
         &server,
         "GET http://pilot.example/v1/session HTTP/1.1\r\nHost: pilot.example\r\n\r\n",

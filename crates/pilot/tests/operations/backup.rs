@@ -61,7 +61,8 @@ fn a_backup_of_a_busy_service_is_whole_and_restores_a_service_on_another_machine
     let manifest: Value = serde_json::from_str(&installation.read("b1/manifest.json")).unwrap();
     let names: Vec<_> =
         manifest["files"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["log.checkpoint", "pilot.db", "pilot.toml", "role-map.json"], "no key and no credentials");
+    let expected = ["log.checkpoint", "log.checkpoint.revocations", "pilot.db", "pilot.toml", "role-map.json"];
+    assert_eq!(names, expected, "no key and no credentials");
     for name in names {
         assert_eq!(fs::metadata(installation.path("b1").join(name)).unwrap().permissions().mode() & 0o777, 0o600);
     }

@@ -19,5 +19,8 @@ mod wire;
 
 mod backup;
 mod fsck;
+mod leaps;
+mod machine;
+mod revocations;
 mod second_place;
 mod witnesses;

@@ -6,11 +6,13 @@ use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::cosignature::CosignerVerifier;
 use pilot_evidence::note::Note;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Installation, PATIENCE, Port, Server, now};
+use crate::machine::Machine;
 use crate::second_place::{copy_database, verifier_key, work};
-use crate::team::{cleared, person, team};
+use crate::team::{JSON, Person, cleared, person, submitted, team, with_times};
+use crate::wire::Response;
 
 /// A witness on a port of its own, so that it can go and come back.
 struct Witness<'i> {
@@ -145,6 +147,120 @@ fn with_one_of_two_required_effects_go_on_and_with_two_they_wait_for_both() {
     for running in [first, second] {
         running.stop().expect(0);
     }
+}
+
+/// Sends `start` until the item is cleared, and gives the first answer after that.
+fn starts_as_soon_as_it_can(mut eli: Person, id: &str, digest: &Value, key: Option<&str>) -> (Person, Response) {
+    let body = json!({"action": "start", "content_digest": digest}).to_string();
+    let key: Vec<_> = key.map(|key| format!("Idempotency-Key: {key}")).into_iter().collect();
+    let headers: Vec<_> = key.iter().map(String::as_str).chain([JSON]).collect();
+    loop {
+        let answer = eli.call(&format!("POST /v1/items/{id}/transitions"), &headers, body.as_bytes());
+        if answer.verdict() != "409 state_conflict" {
+            return (eli, answer);
+        }
+    }
+}
+
+#[test]
+fn an_effect_sent_while_its_clearance_is_being_committed_waits_for_witnesses() {
+    let installation = begun();
+    let witness = Witness::make(&installation, "w1");
+    configure(&installation, &[&witness], 1);
+    let machine = Machine::of(&installation);
+    let server = machine.serve();
+    let approved: Vec<_> = (0..15)
+        .map(|_| {
+            let id = submitted(&server, "low");
+            person(&server, "ben").decides(&id, "approve");
+            id
+        })
+        .collect();
+    // No witness runs, and every commit takes long enough for whatever follows it to be on its way.
+    machine.syncs_take(300);
+    let verdicts: Vec<_> = std::thread::scope(|scope| {
+        let attempts: Vec<_> = approved
+            .iter()
+            .enumerate()
+            .map(|(number, id)| {
+                let (mut sol, eli, key) = (person(&server, "sol"), person(&server, "eli"), format!("k{number}"));
+                scope.spawn(move || {
+                    let digest = sol.item(id)["content_digest"].clone();
+                    let inputs = with_times(&json!({"not_after": "in an hour"}), id);
+                    let body = json!({"action": "clear", "content_digest": digest, "inputs": inputs}).to_string();
+                    sol.send(&format!("POST /v1/items/{id}/transitions"), &[JSON], body.as_bytes());
+                    let key = (number % 2 == 0).then_some(&*key);
+                    let (eli, first) = starts_as_soon_as_it_can(eli, id, &digest, key);
+                    assert_eq!(sol.answer().status, 201);
+                    // Asked again in the same words: still nothing was begun, so there is nothing to repeat.
+                    let (_, second) = starts_as_soon_as_it_can(eli, id, &digest, key);
+                    [first.verdict(), second.verdict()]
+                })
+            })
+            .collect();
+        attempts.into_iter().flat_map(|attempt| attempt.join().unwrap()).collect()
+    });
+    assert_eq!(verdicts, vec!["503 unavailable"; 30], "no effect without a witness");
+    machine.syncs_take(0);
+    for id in &approved {
+        assert_eq!(person(&server, "eli").item(id)["state"], "cleared");
+    }
+    let running = witness.start();
+    let begun = person(&server, "eli").decides(&approved[0], "start");
+    assert_eq!(begun.status, 201, "{}", begun.text());
+    server.stop().expect(0);
+    running.stop().expect(0);
+}
+
+#[test]
+fn a_witness_or_a_checkpoint_that_ends_before_a_backup_cannot_say_that_nothing_is_missing() {
+    let installation = begun();
+    let witness = Witness::make(&installation, "w1");
+    configure(&installation, &[&witness], 0);
+    // The witness sees a little, and is gone when there is more.
+    let running = witness.start();
+    let server = installation.serve();
+    work(&server, 1);
+    cosigned_by(&server, &witness);
+    running.stop().expect(0);
+    fs::copy(installation.path("data/log.checkpoint"), installation.path("early.checkpoint")).unwrap();
+    let seen = installation.read("w1/witness.json");
+    work(&server, 3);
+    installation.pilot(&["backup", "--out", "old", "--with-key"]).expect(0);
+    work(&server, 21);
+    server.stop().expect(0);
+
+    // Another machine has the key and the backup, and asks a witness that has seen less than the backup has.
+    let running = witness.start();
+    let other = team();
+    configure(&other, &[&witness], 0);
+    let from = installation.path("old").display().to_string();
+    let restore = |arguments: &[&str]| other.pilot(&[&["restore", &from], arguments].concat());
+    let refused = restore(&[]).expect(1);
+    refused.says(&["nothing was restored", "witness w1.example has seen", "says nothing about what came after them"]);
+    assert_eq!(installation.read("w1/witness.json"), seen, "asking moves no witness");
+    // An old checkpoint cannot say it either, wherever it is put.
+    let early = installation.path("early.checkpoint");
+    let refused = restore(&["--checkpoint", early.to_str().unwrap()]).expect(1);
+    refused.says(&["nothing was restored", "says nothing about what came after it"]);
+    fs::copy(&early, other.path("data/log.checkpoint")).unwrap();
+    restore(&[]).expect(1).says(&["nothing was restored", "says nothing about what came after it"]);
+    fs::remove_file(other.path("data/log.checkpoint")).unwrap();
+    // The newest one there is knows better.
+    let newest = installation.path("data/log.checkpoint");
+    let refused = restore(&["--checkpoint", newest.to_str().unwrap()]).expect(1);
+    refused.says(&["21 acknowledged entries are missing"]);
+
+    // A witness that has seen all of a backup is enough.
+    let server = installation.serve();
+    let size = cosigned_by(&server, &witness);
+    server.stop().expect(0);
+    installation.pilot(&["backup", "--out", "new", "--with-key"]).expect(0);
+    let from = installation.path("new").display().to_string();
+    let restored = other.pilot(&["restore", &from]).expect(0);
+    let word = format!("witness w1.example has seen these {size} entries and no more");
+    assert!(restored.stdout.contains(&word), "{restored:#?}");
+    running.stop().expect(0);
 }
 
 #[test]

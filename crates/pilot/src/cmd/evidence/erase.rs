@@ -11,6 +11,7 @@ use pilot_store::sqlite::{Sqlite, erase};
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;
 
+use crate::cmd::clock;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
@@ -40,6 +41,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     if !path.exists() {
         return Err(Failure::Usage(format!("{}: there is no database", path.display())));
     }
+    clock::check(&config)?;
     let clock = Clock::System;
     let store = Sqlite::open(&path, Arc::new(move || clock.now())).map_err(failed)?;
     let documents = erase::erasable(&path, &arguments.item).map_err(failed)?;

@@ -1,6 +1,7 @@
 //! The entry by which the ledger itself says that it was restored.
 
 use pilot_core::entry::{Entry, EntryType};
+use pilot_server::register::Doubt;
 use pilot_store::{Outcome, Record, Situation, Store, Subject, Write};
 use serde_json::{Value, json};
 
@@ -16,14 +17,33 @@ pub struct Restored<'a> {
     pub operator: Option<&'a str>,
     /// With a new key: the last checkpoint of the log before, if anyone had it.
     pub previous: Option<String>,
+    /// What becomes of credentials that are older than this.
+    pub credentials: Credentials,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Credentials {
+    /// Every revocation is known.
+    Known,
+    /// They do not count until an operator says so.
+    Doubted,
+    /// The operator has said so already.
+    Trusted,
 }
 
 impl Restored<'_> {
     pub async fn write(&self, store: &dyn Store) -> Result<(), Failure> {
-        let details = self.details();
+        let (details, credentials) = (self.details(), self.credentials);
         let decide = move |situation: &Situation<'_>| {
             let entry = Entry::new(EntryType::LedgerRestored, situation.index, situation.now, None, details.clone());
-            Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+            let doubt = match credentials {
+                // One that was there before, from an earlier loss, stays.
+                Credentials::Known => None,
+                Credentials::Doubted => Some(Doubt::about_all_before(situation.now)),
+                Credentials::Trusted => Some(Doubt { is_over: true, ..Doubt::about_all_before(situation.now) }),
+            };
+            let fact = doubt.map(|doubt| (Doubt::FACT, doubt.to_bytes()));
+            Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact })
         };
         let write = Write::new(Subject::Ledger, None, decide);
         match store.settle(write).await {
@@ -46,6 +66,11 @@ impl Restored<'_> {
         if let Some(reason) = self.reason {
             members.insert("loss_accepted".into(), json!(reason));
             members.insert("previous_checkpoint".into(), json!(self.previous));
+            match self.credentials {
+                Credentials::Known => {}
+                Credentials::Doubted => drop(members.insert("credentials".into(), json!("doubted"))),
+                Credentials::Trusted => drop(members.insert("credentials".into(), json!("trusted"))),
+            }
         }
         details
     }

@@ -9,7 +9,7 @@ use pilot_server::config::Config;
 use pilot_server::second_place::{self, SecondPlace};
 use pilot_server::signer::{Signed, continued, read};
 use pilot_server::start::StartError;
-use pilot_server::witnesses::{Witnesses, offer};
+use pilot_server::witnesses::{Seen, Witnesses, ask};
 use pilot_store::Store;
 
 use crate::exit::Failure;
@@ -26,22 +26,32 @@ pub struct Outside<'a> {
     pub place: &'a SecondPlace,
     /// A checkpoint somebody else has kept.
     pub given: Option<&'a Path>,
+    /// The ledger is the one that is there, not a backup.
+    pub is_present: bool,
+}
+
+/// What was heard.
+#[derive(Default)]
+struct Said {
+    /// That nothing is missing.
+    enough: Vec<String>,
+    /// What does not reach as far as the ledger.
+    too_little: Vec<String>,
 }
 
 impl Outside<'_> {
-    /// Holds the ledger that would be restored against everything known outside of it.
+    /// Compares the ledger that would be restored with everything known outside of it. What reaches at least as far as the
+    /// ledger counts; what ends before it cannot tell whether anything came after.
     pub async fn judge(&self, key: Option<&NoteKey>, store: &Arc<dyn Store>) -> Result<Verdict, Failure> {
         let Some(key) = key else {
             return Ok(Verdict::Refused("there is no log signing key, neither here nor in the backup".into()));
         };
-        let mut reasons = Vec::new();
+        let mut said = Said::default();
         for path in [Some(self.place.path()), self.given].into_iter().flatten() {
             let note = second_place::read(path).map_err(|error| Failure::environment(path.display(), error))?;
             match note {
                 Some(note) => match fits(&note, key, &**store, path).await? {
-                    Ok(size) => {
-                        reasons.push(format!("it continues the checkpoint of {size} entries in {}", path.display()));
-                    }
+                    Ok(size) => self.hear(&mut said, path, size, store.head().borrow().size()),
                     Err(why) => return Ok(Verdict::Refused(why)),
                 },
                 None if self.given == Some(path) => {
@@ -50,42 +60,63 @@ impl Outside<'_> {
                 None => {}
             }
         }
-        match self.ask_witnesses(key, store).await? {
-            Ok(mut said) => reasons.append(&mut said),
-            Err(why) => return Ok(Verdict::Refused(why)),
+        if let Err(why) = self.ask_witnesses(key, store, &mut said).await? {
+            return Ok(Verdict::Refused(why));
         }
-        if reasons.is_empty() {
+        if said.enough.is_empty() {
+            let heard: Vec<_> = said.too_little.iter().map(|what| format!("\n- {what}")).collect();
             return Ok(Verdict::Refused(format!(
-                "nothing outside of it says how far the log had come, so entries may be missing and the same key would sign a second history.\n\
+                "nothing outside of it says how far the log had come, so entries may be missing and the same key would sign a second history.{}\n\
                  Do: put the newest signed checkpoint you have into {}, or name it with --checkpoint FILE (from an auditor, a monitor, the old disk).\n\
                  If nobody has one: --accept-loss WHY goes on under a new log key.",
+                heard.concat(),
                 self.place.path().display()
             )));
         }
-        Ok(Verdict::Whole(reasons.join("; ")))
+        for what in &said.too_little {
+            say(what);
+        }
+        Ok(Verdict::Whole(said.enough.join("; ")))
     }
 
-    /// What the witnesses say who can be reached; one that knows more than the backup is enough for a no.
+    /// A checkpoint that the ledger continues.
+    fn hear(&self, said: &mut Said, path: &Path, size: u64, entries: u64) {
+        let what = format!("it continues the checkpoint of {size} entries in {}", path.display());
+        // Beside the database it was written with, it may be a moment behind; a start accepts that too.
+        if size >= entries || (self.is_present && path == self.place.path()) {
+            said.enough.push(what);
+        } else {
+            said.too_little
+                .push(format!("{what}, which says nothing about what came after it, and this has {entries}"));
+        }
+    }
+
+    /// What the witnesses say who can be reached. One that knows more than the backup, or another history, is enough for a
+    /// no; one that has not seen all of it is nobody's witness that nothing is missing.
     async fn ask_witnesses(
         &self,
         key: &NoteKey,
         store: &Arc<dyn Store>,
-    ) -> Result<Result<Vec<String>, String>, Failure> {
+        said: &mut Said,
+    ) -> Result<Result<(), String>, Failure> {
         let witnesses = Witnesses::new(&self.config.log).map_err(|error| Failure::Usage(error.to_string()))?;
         let head = Arc::clone(&store.head().borrow());
         let checkpoint = Checkpoint { origin: key.verifier().name, size: head.size(), root: head.root() };
         let signed = Signed { note: checkpoint.sign(key), checkpoint };
-        let mut said = Vec::new();
         for witness in witnesses.list() {
             let name = witness.name();
-            match offer(witnesses.outgoing(), &**store, witness, &signed).await {
-                Ok(_) => said.push(format!("witness {name} knows nothing that is missing in it")),
+            match ask(witnesses.outgoing(), witness, &signed).await {
+                Ok(Seen::All) => said.enough.push(format!("witness {name} has seen these {} entries and no more", head.size())),
+                Ok(Seen::Only(theirs)) => said.too_little.push(format!(
+                    "witness {name} has seen {theirs} entries, which says nothing about what came after them, and this has {}",
+                    head.size()
+                )),
                 Err(error) if error.is_conflict() => return Ok(Err(format!("witness {name}: {error}"))),
                 // A witness that cannot be asked decides nothing.
-                Err(error) => say(&format!("witness {name} was not heard: {error}")),
+                Err(error) => said.too_little.push(format!("witness {name} was not heard: {error}")),
             }
         }
-        Ok(Ok(said))
+        Ok(Ok(()))
     }
 
     /// The last checkpoint of the log as it was, for the entry that begins the new one.

@@ -1,0 +1,84 @@
+//! `pilot clock`: an operator's word about the machine's clock.
+
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use pilot_core::limits::CLOCK_LEAP_MAX;
+use pilot_core::time::Time;
+use pilot_server::clock::{Clock, Record, SinceBoot, boot_id};
+use pilot_server::config::Config;
+
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::output::print;
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Say that the machine's clock is right, though it has leapt ahead. Everything that is over by it then expires
+    Accept(Arguments),
+}
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
+    config: PathBuf,
+}
+
+pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Accept(arguments) => accept(arguments, environment),
+    }
+}
+
+fn accept(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let config = Config::load(&arguments.config, environment.variables())?;
+    let path = config.clock_path();
+    // The wall clock first, as the service reads them.
+    let (wall, since_boot, boot_id) = (Clock::System.now(), SinceBoot::System.micros(), boot_id());
+    // What cannot be read is replaced; the service says of it what there is to say.
+    let known = Record::read(&path).ok().flatten();
+    let expected = known.as_ref().and_then(|record| record.expected(&boot_id, since_boot));
+    if expected.is_some_and(|expected| wall.since(expected) <= CLOCK_LEAP_MAX) {
+        return print(&format!("The machine's clock says {wall}, as expected. There is nothing to accept.\n"));
+    }
+    let word = Record::new(&boot_id, since_boot, wall).accepted_by(environment.operator());
+    write(&word, &path, &config.data_dir).map_err(|error| Failure::environment(path.display(), error))?;
+    print(&format!(
+        "The machine's clock says {wall}{}. That is accepted: a running service goes by it within a second, \
+         a stopped one when it starts, and an entry of the ledger says so.\n",
+        told(known.as_ref(), expected)
+    ))
+}
+
+/// Refuses to date an entry by a clock that the service would not believe.
+pub fn check(config: &Config) -> Result<(), Failure> {
+    let (wall, since_boot) = (Clock::System.now(), SinceBoot::System.micros());
+    let known = Record::read(&config.clock_path()).ok().flatten();
+    match known.and_then(|record| record.expected(&boot_id(), since_boot)) {
+        Some(expected) if wall.since(expected) > CLOCK_LEAP_MAX => Err(Failure::Environment(format!(
+            "the machine's clock says {wall}, and by the time that has passed it would be {expected}: nothing is dated by \
+             it.\nSet it right; if it is right and was wrong before, run `pilot clock accept`"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What it is compared with.
+fn told(known: Option<&Record>, expected: Option<Time>) -> String {
+    match (known, expected) {
+        (_, Some(expected)) => format!(", and by the time that has passed it would be {expected}"),
+        (Some(known), None) => format!(", and the service last knew {}, before the machine was restarted", known.wall),
+        (None, None) => String::new(),
+    }
+}
+
+fn write(word: &Record, path: &Path, data_dir: &Path) -> std::io::Result<()> {
+    word.write(path)?;
+    // Whoever runs this, the service has to read it.
+    let (directory, file) = (std::fs::metadata(data_dir)?, std::fs::metadata(path)?);
+    if (directory.uid(), directory.gid()) != (file.uid(), file.gid()) {
+        chown(path, Some(directory.uid()), Some(directory.gid()))?;
+    }
+    Ok(())
+}

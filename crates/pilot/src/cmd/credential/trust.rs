@@ -1,0 +1,94 @@
+//! `pilot credential trust`: after a loss, an operator says which older credentials count.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pilot_core::credentials::CredentialId;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_server::clock::Clock;
+use pilot_server::config::Config;
+use pilot_server::register::Doubt;
+use pilot_store::sqlite::Sqlite;
+use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
+use serde_json::json;
+
+use crate::cmd::clock;
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::output::print;
+use crate::reason;
+
+/// They are all named in one entry, which is less than 64 KiB long.
+const IDS_MAX: usize = 100;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A credential that is known not to have been revoked; may be repeated
+    #[arg(long = "id", value_name = "CREDENTIAL_ID", required_unless_present = "all")]
+    ids: Vec<CredentialId>,
+    /// Every credential, though any of them may have been revoked since the backup
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+    /// Why, for the ledger: it keeps this for ever
+    #[arg(long, value_name = "TEXT")]
+    why: String,
+    /// The configuration file of the service, which must be stopped
+    #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
+    config: PathBuf,
+}
+
+pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let config = Config::load(&arguments.config, environment.variables())?;
+    let path = config.sqlite_path();
+    let path =
+        path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be changed like this".into()))?;
+    reason::check("--why", &arguments.why, &config)?;
+    if arguments.ids.len() > IDS_MAX {
+        return Err(Failure::Usage(format!("--id: at most {IDS_MAX} at a time")));
+    }
+    if !path.exists() {
+        return Err(Failure::Usage(format!("{}: there is no database", path.display())));
+    }
+    clock::check(&config)?;
+    let clock = Clock::System;
+    let store = Sqlite::open(&path, Arc::new(move || clock.now())).map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|error| Failure::environment("runtime", error))?;
+    runtime.block_on(trust(&store, arguments, environment))
+}
+
+async fn trust(store: &Sqlite, arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+    let doubt = store.fact(Doubt::FACT).await.map_err(failed)?.map(|bytes| Doubt::parse(&bytes)).transpose();
+    let Some(mut doubt) = doubt.map_err(failed)?.filter(|doubt| !doubt.is_over) else {
+        return print("No credential is doubted. There is nothing to do.\n");
+    };
+    doubt.is_over = arguments.all;
+    doubt.trusted.extend(arguments.ids.iter().cloned());
+    let details = json!({
+        "all": arguments.all,
+        "before": doubt.before,
+        "credentials": arguments.ids,
+        "operator": environment.operator(),
+        "why": arguments.why,
+    });
+    let bytes = doubt.to_bytes();
+    let decide = move |situation: &Situation<'_>| {
+        let entry = Entry::new(EntryType::CredentialsTrusted, situation.index, situation.now, None, details.clone());
+        let fact = Some((Doubt::FACT, bytes.clone()));
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact })
+    };
+    match store.settle(Write::new(Subject::Ledger, None, decide)).await {
+        Ok(Outcome::Recorded { .. }) => {
+            print("They count from the next start on, and an entry of the ledger says so.\n")
+        }
+        Ok(other) => Err(Failure::Environment(format!("it cannot be written to the ledger: {other:?}"))),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn failed(error: StoreError) -> Failure {
+    match error {
+        StoreError::Refused(what) => Failure::Refused(what),
+        error => Failure::Environment(error.to_string()),
+    }
+}

@@ -1,0 +1,92 @@
+//! Revocations outlive a restore: everything that knows of any is put together, and where nothing is known about the time
+//! since the backup, older credentials are doubted.
+
+use std::path::Path;
+
+use pilot_server::config::Config;
+use pilot_server::register::{EndedCredentials, OutsideError};
+use pilot_store::sqlite::copy::fact_in;
+
+use super::entry::Credentials;
+use crate::cmd::backup;
+use crate::exit::Failure;
+
+pub struct Revocations {
+    pub known: EndedCredentials,
+    /// Whether every revocation up to now is among them.
+    pub is_complete: bool,
+    pub remarks: Vec<String>,
+}
+
+impl Revocations {
+    /// From the file beside the checkpoint, the backup, and the database that is there. `log` is the name of the log that
+    /// is restored, as far as it has one.
+    pub fn gather(
+        config: &Config,
+        log: Option<&str>,
+        backup: Option<&Path>,
+        database: &Path,
+    ) -> Result<Revocations, Failure> {
+        let refused = |error: OutsideError| match error {
+            OutsideError::Io { .. } => Failure::Environment(error.to_string()),
+            OutsideError::Damaged { .. } => Failure::Refused(format!("nothing was restored: {error}")),
+        };
+        let (mut known, mut remarks) = (EndedCredentials::of_log(log.unwrap_or_default()), Vec::new());
+        let here = EndedCredentials::read(&config.revocations_path()).map_err(refused)?;
+        // Every revocation is in it before it is acknowledged. One of another log knows nothing of this one.
+        let is_complete = here.as_ref().zip(log).is_some_and(|(here, log)| lineage(here.log()) == lineage(log));
+        let there = match backup {
+            Some(backup) => EndedCredentials::read(&backup.join(backup::REVOCATIONS)).map_err(refused)?,
+            None => None,
+        };
+        for found in [here, there].into_iter().flatten() {
+            known.merge(found);
+        }
+        if database.exists() {
+            let read = fact_in(database, EndedCredentials::FACT);
+            let taken = read.and_then(|fact| fact.map_or(Ok(()), |bytes| known.take_in_fact(&bytes)));
+            if let Err(error) = taken {
+                let path = database.display();
+                remarks.push(format!(
+                    "{path}: what it knows of revocations cannot be read, and is not carried over ({error})"
+                ));
+            }
+        }
+        Ok(Revocations { known, is_complete, remarks })
+    }
+
+    /// Beside the checkpoint of the log as it is called from now on.
+    pub fn write(self, config: &Config, log: &str) -> Result<usize, Failure> {
+        let path = config.revocations_path();
+        let mut all = EndedCredentials::of_log(log);
+        all.merge(self.known);
+        all.write(&path).map_err(|error| Failure::environment(path.display(), error))?;
+        Ok(all.revoked())
+    }
+}
+
+/// A log that goes on under a new key after a loss has its old name, and a number.
+fn lineage(log: &str) -> &str {
+    match log.rsplit_once(".r") {
+        Some((name, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => log,
+    }
+}
+
+/// What is said about credentials after a loss.
+pub fn in_words(credentials: Credentials) -> Option<String> {
+    match credentials {
+        Credentials::Known => None,
+        Credentials::Doubted => Some(
+            "CREDENTIALS ISSUED BEFORE NOW DO NOT COUNT: what was revoked since the backup is not known here.\n\
+             Rotate them (`pilot rotation begin`, `pilot credential new`): what is issued from now on counts, in a file of \
+             schema_version 2, which says when.\n\
+             For those you know were not revoked: `pilot credential trust --id ID --why WHY` before the start, or --all."
+                .to_owned(),
+        ),
+        Credentials::Trusted => Some(
+            "Credentials issued before now count, because you said so: any that was revoked since the backup is alive again."
+                .to_owned(),
+        ),
+    }
+}
