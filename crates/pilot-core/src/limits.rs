@@ -96,6 +96,12 @@ pub const HEADERS_DEADLINE: Duration = Duration::from_secs(5);
 pub const BODY_DEADLINE: Duration = Duration::from_secs(15);
 pub const IDLE_DEADLINE: Duration = Duration::from_mins(1);
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// Requests under way on one HTTP/2 connection.
+pub const HTTP2_STREAMS_MAX: u32 = 128;
+/// What a peer may send before it is read, and what is made for it before it is taken in: for a request, and for all of a
+/// connection.
+pub const HTTP2_STREAM_BYTES: u32 = 64 * 1024;
+pub const HTTP2_CONNECTION_BYTES: u32 = 256 * 1024;
 
 /// A checkpoint with all the signatures a note may have, and a proof.
 pub const WITNESS_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -154,21 +160,38 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "as configured, 1 to 60 s; 10 s",
         "the start fails, exit code 3",
     ),
-    ("Request body", "1 MiB", "413 `body_too_large`"),
+    (
+        "Request body",
+        "comment 32 KiB, new item and edit 128 KiB, action 256 KiB, anything else 1 MiB",
+        "413 `body_too_large`",
+    ),
+    ("Values in a request body, at every level", "5,000, 36 levels deep", "422 `invalid_request`"),
+    ("Faults told of one request", "50, each with a pointer of 1 KiB", "the rest are counted"),
     (
         "Body of a request that is refused, read to its end",
-        "16 MiB, 2 s",
+        "16 MiB, 2 s, 1,024 at a time",
         "the answer is given in the middle of it, and the connection is closed",
+    ),
+    (
+        "Bytes of bodies and answers under way",
+        "16 MiB for one actor, 128 MiB in all; 5 s for a share, 256 requests of one actor wait",
+        "503 `unavailable`",
+    ),
+    (
+        "Work that takes long: large bodies, long lists, long URLs",
+        "1 at a time for one actor or address, 2 in all; 64 more of one wait",
+        "429 `rate_limited`",
     ),
     ("Header block", "16 KiB, 64 fields", "431 `invalid_request`"),
     ("URL", "8 KiB", "414 `invalid_request`"),
     ("Query parameter", "1,000 characters, given once", "422 `invalid_request`"),
     ("Title", "200 characters", "422 `invalid_request`"),
     ("Comment", "4,000 characters", "422 `invalid_request`"),
-    ("Payload", "64 KiB, 32 levels deep", "422 `invalid_request`"),
+    ("Payload", "64 KiB, 32 levels deep, 4,000 values", "422 `invalid_request`"),
     ("Result of an execution", "4,000 characters, 100 artifacts", "422 `invalid_request`"),
     ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
     ("Page of a list", "200", "422 `invalid_request`"),
+    ("Page of a list, bytes of its payloads", "4 MiB", "the page ends there, with a `next`"),
     ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),
     ("First byte of a connection", "5 s", "the connection is closed"),
     ("Request headers", "5 s", "the connection is closed"),
@@ -183,7 +206,20 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "503 `unavailable` for every write until an operator accepts the clock",
     ),
     ("Request to a witness", "64 KiB, 256 connections", "413; new connections wait to be accepted"),
-    ("Open connections", "10,000", "new connections wait to be accepted"),
+    (
+        "Open connections",
+        "10,000, or as many as the limit of open files leaves",
+        "anonymous ones that have idled longest are closed; when there are none, new ones after 1 s",
+    ),
+    (
+        "Open connections of one address, with IPv6 of one /64",
+        "a quarter of them, unless it is a mesh's",
+        "its anonymous ones that have idled longest are closed; when there are none, new ones at once",
+    ),
+    ("Live feeds of one actor", "64", "429 `rate_limited`"),
+    ("Live feeds in all", "4,000", "503 `unavailable`"),
+    ("HTTP/2 requests on one connection", "128", "the stream is refused"),
+    ("HTTP/2 bytes not yet read", "64 KiB of a request, 256 KiB of a connection", "the peer waits"),
     (
         "Requests of one actor, with rate limits",
         "as configured; 1,200 reads and 240 writes a minute",

@@ -142,6 +142,7 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
     match exposure::refuse_in_url(app, head, Asker::at(address)).await {
         // Too much is under way at this address. Callers with a valid credential have a turn of their own.
         Err(problem) if problem.cap == Some(Cap::LongTasks) && is_guarded => {
+            app.metrics.caps.reached(Cap::LongTasks, &address);
             if trace.caller.is_none() {
                 trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
             }

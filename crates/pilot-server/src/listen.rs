@@ -15,7 +15,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use pilot_core::limits::{CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, URL_BYTES_MAX};
+use pilot_core::limits::{
+    CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, HTTP2_CONNECTION_BYTES, HTTP2_STREAM_BYTES, HTTP2_STREAMS_MAX,
+    URL_BYTES_MAX,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -40,9 +43,6 @@ use raw::{Marks, Raw};
 
 /// How long the last requests may take once the service was told to stop.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
-const HTTP2_STREAMS_MAX: u32 = 128;
-const HTTP2_STREAM_BYTES: u32 = 64 * 1024;
-const HTTP2_CONNECTION_BYTES: u32 = 256 * 1024;
 /// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients runs into the
 /// kernel's defence against floods, and some wait a second for their next attempt.
 const WAITING_CONNECTIONS_MAX: u32 = 4096;

@@ -128,7 +128,7 @@ impl Figures {
         let process = Process(stage.server.id());
         let unmeasured = |error| Failure::environment(format!("the service cannot be measured: {error}"));
         process.forget_peak().map_err(unmeasured)?;
-        let (quiet_kib, cpu) = (process.resident().map_err(unmeasured)?, process.cpu().map_err(unmeasured)?);
+        let (quiet_kib, cpu) = (process.held().map_err(unmeasured)?, process.cpu().map_err(unmeasured)?);
         let run = Run::new(Form::Long, ATTACKED);
         let beside = thread::scope(|scope| {
             let hostile = scope.spawn(|| (attack.run)(&stage.target, &run));

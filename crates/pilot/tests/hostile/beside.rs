@@ -11,10 +11,14 @@ use super::clients::now;
 
 /// A request every so often, whatever becomes of the one before.
 pub const PACE: Duration = Duration::from_millis(20);
+/// Long enough to be looked at with those of strangers.
+const LIST: &str = "/v1/items?limit=1&workflow=controlled-operation&state=draft&created_by=somebody-with-a-rather-long-name&\
+                    q=what+people+look+for+is+rarely+as+short+as+they+think";
 /// After so many requests, the next comes on a new connection.
 const REQUESTS_PER_CONNECTION: usize = 12;
 
-/// Another actor than those who mean harm: reads the session, reads an item, comments on it, and begins again.
+/// Another actor than those who mean harm: reads the session, reads an item, comments on it, looks at the inbox with a
+/// filter as long as the console's, and begins again.
 pub struct Honest<'a> {
     pub token: &'a str,
     pub item: &'a str,
@@ -29,6 +33,7 @@ impl Honest<'_> {
             (200, get("/v1/session", self.token)),
             (200, get(&item, self.token)),
             (201, post(&format!("{item}/comments"), self.token, b"{\"text\":\"still here\"}")),
+            (200, get(LIST, self.token)),
         ];
         let (mut waits, mut exchange, began) = (Vec::new(), None, now());
         for (number, (wanted, request)) in requests.iter().cycle().enumerate() {
@@ -83,14 +88,15 @@ impl Waits {
 pub struct Process(pub u32);
 
 impl Process {
-    /// What it holds of the machine's memory, in KiB.
-    pub fn resident(self) -> io::Result<u64> {
-        self.status("VmRSS:")
+    /// What it holds of the machine's memory for itself, in KiB: without the program's own file.
+    pub fn held(self) -> io::Result<u64> {
+        self.status("RssAnon:")
     }
 
-    /// The most it has held since [`Process::forget_peak`], in KiB.
+    /// The most it has held since [`Process::forget_peak`], in KiB. The kernel counts pages of the program's file too, of
+    /// which ever more are used; as many as are used now are left out.
     pub fn peak(self) -> io::Result<u64> {
-        self.status("VmHWM:")
+        Ok(self.status("VmHWM:")?.saturating_sub(self.status("RssFile:")?))
     }
 
     pub fn forget_peak(self) -> io::Result<()> {

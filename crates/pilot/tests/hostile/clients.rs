@@ -42,23 +42,29 @@ pub enum Form {
 
 /// One attack: how long it may go on, and what the service said to it.
 pub struct Run {
-    until: Instant,
+    until: Mutex<Instant>,
+    span: Duration,
     form: Form,
     told: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Run {
     pub fn new(form: Form, span: Duration) -> Run {
-        Run { until: now() + span, form, told: Mutex::default() }
+        Run { until: Mutex::new(now() + span), span, form, told: Mutex::default() }
     }
 
     pub fn is_over(&self) -> bool {
-        now() >= self.until
+        self.left().is_zero()
+    }
+
+    /// What an attack needs is there, and the time for the attack itself begins. Preparing took no longer than that.
+    fn is_prepared(&self) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = now() + self.span;
     }
 
     /// How long there is still to go.
     fn left(&self) -> Duration {
-        self.until.saturating_duration_since(now())
+        self.until.lock().unwrap_or_else(PoisonError::into_inner).saturating_duration_since(now())
     }
 
     fn of(&self, short: usize, long: usize) -> usize {

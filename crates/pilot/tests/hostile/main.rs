@@ -21,4 +21,5 @@ mod wire;
 mod attacks;
 mod beside;
 mod clients;
+mod costs;
 mod stage;

@@ -19,6 +19,8 @@ use crate::team::{installation_of, payload, person, token};
 const PEOPLE: [(&str, &str); 5] =
     [("ana", "initiator"), ("mal", "initiator"), ("max", "executor"), ("may", "auditor"), ("sol", "security_admin")];
 
+/// Memory is counted in pages. Of a huge one, the first byte counts as two mebibytes.
+const SMALL_PAGES: (&str, &str) = ("MIMALLOC_ALLOW_THP", "0");
 /// How long an attack goes on. Long enough for each to have reached what it is after, in a build without optimisation.
 const SPAN: Duration = Duration::from_millis(1_500);
 /// How many answers Ana waits for at least.
@@ -45,7 +47,7 @@ pub struct Outcome {
 impl Stage {
     pub fn open() -> Stage {
         let installation = installation_of(&PEOPLE);
-        let server = installation.serve();
+        let server = installation.serve_with(&[], &[SMALL_PAGES]);
         Stage::on(installation, server)
     }
 
@@ -56,7 +58,9 @@ impl Stage {
         // 64 files are kept for the store and the log.
         let limit = format!("ulimit -n {}; exec \"$0\" serve --config pilot.toml", count + 64);
         command.args(["-c", &limit, env!("CARGO_BIN_EXE_pilot")]);
-        let server = installation.start(installation.prepare(command));
+        let mut command = installation.prepare(command);
+        command.env(SMALL_PAGES.0, SMALL_PAGES.1);
+        let server = installation.start(command);
         Stage::on(installation, server)
     }
 
@@ -83,10 +87,10 @@ impl Stage {
         honest.behave(ANSWERS_MIN, || true).expect("answers in peace");
         let process = Process(self.server.id());
         process.forget_peak().expect("the peak can be forgotten");
-        let (quiet_kib, cpu) = (process.resident().unwrap(), process.cpu().unwrap());
-        let run = Run::new(Form::Short, SPAN);
+        let (quiet_kib, cpu) = (process.held().unwrap(), process.cpu().unwrap());
+        let (run, target) = (Run::new(Form::Short, SPAN), &self.target);
         let waits = thread::scope(|scope| {
-            let hostile = scope.spawn(|| (attack.run)(&self.target, &run));
+            let hostile = scope.spawn(|| (attack.run)(target, &run));
             honest.behave(ANSWERS_MIN, || hostile.is_finished())
         });
         let waits = waits.unwrap_or_else(|error| panic!("{name}: {error}; log: {}", self.server.last_lines()));

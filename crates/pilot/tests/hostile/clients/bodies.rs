@@ -39,6 +39,7 @@ pub fn deep_nesting(target: &Target, run: &Run) {
 /// The largest drafts there can be, of the smallest values there can be; then lists of as many as a page holds.
 pub fn large_drafts(target: &Target, run: &Run) {
     write_drafts(target, run, run.of(30, 200));
+    run.is_prepared();
     repeat(target, run, CONNECTIONS, &[get("/v1/items?limit=200", &target.initiator)]);
 }
 

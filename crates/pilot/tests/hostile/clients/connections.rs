@@ -103,6 +103,7 @@ pub fn slow_bodies(target: &Target, run: &Run) {
 /// Large lists, asked for on many connections and read a byte at a time.
 pub fn slow_readers(target: &Target, run: &Run) {
     bodies::write_drafts(target, run, run.of(30, 200));
+    run.is_prepared();
     let request = get("/v1/items?limit=200", &target.initiator);
     let mut held = Vec::new();
     for _ in 0..run.of(60, 1_000) {

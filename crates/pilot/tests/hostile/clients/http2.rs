@@ -18,6 +18,7 @@ const GO_AWAY: u8 = 0x7;
 const WINDOW_UPDATE: u8 = 0x8;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
+const TABLE_SIZE: u16 = 0x1;
 const INITIAL_WINDOW: u16 = 0x4;
 /// As many as the service allows on a connection.
 const STREAMS: u32 = 128;
@@ -39,8 +40,10 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(STUCK))?;
         let mut connection = Connection { stream, received: Vec::new(), next: 1 };
-        let setting = [&INITIAL_WINDOW.to_be_bytes()[..], &window.to_be_bytes()].concat();
-        connection.send(&[PREFACE, &frame(SETTINGS, 0, 0, &setting)].concat())?;
+        // Without a table, the service writes each status in full.
+        let settings = [(TABLE_SIZE, 0), (INITIAL_WINDOW, window)];
+        let settings = settings.map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat());
+        connection.send(&[PREFACE, &frame(SETTINGS, 0, 0, &settings.concat())].concat())?;
         // How much may be sent at all is said at once. Whoever sends more breaks the protocol, and is let go for that.
         for _ in 0..HELLOS_MAX {
             connection.stream.set_read_timeout(Some(STUCK))?;
@@ -78,8 +81,8 @@ impl Connection {
         while let Some(frame) = self.take_frame() {
             match frame.as_slice() {
                 [HEADERS, _, _, _, _, _, block @ ..] => run.note(status_in(block)),
-                [RESET, ..] => run.note("reset".into()),
-                [GO_AWAY, ..] => run.note("goaway".into()),
+                [RESET, _, _, _, _, _, _, _, _, code] => run.note(format!("reset {code}")),
+                [GO_AWAY, _, _, _, _, _, _, _, _, _, _, _, _, code, ..] => run.note(format!("goaway {code}")),
                 _ => {}
             }
         }
@@ -136,11 +139,12 @@ fn literal(text: &str) -> Vec<u8> {
 fn status_in(block: &[u8]) -> String {
     let known = ["200", "204", "206", "304", "400", "404", "500"];
     match block {
+        // The size of the table is stated first.
+        [0x20..=0x3F, rest @ ..] => status_in(rest),
         [index @ 0x88..=0x8E, ..] => known.get(usize::from(index - 0x88)).copied().unwrap_or("?").to_owned(),
         [0x48 | 0x08, length @ 0x82..=0x83, packed @ ..] => digits_in(packed.get(..usize::from(length & 0x7F))),
         [0x48 | 0x08, 3, digits @ ..] => String::from_utf8_lossy(digits.get(..3).unwrap_or_default()).into_owned(),
-        // The table of the connection has it from before.
-        _ => "as before".to_owned(),
+        _ => format!("{block:02x?}"),
     }
 }
 
@@ -203,6 +207,7 @@ pub fn tiny_frames(target: &Target, run: &Run) {
 /// Large answers on every stream, none of which may be sent.
 pub fn unread_answers(target: &Target, run: &Run) {
     bodies::write_drafts(target, run, run.of(30, 200));
+    run.is_prepared();
     let connections = run.of(10, 200);
     let paths = ["/v1/items?limit=200", "/openapi.json", "/v1/events", "/v1/workflows/controlled-operation"];
     on_every_stream(target, run, connections, 0, |stream| {

@@ -19,6 +19,7 @@ pub fn long_path(part: &str) -> String {
 /// Asks for a search of everything and hangs up before it is answered, again and again.
 pub fn abandoned_searches(target: &Target, run: &Run) {
     bodies::write_drafts(target, run, run.of(10, 200));
+    run.is_prepared();
     let requests = [
         get("/v1/items?limit=200&q=nothing-of-this-name", &target.executor),
         get("/v1/items?limit=200&waiting_for=me", &target.initiator),
@@ -53,14 +54,8 @@ pub fn many_comments(target: &Target, run: &Run) {
             }
         }
     }
+    run.is_prepared();
     let requests = ["history", "proof", "transitions"].map(|what| get(&format!("{item}/{what}"), &target.executor));
-    // However long the writing took, each is asked for at least once.
-    if let Ok(mut exchange) = Exchange::open(target.address) {
-        for request in &requests {
-            let Ok(answer) = exchange.ask(request) else { break };
-            run.note(answer.verdict());
-        }
-    }
     repeat(target, run, 4, &requests);
 }
 
