@@ -3,6 +3,7 @@
 
 use crate::step::Failure;
 
+mod export;
 mod flood;
 mod growth;
 mod load;
@@ -19,6 +20,7 @@ const BENCHES: &[Bench] = &[
     ("transitions", transitions::run),
     ("growth", growth::run),
     ("flood", || flood::run(&[])),
+    ("export", export::run),
 ];
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {

@@ -39,6 +39,7 @@ cargo xtask COMMAND
   bench flood [--program PATH] [WORDS]
                           how long a well-behaved actor waits beside each kind of attack, and what the service takes;
                           of the attacks whose names contain one of the words, with this or another program
+  bench export            entries per second of an evidence bundle
 ";
 
 fn main() -> ExitCode {

@@ -136,7 +136,7 @@ fn item(definition: &Definition, state: &str) -> Item {
         updated_at: Time::EPOCH,
         entered_at: Time::EPOCH,
         held: false,
-        window: (state != "approved").then_some(Window { not_before: Time::EPOCH, not_after: later }),
+        window: (state != "approved").then_some(Window::new(Time::EPOCH, later)),
         lease: (state == "executing").then(|| Lease { holder: id("eve"), expires_at: later }),
         votes: votes.iter().map(vote).collect(),
         attempts: 1,

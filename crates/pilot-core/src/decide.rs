@@ -13,6 +13,7 @@ mod needs;
 mod outlook;
 mod timer;
 mod transition;
+mod unasked;
 
 use serde_json::Value;
 
@@ -29,6 +30,7 @@ pub use creation::decide_creation;
 pub use outlook::actions_for;
 pub use timer::{Deadline, due_at};
 pub use transition::{Change, Transition};
+pub use unasked::{Gaps, Unasked};
 
 /// Who acts: an actor the server knows by a credential, or the passing of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,12 +99,24 @@ pub fn decide(
     caller: &Caller,
     now: Time,
 ) -> Result<Transition, Refusal> {
+    decide_again(definition, item, request, caller, now, &Gaps::default())
+}
+
+/// The same for a move that was recorded, of whose documents some may be missing: `decide` with no gaps.
+pub fn decide_again(
+    definition: &Definition,
+    item: &Item,
+    request: &Request,
+    caller: &Caller,
+    now: Time,
+    gaps: &Gaps,
+) -> Result<Transition, Refusal> {
     if item.workflow.digest != *definition.digest() {
         return Err(Refusal::OtherDefinition);
     }
     // A clock that was set back does not make time run backwards within an item.
     let at = now.max(item.updated_at);
-    let case = Case { definition, item, at };
+    let case = Case { definition, item, at, gaps };
     match (request, caller) {
         (Request::Act(request), Caller::Actor(actor)) => case.act(request, actor),
         (Request::Edit(request), Caller::Actor(actor)) => case.edit(request, actor),
@@ -118,19 +132,25 @@ struct Case<'c> {
     definition: &'c Definition,
     item: &'c Item,
     at: Time,
+    gaps: &'c Gaps,
 }
 
 impl<'c> Case<'c> {
     fn act(self, request: &ActionRequest, actor: &Actor) -> Result<Transition, Refusal> {
         let action = self.definition.action(&request.action).ok_or_else(|| self.unknown_action())?;
         let rule = self.permit(action, actor)?;
-        let needed = self.needs(action, rule, request)?;
-        let rule = needed.rule;
-        self.situation(action, rule, actor)?;
-        self.version(request.if_match.as_ref())?;
-        self.content(needed.content_digest.as_ref())?;
-        self.payload_complete(rule)?;
-        Ok(self.taken(rule, actor, request, needed.window))
+        let mut verdicts = self.choices(action, rule).into_iter().map(|choice| {
+            let mut unasked = Vec::new();
+            let needed = self.needs(action, rule, choice, request, &mut unasked)?;
+            self.situation(action, needed.rule, actor, &mut unasked)?;
+            self.version(request.if_match.as_ref())?;
+            self.content(needed.content_digest.as_ref())?;
+            self.payload_complete(needed.rule, &mut unasked)?;
+            Ok(self.taken(needed.rule, actor, request, needed.window, unasked))
+        });
+        // One, unless inputs that choose between rules are missing: then what any of them allows is possible.
+        let first = verdicts.next().unwrap_or_else(|| Err(self.unknown_action()));
+        first.or_else(|refusal| verdicts.find_map(Result::ok).ok_or(refusal))
     }
 
     fn unknown_action(self) -> Refusal {
@@ -195,9 +215,9 @@ impl<'c> Case<'c> {
     }
 
     /// Deadline, state, vote, attempts, hold and window: what stands in the way however the request is written.
-    fn situation(self, action: &Action, rule: &Rule, actor: &Actor) -> Result<(), Refusal> {
+    fn situation(self, action: &Action, rule: &Rule, actor: &Actor, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         let item = self.item;
-        self.not_overdue()?;
+        self.not_overdue(unasked)?;
         self.undecided(rule, actor)?;
         if !rule.leads_from(&item.state) {
             return Err(self.wrong_state(action, actor));
@@ -218,8 +238,10 @@ impl<'c> Case<'c> {
         if item.held && self.definition.hold_blocks(&rule.action) {
             return Err(Refusal::ItemHeld { action: rule.action.clone() });
         }
-        if rule.inside_window && !item.window.as_ref().is_some_and(|window| window.contains(self.at)) {
-            return Err(Refusal::OutsideWindow { action: rule.action.clone(), window: item.window.clone() });
+        if rule.inside_window {
+            let inside = item.window.as_ref().filter(|window| window.contains(self.at));
+            let outside = || Refusal::OutsideWindow { action: rule.action.clone(), window: item.window.clone() };
+            unasked.extend(inside.ok_or_else(outside)?.is_left_out.then_some(Unasked::Window));
         }
         Ok(())
     }
@@ -232,12 +254,15 @@ impl<'c> Case<'c> {
     }
 
     /// A due timer beats a person: what a deadline ended cannot be saved by being quicker than the server.
-    fn not_overdue(self) -> Result<(), Refusal> {
+    fn not_overdue(self, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         match due_at(self.definition, self.item) {
             Some(deadline) if deadline.at <= self.at => {
                 Err(Refusal::DeadlinePassed { state: self.item.state.clone(), due_at: deadline.at })
             }
-            _ => Ok(()),
+            _ => {
+                unasked.extend(self.window_may_have_ended().then_some(Unasked::Deadline));
+                Ok(())
+            }
         }
     }
 
@@ -275,11 +300,15 @@ impl<'c> Case<'c> {
     }
 
     /// Content that leaves the editor's hands, but not into an end, is frozen: from here on it must be whole.
-    fn payload_complete(self, rule: &Rule) -> Result<(), Refusal> {
+    fn payload_complete(self, rule: &Rule, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         let rules = self.definition.rules();
         let editable = |name: &str| rules.state(name).is_some_and(|state| state.editable);
         let freezes = rule.to.as_ref().is_some_and(|to| !editable(to) && !rules.is_terminal(to));
         if !freezes || !editable(&self.item.state) {
+            return Ok(());
+        }
+        if self.item.payload.is_left_out() {
+            unasked.push(Unasked::Payload);
             return Ok(());
         }
         let faults = self.definition.payload_faults(&self.item.payload.value());

@@ -90,9 +90,22 @@ impl From<&Definition> for WorkflowRef {
 pub struct Window {
     pub not_before: Time,
     pub not_after: Time,
+    /// Nobody can read any more what it was: these are the widest bounds the rules allow, and it ended after the first
+    /// of them. Only for those who read a ledger again.
+    #[serde(skip)]
+    pub is_left_out: bool,
 }
 
 impl Window {
+    pub fn new(not_before: Time, not_after: Time) -> Window {
+        Window { not_before, not_after, is_left_out: false }
+    }
+
+    /// One that was set then, and nobody knows to what.
+    pub fn left_out(set_at: Time, latest: Time) -> Window {
+        Window { not_before: set_at, not_after: latest, is_left_out: true }
+    }
+
     pub fn contains(&self, time: Time) -> bool {
         self.not_before <= time && time < self.not_after
     }
@@ -192,6 +205,7 @@ impl Item {
                 self.executors.insert(actor_id.clone());
             }
             Change::Held(held) => self.held = *held,
+            Change::Learned(learned) => self.payload = self.payload.with(learned),
             Change::Content { title, payload, content_digest } => {
                 self.title = Arc::clone(title);
                 self.payload = payload.clone();

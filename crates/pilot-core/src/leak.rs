@@ -31,9 +31,12 @@ use words::Budget;
 
 mod decoded;
 mod seen;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod words;
+
+pub use sweep::Sweep;
 
 /// What stands in the place of a token that was found.
 pub const WITHHELD: &str = "[token withheld]";
@@ -236,16 +239,24 @@ impl<'g> Search<'g> {
     }
 
     fn find_in_run(&mut self, run: &[u8]) -> Option<Range<usize>> {
+        let known = self.known(run);
+        if known.is_some() || !self.looks_for_unused { known } else { self.find_unused(run) }
+    }
+
+    /// A token that is known by its shape or was used.
+    fn known(&self, run: &[u8]) -> Option<Range<usize>> {
         let guard = self.guard;
         let signed = || if guard.looks_for_signed { find_signed(run) } else { None };
-        let known = find_generated(run, 0).or_else(signed).or_else(|| guard.find_seen(run));
-        if known.is_some() || !self.looks_for_unused {
-            return known;
-        }
+        find_generated(run, 0).or_else(signed).or_else(|| guard.find_seen(run))
+    }
+
+    /// A live token that was never used.
+    fn find_unused(&mut self, run: &[u8]) -> Option<Range<usize>> {
         // It is not looked at any further, so it is not let through.
         if self.budget.is_spent() {
             return Some(0..run.len());
         }
+        let guard = self.guard;
         words::find(run, &mut self.budget, |word| guard.credential(word).is_some())
     }
 

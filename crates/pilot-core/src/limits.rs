@@ -98,6 +98,10 @@ pub const IDLE_DEADLINE: Duration = Duration::from_mins(1);
 pub const CONNECTIONS_MAX: usize = 10_000;
 /// Requests under way on one HTTP/2 connection.
 pub const HTTP2_STREAMS_MAX: u32 = 128;
+/// Requests over HTTP/2 that are under way, or whose answer has not been taken in: of one address, and in all. Each holds
+/// some five kibibytes besides its bytes, for as long as the peer likes.
+pub const ADDRESS_HTTP2_STREAMS_MAX: usize = 8 * 1024;
+pub const HTTP2_STREAMS_IN_ALL_MAX: usize = 32 * 1024;
 /// What a peer may send before it is read, and what is made for it before it is taken in: for a request, and for all of a
 /// connection.
 pub const HTTP2_STREAM_BYTES: u32 = 64 * 1024;
@@ -110,6 +114,23 @@ pub const WITNESS_CONNECTIONS_MAX: usize = 256;
 /// How long one witness has for its answer, and a request for enough of them.
 pub const WITNESS_ANSWER_DEADLINE: Duration = Duration::from_secs(4);
 pub const WITNESSES_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How many bundles are made at a time, for all and for one actor.
+pub const EXPORTS_MAX: usize = 2;
+pub const EXPORTS_PER_ACTOR_MAX: usize = 1;
+/// How soon whoever was told to wait for another bundle may ask again.
+pub const EXPORT_RETRY: Duration = Duration::from_secs(5);
+/// Longer than anyone needs who reads; whoever does not gives the place back.
+pub const EXPORT_DEADLINE: Duration = Duration::from_hours(1);
+/// The manifest of a larger bundle, which is signed as a whole, would not fit into a small machine.
+pub const EXPORT_ENTRIES_MAX: u64 = 1_000_000;
+/// Of a larger bundle the service makes no report: it would have to hold all of it in memory. `pilot evidence report` can.
+pub const EXPORT_REPORTED_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// So much of a bundle is sent at a time, and so many pieces wait for a reader who is slower.
+pub const EXPORT_PIECE_BYTES: usize = 128 * 1024;
+pub const EXPORT_PIECES_WAITING_MAX: usize = 4;
+/// What the store reads at a time, where entries come with their documents.
+pub const STORE_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 pub const DEFINITION_STATES_MAX: usize = 50;
@@ -219,7 +240,20 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Live feeds of one actor", "64", "429 `rate_limited`"),
     ("Live feeds in all", "4,000", "503 `unavailable`"),
     ("HTTP/2 requests on one connection", "128", "the stream is refused"),
+    (
+        "HTTP/2 requests under way, or with an answer that was not taken in",
+        "8,192 of one address unless it is a mesh's, 32,768 in all",
+        "the connection is closed",
+    ),
     ("HTTP/2 bytes not yet read", "64 KiB of a request, 256 KiB of a connection", "the peer waits"),
+    (
+        "Evidence bundles being made",
+        "2 in all, 1 for an actor",
+        "503 `unavailable`, with `Retry-After`; the detail names the bound",
+    ),
+    ("Time for one evidence bundle", "1 h", "the answer breaks off"),
+    ("Entries in one evidence bundle", "1,000,000", "422 `invalid_request`; ask for shorter periods"),
+    ("Evidence bundle with a report in it", "8 MiB", "the report is left out; `pilot evidence report` makes it"),
     (
         "Requests of one actor, with rate limits",
         "as configured; 1,200 reads and 240 writes a minute",

@@ -12,18 +12,42 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 #[derive(Clone)]
-pub struct Payload(Arc<RawValue>);
+pub struct Payload(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Text(Arc<RawValue>),
+    /// Erased, or left out of a bundle: only for those who read a ledger again. What its item's moves have shown of it.
+    LeftOut(Arc<[Learned]>),
+}
+
+/// Whether something stands at a place of a payload nobody can read any more.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Learned {
+    pub pointer: String,
+    pub equals: Value,
+    pub holds: bool,
+}
 
 impl Payload {
     #[expect(clippy::expect_used, reason = "a JSON value has text keys and finite numbers alone")]
     pub fn of(value: &Value) -> Payload {
         let canonical = serde_json_canonicalizer::to_string(value).expect("a JSON value has a canonical form");
-        Payload(RawValue::from_string(canonical).expect("canonical JSON is JSON").into())
+        Payload(Kept::Text(RawValue::from_string(canonical).expect("canonical JSON is JSON").into()))
     }
 
     /// The payload's part of a content document, whose text is canonical already.
     pub fn from_canonical(text: &RawValue) -> Payload {
-        Payload(text.to_owned().into())
+        Payload(Kept::Text(text.to_owned().into()))
+    }
+
+    /// One nobody can read any more.
+    pub fn left_out() -> Payload {
+        Payload(Kept::LeftOut(Arc::new([])))
+    }
+
+    pub fn is_left_out(&self) -> bool {
+        matches!(self.0, Kept::LeftOut(_))
     }
 
     /// What is left of a payload whose document was erased.
@@ -31,8 +55,32 @@ impl Payload {
         Payload::of(&Value::Object(serde_json::Map::new()))
     }
 
+    /// `null` for one that was left out.
     pub fn as_str(&self) -> &str {
-        self.0.get()
+        match &self.0 {
+            Kept::Text(text) => text.get(),
+            Kept::LeftOut(_) => "null",
+        }
+    }
+
+    /// Whether this value stands at the end of a JSON pointer; absent when that cannot be known.
+    pub fn has(&self, pointer: &str, value: &Value) -> Option<bool> {
+        let Kept::LeftOut(learned) = &self.0 else { return Some(self.at(pointer).as_ref() == Some(value)) };
+        let here = || learned.iter().filter(|learned| learned.pointer == pointer);
+        match here().find(|learned| learned.equals == *value) {
+            Some(learned) => Some(learned.holds),
+            // Only one value can stand there.
+            None => here().any(|learned| learned.holds).then_some(false),
+        }
+    }
+
+    /// The same, with something more known of it.
+    #[must_use]
+    pub fn with(&self, learned: &Learned) -> Payload {
+        match &self.0 {
+            Kept::Text(_) => self.clone(),
+            Kept::LeftOut(known) => Payload(Kept::LeftOut(known.iter().cloned().chain([learned.clone()]).collect())),
+        }
     }
 
     /// The whole of it as values: for those who change it or hold it against a schema.
@@ -54,7 +102,11 @@ impl Payload {
 
 impl PartialEq for Payload {
     fn eq(&self, other: &Payload) -> bool {
-        self.as_str() == other.as_str()
+        match (&self.0, &other.0) {
+            (Kept::LeftOut(one), Kept::LeftOut(other)) => one == other,
+            (Kept::Text(one), Kept::Text(other)) => one.get() == other.get(),
+            _ => false,
+        }
     }
 }
 
@@ -68,7 +120,10 @@ impl fmt::Debug for Payload {
 
 impl Serialize for Payload {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        match &self.0 {
+            Kept::Text(text) => text.serialize(serializer),
+            Kept::LeftOut(_) => serializer.serialize_unit(),
+        }
     }
 }
 
@@ -202,5 +257,22 @@ mod tests {
         assert_eq!(serde_json::from_str::<Payload>(r#"{"b":[1,"x"], "a":{}}"#).unwrap(), payload);
         assert_eq!(payload.value(), json!({"a": {}, "b": [1, "x"]}));
         assert_eq!(Payload::empty().as_str(), "{}");
+    }
+
+    #[test]
+    fn of_a_payload_that_was_left_out_only_what_was_learned_is_known() {
+        let (risk, high, low) = ("/risk", json!("high"), json!("low"));
+        let told = Payload::of(&json!({"risk": "high"}));
+        assert_eq!(
+            (told.has(risk, &high), told.has(risk, &low), told.has("/x", &low)),
+            (Some(true), Some(false), Some(false))
+        );
+        let gone = Payload::left_out();
+        assert!(gone.is_left_out() && gone != Payload::empty());
+        assert_eq!(gone.has(risk, &high), None);
+        let learn = |holds| gone.with(&Learned { pointer: risk.to_owned(), equals: high.clone(), holds });
+        assert_eq!((learn(true).has(risk, &high), learn(true).has(risk, &low)), (Some(true), Some(false)));
+        assert_eq!((learn(false).has(risk, &high), learn(false).has(risk, &low)), (Some(false), None));
+        assert_eq!(learn(true).has("/x", &high), None);
     }
 }

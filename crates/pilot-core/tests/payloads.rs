@@ -95,7 +95,9 @@ fn with_number(equals: &str) -> Definition {
     let start = text.find("quorum_if").unwrap();
     let end = start + text[start..].find('\n').unwrap();
     let changed = format!("quorum_if = {{ pointer = \"/level\", equals = {equals}, quorum = 2 }}");
-    Definition::parse(&format!("{}{changed}{}", &text[..start], &text[end..])).unwrap()
+    let text = format!("{}{changed}{}", &text[..start], &text[end..]);
+    let text = text.replacen("required = [\"purpose\"", "required = [\"level\", \"purpose\"", 1);
+    Definition::parse(&(text + "\n[payload_schema.properties.level]\ntype = \"number\"\n")).unwrap()
 }
 
 #[test]

@@ -217,8 +217,7 @@ fn item(definition: &Definition, cell: Cell<'_>) -> Item {
         updated_at: created,
         entered_at: created,
         held: cell.held,
-        window: (ran || cell.state == "cleared")
-            .then(|| Window { not_before: created, not_after: "2026-11-15T12:00:00Z".parse().unwrap() }),
+        window: (ran || cell.state == "cleared").then(|| Window::new(created, "2026-11-15T12:00:00Z".parse().unwrap())),
         lease: leased(cell).then(|| Lease { holder: id("eve"), expires_at: "2026-11-15T09:40:00Z".parse().unwrap() }),
         votes,
         attempts: u32::from(ran),

@@ -1,5 +1,7 @@
 //! Inclusion and consistency proofs (RFC 6962), built from stored tiles and checked without them.
 
+use std::ops::Range;
+
 use crate::merkle::{Hash, root_of, split};
 use crate::tile::TILE_HEIGHT;
 
@@ -13,20 +15,25 @@ pub trait Rows {
 
 /// The path from leaf `index` to the root of the tree of `size` leaves.
 pub fn inclusion<R: Rows>(rows: &R, index: u64, size: u64) -> Result<Vec<Hash>, R::Error> {
+    siblings(index, size).into_iter().map(|leaves| range(rows, leaves.start, leaves.end)).collect()
+}
+
+/// The leaves under each hash of that path.
+pub fn siblings(index: u64, size: u64) -> Vec<Range<u64>> {
     let mut path = Vec::new();
     let (mut low, mut high) = (0, size);
     while high - low > 1 {
         let middle = low + split(high - low);
         if index < middle {
-            path.push(range(rows, middle, high)?);
+            path.push(middle..high);
             high = middle;
         } else {
-            path.push(range(rows, low, middle)?);
+            path.push(low..middle);
             low = middle;
         }
     }
     path.reverse();
-    Ok(path)
+    path
 }
 
 /// What proves that the tree of `new` leaves begins with the tree of `old` leaves.

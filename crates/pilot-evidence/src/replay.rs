@@ -2,9 +2,10 @@
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{
-    ActionRequest, Caller, Content, EditRequest, NewItem, Request, Transition, decide, decide_creation,
+    ActionRequest, Caller, Content, EditRequest, Gaps, NewItem, Request, Transition, Unasked, decide_again,
+    decide_creation,
 };
-use pilot_core::document::DocumentKind;
+use pilot_core::document::{ContentDigest, DocumentKind};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
@@ -15,9 +16,6 @@ use serde_json::Value;
 /// Why an entry cannot be followed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Stray {
-    /// What the decision rested on was erased or left out; this is no fault.
-    #[error("a document it rests on was erased")]
-    Erased,
     #[error("the rules refuse it ({}): {refusal}", refusal.code())]
     Refused { refusal: Refusal },
     #[error("{what}")]
@@ -32,7 +30,6 @@ impl Stray {
     /// The rule that was broken: a refusal's code, or a word of ours.
     pub fn rule(&self) -> &'static str {
         match self {
-            Stray::Erased => "erased",
             Stray::Refused { refusal } => refusal.code(),
             Stray::Wrong { rule, .. } => rule,
         }
@@ -79,15 +76,25 @@ struct Inputs {
     inputs: Value,
 }
 
-/// The item after an entry about it. The rules are asked again, and must answer with this very entry. How many items
-/// of its creator were open is not for one item's history to tell, and is not asked here.
+/// One entry, followed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The item after it.
+    pub item: Item,
+    /// What only documents that are missing could answer.
+    pub unasked: Vec<Unasked>,
+}
+
+/// The item after an entry about it. The rules are asked again, and must answer with this very entry; where a document is
+/// missing, with this very entry for some content it may have had. How many items of its creator were open is not for
+/// one item's history to tell, and is not asked here.
 pub fn follow(
     definition: &Definition,
     before: Option<&Item>,
     entry: &Entry,
     documents: Documents<'_>,
-) -> Result<Item, Stray> {
-    let (after, expected) = match (entry.r#type, before) {
+) -> Result<Step, Stray> {
+    let (step, expected) = match (entry.r#type, before) {
         (EntryType::ItemCreated, None) => created(definition, entry, documents)?,
         (EntryType::ItemEdited, Some(item)) => edited(definition, item, entry, documents)?,
         (EntryType::ItemTransition, Some(item)) => moved(definition, item, entry, documents)?,
@@ -95,7 +102,7 @@ pub fn follow(
         (kind, None) => return Err(wrong(&format!("the history begins with {kind}"))),
         (kind, Some(_)) => return Err(wrong(&format!("{kind} stands in the middle of the history"))),
     };
-    if expected == *entry { Ok(after) } else { Err(difference(&expected, entry)) }
+    if expected == *entry { Ok(step) } else { Err(difference(&expected, entry)) }
 }
 
 /// What the rules would have written instead, as far as it differs.
@@ -150,22 +157,30 @@ fn person_of(entry: &Entry) -> Result<Actor, Stray> {
     actor_of(entry)?.ok_or_else(|| wrong("nobody is named as its actor"))
 }
 
-fn read<'d, T: Deserialize<'d>>(bytes: Option<&'d [u8]>) -> Result<T, Stray> {
-    let read = serde_json::from_slice(bytes.ok_or(Stray::Erased)?);
+fn read<'d, T: Deserialize<'d>>(bytes: &'d [u8]) -> Result<T, Stray> {
+    let read = serde_json::from_slice(bytes);
     read.map_err(|error| Stray::wrong("document", format!("a document cannot be read: {error}")))
 }
 
-fn created(definition: &Definition, entry: &Entry, documents: Documents<'_>) -> Result<(Item, Entry), Stray> {
-    let Stored { title, payload } = read(documents.content)?;
+fn content(definition: &Definition, digest: ContentDigest, document: Option<&[u8]>) -> Result<Content, Stray> {
+    let Some(bytes) = document else { return Ok(Content::left_out(definition, digest)) };
+    let Stored { title, payload } = read(bytes)?;
+    Ok(Content::recorded(definition, &title, &payload, digest))
+}
+
+fn created(definition: &Definition, entry: &Entry, documents: Documents<'_>) -> Result<(Step, Entry), Stray> {
     let (Some(id), Some(content_digest)) = (entry.item.clone(), entry.content.clone()) else {
         return Err(wrong("no item or no content is named"));
     };
-    let content = Content::recorded(definition, &title, &payload, content_digest);
-    let new = NewItem { id, content };
+    let new = NewItem { id, content: content(definition, content_digest, documents.content)? };
     let decided = decide_creation(definition, &new, &person_of(entry)?, entry.at, 0);
     let (transition, item) = decided.map_err(refused)?;
     let expected = Entry::of_transition(EntryType::ItemCreated, entry.index, &transition, &item);
-    Ok((item, expected))
+    Ok((step(&transition, item), expected))
+}
+
+fn step(transition: &Transition, item: Item) -> Step {
+    Step { item, unasked: transition.unasked().to_vec() }
 }
 
 fn edited(
@@ -173,15 +188,14 @@ fn edited(
     item: &Item,
     entry: &Entry,
     documents: Documents<'_>,
-) -> Result<(Item, Entry), Stray> {
-    let Stored { title, payload } = read(documents.content)?;
+) -> Result<(Step, Entry), Stray> {
     let Some(content_digest) = entry.content.clone() else { return Err(wrong("no content is named")) };
-    let content = Some(Content::recorded(definition, &title, &payload, content_digest));
+    let content = Some(content(definition, content_digest, documents.content)?);
     let request = EditRequest { content, made_from: item.content_digest.clone(), if_match: None };
     let caller = Caller::Actor(person_of(entry)?);
-    let (transition, after) = decided(definition, item, &Request::Edit(request), &caller, entry)?;
+    let (transition, after) = decided(definition, item, &Request::Edit(request), &caller, entry, documents)?;
     let expected = Entry::of_transition(EntryType::ItemEdited, entry.index, &transition, &after);
-    Ok((after, expected))
+    Ok((step(&transition, after), expected))
 }
 
 fn moved(
@@ -189,35 +203,24 @@ fn moved(
     item: &Item,
     entry: &Entry,
     documents: Documents<'_>,
-) -> Result<(Item, Entry), Stray> {
+) -> Result<(Step, Entry), Stray> {
     let (request, caller) = match actor_of(entry)? {
         None => (Request::Timer, Caller::Timer),
         Some(actor) => (Request::Act(action_request(item, entry, documents)?), Caller::Actor(actor)),
     };
-    let lacks_inputs = entry.inputs.is_some() && documents.inputs.is_none();
-    let (transition, after) = match decided(definition, item, &request, &caller, entry) {
-        Err(Stray::Refused { refusal: Refusal::Invalid(_) }) if lacks_inputs => return Err(Stray::Erased),
-        decided => decided?,
-    };
+    let (transition, after) = decided(definition, item, &request, &caller, entry, documents)?;
     let expected = Entry {
         comment: entry.comment.clone(),
         inputs: entry.inputs.clone(),
         ..Entry::of_transition(EntryType::ItemTransition, entry.index, &transition, &after)
     };
-    Ok((after, expected))
+    Ok((step(&transition, after), expected))
 }
 
 fn action_request(item: &Item, entry: &Entry, documents: Documents<'_>) -> Result<ActionRequest, Stray> {
-    // That there was a comment is in the entry, and that there was one is all the rules ask.
-    let left_out = || Remark { comment: "(left out)".to_owned() };
-    let comment: Option<Remark> = match (&entry.comment, documents.comment) {
-        (None, _) => None,
-        (Some(_), None) => Some(left_out()),
-        (Some(_), bytes) => Some(read(bytes)?),
-    };
-    // Most inputs are told, not decided on; where the rules need them, they will ask.
-    let inputs = documents.inputs.filter(|_| entry.inputs.is_some());
-    let inputs: Option<Inputs> = inputs.map(|bytes| read(Some(bytes))).transpose()?;
+    // What the entry names and nobody can read any more is a gap, and told apart from what was never there.
+    let comment: Option<Remark> = documents.comment.filter(|_| entry.comment.is_some()).map(read).transpose()?;
+    let inputs: Option<Inputs> = documents.inputs.filter(|_| entry.inputs.is_some()).map(read).transpose()?;
     Ok(ActionRequest {
         action: entry.action.as_ref().map(ToString::to_string).unwrap_or_default(),
         // Whoever sent one sent this: another would have been refused.
@@ -234,14 +237,20 @@ fn decided(
     request: &Request,
     caller: &Caller,
     entry: &Entry,
+    documents: Documents<'_>,
 ) -> Result<(Transition, Item), Stray> {
-    let transition = decide(definition, item, request, caller, entry.at).map_err(refused)?;
+    let gaps = Gaps {
+        comment: entry.comment.is_some() && documents.comment.is_none(),
+        inputs: entry.inputs.is_some() && documents.inputs.is_none(),
+        led_to: entry.to.clone(),
+    };
+    let transition = decide_again(definition, item, request, caller, entry.at, &gaps).map_err(refused)?;
     let after = item.after(&transition);
     Ok((transition, after))
 }
 
-fn commented(item: &Item, entry: &Entry) -> Result<(Item, Entry), Stray> {
+fn commented(item: &Item, entry: &Entry) -> Result<(Step, Entry), Stray> {
     let Some(comment) = entry.comment.clone() else { return Err(wrong("no comment is named")) };
     let expected = Entry::of_comment(entry.index, entry.at, &person_of(entry)?, item, comment);
-    Ok((item.clone(), expected))
+    Ok((Step { item: item.clone(), unasked: Vec::new() }, expected))
 }

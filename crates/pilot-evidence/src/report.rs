@@ -16,7 +16,7 @@ use crate::credentials;
 use crate::note::{Note, NoteKey};
 use crate::verify::contents::{Contents, Held, open};
 use crate::verify::items::{documents, histories};
-use crate::verify::{About, Finding, ItemVerdict, Outcome, Trust, Verdict, examine, verify};
+use crate::verify::{About, Conclusion, Finding, ItemVerdict, Outcome, Trust, Verdict, examine, verify};
 use timeline::{Step, gathered};
 
 /// Items told in detail. A page of more would not be read, and not printed.
@@ -27,7 +27,10 @@ const LEFT_OUT: &str = "(left out)";
 #[template(path = "report.html")]
 struct Page<'r> {
     subject: String,
+    class: &'static str,
+    mark: &'static str,
     headline: String,
+    questions: Vec<String>,
     scope: String,
     made: String,
     cosigners: String,
@@ -138,7 +141,18 @@ fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> 
     let is_detailed = |id: &ItemId| detailed.iter().any(|item| item.id == *id);
     Page {
         subject: subject(about, &verdict.items),
+        class: match verdict.verdict {
+            Conclusion::Holds => class(Outcome::Holds),
+            Conclusion::DoesNotHold => class(Outcome::Fails),
+            Conclusion::HoldsAsFarAsChecked => class(Outcome::NotChecked),
+        },
+        mark: match verdict.verdict {
+            Conclusion::Holds => "✓",
+            Conclusion::DoesNotHold => "✗",
+            Conclusion::HoldsAsFarAsChecked => "–",
+        },
         headline: verdict.sentence(),
+        questions: verdict.questions(),
         scope: scope(about),
         made: clock(about.made),
         cosigners: cosigners(contents),

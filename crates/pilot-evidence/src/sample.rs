@@ -58,6 +58,7 @@ pub fn as_role(name: &str, role: Role) -> Actor {
 }
 
 /// A ledger that grows by the rules, or, where a test forces it, against them.
+#[derive(Clone)]
 pub struct Ledger {
     pub entries: Vec<Vec<u8>>,
     pub documents: BTreeMap<ContentDigest, Vec<u8>>,
@@ -119,6 +120,10 @@ impl Ledger {
     pub fn start(&mut self, role_map: Option<&[u8]>) {
         let definitions: Vec<_> = self.definitions.iter().map(|known| WorkflowRef::from(known.as_ref())).collect();
         let mut details = json!({"credentials": {"count": 7}, "definitions": definitions, "version": "0.1.0"});
+        let last = (0..self.size()).rev().find(|index| self.read(*index).r#type == EntryType::ServiceStarted);
+        if let Some(index) = last {
+            details["previous"] = json!(index);
+        }
         if let Some(bytes) = role_map {
             details["role_map"] = json!(ContentDigest::of_bytes(bytes));
             self.role_maps.push(bytes.to_vec());

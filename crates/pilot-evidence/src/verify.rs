@@ -5,7 +5,6 @@
 pub(crate) mod contents;
 pub(crate) mod items;
 mod log;
-mod outline;
 mod role_maps;
 mod text;
 pub mod trust;
@@ -15,10 +14,10 @@ use crate::bundle::{CHECKPOINT, Scope};
 use crate::checkpoint::Checkpoint;
 
 use contents::{Contents, open};
-use items::{History, documents_named, histories, judge, one_at_a_time};
+use items::{Findings, History, documents_named, histories, judge, one_at_a_time};
 use role_maps::Starts;
 pub use trust::Trust;
-pub use verdict::{About, Check, Control, Fault, Finding, ItemVerdict, Outcome, Verdict};
+pub use verdict::{About, Check, Conclusion, Control, Fault, Finding, ItemVerdict, Open, Outcome, Verdict};
 
 pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
     match open(bundle, &trust.key) {
@@ -36,7 +35,7 @@ fn unopened(faults: Vec<Fault>) -> Verdict {
         std::cmp::Ordering::Greater => Finding::not_checked(check, format!("the {} must hold first", failed.title())),
     };
     let checks = Check::ALL.into_iter().map(finding).collect();
-    Verdict { holds: false, about: None, checks, controls: Vec::new(), items: Vec::new(), faults }
+    Verdict::broken(checks, faults)
 }
 
 pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
@@ -56,14 +55,7 @@ pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
             checks.push(Finding::fails(Check::Checkpoint, fault.what.clone()));
             let later = Check::ALL.into_iter().filter(|check| *check > Check::Checkpoint);
             checks.extend(later.map(|check| Finding::not_checked(check, "the checkpoint must hold first")));
-            return Verdict {
-                holds: false,
-                about: None,
-                checks,
-                controls: Vec::new(),
-                items: Vec::new(),
-                faults: vec![fault],
-            };
+            return Verdict::broken(checks, vec![fault]);
         }
     };
     checks.push(Finding::holds(Check::Checkpoint, format!("{} entries, signed by {}", newest.size, newest.origin)));
@@ -71,16 +63,25 @@ pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
     checks.push(log::inclusion(contents, &newest, trust, &mut faults));
     checks.push(log::completeness(contents, &newest, &mut faults));
     let histories = histories(contents);
-    checks.push(documents(contents, &histories, &mut faults));
-    let (items, legality) = legality(contents, &histories, &mut faults);
+    let missing = missing(contents, &histories);
+    checks.push(documents(contents, &histories, missing, &mut faults));
+    let mut findings = Findings { faults, unasked: Vec::new() };
+    let (items, legality) = legality(contents, &histories, &mut findings);
     checks.push(legality);
+    let Findings { mut faults, unasked } = findings;
     settle(&mut checks, &mut faults);
     Verdict {
         holds: faults.is_empty(),
+        verdict: match (faults.is_empty(), missing) {
+            (false, _) => Conclusion::DoesNotHold,
+            (true, 0) => Conclusion::Holds,
+            (true, _) => Conclusion::HoldsAsFarAsChecked,
+        },
         about: Some(about(contents, &newest, trust)),
         controls: over_all(&items),
         checks,
         items,
+        unasked,
         faults,
     }
 }
@@ -110,9 +111,15 @@ fn about(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust) -> About {
     }
 }
 
+/// How many documents that the entries name are not here: erased, or left out.
+fn missing(contents: &Contents<'_>, histories: &[(pilot_core::item::ItemId, History<'_, '_>)]) -> usize {
+    documents_named(histories).into_iter().filter(|digest| !contents.documents.contains_key(*digest)).count()
+}
+
 fn documents(
     contents: &Contents<'_>,
     histories: &[(pilot_core::item::ItemId, History<'_, '_>)],
+    missing: usize,
     faults: &mut Vec<Fault>,
 ) -> Finding<Check> {
     let named = documents_named(histories);
@@ -121,7 +128,7 @@ fn documents(
         faults.push(fault.in_file(crate::bundle::document_path(digest.as_str())));
     }
     let there = contents.documents.len();
-    match named.iter().filter(|digest| !contents.documents.contains_key(**digest)).count() {
+    match missing {
         0 => Finding::holds(Check::Documents, format!("{there} documents, each with the digest in its entry")),
         missing => Finding::not_checked(
             Check::Documents,
@@ -133,27 +140,29 @@ fn documents(
 fn legality(
     contents: &Contents<'_>,
     histories: &[(pilot_core::item::ItemId, History<'_, '_>)],
-    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
 ) -> (Vec<ItemVerdict>, Finding<Check>) {
-    let starts = Starts::of(contents, faults);
-    let judged = histories.iter().filter_map(|(id, history)| judge(contents, id, history, &starts, faults));
+    let starts = Starts::of(contents, &mut findings.faults);
+    let judged = histories.iter().filter_map(|(id, history)| judge(contents, id, history, &starts, findings));
     let items: Vec<_> = judged.collect();
     let from_the_start = matches!(contents.manifest.scope, Scope::Period { first: 0, .. });
     if from_the_start {
-        one_at_a_time(contents, histories, faults);
+        one_at_a_time(contents, histories, &mut findings.faults);
     }
-    let replayed = items.iter().filter(|item| item.replayed).count();
     let count = counted(histories.len(), "item");
-    let failed = faults.iter().filter(|fault| fault.check == Check::Legality).count();
+    let failed = findings.faults.iter().filter(|fault| fault.check == Check::Legality).count();
     let limited = contents.definitions.values().any(|definition| definition.rules().one_open_per_creator);
     let limits =
         if limited && !from_the_start { "; how many were open per creator: only a ledger from 0 tells" } else { "" };
-    let finding = match (failed, replayed == histories.len()) {
-        (0, true) => Finding::holds(Check::Legality, format!("{count}, every move decided again{limits}")),
-        (0, false) => Finding::not_checked(
-            Check::Legality,
-            format!("{replayed} of {count} decided again; the rest by their entries alone: content left out{limits}"),
-        ),
+    let finding = match (failed, findings.unasked.len()) {
+        (0, 0) => Finding::holds(Check::Legality, format!("{count}, every move decided again{limits}")),
+        (0, open) => {
+            let open = counted(open, "question");
+            Finding::not_checked(
+                Check::Legality,
+                format!("{count}, every move decided again; {open} left open: content left out{limits}"),
+            )
+        }
         (failed, _) => Finding::fails(Check::Legality, counted(failed, "fault")),
     };
     (items, finding)

@@ -66,6 +66,18 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     if let Some(upload) = upload.filter(|upload| !upload.is_at_end()) {
         Box::pin(upload.end(&mut answered)).await;
     }
+    if let (Ok(response), Some(caller)) = (&mut answered, &trace.caller)
+        && let Some(bytes) = response.body().uncounted()
+    {
+        // Apart, because almost every answer is small.
+        match Box::pin(app.budget.take(&caller.actor.actor_id, bytes)).await {
+            Ok(share) => {
+                let body = std::mem::replace(response.body_mut(), Body::empty());
+                *response.body_mut() = body.holding(share);
+            }
+            Err(problem) => answered = Err(problem),
+        }
+    }
     let mut response = match answered {
         Ok(response) => response,
         Err(problem) => {

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::budget::Budget;
 use crate::clock::{Clock, ClockKeeper, LedgerClock};
 use crate::config;
+use crate::evidence::exports::Exports;
 use crate::feed::Feeds;
 use crate::identity::Identity;
 use crate::ids::Ids;
@@ -51,6 +52,8 @@ pub struct App {
     pub reserve: Reserve,
     pub witnesses: Arc<Witnesses>,
     pub refusals: Refusals,
+    /// Who is being sent evidence.
+    pub exports: Arc<Exports>,
     /// Bytes held for requests and answers.
     pub budget: Budget,
     pub workshop: Workshop,
@@ -123,6 +126,7 @@ impl App {
             reserve,
             witnesses,
             refusals: Refusals::default(),
+            exports: Arc::default(),
             budget: Budget::default(),
             workshop,
             feeds: Feeds::default(),

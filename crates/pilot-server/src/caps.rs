@@ -16,11 +16,19 @@ pub enum Cap {
     Feeds,
     HeldBytes,
     LongTasks,
+    Streams,
 }
 
 impl Cap {
-    pub const ALL: [Cap; 6] =
-        [Cap::Connections, Cap::AddressConnections, Cap::ActorFeeds, Cap::Feeds, Cap::HeldBytes, Cap::LongTasks];
+    pub const ALL: [Cap; 7] = [
+        Cap::Connections,
+        Cap::AddressConnections,
+        Cap::ActorFeeds,
+        Cap::Feeds,
+        Cap::HeldBytes,
+        Cap::LongTasks,
+        Cap::Streams,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,6 +38,7 @@ impl Cap {
             Cap::Feeds => "feeds",
             Cap::HeldBytes => "held_bytes",
             Cap::LongTasks => "long_tasks_of_a_caller",
+            Cap::Streams => "http2_requests",
         }
     }
 }

@@ -80,6 +80,9 @@ fn check_http2(head: &Parts) -> Result<(), Problem> {
 /// A target sent whole must name the host that the header names. Asked once the target was searched for tokens: one that
 /// stands before the host has to be found, whatever the header says.
 pub fn check_target(head: &Parts) -> Result<(), Problem> {
+    if head.uri.scheme().is_none() {
+        return Ok(());
+    }
     let (Some(target), Some(host)) = (head.uri.authority(), head.headers.get(HOST)) else { return Ok(()) };
     let target = target.as_str().rsplit_once('@').map_or(target.as_str(), |(_, host)| host);
     if target.as_bytes().eq_ignore_ascii_case(host.as_bytes()) {

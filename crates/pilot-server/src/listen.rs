@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -27,6 +27,7 @@ use tokio_rustls::server::TlsStream;
 use crate::answer;
 use crate::app::App;
 use crate::body::Body;
+use crate::caps::Cap;
 use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched};
 use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
@@ -38,7 +39,7 @@ use crate::tls::Tls;
 mod crowd;
 mod raw;
 
-use crowd::{Crowd, Shared, find_place};
+use crowd::{Crowd, Place, Shared, find_place};
 use raw::{Marks, Raw};
 
 /// How long the last requests may take once the service was told to stop.
@@ -143,15 +144,12 @@ impl Listener {
             tokio::spawn(async move {
                 app.metrics().connection_opened();
                 let socket = Watched { socket, connection: Arc::clone(&connection) };
+                let end = OtherEnd { peer, certificate: None, place };
                 match tls {
-                    None => {
-                        let end = OtherEnd { peer, certificate: None };
-                        serve_connection(&app, socket, connection, end, handler).await;
-                    }
-                    Some(tls) => serve_encrypted(&app, &tls, socket, peer, connection, handler).await,
+                    None => serve_connection(&app, socket, connection, end, handler).await,
+                    Some(tls) => serve_encrypted(&app, &tls, socket, end, connection, handler).await,
                 }
                 app.metrics().connection_closed();
-                drop(place);
             });
         }
         drop(self.socket);
@@ -193,6 +191,7 @@ impl Drop for Begun<'_> {
 struct OtherEnd {
     peer: Option<Peer>,
     certificate: Option<PeerCertificate>,
+    place: Place,
 }
 
 /// The handshake first. It counts against the deadlines like the head of a request, and failing it ends this connection
@@ -201,7 +200,7 @@ async fn serve_encrypted<S, H, F>(
     app: &Arc<S>,
     tls: &Tls,
     socket: Watched<TcpStream>,
-    peer: Option<Peer>,
+    end: OtherEnd,
     connection: Arc<Connection>,
     handler: H,
 ) where
@@ -223,7 +222,7 @@ async fn serve_encrypted<S, H, F>(
     match shaken {
         Ok(Shaken::Plain(socket)) => {
             app.metrics().handshake_failed();
-            let end = OtherEnd { peer: None, certificate: None };
+            let end = OtherEnd { peer: None, ..end };
             serve_connection(app, socket, connection, end, answer_plain).await;
         }
         Ok(Shaken::Encrypted(stream)) => {
@@ -231,7 +230,7 @@ async fn serve_encrypted<S, H, F>(
             let certificate = session.peer_certificates();
             let certificate =
                 certificate.map(|chain| PeerCertificate(chain.iter().map(|der| der.clone().into_owned()).collect()));
-            let end = OtherEnd { peer, certificate };
+            let end = OtherEnd { certificate, ..end };
             serve_connection(app, stream, connection, end, handler).await;
         }
         Err(error) => {
@@ -285,11 +284,21 @@ where
         let connection = Arc::clone(&connection);
         let is_guarded = is_under_v1(request.uri().path());
         connection.request_began(request.version());
+        // HTTP/1 has one answer at a time, which its connection is counted for.
+        let stream = (request.version() == Version::HTTP_2).then(|| end.place.begin_stream());
+        if stream.as_ref().is_some_and(Option::is_none) {
+            app.metrics().caps.reached(Cap::Streams, &end.place.origin());
+            connection.expire();
+        }
         let answer = handler(Arc::clone(app), request);
         async move {
             // Also when the request is given up in the middle.
             let request = Begun(&connection);
             let response = answer.await.map(|body| body.watched_by(&connection));
+            let response = match stream.flatten() {
+                Some(stream) => response.map(|body| body.until_sent(stream)),
+                None => response,
+            };
             if is_guarded && caller_was_known(response.status()) {
                 connection.caller_is_known();
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use pilot_core::fault::Fault;
+use pilot_core::limits::FAULTS_MAX;
 use pilot_core::refusal::Refusal;
 use serde::Serialize;
 
@@ -219,9 +220,11 @@ impl Problem {
     }
 
     pub fn into_response(self, request_id: &str) -> Response<Body> {
-        let more = self.errors.len().saturating_sub(ERRORS_MAX);
-        let rest = (more > 0).then(|| Fault::new("", format!("and {more} faults more")));
-        let errors = self.errors.into_iter().take(ERRORS_MAX).chain(rest);
+        // One more than the bound may be the count of those that were left out already.
+        let more = self.errors.len().saturating_sub(FAULTS_MAX);
+        let rest = (more > 1).then(|| Fault::new("", format!("has {more} more faults")));
+        let shown = if rest.is_some() { FAULTS_MAX } else { FAULTS_MAX + 1 };
+        let errors = self.errors.into_iter().take(shown).chain(rest);
         let errors = errors.map(|Fault { pointer, detail }| FaultView { pointer, detail }).collect();
         let view = ProblemView {
             r#type: format!("/docs#{}", self.code.as_str()),
@@ -253,9 +256,6 @@ impl From<Refusal> for Problem {
         }
     }
 }
-
-/// Enough to mend a request by. An answer must not be many times as long as what it answers.
-const ERRORS_MAX: usize = 50;
 
 /// RFC 9457 problem details.
 #[derive(Serialize)]

@@ -1,10 +1,13 @@
 //! Proofs from the stored tree: a proof is asked first which rows of hashes it needs, they are fetched, and it is built.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::Range;
 
-use pilot_evidence::merkle::Hash;
-use pilot_evidence::proof::{self, Rows};
+use pilot_evidence::merkle::{Hash, root_of, split};
+use pilot_evidence::proof::{self, Rows, siblings};
+use pilot_evidence::tile::TILE_HEIGHT;
 use pilot_store::{Result, Store};
 
 type Place = (u8, u64, u64);
@@ -61,4 +64,52 @@ pub async fn consistency(store: &dyn Store, old: u64, new: u64) -> Result<Vec<Ha
 /// The complete subtrees the tree of `size` entries consists of.
 pub async fn peaks(store: &dyn Store, size: u64) -> Result<Vec<Hash>> {
     build(store, |rows| proof::peaks(rows, size)).await
+}
+
+/// Subtrees whose root is remembered; those of the upper levels are in almost every proof.
+const REMEMBERED: usize = 1 << 14;
+
+/// Proofs for many entries of one tree, one after another: what two of them have in common is computed once.
+pub struct Inclusions<'s> {
+    store: &'s dyn Store,
+    size: u64,
+    roots: HashMap<Range<u64>, Hash>,
+}
+
+impl<'s> Inclusions<'s> {
+    pub fn new(store: &'s dyn Store, size: u64) -> Inclusions<'s> {
+        Inclusions { store, size, roots: HashMap::new() }
+    }
+
+    /// That the entry `index` is in the tree.
+    pub async fn of(&mut self, index: u64) -> Result<Vec<Hash>> {
+        let mut path = Vec::new();
+        for leaves in siblings(index, self.size) {
+            path.push(self.root(leaves).await?);
+        }
+        Ok(path)
+    }
+
+    async fn root(&mut self, leaves: Range<u64>) -> Result<Hash> {
+        if let Some(root) = self.roots.get(&leaves) {
+            return Ok(*root);
+        }
+        // Whole subtrees from left to right, each smaller than the one before.
+        let (mut parts, mut start) = (Vec::new(), leaves.start);
+        while start < leaves.end {
+            let count = leaves.end - start;
+            let whole = if count.is_power_of_two() { count } else { split(count) };
+            let level = u8::try_from(whole.ilog2()).unwrap_or(0) / TILE_HEIGHT;
+            let width = level * TILE_HEIGHT;
+            parts.push(root_of(&self.store.row(level, start >> width, whole >> width).await?));
+            start += whole;
+        }
+        let root = parts.into_iter().rev().reduce(|right, left| Hash::of_children(left, right));
+        let root = root.unwrap_or_else(Hash::of_nothing);
+        if self.roots.len() >= REMEMBERED {
+            self.roots.clear();
+        }
+        self.roots.insert(leaves, root);
+        Ok(root)
+    }
 }

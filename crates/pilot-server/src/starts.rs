@@ -167,16 +167,16 @@ async fn record(
     }
 }
 
-/// The starts below `until`, newest first, down to the one in force at `from`, each with its role map.
-pub async fn in_force(store: &dyn Store, from: u64, until: u64) -> Result<Vec<StoredEntry>, StoreError> {
+/// Where the starts below `until` are, newest first, down to the one in force at `from`.
+pub async fn in_force(store: &dyn Store, from: u64, until: u64) -> Result<Vec<u64>, StoreError> {
     let mut next = LastStart::read(store).await?.index;
     let mut found = Vec::new();
     while let Some(index) = next {
-        let entry = store.whole_entries(index, 1).await?.pop();
+        let entry = store.entries(index, 1).await?.pop().filter(|entry| entry.index == index);
         let entry = entry.ok_or_else(|| StoreError::Damaged(format!("entry {index}, a start, is missing")))?;
         next = previous(&entry);
         if index < until {
-            found.push(entry);
+            found.push(index);
         }
         if index <= from {
             break;

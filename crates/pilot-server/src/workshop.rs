@@ -117,9 +117,14 @@ impl Workshop {
     }
 }
 
-fn work(waiting: &Mutex<mpsc::Receiver<Task>>) {
+/// Leaves the processor to those who answer, as far as the calling thread is concerned.
+pub fn step_back() {
     // On Linux this is about the calling thread alone. Where it is not allowed, long work has the same right as the rest.
     let _ = rustix::process::nice(NICE);
+}
+
+fn work(waiting: &Mutex<mpsc::Receiver<Task>>) {
+    step_back();
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(task) = next else { return };

@@ -495,6 +495,15 @@ impl Store for Stopped {
     fn whole_entries(&self, _: u64, _: usize) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
         Stopped::answer()
     }
+    fn whole_entries_at(&self, _: Vec<u64>) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn places(&self, _: ItemId) -> pilot_store::Pending<'_, Vec<u64>> {
+        Stopped::answer()
+    }
+    fn earlier_places(&self, _: u64, _: std::ops::Range<u64>) -> pilot_store::Pending<'_, Vec<u64>> {
+        Stopped::answer()
+    }
     fn leaves(&self, _: u64, _: u64) -> pilot_store::Pending<'_, Vec<pilot_evidence::merkle::Hash>> {
         Stopped::answer()
     }

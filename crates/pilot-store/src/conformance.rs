@@ -348,13 +348,20 @@ pub async fn a_history_is_whole_and_in_order_with_its_documents(engine: &dyn Eng
         assert_eq!(whole.iter().map(|stored| stored.index).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(whole.iter().map(|stored| stored.documents.len()).collect::<Vec<_>>(), [1, 0, 0]);
         assert_eq!(store.whole_entries(4, 9).await.unwrap(), stored[2..]);
+        assert_eq!(store.whole_entries_at(vec![0, 2, 4]).await.unwrap(), stored);
+        assert_eq!(store.places(one.clone()).await.unwrap(), [0, 2, 4]);
+        assert_eq!(store.places(cast.id()).await.unwrap(), [0; 0]);
+        assert_eq!(store.earlier_places(4, 4..5).await.unwrap(), [0, 2], "entry 3 is about another item");
+        assert_eq!(store.earlier_places(2, 2..5).await.unwrap(), [0, 1]);
+        assert_eq!(store.earlier_places(2, 4..5).await.unwrap(), [0; 0], "its item was met before, at entry 2");
+        assert_eq!(store.earlier_places(0, 0..5).await.unwrap(), [0; 0]);
         drop(store);
         store = engine.open();
     }
     let mut item: Option<Item> = None;
     for stored in store.history(one.clone()).await.unwrap() {
         let entry: Entry = serde_json::from_slice(&stored.bytes).unwrap();
-        item = Some(follow(&cast.definition, item.as_ref(), &entry, stored.documents()).unwrap());
+        item = Some(follow(&cast.definition, item.as_ref(), &entry, stored.documents()).unwrap().item);
     }
     assert_eq!(item.as_ref(), store.item(one).await.unwrap().as_deref(), "a replay leads to the stored item");
 }

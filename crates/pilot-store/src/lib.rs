@@ -6,6 +6,7 @@
 //! transaction is on disk.
 
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -181,8 +182,18 @@ pub trait Store: Send + Sync {
     /// Entries from an index on, without documents.
     fn entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
 
-    /// Entries from an index on, with their documents.
+    /// Entries from an index on, with their documents: as many as are asked for, or fewer when these have
+    /// `STORE_PAGE_BYTES_MAX` together.
     fn whole_entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
+
+    /// These entries in this order, with their documents; at least the first, and fewer than all of them as above.
+    fn whole_entries_at(&self, indices: Vec<u64>) -> Pending<'_, Vec<StoredEntry>>;
+
+    /// Where the entries about an item are, oldest first; none when there is no such item.
+    fn places(&self, id: ItemId) -> Pending<'_, Vec<u64>>;
+
+    /// Where the entries below `first` are about items that have their next one among `entries`.
+    fn earlier_places(&self, first: u64, entries: Range<u64>) -> Pending<'_, Vec<u64>>;
 
     /// The hashes of entries, made anew from what is stored of each: exactly as many as asked for, without a gap.
     fn leaves(&self, from: u64, count: u64) -> Pending<'_, Vec<Hash>>;

@@ -1,6 +1,7 @@
 //! The embedded store: one SQLite file, one writing thread, a few reading ones, and one that carries the log over.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -177,6 +178,18 @@ impl Store for Sqlite {
 
     fn whole_entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
         self.read(move |connection| read::whole_entries(connection, from, limit))
+    }
+
+    fn whole_entries_at(&self, indices: Vec<u64>) -> Pending<'_, Vec<StoredEntry>> {
+        self.read(move |connection| read::whole_entries_at(connection, &indices))
+    }
+
+    fn places(&self, id: ItemId) -> Pending<'_, Vec<u64>> {
+        self.read(move |connection| read::places(connection, &id))
+    }
+
+    fn earlier_places(&self, first: u64, entries: Range<u64>) -> Pending<'_, Vec<u64>> {
+        self.read(move |connection| read::earlier_places(connection, first, &entries))
     }
 
     fn leaves(&self, from: u64, count: u64) -> Pending<'_, Vec<Hash>> {

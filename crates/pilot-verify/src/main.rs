@@ -10,15 +10,19 @@ use pilot_evidence::verify::verify;
 const HELP: &str = "\
 Checks an evidence bundle: integrity, completeness, and whether everything in it happened by the rules.
 
-Usage: pilot-verify BUNDLE --key KEY [--witness-key KEY]... [--witnesses N] [--output table|json]
+Usage: pilot-verify BUNDLE --key KEY [--witness-key KEY]... [--witnesses N] [--allow-left-out]
+                    [--output table|json]
 
   --key KEY          the log's verifier key: one line, name+id+base64, or a file with that line
   --witness-key KEY  a witness's verifier key, in the same way; may be given several times
   --witnesses N      how many of these witnesses must have signed [default: all of them]
+  --allow-left-out   documents are known to be erased or left out: exit code 0, not 4, when
+                     everything else holds
   --output FORMAT    table (default) or json
   --version          print the version
 
-Exit codes: 0 it holds, 1 it does not, 2 wrong usage, 3 a file cannot be read.
+Exit codes: 0 it holds, 1 it does not, 2 wrong usage, 3 a file cannot be read, 4 it holds as far as it
+could be checked: documents were erased or left out.
 ";
 
 #[derive(Default)]
@@ -27,6 +31,7 @@ struct Arguments {
     key: Option<String>,
     witness_keys: Vec<String>,
     witnesses: Option<usize>,
+    allow_left_out: bool,
     json: bool,
 }
 
@@ -44,7 +49,7 @@ fn main() -> ExitCode {
         _ => {}
     }
     match read(arguments).and_then(|arguments| run(&arguments)) {
-        Ok((text, holds)) => ending(&text, u8::from(!holds)),
+        Ok((text, code)) => ending(&text, code),
         Err(Failure::Usage(text)) => complain(&text, 2),
         Err(Failure::Environment(text)) => complain(&text, 3),
     }
@@ -74,6 +79,7 @@ fn read(given: Vec<String>) -> Result<Arguments, Failure> {
                 let number = value()?.parse().map_err(|_| Failure::Usage("--witnesses needs a number".into()))?;
                 arguments.witnesses = Some(number);
             }
+            "--allow-left-out" => arguments.allow_left_out = true,
             "--output" => {
                 arguments.json = match value()?.as_str() {
                     "table" => false,
@@ -90,7 +96,7 @@ fn read(given: Vec<String>) -> Result<Arguments, Failure> {
     Ok(arguments)
 }
 
-fn run(arguments: &Arguments) -> Result<(String, bool), Failure> {
+fn run(arguments: &Arguments) -> Result<(String, u8), Failure> {
     let (Some(path), Some(key)) = (&arguments.bundle, &arguments.key) else {
         return Err(Failure::Usage("a bundle and --key are needed; see --help".into()));
     };
@@ -101,5 +107,6 @@ fn run(arguments: &Arguments) -> Result<(String, bool), Failure> {
     })?;
     let bundle = std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))?;
     let verdict = verify(&bundle, &trust);
-    Ok((if arguments.json { verdict.to_json() } else { verdict.to_text() }, verdict.holds))
+    let code = verdict.verdict.exit_code(arguments.allow_left_out);
+    Ok((if arguments.json { verdict.to_json() } else { verdict.to_text() }, code))
 }

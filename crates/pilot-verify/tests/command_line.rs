@@ -62,6 +62,22 @@ fn a_bundle_that_holds_ends_with_0_and_a_changed_one_with_1() {
 }
 
 #[test]
+fn a_bundle_with_documents_left_out_ends_with_4_unless_that_is_allowed() {
+    use pilot_evidence::bundle::redact::{Redaction, redact};
+    let scratch = Scratch::new("left-out");
+    let ledger = small_ledger();
+    let (smaller, _) = redact(&ledger.period_bundle(0, ledger.size()), &Redaction::All).unwrap();
+    let (smaller, line) = (scratch.file("smaller.zip", &smaller), key().verifier().to_string());
+    let (code, out, err) = run(&[&smaller, "--key", &line]);
+    assert_eq!((code, err.as_str()), (4, ""), "{out}");
+    assert!(out.contains("The evidence holds AS FAR AS IT COULD BE CHECKED"), "{out}");
+    let (code, out, _) = run(&[&smaller, "--key", &line, "--output", "json"]);
+    assert_eq!(code, 4);
+    assert!(out.contains("\"verdict\": \"holds_as_far_as_checked\""), "{out}");
+    assert_eq!(run(&[&smaller, "--key", &line, "--allow-left-out"]).0, 0);
+}
+
+#[test]
 fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
     let scratch = Scratch::new("usage");
     let line = key().verifier().to_string();

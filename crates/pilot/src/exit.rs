@@ -14,6 +14,8 @@ pub enum Failure {
     Usage(String),
     /// Network, disk or database: exit 3.
     Environment(String),
+    /// No fault was found, but not everything could be checked: exit 4.
+    NotAllChecked(String),
 }
 
 impl Failure {
@@ -26,6 +28,7 @@ impl Failure {
             Failure::Refused(text) => (1, text),
             Failure::Usage(text) => (2, text),
             Failure::Environment(text) => (3, text),
+            Failure::NotAllChecked(text) => (4, text),
         };
         // What goes wrong is often quoted from a file, and a file may hold anything.
         let text = LeakGuard::for_generated_tokens().redact(text).into_owned();

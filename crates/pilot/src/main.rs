@@ -24,7 +24,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(name = "pilot", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 refused or failed verification, 2 wrong usage or configuration, 3 network, disk or database."
+    after_help = "Exit codes: 0 done, 1 refused or failed verification, 2 wrong usage or configuration, 3 network, disk or database, 4 evidence that holds only as far as it could be checked."
 )]
 struct Arguments {
     #[command(subcommand)]

@@ -71,15 +71,22 @@ impl Installation {
         fs::write(&config, text).map_err(|error| Failure::environment(format!("{}: {error}", config.display())))?;
         let mut tokens = String::new();
         for (actor, role) in [("ana", "initiator"), ("ben", "approver")] {
-            let token = directory.path().join(actor);
-            let mut new = pilot(&["credential", "new", "--actor", actor, "--role", role]);
-            output_of(new.arg("--config").arg(&config).arg("--token-out").arg(&token).stderr(Stdio::null()))?;
+            let token = new_credential(&directory, actor, role)?;
             let text = fs::read_to_string(&token)
                 .map_err(|error| Failure::environment(format!("{}: {error}", token.display())))?;
             tokens.push_str(text.trim());
             tokens.push('\n');
         }
         Ok(Installation { directory, tokens })
+    }
+
+    /// The file with the token of someone who may take evidence; for a service that has not started yet.
+    pub fn auditor(&self) -> Result<PathBuf, Failure> {
+        new_credential(&self.directory, "ada", "auditor")
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Where the service keeps its store.
@@ -105,7 +112,15 @@ impl Installation {
     }
 }
 
-fn pilot(arguments: &[&str]) -> Command {
+/// Makes a credential, and gives the file its token is in.
+fn new_credential(directory: &Directory, actor: &str, role: &str) -> Result<PathBuf, Failure> {
+    let (config, token) = (directory.path().join("pilot.toml"), directory.path().join(actor));
+    let mut new = pilot(&["credential", "new", "--actor", actor, "--role", role]);
+    output_of(new.arg("--config").arg(&config).arg("--token-out").arg(&token).stderr(Stdio::null()))?;
+    Ok(token)
+}
+
+pub fn pilot(arguments: &[&str]) -> Command {
     program(&target_dir().join("release/pilot").to_string_lossy(), arguments)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::decide::Change;
+use crate::decide::{Change, Unasked};
 use crate::document::ContentDigest;
 use crate::fault::Fault;
 use crate::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, PAYLOAD_VALUES_MAX, TITLE_CHARS_MAX};
@@ -52,6 +52,12 @@ impl Content {
         Content { title: title.into(), payload, digest, judged_by, faults }
     }
 
+    /// For content that the ledger names and nobody can read any more.
+    pub fn left_out(definition: &Definition, digest: ContentDigest) -> Content {
+        let judged_by = definition.digest().clone();
+        Content { title: "".into(), payload: Payload::left_out(), digest, judged_by, faults: Vec::new() }
+    }
+
     pub fn title(&self) -> &Arc<str> {
         &self.title
     }
@@ -69,6 +75,10 @@ impl Content {
             return Err(Refusal::OtherDefinition);
         }
         if self.faults.is_empty() { Ok(()) } else { Err(Refusal::Invalid(self.faults.clone())) }
+    }
+
+    pub(super) fn unasked(&self) -> Vec<Unasked> {
+        self.payload.is_left_out().then_some(Unasked::Content).into_iter().collect()
     }
 
     pub(super) fn change(&self) -> Change {

@@ -47,6 +47,7 @@ fn transition(definition: &Definition, request: &NewItem, actor: &Actor, now: Ti
         inputs: None,
         version: 1,
         changes: vec![request.content.change()],
+        unasked: request.content.unasked(),
     }
 }
 

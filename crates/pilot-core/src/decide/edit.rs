@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::actor::Actor;
-use crate::decide::{Case, Change, Content, EditRequest, Transition};
+use crate::decide::{Case, Change, Content, EditRequest, Transition, Unasked};
 use crate::document::merge_patch;
 use crate::fault::Fault;
 use crate::item::Item;
@@ -30,9 +30,10 @@ impl Case<'_> {
         // Before its faults: what was made from another content says nothing about this one.
         self.content(Some(&request.made_from))?;
         content.found_fit(self.definition)?;
-        self.can_be_edited()?;
+        let mut unasked = content.unasked();
+        self.can_be_edited(&mut unasked)?;
         self.version(request.if_match.as_ref())?;
-        Ok(self.edited(content, actor))
+        Ok(self.edited(content, actor, unasked))
     }
 
     /// Role, separation, ownership.
@@ -51,8 +52,8 @@ impl Case<'_> {
     }
 
     /// Deadline, state, hold.
-    pub(super) fn can_be_edited(self) -> Result<(), Refusal> {
-        self.not_overdue()?;
+    pub(super) fn can_be_edited(self, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
+        self.not_overdue(unasked)?;
         let rules = self.definition.rules();
         if !rules.state(&self.item.state).is_some_and(|state| state.editable) {
             let editable = rules.states.iter().filter(|state| state.editable).map(|state| state.name.clone()).collect();
@@ -64,7 +65,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn edited(self, content: &Content, actor: &Actor) -> Transition {
+    fn edited(self, content: &Content, actor: &Actor, unasked: Vec<Unasked>) -> Transition {
         // A vote was given on a content, and so was a window: neither outlives it, in any definition.
         let mut changes = vec![content.change()];
         if !self.item.votes.is_empty() {
@@ -83,6 +84,7 @@ impl Case<'_> {
             inputs: None,
             version: self.item.version.saturating_add(1),
             changes,
+            unasked,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::decide::{ActionRequest, Case};
+use crate::decide::{ActionRequest, Case, Unasked};
 use crate::document::ContentDigest;
 use crate::fault::Fault;
 use crate::item::Window;
@@ -10,7 +10,7 @@ use crate::json::{INTEGER_MAX, join};
 use crate::limits::{ARTIFACTS_MAX, COMMENT_CHARS_MAX, RESULT_CHARS_MAX};
 use crate::refusal::Refusal;
 use crate::time::Time;
-use crate::workflow::{Action, Input, Rule, Span};
+use crate::workflow::{Action, Input, Name, Rule, Span};
 
 /// A request that has what it needs.
 pub(super) struct Needed<'c> {
@@ -20,16 +20,58 @@ pub(super) struct Needed<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// `rule` is the first that fits the item's state; among rules told apart by an input, the input chooses.
+    /// The rules one of which will apply: several when an input chooses between them and cannot be read any more. Then
+    /// it chose one that leads to where the item went.
+    pub(super) fn choices(self, action: &'c Action, rule: &'c Rule) -> Vec<Option<&'c Rule>> {
+        if !self.gaps.inputs || rule.when.is_none() {
+            return vec![None];
+        }
+        let led_there = |rule: &&Rule| rule.to.as_ref().unwrap_or(&self.item.state) == self.led_to();
+        let possible: Vec<_> = self.beside(action, rule).filter(led_there).map(Some).collect();
+        if possible.is_empty() { vec![Some(rule)] } else { possible }
+    }
+
+    fn led_to(self) -> &'c Name {
+        self.gaps.led_to.as_ref().unwrap_or(&self.item.state)
+    }
+
+    /// The rules that an input tells apart from this one, and this one.
+    fn beside(self, action: &'c Action, rule: &'c Rule) -> impl Iterator<Item = &'c Rule> {
+        let here = move |rule: &Rule| rule.leads_from(&self.item.state);
+        let overlaps =
+            move |other: &&Rule| other.from.iter().any(|from| rule.from.contains(from)) && here(other) == here(rule);
+        let input = rule.when.as_ref().map(|when| &when.input);
+        let is_told_apart = move |other: &&Rule| other.when.as_ref().map(|when| &when.input) == input;
+        self.definition.rules_of(action).filter(overlaps).filter(is_told_apart)
+    }
+
+    /// `rule` is the first that fits the item's state; among rules told apart by an input, the input chooses, or, when it
+    /// cannot be read any more, it is taken to have chosen `choice`.
     pub(super) fn needs(
         self,
         action: &'c Action,
         rule: &'c Rule,
+        choice: Option<&'c Rule>,
         request: &ActionRequest,
+        unasked: &mut Vec<Unasked>,
     ) -> Result<Needed<'c>, Refusal> {
         let mut faults = Vec::new();
-        comment(rule, request.comment.as_deref(), &mut faults);
+        if self.gaps.comment {
+            unasked.push(Unasked::Comment);
+        } else {
+            comment(rule, request.comment.as_deref(), &mut faults);
+        }
         let content_digest = digest(rule, request.content_digest.as_deref(), &mut faults);
+        if self.gaps.inputs {
+            unasked.push(Unasked::Inputs);
+            let rule = choice.unwrap_or(rule);
+            let window = rule.sets_window.as_ref().map(|max| Window::left_out(self.at, self.at.plus(max.length)));
+            return if faults.is_empty() {
+                Ok(Needed { rule, content_digest, window })
+            } else {
+                Err(Refusal::Invalid(faults))
+            };
+        }
         let empty = Map::new();
         let inputs = match &request.inputs {
             None => &empty,
@@ -53,13 +95,9 @@ impl<'c> Case<'c> {
         faults: &mut Vec<Fault>,
     ) -> &'c Rule {
         let Some(when) = &rule.when else { return rule };
-        let here = |rule: &Rule| rule.leads_from(&self.item.state);
-        let overlaps =
-            |other: &&Rule| other.from.iter().any(|from| rule.from.contains(from)) && here(other) == here(rule);
-        let beside = self.definition.rules_of(action).filter(overlaps);
         let mut values = Vec::new();
-        for other in beside {
-            let Some(condition) = other.when.as_ref().filter(|other| other.input == when.input) else { continue };
+        for other in self.beside(action, rule) {
+            let Some(condition) = &other.when else { continue };
             if inputs.get(&*when.input).is_some_and(|value| *value == *condition.equals) {
                 return other;
             }
@@ -86,7 +124,7 @@ impl<'c> Case<'c> {
         } else if not_before >= not_after {
             faults.push(Fault::new("/inputs/not_before", "must be before not_after"));
         }
-        Some(Window { not_before, not_after })
+        Some(Window::new(not_before, not_after))
     }
 }
 

@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
-use crate::decide::{ActionRequest, Case};
+use crate::decide::{ActionRequest, Case, Unasked};
 use crate::document::ContentDigest;
 use crate::item::{Lease, Vote, Window};
-use crate::payload::Payload;
+use crate::payload::{Learned, Payload};
 use crate::time::Time;
 use crate::workflow::{Name, Rule};
 
@@ -24,6 +24,7 @@ pub struct Transition {
     pub(super) inputs: Option<Value>,
     pub(super) version: u64,
     pub(super) changes: Vec<Change>,
+    pub(super) unasked: Vec<Unasked>,
 }
 
 /// What a transition does to an item besides moving it.
@@ -41,6 +42,8 @@ pub enum Change {
     AttemptCounted,
     ExecutedBy(ActorId),
     Held(bool),
+    /// Of a payload nobody can read any more.
+    Learned(Learned),
     Content {
         title: Arc<str>,
         payload: Payload,
@@ -89,6 +92,11 @@ impl Transition {
         &self.changes
     }
 
+    /// What only documents that are missing could answer; nothing for a move that is decided on now.
+    pub fn unasked(&self) -> &[Unasked] {
+        &self.unasked
+    }
+
     /// The content this transition gives the item, if it gives one.
     pub fn content_digest(&self) -> Option<&ContentDigest> {
         self.changes.iter().find_map(|change| match change {
@@ -106,11 +114,14 @@ impl Case<'_> {
         actor: &Actor,
         request: &ActionRequest,
         window: Option<Window>,
+        mut unasked: Vec<Unasked>,
     ) -> Transition {
         let vote = rule.quorum.map(|_| self.vote(rule, actor));
-        let moves = vote.as_ref().is_none_or(|vote| self.carries(rule, vote));
+        let (moves, learned) = vote.as_ref().map_or((true, None), |vote| self.carries(rule, vote));
         let to = rule.to.as_ref().filter(|_| moves).unwrap_or(&self.item.state);
         let mut changes: Vec<Change> = vote.into_iter().map(Change::VoteCast).collect();
+        unasked.extend(learned.is_some().then_some(Unasked::Quorum));
+        changes.extend(learned.map(Change::Learned));
         // A vote that does not carry yet is a vote and nothing else.
         if moves {
             self.votes_and_window(rule, actor, window, &mut changes);
@@ -127,6 +138,7 @@ impl Case<'_> {
             inputs: request.inputs.clone(),
             version: self.item.version.saturating_add(1),
             changes,
+            unasked,
         }
     }
 
@@ -140,10 +152,16 @@ impl Case<'_> {
     }
 
     /// Whether the quorum is reached with this vote. Different people by construction: a person has one vote.
-    fn carries(self, rule: &Rule, vote: &Vote) -> bool {
+    /// Where a payload that is missing decides, it decided as the item went on, and from now on it is known that way.
+    fn carries(self, rule: &Rule, vote: &Vote) -> (bool, Option<Learned>) {
         let others = self.item.votes_for(&rule.action).filter(|other| other.actor_id != vote.actor_id).count();
         let needed = rule.votes_needed(&self.item.payload).unwrap_or(1);
-        u32::try_from(others.saturating_add(1)).is_ok_and(|have| have >= needed)
+        let have = u32::try_from(others.saturating_add(1)).unwrap_or(u32::MAX);
+        let unknown = rule.unknown_quorum(&self.item.payload).filter(|raised| (needed..raised.quorum).contains(&have));
+        let Some(raised) = unknown else { return (have >= needed, None) };
+        let moved = self.gaps.led_to.is_some() && self.gaps.led_to == rule.to;
+        let (pointer, equals) = (raised.pointer.clone(), raised.equals.clone());
+        (moved, Some(Learned { pointer, equals, holds: !moved }))
     }
 
     fn votes_and_window(self, rule: &Rule, actor: &Actor, window: Option<Window>, changes: &mut Vec<Change>) {

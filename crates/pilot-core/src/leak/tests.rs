@@ -244,3 +244,43 @@ fn of_very_many_places_the_first_are_reported_and_a_very_long_one_is_withheld() 
     let name = token.repeat(20_000);
     assert_eq!(guard.find_in_json(&serde_json::json!({(name): {"a": token}})), ["", WITHHELD]);
 }
+
+#[test]
+fn a_sweep_over_stored_texts_finds_every_kind_of_token_wherever_it_stands_in_a_string() {
+    let [word, generated] = ["abcdefghijklmnopqrstuvwxyz0123456789", &Token::generate(&[4; 32]).hand_over()];
+    for used in [&[][..], &[word], &[word, HANDMADE]] {
+        let guard = guard(&[word, HANDMADE], used);
+        let mut sweep = guard.sweep();
+        for token in [word, HANDMADE, generated] {
+            for json in [
+                serde_json::json!({"comment": token, "nonce": "0".repeat(32)}),
+                serde_json::json!({"comment": format!("my token is {token} and yours?")}),
+                serde_json::json!({"payload": {"targets": ["a", token]}, "title": "é"}),
+                serde_json::json!({token: 1}),
+                serde_json::json!({"a": format!("a \"quoted\" {token}\n")}),
+            ] {
+                let clean = json.to_string().replace(&serde_json::to_string(token).unwrap()[1..9], "!");
+                assert!(!sweep.finds_token(clean.as_bytes()), "{used:?} {clean}");
+                assert!(sweep.finds_token(json.to_string().as_bytes()), "{used:?} {json}");
+                // What was clean once is passed over the second time, and what was not is not.
+                assert!(!sweep.finds_token(clean.as_bytes()), "{used:?} {clean}");
+                assert!(sweep.finds_token(json.to_string().as_bytes()), "{used:?} {json}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sweep_remembers_runs_by_all_their_bytes_and_takes_what_is_no_json_for_one_string() {
+    let token = "abcdefghijklmnopqrstuvwxyz0123456789";
+    let guard = guard(&[token], &[]);
+    let mut sweep = guard.sweep();
+    let mut dice = 7_u64;
+    for _ in 0..20_000 {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        assert!(!sweep.finds_token(format!("[\"{dice:016x}{dice:020}\"]").as_bytes()));
+    }
+    assert!(sweep.finds_token(format!("[\"{token}\"]").as_bytes()), "whatever was remembered before");
+    assert!(sweep.finds_token(format!("[\"{token}").as_bytes()), "a string without an end");
+    assert!(!sweep.finds_token(b"\"\\") && !sweep.finds_token(b"") && !sweep.finds_token(b"\""));
+}

@@ -271,10 +271,16 @@ impl Rule {
         self.from.iter().any(|from| **from == *state)
     }
 
-    /// How many different people must vote for this move, given the payload; none when it takes no vote.
+    /// How many different people must vote for this move, given the payload; none when it takes no vote. When a payload
+    /// that was left out decides it, at least so many.
     pub fn votes_needed(&self, payload: &Payload) -> Option<u32> {
         let quorum = self.quorum?;
-        let raised = self.quorum_if.as_ref().filter(|cond| payload.at(&cond.pointer).as_ref() == Some(&cond.equals));
+        let raised = self.quorum_if.as_ref().filter(|cond| payload.has(&cond.pointer, &cond.equals) == Some(true));
         Some(raised.map_or(quorum, |cond| cond.quorum.max(quorum)))
+    }
+
+    /// What raises the quorum, when whether it does cannot be known.
+    pub fn unknown_quorum(&self, payload: &Payload) -> Option<&QuorumIf> {
+        self.quorum_if.as_ref().filter(|cond| payload.has(&cond.pointer, &cond.equals).is_none())
     }
 }

@@ -1,5 +1,7 @@
 //! The manifest: what a bundle is about and the SHA-256 of every file in it, signed by the log.
 
+use std::sync::Arc;
+
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use serde::Serialize;
@@ -34,7 +36,7 @@ pub struct Manifest {
 pub struct ListedFile {
     /// 64 lowercase hexadecimal characters.
     pub sha256: String,
-    pub path: String,
+    pub path: Arc<str>,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Manifest {
         };
         let mut text = format!("{FIRST_LINE}\norigin {}\n{scope}\nmade {}\n", self.origin, self.made);
         for ListedFile { sha256, path } in &self.files {
-            text.extend([sha256, "  ", path, "\n"]);
+            text.extend([sha256, "  ", &**path, "\n"]);
         }
         text
     }
@@ -106,7 +108,7 @@ fn listed(line: &str) -> Option<ListedFile> {
     let (sha256, path) = line.split_once("  ")?;
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let fits = sha256.len() == 64 && sha256.bytes().all(hex) && is_plain(path);
-    fits.then(|| ListedFile { sha256: sha256.to_owned(), path: path.to_owned() })
+    fits.then(|| ListedFile { sha256: sha256.to_owned(), path: path.into() })
 }
 
 #[cfg(test)]

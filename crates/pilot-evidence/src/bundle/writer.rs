@@ -1,6 +1,7 @@
 //! Writing a bundle.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use pilot_core::document::ContentDigest;
@@ -12,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::bundle::zip::{ZipWriter, is_plain};
 use crate::bundle::{
     CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, ENTRIES_PER_FILE, ListedFile, MANIFEST,
-    Manifest, Piece, REPORT, Scope, definition_path, document_path, entries_path, proof_path, role_map_path,
+    Manifest, Piece, REPORT, Scope, bare, definition_path, document_path, entries_path, proof_path, role_map_path,
 };
 use crate::merkle::Hash;
 use crate::note::NoteKey;
@@ -40,24 +41,29 @@ pub struct BundleWriter {
     scope: Scope,
     made: Time,
     files: Vec<ListedFile>,
-    paths: BTreeSet<String>,
+    paths: HashSet<Arc<str>>,
 }
 
 impl BundleWriter {
     pub fn new(scope: Scope, made: Time) -> BundleWriter {
-        let (zip, files, paths) = (ZipWriter::default(), Vec::new(), BTreeSet::new());
+        let (zip, files, paths) = (ZipWriter::default(), Vec::new(), HashSet::new());
         BundleWriter { zip, scope, made, files, paths }
     }
 
     /// Adds one file. Its path must be one of the format, and new.
     pub fn add(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
+        self.add_hashed(path, HEXLOWER.encode(&Sha256::digest(bytes)), bytes)
+    }
+
+    fn add_hashed(&mut self, path: &str, sha256: String, bytes: &[u8]) -> Result<(), BundleError> {
         let known = Piece::of(path).is_some_and(|piece| piece != Piece::Manifest);
-        if !known || !is_plain(path) || !self.paths.insert(path.to_owned()) {
+        // One text for the list, the manifest and the container: a period may have very many files.
+        let shared: Arc<str> = path.into();
+        if !known || !is_plain(path) || !self.paths.insert(Arc::clone(&shared)) {
             return Err(BundleError::Path(path.to_owned()));
         }
-        let sha256 = HEXLOWER.encode(&Sha256::digest(bytes));
-        self.files.push(ListedFile { sha256, path: path.to_owned() });
-        if self.zip.add(path, bytes) { Ok(()) } else { Err(BundleError::TooLarge(path.to_owned())) }
+        self.files.push(ListedFile { sha256, path: Arc::clone(&shared) });
+        if self.zip.add(shared, bytes) { Ok(()) } else { Err(BundleError::TooLarge(path.to_owned())) }
     }
 
     /// Adds one file unless it is there already: documents and definitions are known by their digest.
@@ -80,14 +86,23 @@ impl BundleWriter {
 
     /// Entries in ascending order, as they are stored: at most [`ENTRIES_PER_FILE`].
     pub fn entries(&mut self, first: u64, entries: &[Vec<u8>]) -> Result<(), BundleError> {
-        let lines: Vec<u8> =
-            entries.iter().flat_map(|entry| entry.iter().chain(std::iter::once(&b'\n'))).copied().collect();
+        let mut lines = Vec::with_capacity(entries.iter().map(|entry| entry.len() + 1).sum());
+        for entry in entries {
+            lines.extend_from_slice(entry);
+            lines.push(b'\n');
+        }
         self.add(&entries_path(first), &lines)
     }
 
     /// A document as it is stored.
     pub fn document(&mut self, bytes: &[u8]) -> Result<(), BundleError> {
-        self.add_once(&document_path(ContentDigest::of_bytes(bytes).as_str()), bytes)
+        let digest = ContentDigest::of_bytes(bytes);
+        let path = document_path(digest.as_str());
+        if self.paths.contains(&*path) {
+            return Ok(());
+        }
+        // A document's digest is the hash the manifest wants.
+        self.add_hashed(&path, bare(digest.as_str()).to_owned(), bytes)
     }
 
     /// The text of a definition, with the digest items know it by.
@@ -108,6 +123,11 @@ impl BundleWriter {
 
     pub fn report(&mut self, html: &str) -> Result<(), BundleError> {
         self.add(REPORT, html.as_bytes())
+    }
+
+    /// How much can be sent already.
+    pub fn ready_bytes(&self) -> usize {
+        self.zip.ready_bytes()
     }
 
     /// What can be sent already.

@@ -87,20 +87,19 @@ fn signers(note: &str) -> String {
 fn compare(files: &[Packed<'_>], manifest: &Manifest, faults: &mut Vec<Fault>) -> Vec<String> {
     let wrong = |path: &str, what: &str| Fault::new(Check::Files, "files", what).in_file(path);
     let there: BTreeSet<&str> = files.iter().map(|file| file.path).collect();
-    let listed: BTreeMap<&str, &str> =
-        manifest.files.iter().map(|file| (file.path.as_str(), file.sha256.as_str())).collect();
+    let listed: BTreeMap<&str, &str> = manifest.files.iter().map(|file| (&*file.path, file.sha256.as_str())).collect();
     if listed.len() != manifest.files.len() {
         faults.push(wrong(MANIFEST, "it lists a file twice"));
     }
     let mut left_out = Vec::new();
-    for path in manifest.files.iter().map(|file| file.path.as_str()).filter(|path| !there.contains(path)) {
+    for path in manifest.files.iter().map(|file| &*file.path).filter(|path| !there.contains(path)) {
         if Piece::of(path).is_some_and(|piece| piece.may_be_left_out()) {
             left_out.push(path.to_owned());
         } else {
             faults.push(wrong(path, "the manifest lists it, and it is not there"));
         }
     }
-    let mut expected = manifest.files.iter().map(|file| file.path.as_str()).filter(|path| there.contains(path));
+    let mut expected = manifest.files.iter().map(|file| &*file.path).filter(|path| there.contains(path));
     for file in files.iter().filter(|file| file.path != MANIFEST) {
         let Some(sha256) = listed.get(file.path) else {
             faults.push(wrong(file.path, "it is not listed in the manifest"));

@@ -1,19 +1,18 @@
 //! Whether every item moved by its rules: `decide`, asked again for each entry.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use pilot_core::actor::Actor;
+use pilot_core::decide::Unasked;
 use pilot_core::entry::EntryType;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::workflow::{Definition, Rule};
 
 use super::contents::{Contents, Held};
-use super::outline::Outline;
 use super::role_maps::Starts;
-use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Outcome};
+use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Open, Outcome};
 use crate::bundle::Scope;
-use crate::replay::{Documents, Stray, follow};
+use crate::replay::{Documents, Step, Stray, follow};
 
 /// An item's entries in order.
 pub type History<'c, 'b> = Vec<&'c Held<'b>>;
@@ -56,13 +55,23 @@ pub fn documents_named<'c>(
     entries.flat_map(|entry| [&entry.content, &entry.comment, &entry.inputs]).flatten().collect()
 }
 
-/// How far the rules could be asked again.
+/// What is wrong, and what could not be asked, over all items.
+#[derive(Default)]
+pub struct Findings {
+    pub faults: Vec<Fault>,
+    pub unasked: Vec<Open>,
+}
+
+/// What came of asking the rules again.
+#[derive(Default)]
 struct Replay {
+    /// After the last entry that could be followed.
     item: Option<Item>,
-    /// Whether every entry was followed.
-    whole: bool,
     fault: Option<(u64, Stray)>,
+    /// What only documents that are missing could answer, and at which entry.
+    unasked: Vec<(u64, Unasked)>,
     quorums: Vec<String>,
+    /// Moves that had to be inside a window, as far as it is known.
     windows: Vec<String>,
 }
 
@@ -71,45 +80,47 @@ pub fn judge(
     id: &ItemId,
     history: &[&Held<'_>],
     starts: &Starts<'_>,
-    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
 ) -> Option<ItemVerdict> {
     let first = history.first()?;
     let digest = first.entry.definition.as_deref().unwrap_or_default();
     let Some(definition) = contents.definitions.get(digest) else {
         let fault =
             Fault::new(Check::Completeness, "definition", format!("the definition {digest} is not in the bundle"));
-        faults.push(fault.in_file(first.file).at_entry(first.entry.index).of_item(id));
+        findings.faults.push(fault.in_file(first.file).at_entry(first.entry.index).of_item(id));
         return None;
     };
-    let (outline, sketched) = sketch(definition, history);
     let mut replay = replay(contents, definition, history);
-    // The earlier fault is the one to name; of two at one place, the one the rules themselves give.
-    // Only a gap goes before them: what follows one, the rules cannot but refuse.
-    let fault = match (replay.fault.take(), sketched) {
-        (Some(ruled), Some(sketched)) if sketched.0 < ruled.0 || is_gap(&sketched.1) => Some(sketched),
-        (ruled, sketched) => ruled.or(sketched),
+    // What follows a gap, the rules cannot but refuse.
+    let fault = match (gap(history), replay.fault.take()) {
+        (Some(gap), Some(ruled)) if ruled.0 < gap.0 => Some(ruled),
+        (gap, ruled) => gap.or(ruled),
     };
-    let role_map = starts.check(id, history, faults);
+    let role_map = starts.check(id, history, &mut findings.faults);
     let broken = fault.as_ref().map(|(_, stray)| (Control::of_rule(stray.rule()), stray.to_string()));
     if let Some((index, stray)) = &fault {
         let file = history.iter().find(|held| held.entry.index == *index).map_or("", |held| held.file);
-        let check = if is_gap(stray) { Check::Completeness } else { Check::Legality };
-        faults.push(Fault::new(check, stray.rule(), stray.to_string()).in_file(file).at_entry(*index).of_item(id));
+        let check = if stray.rule() == VERSION_GAP { Check::Completeness } else { Check::Legality };
+        let fault = Fault::new(check, stray.rule(), stray.to_string());
+        findings.faults.push(fault.in_file(file).at_entry(*index).of_item(id));
     }
-    let mut controls = controls(outline.as_ref(), &replay, broken.as_ref());
+    let open = |(entry, question): &(u64, Unasked)| Open { item: id.clone(), entry: *entry, question: *question };
+    findings.unasked.extend(replay.unasked.iter().map(open));
+    let mut controls = controls(&replay, broken.as_ref());
     controls.push(role_map);
     let outcome = |wanted: Outcome| controls.iter().any(|control| control.outcome == wanted);
-    let people = outline.iter().flat_map(|outline| &outline.people);
+    let item = replay.item.as_ref();
+    let people = item.into_iter().flat_map(|item| item.participants.iter());
     Some(ItemVerdict {
         id: id.clone(),
         workflow: definition.name().clone(),
         workflow_version: definition.version(),
-        title: replay.item.as_ref().map(|item| item.title.to_string()),
-        state: outline.as_ref().map_or_else(|| "unknown".into(), |outline| outline.state.clone()),
-        version: outline.as_ref().map_or(0, |outline| outline.version),
+        title: item.filter(|item| !item.payload.is_left_out()).map(|item| item.title.to_string()),
+        state: item.map_or_else(|| "unknown".into(), |item| item.state.clone()),
+        version: item.map_or(0, |item| item.version),
         entries: history.len(),
         people: people.map(|(actor_id, role)| Actor { actor_id: actor_id.clone(), role: *role }).collect(),
-        replayed: replay.whole,
+        replayed: fault.is_none() && replay.unasked.is_empty(),
         outcome: match (outcome(Outcome::Fails), outcome(Outcome::NotChecked)) {
             (true, _) => Outcome::Fails,
             (false, true) => Outcome::NotChecked,
@@ -119,40 +130,43 @@ pub fn judge(
     })
 }
 
-fn is_gap(stray: &Stray) -> bool {
-    stray.rule() == "version_gap"
-}
+const VERSION_GAP: &str = "version_gap";
 
-fn sketch(definition: &Definition, history: &[&Held<'_>]) -> (Option<Outline>, Option<(u64, Stray)>) {
-    let Some((first, rest)) = history.split_first() else { return (None, None) };
-    let mut outline = match Outline::begin(definition, &first.entry) {
-        Ok(outline) => outline,
-        Err(stray) => return (None, Some((first.entry.index, stray))),
-    };
+/// Where an entry of an item is missing: its versions tell, whatever the rules say.
+fn gap(history: &[&Held<'_>]) -> Option<(u64, Stray)> {
+    let (first, rest) = history.split_first()?;
+    if first.entry.r#type != EntryType::ItemCreated {
+        let what = format!("the history begins with {}, not with the creation", first.entry.r#type);
+        return Some((first.entry.index, Stray::wrong(VERSION_GAP, what)));
+    }
+    let mut version = first.entry.version.unwrap_or(1);
     for held in rest {
-        if let Err(stray) = outline.step(definition, &held.entry) {
-            return (Some(outline), Some((held.entry.index, stray)));
+        version = version.saturating_add(u64::from(held.entry.r#type != EntryType::ItemComment));
+        if held.entry.version != Some(version) {
+            let found = held.entry.version.map_or_else(|| "none".to_owned(), |found| found.to_string());
+            let what = format!("its version is {found}, and the next one is {version}");
+            return Some((held.entry.index, Stray::wrong(VERSION_GAP, what)));
         }
     }
-    (Some(outline), None)
+    None
 }
 
 fn replay(contents: &Contents<'_>, definition: &Definition, history: &[&Held<'_>]) -> Replay {
-    let mut replay = Replay { item: None, whole: true, fault: None, quorums: Vec::new(), windows: Vec::new() };
+    let mut replay = Replay::default();
     for held in history {
         let entry = &held.entry;
         match follow(definition, replay.item.as_ref(), entry, documents(contents, held)) {
-            Ok(after) => {
+            Ok(Step { item: after, unasked }) => {
                 if let Some(before) = &replay.item {
                     let facts = Facts { definition, before, after: &after };
                     replay.quorums.extend(facts.quorum());
                     replay.windows.extend(facts.window());
                 }
+                replay.unasked.extend(unasked.into_iter().map(|question| (entry.index, question)));
                 replay.item = Some(after);
             }
             Err(stray) => {
-                replay.whole = false;
-                replay.fault = (stray != Stray::Erased).then_some((entry.index, stray));
+                replay.fault = Some((entry.index, stray));
                 return replay;
             }
         }
@@ -179,70 +193,71 @@ impl Facts<'_> {
         let rule = self.rules(|rule| rule.quorum.is_some() && self.after.votes_for(&rule.action).count() > 0)?;
         let names: Vec<_> = self.after.votes_for(&rule.action).map(|vote| vote.actor_id.as_str()).collect();
         let needed = rule.votes_needed(&self.before.payload)?;
-        Some(format!("{} {} of {needed} ({})", rule.action, names.len(), names.join(", ")))
+        let at_least = if rule.unknown_quorum(&self.before.payload).is_some() { "at least " } else { "" };
+        Some(format!("{} {} of {at_least}{needed} ({})", rule.action, names.len(), names.join(", ")))
     }
 
     fn window(&self) -> Option<String> {
         let rule = self.rules(|rule| rule.inside_window)?;
         let window = self.before.window.as_ref()?;
-        Some(format!("{} at {} in {} to {}", rule.action, self.after.updated_at, window.not_before, window.not_after))
+        let bounds = if window.is_left_out {
+            "a window that was left out".to_owned()
+        } else {
+            format!("{} to {}", window.not_before, window.not_after)
+        };
+        Some(format!("{} at {} in {bounds}", rule.action, self.after.updated_at))
+    }
+}
+
+impl Control {
+    /// The control that an open question belongs to.
+    const fn of_question(question: Unasked) -> Control {
+        match question {
+            Unasked::Quorum => Control::Quorum,
+            Unasked::Window => Control::Window,
+            Unasked::Content | Unasked::Payload | Unasked::Comment | Unasked::Inputs | Unasked::Deadline => {
+                Control::Steps
+            }
+        }
     }
 }
 
 /// Every control but the role map.
-fn controls(outline: Option<&Outline>, replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<Control>> {
-    let left_out = "content left out";
+fn controls(replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<Control>> {
     let mut findings = Vec::new();
     for control in Control::ALL.into_iter().filter(|control| *control != Control::RoleMap) {
-        let (Some(outline), None) = (outline, broken) else {
+        let (Some(item), None) = (&replay.item, broken) else {
             findings.push(match broken {
                 Some((which, what)) if *which == control => Finding::fails(control, what.clone()),
                 _ => Finding::not_checked(control, "not asked beyond the fault"),
             });
             continue;
         };
-        findings.push(match control {
-            Control::People => Finding::holds(control, people_words(outline)),
-            Control::Content => Finding::holds(control, format!("decided on {}", short(outline.content.as_str()))),
-            Control::Times => Finding::holds(control, "never backwards"),
-            Control::Steps if replay.whole => Finding::holds(control, "each step decided again by the rules"),
-            Control::Steps => Finding::not_checked(
-                control,
-                format!("by the entries alone they are in order; the whole of the rules: {left_out}"),
-            ),
-            Control::Quorum if replay.whole && replay.quorums.is_empty() => {
-                Finding::holds(control, "nothing was voted through")
-            }
-            Control::Quorum if replay.whole => Finding::holds(control, replay.quorums.join("; ")),
-            Control::Quorum => quorum_by_entries(outline, left_out),
-            Control::Window if outline.windowed == 0 => Finding::holds(control, "nothing was executed"),
-            Control::Window if replay.windows.len() == outline.windowed => {
-                Finding::holds(control, replay.windows.join("; "))
-            }
-            Control::Window => Finding::not_checked(control, left_out),
+        let words = match control {
+            Control::People => people_words(item),
+            Control::Content => format!("decided on {}", short(item.content_digest.as_str())),
+            Control::Times => "never backwards".to_owned(),
+            Control::Steps => "each step decided again by the rules".to_owned(),
+            Control::Quorum if replay.quorums.is_empty() => "nothing was voted through".to_owned(),
+            Control::Quorum => replay.quorums.join("; "),
+            Control::Window if replay.windows.is_empty() => "nothing was executed".to_owned(),
+            Control::Window => replay.windows.join("; "),
             Control::RoleMap => continue,
+        };
+        let asked_of = |question: &Unasked| Control::of_question(*question) == control;
+        let open: BTreeSet<_> = replay.unasked.iter().map(|(_, question)| *question).filter(asked_of).collect();
+        findings.push(if open.is_empty() {
+            Finding::holds(control, words)
+        } else {
+            let open: Vec<_> = open.into_iter().map(Unasked::words).collect();
+            Finding::not_checked(control, format!("{words}; {}: content left out", open.join(", ")))
         });
     }
     findings
 }
 
-fn quorum_by_entries(outline: &Outline, left_out: &str) -> Finding<Control> {
-    let mut words = String::new();
-    for carried in &outline.carried {
-        let _ = write!(words, "{} {} of at least {}; ", carried.action, carried.have, carried.at_least);
-    }
-    let words = words.trim_end_matches("; ");
-    match (words.is_empty(), outline.carried.iter().all(|carried| carried.is_exact)) {
-        (true, _) => Finding::holds(Control::Quorum, "nothing was voted through"),
-        (false, true) => Finding::holds(Control::Quorum, words.replace("at least ", "")),
-        (false, false) => {
-            Finding::not_checked(Control::Quorum, format!("{words}; whether more were needed: {left_out}"))
-        }
-    }
-}
-
-fn people_words(outline: &Outline) -> String {
-    let people: Vec<_> = outline.people.iter().map(|(actor_id, role)| format!("{actor_id} ({role})")).collect();
+fn people_words(item: &Item) -> String {
+    let people: Vec<_> = item.participants.iter().map(|(actor_id, role)| format!("{actor_id} ({role})")).collect();
     people.join(", ")
 }
 

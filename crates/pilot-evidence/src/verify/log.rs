@@ -213,14 +213,17 @@ fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>)
         let is_outside = held.entry.at < from || held.entry.at >= to;
         outside(Some(held), is_outside, "its time is not in the period");
     }
-    let is_shown = (first == 0 || before.is_some()) && (end == newest.size || after.is_some());
-    let range = format!("{} entries from {first} on, without a gap", end.saturating_sub(first));
-    if is_shown {
-        Finding::holds(check, format!("{range}, and none beside them is of the period"))
-    } else {
-        Finding::not_checked(
-            check,
-            format!("{range}; the entries beside them, which would show the rest, are not here"),
-        )
-    }
+    // Whoever withholds them may have moved the edge of the period.
+    let withheld = |index: u64, side: &str| {
+        let what = format!("the entry right {side} the period is not here, so nothing shows that the range is whole");
+        Fault::new(check, "scope", what).at_entry(index)
+    };
+    let has_before = first == 0 || before.is_some();
+    faults.extend(first.checked_sub(1).filter(|_| !has_before).map(|index| withheld(index, "before")));
+    faults.extend(Some(end).filter(|end| *end < newest.size && after.is_none()).map(|index| withheld(index, "after")));
+    let count = end.saturating_sub(first);
+    Finding::holds(
+        check,
+        format!("{count} entries from {first} on, without a gap, and none beside them is of the period"),
+    )
 }

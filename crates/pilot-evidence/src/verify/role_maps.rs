@@ -18,6 +18,8 @@ struct Start<'c> {
     map: Option<&'c RoleMap>,
     /// Digests of the definitions new items could be created under.
     definitions: Vec<String>,
+    /// The start before this one, as it says itself.
+    previous: Option<u64>,
 }
 
 /// The starts of the service in a bundle, in order.
@@ -42,28 +44,44 @@ impl<'c> Starts<'c> {
         starts
     }
 
-    fn in_force(&self, index: u64) -> Option<&Start<'c>> {
-        self.0.get(self.0.partition_point(|start| start.index < index).checked_sub(1)?)
+    /// The start that was in force at an entry. Every ledger begins with one, so a bundle that lacks it withholds it; and
+    /// where the next one names as its predecessor another that came before the entry, that other one is withheld.
+    fn in_force(&self, index: u64) -> Result<&Start<'c>, String> {
+        let after = self.0.partition_point(|start| start.index < index);
+        let found = after.checked_sub(1).and_then(|at| self.0.get(at));
+        let start = found.ok_or("the start of the service that was in force is not in the bundle")?;
+        match self.0.get(after).and_then(|next| next.previous) {
+            Some(previous) if (start.index + 1..index).contains(&previous) => {
+                Err(format!("the start of the service at entry {previous}, which was in force, is not in the bundle"))
+            }
+            _ => Ok(start),
+        }
     }
 
     /// Every actor of an item against the map in force at each entry, and its creation against the definitions.
     pub fn check(&self, id: &ItemId, history: &[&Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
         let control = Control::RoleMap;
-        let (mut maps, mut unknown, mut wrong) = (BTreeSet::new(), None, None);
+        let (mut maps, mut unknown, mut wrong, mut withheld) = (BTreeSet::new(), None, None, false);
         for held in history {
             let entry = &held.entry;
-            let Some(start) = self.in_force(entry.index) else {
-                unknown = Some("the start of the service that was in force is not in the bundle".to_owned());
-                continue;
-            };
-            let mut add = |rule, what: String| {
+            let mut add = |check, rule, what: String| {
                 wrong.get_or_insert_with(|| what.clone());
-                let fault = Fault::new(Check::Legality, rule, what);
+                let fault = Fault::new(check, rule, what);
                 faults.push(fault.in_file(held.file).at_entry(entry.index).of_item(id));
+            };
+            let start = match self.in_force(entry.index) {
+                Ok(start) => start,
+                // Once for an item: its other entries lack the same.
+                Err(_) if withheld => continue,
+                Err(what) => {
+                    withheld = true;
+                    add(Check::Completeness, "start", what);
+                    continue;
+                }
             };
             let created_under = entry.definition.as_deref().filter(|_| entry.r#type == EntryType::ItemCreated);
             if created_under.is_some_and(|digest| !start.offers(digest)) {
-                add("definition", "its definition was not in force when it was created".into());
+                add(Check::Legality, "definition", "its definition was not in force when it was created".into());
             }
             let (Some(actor_id), Some(role)) = (&entry.actor_id, entry.role) else { continue };
             let Some(map) = start.map else {
@@ -74,10 +92,12 @@ impl<'c> Starts<'c> {
             match map.role_of(actor_id) {
                 Some(approved) if approved == role => {}
                 Some(approved) => {
-                    add("role_map", format!("{actor_id} acts as {role}, and the role map in force says {approved}"));
+                    let what = format!("{actor_id} acts as {role}, and the role map in force says {approved}");
+                    add(Check::Legality, "role_map", what);
                 }
                 None => {
-                    add("role_map", format!("{actor_id} acts as {role}, and the role map in force does not know them"));
+                    let what = format!("{actor_id} acts as {role}, and the role map in force does not know them");
+                    add(Check::Legality, "role_map", what);
                 }
             }
         }
@@ -105,6 +125,7 @@ impl<'c> Start<'c> {
             map: pinned.as_ref().and_then(|digest| contents.role_maps.get(digest)),
             pinned,
             definitions: list.into_iter().flatten().filter_map(digest).collect(),
+            previous: details.and_then(|details| details.get("previous")?.as_u64()),
         }
     }
 

@@ -2,12 +2,16 @@
 
 use std::fmt::Write as _;
 
+use pilot_core::decide::Unasked;
+
 use super::counted;
 use super::verdict::{Finding, Outcome, Verdict};
 use crate::bundle::Scope;
 
 /// Items shown one by one when nothing is wrong with them.
 const ITEMS_SHOWN: usize = 20;
+/// Entries named for each question that could not be asked.
+const PLACES_SHOWN: usize = 5;
 
 impl Outcome {
     pub const fn words(self) -> &'static str {
@@ -30,6 +34,12 @@ impl Verdict {
             text += &table(["CONTROL", "RESULT", "DETAIL"], controls);
             text += &self.item_table();
         }
+        for question in self.questions() {
+            let _ = writeln!(text, "not asked: {question}");
+        }
+        if !self.unasked.is_empty() {
+            text.push('\n');
+        }
         for (number, fault) in (1..).zip(&self.faults) {
             let _ = writeln!(text, "fault {number}: {fault}");
         }
@@ -37,6 +47,21 @@ impl Verdict {
             text.push('\n');
         }
         text + &self.sentence() + "\n"
+    }
+
+    /// What could not be asked, each kind of question once, with the first places.
+    pub(crate) fn questions(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for question in Unasked::ALL {
+            let here = self.unasked.iter().filter(|open| open.question == question);
+            let entries: Vec<_> = here.map(|open| open.entry.to_string()).collect();
+            if let Some(shown) = entries.get(..entries.len().min(PLACES_SHOWN)).filter(|shown| !shown.is_empty()) {
+                let more = entries.len() - shown.len();
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                lines.push(format!("{question} (entry {}{more})", shown.join(", ")));
+            }
+        }
+        lines
     }
 
     fn heading(&self) -> String {

@@ -3,10 +3,12 @@
 use std::fmt;
 
 use pilot_core::actor::Actor;
+use pilot_core::decide::Unasked;
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use serde::Serialize;
+use serde::ser::{SerializeStruct as _, Serializer};
 
 use crate::bundle::Scope;
 
@@ -215,20 +217,79 @@ pub struct ItemVerdict {
     pub controls: Vec<Finding<Control>>,
 }
 
+/// What it comes down to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conclusion {
+    Holds,
+    DoesNotHold,
+    /// No fault was found, and something was erased or left out that only its content could show to be one.
+    HoldsAsFarAsChecked,
+}
+
+impl Conclusion {
+    /// The exit code of whoever verifies. `allow_left_out` is for those who know that something was left out.
+    pub const fn exit_code(self, allow_left_out: bool) -> u8 {
+        match self {
+            Conclusion::Holds => 0,
+            Conclusion::DoesNotHold => 1,
+            Conclusion::HoldsAsFarAsChecked if allow_left_out => 0,
+            Conclusion::HoldsAsFarAsChecked => 4,
+        }
+    }
+}
+
+/// A question that could not be asked of an entry, because the document it is about was erased or left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    pub item: ItemId,
+    pub entry: u64,
+    pub question: Unasked,
+}
+
+impl Serialize for Open {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_struct("Open", 4)?;
+        members.serialize_field("item", &self.item)?;
+        members.serialize_field("entry", &self.entry)?;
+        members.serialize_field("question", &self.question)?;
+        members.serialize_field("what", self.question.words())?;
+        members.end()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
+    /// No fault was found. What could not be checked is for `verdict` to tell.
     pub holds: bool,
+    pub verdict: Conclusion,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<About>,
     pub checks: Vec<Finding<Check>>,
     /// Each control over all items.
     pub controls: Vec<Finding<Control>>,
     pub items: Vec<ItemVerdict>,
+    /// What only content that is missing could answer.
+    pub unasked: Vec<Open>,
     /// The first is the first in the order of the checks and, among those, of the ledger.
     pub faults: Vec<Fault>,
 }
 
 impl Verdict {
+    /// On a bundle that cannot be read any further.
+    pub(super) fn broken(checks: Vec<Finding<Check>>, faults: Vec<Fault>) -> Verdict {
+        Verdict {
+            holds: false,
+            verdict: Conclusion::DoesNotHold,
+            about: None,
+            checks,
+            controls: Vec::new(),
+            items: Vec::new(),
+            unasked: Vec::new(),
+            faults,
+        }
+    }
+
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
@@ -239,9 +300,15 @@ impl Verdict {
         let controls = self.controls.iter().map(|control| (control.name.title(), control.outcome));
         let open = checks.chain(controls).filter(|(_, outcome)| *outcome == Outcome::NotChecked);
         let open: Vec<_> = open.map(|(title, _)| title).collect();
+        let holds = match self.verdict {
+            Conclusion::HoldsAsFarAsChecked => {
+                "The evidence holds AS FAR AS IT COULD BE CHECKED: documents were erased or left out."
+            }
+            Conclusion::Holds | Conclusion::DoesNotHold => "The evidence holds.",
+        };
         match (self.faults.as_slice(), open.as_slice()) {
-            ([], []) => "The evidence holds.".to_owned(),
-            ([], open) => format!("The evidence holds. Not checked: {}.", open.join(", ")),
+            ([], []) => holds.to_owned(),
+            ([], open) => format!("{holds} Not checked: {}.", open.join(", ")),
             ([one], _) => format!("The evidence does NOT hold: {one}"),
             ([first, rest @ ..], _) => {
                 format!("The evidence does NOT hold. First of {} faults: {first}", rest.len() + 1)

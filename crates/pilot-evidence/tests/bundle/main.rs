@@ -1,6 +1,7 @@
 //! Bundles of ledgers made by the rules, and of ledgers that were not.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
 
+mod forged;
 mod legality;
 mod random_days;
 mod redaction;

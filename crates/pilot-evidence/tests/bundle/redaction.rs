@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use expect_test::expect;
+use pilot_core::decide::Unasked;
 use pilot_core::document::ContentDigest;
 use pilot_core::entry::Entry;
 use pilot_evidence::bundle::redact::{RedactError, Redaction, redact};
 use pilot_evidence::sample::small_ledger;
-use pilot_evidence::verify::verify;
+use pilot_evidence::verify::{Conclusion, verify};
 
 use crate::tampering::is_found;
 use crate::verdicts::{faults, trust};
@@ -22,11 +23,11 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
     let text = String::from_utf8_lossy(&smaller);
     assert!(!text.contains("Rotate the signing key") && !text.contains("read twice"));
     let verdict = verify(&smaller, &trust());
-    assert!(verdict.holds);
+    assert_eq!(verdict.verdict, Conclusion::HoldsAsFarAsChecked);
     expect![[r#"
         Evidence of log.example.org about the period 1970-01-01T00:00:00.000000Z to 2026-11-18T09:00:21.000000Z, entries 0 to 20
         made 2026-11-18T09:00:21.000000Z, 21 entries, 0 documents, 11 files left out
-        root tGZzuZKhgFxsmvwPmgV6lZ1WguSAttky+TTqMpwSea0= of 21 entries
+        root ecttysCT6SbQ3kLGBIzzKNahgs70NJQZm6EB00MAJ/8= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
@@ -37,14 +38,14 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         in the log    ✓ holds        21 entries, as one piece of the tree
         complete      ✓ holds        21 entries from 0 on, without a gap, and none beside them is of the period
         documents     – not checked  0 documents with the digests in their entries; 11 erased or left out
-        by the rules  – not checked  0 of 3 items decided again; the rest by their entries alone: content left out
+        by the rules  – not checked  3 items, every move decided again; 17 questions only content that was left out could answer
 
         CONTROL            RESULT         DETAIL
         distinct people    ✓ holds        in 3 of 3 items
-        quorum             – not checked  in 2 of 3 items; not in 1: approve 2 of at least 1; whether more were needed: content left out
-        window             – not checked  in 2 of 3 items; not in 1: content left out
+        quorum             – not checked  in 2 of 3 items; not in 1: approve 2 of 2 (ben, bea); whether more votes were needed: content left out
+        window             – not checked  in 2 of 3 items; not in 1: start at 2026-11-15T08:00:06.000000Z in a window that was left out; whether it was inside the window: content left out
         content unchanged  ✓ holds        in 3 of 3 items
-        steps in order     – not checked  in 0 of 3 items; not in 3: by the entries alone they are in order; the whole of the rules: content left out
+        steps in order     – not checked  in 0 of 3 items; not in 3: each step decided again by the rules; whether title and payload fit the definition, whether the payload was complete, whether the comment said anything, whether the inputs allowed it, whether the window had ended: content left out
         times in order     ✓ holds        in 3 of 3 items
         role map           ✓ holds        in 3 of 3 items
 
@@ -53,7 +54,15 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         01890a5d-ac96-774b-bcce-000000000012  – not checked: steps in order  rejected v6, 3 people
         01890a5d-ac96-774b-bcce-00000000001d  – not checked: steps in order  expired v3, 1 person
 
-        The evidence holds. Not checked: witnesses, documents, by the rules, quorum, window, steps in order.
+        not asked: whether title and payload fit the definition (entry 1, 10, 14, 18)
+        not asked: whether the payload was complete (entry 2, 11, 16, 19)
+        not asked: whether the comment said anything (entry 3, 9, 12, 17)
+        not asked: whether the inputs allowed it (entry 5, 8)
+        not asked: whether more votes were needed (entry 3)
+        not asked: whether it was inside the window (entry 6)
+        not asked: whether the window had ended (entry 6)
+
+        The evidence holds AS FAR AS IT COULD BE CHECKED: documents were erased or left out. Not checked: witnesses, documents, by the rules, quorum, window, steps in order.
     "#]].assert_eq(&verdict.to_text());
     assert!(is_found(&smaller[..smaller.len() - 1]));
     assert_eq!(redact(&smaller, &Redaction::All).unwrap(), (smaller, Vec::new()));
@@ -70,7 +79,10 @@ fn a_single_comment_can_be_left_out_and_the_rules_are_asked_all_the_same() {
     assert_eq!(left_out, [format!("documents/{}.json", &comment.as_str()[7..])]);
     let verdict = verify(&smaller, &trust());
     assert_eq!(faults(&verdict), "");
-    assert!(verdict.items[0].replayed);
+    assert!(!verdict.items[0].replayed);
+    let questions: Vec<_> = verdict.unasked.iter().map(|open| (open.entry, open.question)).collect();
+    assert_eq!(questions, [(3, Unasked::Comment)], "nothing else rests on it");
+    assert_eq!(verdict.verdict, Conclusion::HoldsAsFarAsChecked);
     let unknown = ContentDigest::of_bytes(b"nothing");
     let refused = redact(&smaller, &Redaction::Documents(BTreeSet::from([unknown.clone()])));
     assert_eq!(refused, Err(RedactError::NoSuchDocument(unknown)));

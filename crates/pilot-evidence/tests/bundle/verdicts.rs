@@ -1,11 +1,13 @@
 //! What a verdict says of bundles that are as they should be.
 
 use expect_test::expect;
+use pilot_core::role::Role;
 use pilot_evidence::bundle::{Parts, Scope, assemble};
 use pilot_evidence::cosignature::CosignerKey;
 use pilot_evidence::note::{Note, NoteKey};
-use pilot_evidence::sample::{Ledger, key, small_ledger};
+use pilot_evidence::sample::{CAST, Ledger, actor, as_role, key, payload, role_map, small_ledger};
 use pilot_evidence::verify::{Outcome, Trust, Verdict, verify};
+use serde_json::Value;
 
 pub fn trust() -> Trust {
     Trust::log(key().verifier())
@@ -23,7 +25,7 @@ fn an_items_bundle_holds() {
     expect![[r#"
         Evidence of log.example.org about item 01890a5d-ac96-774b-bcce-000000000001
         made 2026-11-18T09:00:21.000000Z, 10 entries, 5 documents
-        root tGZzuZKhgFxsmvwPmgV6lZ1WguSAttky+TTqMpwSea0= of 21 entries
+        root ecttysCT6SbQ3kLGBIzzKNahgs70NJQZm6EB00MAJ/8= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
@@ -70,7 +72,7 @@ fn a_periods_bundle_holds_wherever_it_begins_and_ends() {
     expect![[r#"
         Evidence of log.example.org about the period 2026-11-15T08:00:05.000000Z to 2026-11-18T09:00:20.000000Z, entries 5 to 19
         made 2026-11-18T09:00:21.000000Z, 21 entries, 11 documents
-        root tGZzuZKhgFxsmvwPmgV6lZ1WguSAttky+TTqMpwSea0= of 21 entries
+        root ecttysCT6SbQ3kLGBIzzKNahgs70NJQZm6EB00MAJ/8= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
@@ -204,6 +206,70 @@ fn entries_that_a_bundle_should_have_and_has_not_are_named() {
     expect![[r#"
         entries/000000000000.jsonl, entry 0: the role map sha256:c3ceaf0538466cd35a1ba50004a5399111f95622f4ea96881a9d8c5b82e168c5 that it pins is not in the bundle [role_map]
     "#]].assert_eq(&verdict(&no_map));
+}
+
+/// Without one of its entries, and without its proof if it has one of its own.
+fn without_entry(parts: &Parts, index: u64) -> Parts {
+    let mut parts = parts.clone();
+    let at = |bytes: &Vec<u8>| serde_json::from_slice::<pilot_core::entry::Entry>(bytes).unwrap().index;
+    parts.entries.retain(|bytes| at(bytes) != index);
+    parts.proofs.retain(|(proved, _)| *proved != index);
+    parts
+}
+
+#[test]
+fn a_bundle_without_the_start_that_was_in_force_does_not_hold() {
+    // A stranger approves; without the start, no role map says so.
+    let mut ledger = Ledger::default();
+    let id = ledger.create("controlled-operation", &actor("ana"), "Rotate", payload("low")).unwrap();
+    ledger.act(&id, &actor("ana"), "submit", "", Value::Null).unwrap();
+    ledger.act(&id, &as_role("mallory", Role::Approver), "approve", "", Value::Null).unwrap();
+    let mut parts = without_entry(&ledger.item_parts(&id), 0);
+    parts.role_maps.clear();
+    let verdict = verify(&assemble(&parts, &key()).unwrap(), &trust());
+    assert!(!verdict.holds);
+    expect![[r#"
+        entries/000000000001.jsonl, entry 1, item 01890a5d-ac96-774b-bcce-000000000001: the start of the service that was in force is not in the bundle [start]
+    "#]].assert_eq(&faults(&verdict));
+}
+
+#[test]
+fn a_start_that_the_next_one_names_as_its_predecessor_cannot_be_withheld() {
+    let mut ledger = Ledger::default();
+    let id = ledger.create("controlled-operation", &actor("ana"), "Rotate", payload("high")).unwrap();
+    ledger.act(&id, &actor("ana"), "submit", "", Value::Null).unwrap();
+    let without_ben: Vec<_> = CAST.into_iter().filter(|(name, _)| *name != "ben").collect();
+    ledger.start(Some(&role_map(&without_ben)));
+    ledger.act(&id, &actor("ben"), "approve", "", Value::Null).unwrap();
+    ledger.start(Some(&role_map(&CAST)));
+    ledger.act(&id, &actor("bea"), "approve", "", Value::Null).unwrap();
+    let mut parts = without_entry(&ledger.item_parts(&id), 3);
+    parts.role_maps.retain(|map| *map == role_map(&CAST));
+    expect![[r#"
+        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: the start of the service at entry 3, which was in force, is not in the bundle [start]
+    "#]].assert_eq(&faults(&verify(&assemble(&parts, &key()).unwrap(), &trust())));
+}
+
+#[test]
+fn a_period_that_withholds_its_neighbours_does_not_hold() {
+    let ledger = small_ledger();
+    let whole = ledger.period_parts(6, 12);
+    let verdict = |parts: &Parts| faults(&verify(&assemble(parts, &key()).unwrap(), &trust()));
+    expect![[r#"
+        entry 12: the entry right after the period is not here, so nothing shows that the range is whole [scope]
+        documents/54a49e8998058eb5061fa04fc331453330595b18a4a5dd765b8ecc8e6d9b33aa.json: no entry of this bundle names it [document]
+    "#]]
+    .assert_eq(&verdict(&without_entry(&whole, 12)));
+    // The entry before it is of an item in the period: its history has a gap, too.
+    assert!(verdict(&without_entry(&whole, 5)).contains("entry 5: the entry right before the period is not here"));
+    // The last entry of the period left out, and the range said to end before it.
+    let mut shorter = ledger.period_parts(6, 11);
+    let (Scope::Period { to, .. }, Scope::Period { from, first, end, .. }) = (&whole.scope, &shorter.scope) else {
+        unreachable!()
+    };
+    shorter.scope = Scope::Period { from: *from, to: *to, first: *first, end: *end };
+    assert!(verdict(&shorter).contains("entry 11: its time is in the period, and the range leaves it out"));
+    assert!(verdict(&without_entry(&shorter, 11)).contains("entry 11: the entry right after the period is not here"));
 }
 
 #[test]

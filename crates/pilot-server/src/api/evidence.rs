@@ -1,15 +1,18 @@
 //! What an auditor takes away.
 
+use http::Method;
 use http::header::{CONTENT_DISPOSITION, HeaderName, HeaderValue};
 use pilot_core::fault::Fault;
+use pilot_core::limits::{EXPORT_ENTRIES_MAX, EXPORT_PIECES_WAITING_MAX, EXPORT_RETRY};
 use pilot_core::time::Time;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::api::request::{Query, no_such_item, read_item_id};
 use crate::body::Body;
+use crate::evidence::exports::Busy;
 use crate::evidence::{self, EvidenceError, Plan, Wanted};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
 
 /// How many entries are to come, for those who show progress.
@@ -23,12 +26,19 @@ pub async fn get_evidence(call: &Call) -> Answer {
         Some("none") => false,
         Some(_) => return Err(faulty("/query/documents", "must be all or none")),
     };
+    let place = call.app.exports.begin(&call.caller.actor.actor_id);
+    let unavailable = |busy: Busy| Problem::new(Code::Unavailable, busy.to_string()).retry_after(EXPORT_RETRY);
+    let place = place.map_err(unavailable)?;
     let plan = Plan::make(&call.app, wanted, with_documents).await?;
     let disposition = format!("attachment; filename=\"{}\"", plan.file_name());
     let disposition = HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
     let entries = HeaderValue::from(plan.entries());
-    let (sender, receiver) = mpsc::channel(4);
-    tokio::spawn(evidence::send(Arc::clone(&call.app), plan, sender));
+    let (sender, receiver) = mpsc::channel(EXPORT_PIECES_WAITING_MAX);
+    // Who asks for the head alone is told what there is, and nothing is made of it.
+    if call.head.method == Method::GET {
+        let begun = evidence::send(Arc::clone(&call.app), plan, place, sender);
+        begun.map_err(|error| Problem::unavailable("There is no thread for a bundle now.", &error))?;
+    }
     let mut response = super::page("application/zip", Body::chunks(receiver));
     response.headers_mut().insert(CONTENT_DISPOSITION, disposition);
     response.headers_mut().insert(EVIDENCE_ENTRIES, entries);
@@ -62,6 +72,10 @@ impl From<EvidenceError> for Problem {
     fn from(error: EvidenceError) -> Self {
         match error {
             EvidenceError::NoSuchItem => no_such_item(),
+            EvidenceError::TooMany(entries) => {
+                let detail = format!("{entries} entries, and a bundle has at most {EXPORT_ENTRIES_MAX}; ask for less");
+                faulty("/query", &detail)
+            }
             EvidenceError::Store(error) => error.into(),
             EvidenceError::Sign(error) => error.into(),
             other => Problem::internal(&other),

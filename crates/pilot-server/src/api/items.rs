@@ -106,7 +106,7 @@ pub async fn edit_item(call: &mut Call) -> Answer {
     if !faults.is_empty() {
         return Err(Problem::invalid(faults));
     }
-    let (if_match, nonce, id) = (if_match(&call.head.headers)?, nonce()?, item_id(call)?);
+    let (if_match, nonce, id) = (if_match(&call.head.headers), nonce()?, item_id(call)?);
     settle_edit(&call.app, &call.caller, &id, &Edit { title, payload, if_match, nonce }).await
 }
 

@@ -252,31 +252,18 @@ fn scope(call: &Call, key: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// `If-Match: "7"`, or a list of such tags. A wildcard matches whatever is there.
-pub fn if_match(headers: &HeaderMap) -> Result<Option<IfMatch>, Problem> {
-    let malformed = || {
-        let detail = "must be * or a list of entity tags such as \"7\"";
-        Problem::invalid(vec![Fault::new("/headers/If-Match", detail)])
+/// `If-Match: "7"`, or a list of such tags. A wildcard matches whatever is there; what is not a tag of ours, nothing.
+pub fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
+    let mut lines = headers.get_all(IF_MATCH).iter().peekable();
+    lines.peek()?;
+    let tags = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).map(str::trim);
+    let tags: Vec<_> = tags.collect();
+    // Written as this service writes it: "01" is another tag than "1", and a weak one never matches (RFC 9110, 13.1.1).
+    let version = |tag: &&str| {
+        let tag = tag.strip_prefix('"')?.strip_suffix('"')?;
+        tag.parse().ok().filter(|version: &u64| version.to_string() == tag)
     };
-    let (mut versions, mut is_sent, mut is_any) = (Vec::new(), false, false);
-    for value in headers.get_all(IF_MATCH) {
-        is_sent = true;
-        for tag in value.to_str().map_err(|_| malformed())?.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
-            is_any |= tag == "*";
-            // A weak tag never matches (RFC 9110, 13.1.1).
-            let (is_weak, strong) = tag.strip_prefix("W/").map_or((false, tag), |strong| (true, strong));
-            let Some(tag) = strong.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) else {
-                if tag == "*" && versions.is_empty() {
-                    continue;
-                }
-                return Err(malformed());
-            };
-            // Written as this service writes it: "01" is another tag than "1". One that is not ours matches no version.
-            let version = tag.parse().ok().filter(|version: &u64| version.to_string() == tag);
-            versions.extend(version.filter(|_| !is_weak));
-        }
-    }
-    Ok((is_sent && !is_any).then(|| IfMatch::any_of(versions)))
+    (!tags.contains(&"*")).then(|| IfMatch::any_of(tags.iter().filter_map(version).collect()))
 }
 
 /// The item a path names. An id that is none is simply not found.

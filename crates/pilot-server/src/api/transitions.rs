@@ -51,7 +51,7 @@ impl Asked {
             content_digest: body.text("content_digest", &mut faults),
             comment: body.text("comment", &mut faults),
             inputs: body.members.remove("inputs"),
-            if_match: if_match(&call.head.headers)?,
+            if_match: if_match(&call.head.headers),
         };
         if !faults.is_empty() {
             return Err(Problem::invalid(faults));
@@ -109,7 +109,7 @@ pub async fn add_comment(call: &mut Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let id = item_id(call)?;
-    let (document, if_match) = (Document::comment(&text, &nonce()?), if_match(&call.head.headers)?);
+    let (document, if_match) = (Document::comment(&text, &nonce()?), if_match(&call.head.headers));
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
     let write = Write::new(Subject::Item(id), key, moves::comment(workflows, actor, text, document, if_match));
     ledger::settle(&call.app, &call.caller, "comment", write).await

@@ -79,8 +79,9 @@ impl ClockKeeper {
         }
     }
 
-    async fn write_down(&self, app: &App) {
-        let Some(word) = self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return };
+    /// True when an operator's word is in the ledger now.
+    async fn write_down(&self, app: &App) -> bool {
+        let Some(word) = self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
         let by = word.accepted.as_ref().and_then(|accepted| accepted.by.clone());
         let details = json!({ "machine": word.wall, "operator": by });
         let decide = move |situation: &Situation<'_>| {
@@ -88,9 +89,15 @@ impl ClockKeeper {
             Ok(pilot_store::Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
         };
         match app.store.settle(Write::new(Subject::Ledger, None, decide)).await {
-            Ok(Outcome::Recorded { .. }) => *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = None,
+            Ok(Outcome::Recorded { .. }) => {
+                *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                true
+            }
             // Tried again with the next look.
-            other => tracing::error!(cause = ?other, "that the clock was accepted could not be written to the ledger"),
+            other => {
+                tracing::error!(cause = ?other, "that the clock was accepted could not be written to the ledger");
+                false
+            }
         }
     }
 }
@@ -106,8 +113,9 @@ pub async fn run(app: Arc<App>) {
             let _ = tokio::task::spawn_blocking(move || listening.clock_keeper.listen()).await;
         }
         was_doubted = say(was_doubted, keeper.doubt());
-        if !was_doubted {
-            keeper.write_down(&app).await;
+        if !was_doubted && keeper.write_down(&app).await {
+            // Replaced at once, so that the next start does not hear it again.
+            recorded = None;
         }
         if recorded.as_ref().is_none_or(|since| since.elapsed() >= RECORDED) {
             let leaving = Arc::clone(&app);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pilot_core::limits::ADDRESS_CONNECTIONS_PART;
+use pilot_core::limits::{ADDRESS_CONNECTIONS_PART, ADDRESS_HTTP2_STREAMS_MAX, HTTP2_STREAMS_IN_ALL_MAX};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::Served;
@@ -24,12 +24,14 @@ pub(super) struct Crowd {
     of_address_max: usize,
     shared: Shared,
     held: Mutex<HashMap<IpAddr, usize>>,
+    /// Requests over HTTP/2, of which one connection may have many: of each address, and in all.
+    streams: Mutex<(HashMap<IpAddr, usize>, usize)>,
 }
 
 impl Crowd {
     pub(super) fn new(connections_max: usize, shared: Shared) -> Crowd {
         let of_address_max = (connections_max / ADDRESS_CONNECTIONS_PART).max(1);
-        Crowd { of_address_max, shared, held: Mutex::new(HashMap::new()) }
+        Crowd { of_address_max, shared, held: Mutex::default(), streams: Mutex::default() }
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -50,6 +52,10 @@ pub(super) struct Place {
 }
 
 impl Place {
+    pub(super) fn origin(&self) -> IpAddr {
+        self.origin
+    }
+
     fn new(crowd: &Arc<Crowd>, address: IpAddr, permit: OwnedSemaphorePermit) -> Place {
         let origin = origin(address);
         *crowd.held().entry(origin).or_default() += 1;
@@ -64,6 +70,42 @@ impl Drop for Place {
             *count -= 1;
             if *count == 0 {
                 held.remove(&self.origin);
+            }
+        }
+    }
+}
+
+/// A request over HTTP/2, until its answer was taken in.
+pub(super) struct Stream {
+    crowd: Arc<Crowd>,
+    origin: IpAddr,
+}
+
+impl Place {
+    /// None when there are too many of this address, or in all.
+    pub(super) fn begin_stream(&self) -> Option<Stream> {
+        let crowd = &self.crowd;
+        let mut streams = crowd.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let (by_address, all) = &mut *streams;
+        let of_address = by_address.entry(self.origin).or_default();
+        let is_full = *of_address >= ADDRESS_HTTP2_STREAMS_MAX && !(crowd.shared)(self.origin);
+        if is_full || *all >= HTTP2_STREAMS_IN_ALL_MAX {
+            return None;
+        }
+        *of_address += 1;
+        *all += 1;
+        Some(Stream { crowd: Arc::clone(crowd), origin: self.origin })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let mut streams = self.crowd.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.1 -= 1;
+        if let Some(count) = streams.0.get_mut(&self.origin) {
+            *count -= 1;
+            if *count == 0 {
+                streams.0.remove(&self.origin);
             }
         }
     }
@@ -120,5 +162,26 @@ mod tests {
         assert!(take([192, 0, 2, 1]).is_some());
         drop(held);
         assert!(crowd.held().is_empty());
+    }
+
+    #[test]
+    fn requests_over_http_2_are_counted_until_they_are_done() {
+        let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9]))));
+        let places = Arc::new(Semaphore::new(16));
+        let place = |address: [u8; 4]| {
+            Place::new(&crowd, address.into(), Arc::clone(&places).try_acquire_owned().unwrap())
+        };
+        let (one, other, mesh) = (place([192, 0, 2, 1]), place([192, 0, 2, 2]), place([192, 0, 2, 9]));
+        let mut streams: Vec<_> = (0..ADDRESS_HTTP2_STREAMS_MAX).map(|_| one.begin_stream().unwrap()).collect();
+        assert!(one.begin_stream().is_none());
+        drop((streams.pop(), other.begin_stream().unwrap()));
+        streams.push(one.begin_stream().unwrap());
+        while let Some(stream) = mesh.begin_stream() {
+            streams.push(stream);
+        }
+        assert_eq!(streams.len(), HTTP2_STREAMS_IN_ALL_MAX);
+        assert!(other.begin_stream().is_none());
+        drop(streams);
+        assert_eq!(*crowd.streams.lock().unwrap(), (HashMap::new(), 0));
     }
 }

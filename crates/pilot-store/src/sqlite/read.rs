@@ -1,7 +1,10 @@
 //! Reading: each function is one question, asked on whatever connection there is.
 
+use std::ops::Range;
+
 use pilot_core::document::DocumentKind;
 use pilot_core::item::{Item, ItemId};
+use pilot_core::limits::STORE_PAGE_BYTES_MAX;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
@@ -135,29 +138,67 @@ pub(super) fn history(connection: &Connection, id: &ItemId) -> Result<Vec<Stored
                SELECT e.idx, e.data, d.kind, d.data FROM chain c JOIN entry e ON e.idx = c.idx \
                LEFT JOIN document d ON d.entry = e.idx ORDER BY e.idx, d.kind";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    with_documents(statement.query([to_key(id)])).map_err(|error| failed(&error))
+    with_documents(statement.query([to_key(id)]), usize::MAX).map_err(|error| failed(&error))
 }
 
-/// One entry may fill several rows, one a document.
-fn with_documents(rows: rusqlite::Result<rusqlite::Rows<'_>>) -> rusqlite::Result<Vec<StoredEntry>> {
-    let (mut rows, mut entries) = (rows?, Vec::new());
+pub(super) fn places(connection: &Connection, id: &ItemId) -> Result<Vec<u64>> {
+    let sql = "WITH RECURSIVE chain (idx) AS ( \
+                 SELECT last_entry FROM item WHERE id = ?1 \
+                 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx) \
+               SELECT idx FROM chain ORDER BY idx";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let rows = statement.query_map([to_key(id)], |row| index(row, 0)).map_err(|error| failed(&error))?;
+    rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
+}
+
+pub(super) fn earlier_places(connection: &Connection, first: u64, entries: &Range<u64>) -> Result<Vec<u64>> {
+    let sql = "WITH RECURSIVE chain (idx) AS ( \
+                 SELECT prev FROM entry WHERE idx >= ?2 AND idx < ?3 AND prev < ?1 AND prev < idx \
+                 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx) \
+               SELECT idx FROM chain ORDER BY idx";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let bounds = [first, entries.start, entries.end].map(|bound| i64::try_from(bound).unwrap_or(i64::MAX));
+    let rows = statement.query_map(bounds, |row| index(row, 0)).map_err(|error| failed(&error))?;
+    rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
+}
+
+/// One entry may fill several rows, one a document. No entry is begun once there are `bytes_max`.
+fn with_documents(rows: rusqlite::Result<rusqlite::Rows<'_>>, bytes_max: usize) -> rusqlite::Result<Vec<StoredEntry>> {
+    let (mut rows, mut entries, mut bytes) = (rows?, Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        read_with_document(row, &mut entries)?;
+        let is_new = is_new(row, &entries)?;
+        if is_new && bytes >= bytes_max {
+            break;
+        }
+        bytes += read_with_document(row, is_new, &mut entries)?;
     }
     Ok(entries)
 }
 
-fn read_with_document(row: &rusqlite::Row<'_>, entries: &mut Vec<StoredEntry>) -> rusqlite::Result<()> {
+fn is_new(row: &rusqlite::Row<'_>, entries: &[StoredEntry]) -> rusqlite::Result<bool> {
     let index = index(row, 0)?;
-    if entries.last().is_none_or(|last| last.index != index) {
-        entries.push(StoredEntry { index, bytes: row.get(1)?, documents: Vec::new() });
+    Ok(entries.last().is_none_or(|last| last.index != index))
+}
+
+/// Gives how many bytes it has read.
+fn read_with_document(
+    row: &rusqlite::Row<'_>,
+    is_new: bool,
+    entries: &mut Vec<StoredEntry>,
+) -> rusqlite::Result<usize> {
+    let mut read = 0;
+    if is_new {
+        let entry = StoredEntry { index: index(row, 0)?, bytes: row.get(1)?, documents: Vec::new() };
+        read += entry.bytes.len();
+        entries.push(entry);
     }
     let kind: Option<i64> = row.get(2)?;
     let document: Option<Vec<u8>> = row.get(3)?;
     if let (Some(entry), Some(kind), Some(document)) = (entries.last_mut(), kind.and_then(kind_of), document) {
+        read += document.len();
         entry.documents.push((kind, document));
     }
-    Ok(())
+    Ok(read)
 }
 
 pub(super) fn kind_number(kind: DocumentKind) -> i64 {
@@ -210,7 +251,22 @@ pub(super) fn whole_entries(connection: &Connection, from: u64, limit: usize) ->
                WHERE e.idx >= ?1 AND e.idx < ?2 ORDER BY e.idx, d.kind";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
     let until = i64::try_from(from.saturating_add(limit as u64)).unwrap_or(i64::MAX);
-    with_documents(statement.query([i64::try_from(from).unwrap_or(i64::MAX), until])).map_err(|error| failed(&error))
+    let rows = statement.query([i64::try_from(from).unwrap_or(i64::MAX), until]);
+    with_documents(rows, STORE_PAGE_BYTES_MAX).map_err(|error| failed(&error))
+}
+
+pub(super) fn whole_entries_at(connection: &Connection, indices: &[u64]) -> Result<Vec<StoredEntry>> {
+    let (mut entries, mut bytes) = (Vec::with_capacity(indices.len()), 0);
+    for index in indices {
+        if bytes >= STORE_PAGE_BYTES_MAX {
+            break;
+        }
+        let found = whole_entries(connection, *index, 1)?.pop();
+        let found = found.ok_or_else(|| StoreError::Damaged(format!("entry {index} is missing")))?;
+        bytes += found.bytes.len() + found.documents.iter().map(|(_, document)| document.len()).sum::<usize>();
+        entries.push(found);
+    }
+    Ok(entries)
 }
 
 pub(super) fn due(connection: &Connection, now: Time, limit: usize) -> Result<Vec<ItemId>> {

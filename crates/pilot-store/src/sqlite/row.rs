@@ -142,7 +142,7 @@ pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
         updated_at: time(updated_at),
         entered_at: time(entered_at),
         held,
-        window: window.map(|(from, to)| Window { not_before: time(from), not_after: time(to) }),
+        window: window.map(|(from, to)| Window::new(time(from), time(to))),
         lease: lease.map(|(holder, at)| Lease { holder, expires_at: time(at) }),
         votes: votes.into_iter().map(vote).collect(),
         attempts,

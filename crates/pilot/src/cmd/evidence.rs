@@ -9,7 +9,7 @@ use pilot_core::document::ContentDigest;
 use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::report::report;
 use pilot_evidence::verify::trust;
-use pilot_evidence::verify::{Trust, verify};
+use pilot_evidence::verify::{Conclusion, Trust, verify};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -45,6 +45,9 @@ pub struct TrustArguments {
     /// How many of these witnesses must have signed [default: all of them]
     #[arg(long, value_name = "N")]
     witnesses: Option<usize>,
+    /// Documents are known to be erased or left out: exit code 0, not 4, when everything else holds
+    #[arg(long)]
+    allow_left_out: bool,
 }
 
 #[derive(clap::Args)]
@@ -127,10 +130,22 @@ fn check(arguments: &VerifyArguments) -> Result<(), Failure> {
         Output::Json => print_json(&verdict)?,
         Output::Table => print(&verdict.to_text())?,
     }
-    if verdict.holds { Ok(()) } else { Err(Failure::Refused("the evidence does not hold".into())) }
+    concluded(verdict.verdict, arguments.trust.allow_left_out)
 }
 
-/// The page is made even of evidence that does not hold, and says so; the exit code says so too.
+fn concluded(verdict: Conclusion, allow_left_out: bool) -> Result<(), Failure> {
+    match verdict {
+        Conclusion::Holds => Ok(()),
+        Conclusion::HoldsAsFarAsChecked if allow_left_out => Ok(()),
+        Conclusion::HoldsAsFarAsChecked => Err(Failure::NotAllChecked(
+            "documents were erased or left out, so not everything could be checked (--allow-left-out accepts that)"
+                .into(),
+        )),
+        Conclusion::DoesNotHold => Err(Failure::Refused("the evidence does not hold".into())),
+    }
+}
+
+/// The page is made even of evidence that does not hold, or was not all checked, and says so; so does the exit code.
 fn tell(arguments: &ReportArguments) -> Result<(), Failure> {
     let trust = arguments.trust.read()?;
     let bundle = read(&arguments.bundle)?;
@@ -139,7 +154,7 @@ fn tell(arguments: &ReportArguments) -> Result<(), Failure> {
         Some(path) => write_new(path, page.as_bytes())?,
         None => print(&page)?,
     }
-    if verify(&bundle, &trust).holds { Ok(()) } else { Err(Failure::Refused("the evidence does not hold".into())) }
+    concluded(verify(&bundle, &trust).verdict, arguments.trust.allow_left_out)
 }
 
 fn leave_out(arguments: &RedactArguments) -> Result<(), Failure> {

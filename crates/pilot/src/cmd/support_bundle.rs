@@ -140,7 +140,12 @@ fn ledger(config: &Config, is_short: bool) -> String {
         Some(_) if is_short => "not checked".into(),
         Some(path) => match examine_signed(config, &path) {
             Ok(report) => in_words(&report),
-            Err(Failure::Refused(text) | Failure::Usage(text) | Failure::Environment(text)) => text,
+            Err(
+                Failure::Refused(text)
+                | Failure::Usage(text)
+                | Failure::Environment(text)
+                | Failure::NotAllChecked(text),
+            ) => text,
         },
     }
 }

@@ -118,7 +118,7 @@ fn a_key_given_twice_an_integer_no_reader_agrees_on_and_a_body_nested_too_deep_a
             "{\"payload\":1e16}".into(),
             nested(40),
             nested(200),
-            nested(50_000),
+            nested(5_000),
         ] {
             let answer = person(&server, "ana").call(&line, &[JSON], body.as_bytes());
             let verdict = told(&answer);
@@ -245,23 +245,19 @@ fn only_the_media_types_an_operation_names_are_read() {
 }
 
 #[test]
-fn one_byte_over_a_mebibyte_is_too_large_with_and_without_a_length() {
+fn one_byte_over_the_limit_of_an_operation_is_too_large_with_and_without_a_length() {
     let server = team().serve();
     let id = draft(&server);
     let fill = |bytes: usize| format!("{{\"x\":\"{}\"}}", "y".repeat(bytes - 8));
-    for (line, _) in operations(&id) {
+    for ((line, _), limit) in operations(&id).into_iter().zip([128, 128, 256, 32].map(|limit| limit * 1024)) {
         let mut ana = person(&server, "ana");
-        assert_eq!(
-            told(&ana.call(&line, &[JSON], fill(1024 * 1024).as_bytes())),
-            "422 invalid_request \"/x\"",
-            "{line}"
-        );
-        let answer = person(&server, "ana").call(&line, &[JSON], fill(1024 * 1024 + 1).as_bytes());
+        assert_eq!(told(&ana.call(&line, &[JSON], fill(limit).as_bytes())), "422 invalid_request \"/x\"", "{line}");
+        let answer = person(&server, "ana").call(&line, &[JSON], fill(limit + 1).as_bytes());
         assert_eq!(told(&answer), "413 body_too_large", "{line}");
         let mut wire = server.wire();
         let head = format!("{line} HTTP/1.1\r\nHost: a\r\n{JSON}\r\n{}\r\n", crate::harness::bearer(&token("ana")));
-        wire.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n100001\r\n").as_bytes());
-        wire.send(" ".repeat(1024 * 1024 + 1).as_bytes());
+        wire.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", limit + 1).as_bytes());
+        wire.send(" ".repeat(limit + 1).as_bytes());
         assert_eq!(told(&wire.response().unwrap()), "413 body_too_large", "{line} in chunks");
     }
 }
@@ -295,7 +291,7 @@ fn lengths_are_counted_in_characters_and_end_where_the_limits_say() {
         (0, "422 invalid_request \"/text\""),
         (4_000, "201"),
         (4_001, "422 invalid_request \"/text\""),
-        (500_000, "422 invalid_request \"/text\""),
+        (15_000, "422 invalid_request \"/text\""),
     ] {
         let body = json!({"text": "ä".repeat(length)});
         assert_eq!(told(&ana.post(&format!("/v1/items/{id}/comments"), &body)), expected, "{length}");
@@ -304,7 +300,7 @@ fn lengths_are_counted_in_characters_and_end_where_the_limits_say() {
     let hold = |length: usize| json!({"action": "hold", "comment": "ä".repeat(length)});
     assert_eq!(told(&sol.acts(&id, &hold(4_001))), "422 invalid_request \"/comment\"");
     assert_eq!(told(&sol.acts(&id, &hold(4_000))), "201");
-    let long = json!({"action": "x".repeat(300_000)});
+    let long = json!({"action": "x".repeat(200_000)});
     assert_eq!(told(&sol.acts(&id, &long)), "422 unknown_action \"/action\"");
 }
 
@@ -312,20 +308,21 @@ fn lengths_are_counted_in_characters_and_end_where_the_limits_say() {
 fn what_people_wrote_comes_back_as_they_wrote_it() {
     let server = team().serve();
     let mut ana = person(&server, "ana");
-    let odd = "\u{0}\u{1}\u{1b}[31m\u{7f}\u{85}\u{202e}\u{feff}\u{fffe}\u{10ffff}e\u{301}<script>'\";--%_\\🦀";
-    let payload = json!({"purpose": odd, odd: [odd], "n": [0.1, 1e-7, 9_007_199_254_740_991_u64]});
-    let body = json!({"workflow": "controlled-operation", "title": odd, "payload": payload});
+    let shown = "\u{202e}\u{feff}\u{fffe}\u{10ffff}e\u{301}<script>'\";--%_\\🦀";
+    let odd = &format!("\u{1}\u{1b}[31m\u{7f}\u{85}{shown}");
+    let payload = json!({"purpose": odd, (odd.as_str()): [odd], "n": [0.1, 1e-7, 9_007_199_254_740_991_u64]});
+    let body = json!({"workflow": "controlled-operation", "title": shown, "payload": payload});
     let created = ana.post("/v1/items", &body);
     assert_eq!(created.status, 201, "{}", created.text());
     let id = created.json()["id"].as_str().unwrap().to_owned();
     let item = ana.item(&id);
     assert_eq!((&item["title"], &item["payload"]), (&body["title"], &body["payload"]));
     let comment = ana.post(&format!("/v1/items/{id}/comments"), &json!({"text": odd}));
-    assert_eq!(comment.json()["comment"], odd);
+    assert_eq!(comment.json()["comment"], *odd);
     let history = ana.get(&format!("/v1/items/{id}/history")).json();
-    assert_eq!(history["history"][1]["comment"], odd);
+    assert_eq!(history["history"][1]["comment"], *odd);
     let listed = ana.get("/v1/items").json();
-    assert_eq!(listed["items"][0]["title"], odd);
+    assert_eq!(listed["items"][0]["title"], shown);
     // A part of a title is searched for as it stands, not as a pattern.
     for (q, found) in [("%25_%5C", 1), ("%25%25", 0), ("_", 1), ("__", 0), ("%27%22;--", 1), ("SCRIPT", 1)] {
         let list = ana.get(&format!("/v1/items?q={q}")).json();
@@ -592,9 +589,9 @@ fn every_422_names_a_place_and_none_is_endless() {
         let body = format!("{{\"text\":\"{text}\"}}");
         assert_eq!(told(&ana.call(&comments, &[JSON, "Idempotency-Key: k"], body.as_bytes())), expected);
     }
-    let many: Vec<_> = (0..50_000).map(|number| format!("\"unknown{number}\":1")).collect();
+    let many: Vec<_> = (0..4_000).map(|number| format!("\"unknown{number}\":1")).collect();
     let answer = ana.call(&line, &[JSON], format!("{{{}}}", many.join(",")).as_bytes());
     assert_eq!(answer.verdict(), "422 invalid_request");
     let errors = answer.json()["errors"].as_array().unwrap().clone();
-    assert_eq!((errors.len(), &errors[50]["detail"]), (51, &json!("and 49950 faults more")));
+    assert_eq!((errors.len(), &errors[50]["detail"]), (51, &json!("has 3950 more faults")));
 }

@@ -82,12 +82,11 @@ fn if_match_takes_a_list_and_a_tag_that_is_not_ours_matches_nothing() {
     assert_eq!(edit("\"1\"").status, 200);
     assert_eq!(edit("\"7\", \"2\",W/\"9\"").status, 200);
     assert_eq!(edit("*").status, 200);
-    for tags in ["\"1\"", "\"abc\"", "W/\"4\"", "\"04\"", "\"5\", \"6\"", ""] {
+    for tags in ["\"1\"", "\"abc\"", "W/\"4\"", "\"04\"", "\"5\", \"6\"", "4", ""] {
         let answer = edit(tags);
         refused(&answer, 412, "version_mismatch", "version 4");
         assert!(!answer.text().contains("18446744073709551615"), "{}", answer.text());
     }
-    refused(&edit("4"), 422, "invalid_request", "/headers/If-Match");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Evidence as an auditor takes it away: exported from the real service, checked by the real verifier.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use pilot_core::time::Time;
 use serde_json::{Value, json};
 
@@ -83,8 +86,8 @@ fn the_evidence_of_a_period_is_complete_and_brings_the_older_part_of_its_items_a
     let bare = [&whole[..], &["--out", "bare.zip", "--without-documents"]].concat();
     export(&installation, &server, &bare).expect(0);
     server.stop().expect(0);
-    for bundle in ["period.zip", "all.zip", "empty.zip", "bare.zip", "quiet.zip"] {
-        verify(&installation, bundle).expect(0);
+    for (bundle, code) in [("period.zip", 0), ("all.zip", 0), ("empty.zip", 0), ("bare.zip", 4), ("quiet.zip", 0)] {
+        verify(&installation, bundle).expect(code);
     }
 }
 
@@ -142,7 +145,7 @@ fn no_bundle_holds_a_token_or_the_digest_of_one() {
     for (_, _, token) in &people {
         assert!(!holds(token) && !holds(&digest(token.as_bytes())) && !holds(&digest(token.as_bytes())[..16]));
     }
-    verify(&installation, "all.zip").expect(0);
+    verify(&installation, "all.zip").expect(4).says(&["documents were erased or left out"]);
 }
 
 #[test]
@@ -200,5 +203,59 @@ fn what_people_wrote_can_be_erased_and_the_proof_of_what_happened_stands() {
     assert_eq!((&told[0]["details"]["item"], &told[0]["details"]["why"]), (&json!(id), &json!("request 12")));
     export(&installation, &server, &["--item", &id, "--out", "item.zip"]).expect(0);
     server.stop().expect(0);
-    verify(&installation, "item.zip").expect(0);
+    let said = verify(&installation, "item.zip").expect(4).stdout;
+    for question in ["whether title and payload fit the definition (entry 1)", "whether the comment said anything"] {
+        assert!(said.contains(&format!("not asked: {question}")), "{said}");
+    }
+    let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
+    installation.pilot(&["evidence", "verify", "item.zip", "--key", key.trim(), "--allow-left-out"]).expect(0);
+}
+
+/// An item whose evidence is too much for what lies between the service and a reader who does not read.
+fn large_item(server: &Server) -> String {
+    let mut ana = person(server, "ana");
+    let id = ana.creates("controlled-operation", &payload("low"));
+    for number in 0..200 {
+        let patch = json!({"payload": {"note": format!("{number} {}", "some words ".repeat(5_500))}});
+        let answer = ana.call(
+            &format!("PATCH /v1/items/{id} HTTP/1.1"),
+            &["Content-Type: application/merge-patch+json"],
+            patch.to_string().as_bytes(),
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    id
+}
+
+#[test]
+fn an_actor_is_sent_one_bundle_at_a_time_and_a_reader_who_leaves_makes_room() {
+    let installation = with_role_map();
+    let server = installation.serve();
+    let id = large_item(&server);
+    // Reads the first words of the answer, and no more.
+    let mut idle = TcpStream::connect(server.url().trim_start_matches("http://")).unwrap();
+    let credential = bearer(&token("ada"));
+    write!(idle, "GET /v1/evidence?item={id} HTTP/1.1\r\nHost: pilot\r\n{credential}\r\n\r\n").unwrap();
+    let mut begun = [0; 12];
+    idle.read_exact(&mut begun).unwrap();
+    assert_eq!(begun, *b"HTTP/1.1 200");
+    let second = person(&server, "ada").get(&format!("/v1/evidence?item={id}"));
+    assert_eq!((second.verdict().as_str(), second.header("retry-after")), ("503 unavailable", Some("5")));
+    assert!(second.text().contains("at most 1 at a time"), "{}", second.text());
+    // What there would be is told all the same, and others are not kept from their work.
+    assert_eq!(person(&server, "ada").get("/v1/session").status, 200);
+    drop(idle);
+    let until = crate::harness::now() + std::time::Duration::from_secs(60);
+    while person(&server, "ada").get(&format!("/v1/evidence?item={id}")).status == 503 {
+        assert!(crate::harness::now() < until, "nobody reads any more, and the place is not given back");
+    }
+    // Whoever has received a bundle may ask for the next at once.
+    for name in ["one.zip", "two.zip"] {
+        export(&installation, &server, &["--item", &id, "--out", name]).expect(0);
+    }
+    server.stop().expect(0);
+    verify(&installation, "one.zip").expect(0);
+    let bundle = std::fs::read(installation.path("one.zip")).unwrap();
+    assert!(bundle.len() > 8 * 1024 * 1024);
+    assert!(!bundle.windows(11).any(|window| window == b"report.html"), "no report of so large a bundle");
 }

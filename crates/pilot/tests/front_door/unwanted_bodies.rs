@@ -124,8 +124,8 @@ fn a_body_too_large_by_its_own_account_is_refused_without_waiting_for_it() {
     }
     assert!(began.elapsed() < 2 * SOON, "{:?}", began.elapsed());
     let mut wire = server.wire();
-    wire.send(head("/v1/items", Some(TOKEN), &format!("Content-Length: {MIB}")).as_bytes());
-    wire.send(&vec![b' '; MIB]);
+    wire.send(head("/v1/items", Some(TOKEN), &format!("Content-Length: {}", MIB / 8)).as_bytes());
+    wire.send(&vec![b' '; MIB / 8]);
     assert_eq!(wire.response().unwrap().verdict(), "422 invalid_request");
 }
 
