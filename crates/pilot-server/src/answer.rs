@@ -75,7 +75,9 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
                 let body = std::mem::replace(response.body_mut(), Body::empty());
                 *response.body_mut() = body.holding(share);
             }
-            Err(problem) => answered = Err(problem),
+            // What was recorded must not be answered as if nothing had been.
+            Err(problem) if method.is_safe() => answered = Err(problem),
+            Err(_) => {}
         }
     }
     let mut response = match answered {

@@ -195,3 +195,33 @@ impl http_body::Body for Chunks {
         self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_guard_lasts_until_the_last_byte_is_let_go_of() {
+        let guard = Arc::new(());
+        let mut body = Body::from("four").until_sent(Arc::clone(&guard));
+        let frame = poll_fn(|context| http_body::Body::poll_frame(Pin::new(&mut body), context)).await;
+        let mut bytes = frame.unwrap().unwrap().into_data().unwrap();
+        drop(body);
+        let rest = bytes.split_off(2);
+        drop(bytes);
+        assert_eq!((Arc::strong_count(&guard), &*rest), (2, &b"ur"[..]));
+        drop(rest);
+        assert_eq!(Arc::strong_count(&guard), 1);
+    }
+
+    #[tokio::test]
+    async fn a_guard_lasts_as_long_as_its_stream() {
+        let (guard, (sender, receiver)) = (Arc::new(()), mpsc::channel(1));
+        let body = Body::endless(receiver).until_sent(Arc::clone(&guard));
+        assert_eq!(Arc::strong_count(&guard), 2);
+        drop(body);
+        assert!(sender.is_closed() && Arc::strong_count(&guard) == 1);
+    }
+}

@@ -168,9 +168,8 @@ mod tests {
     fn requests_over_http_2_are_counted_until_they_are_done() {
         let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9]))));
         let places = Arc::new(Semaphore::new(16));
-        let place = |address: [u8; 4]| {
-            Place::new(&crowd, address.into(), Arc::clone(&places).try_acquire_owned().unwrap())
-        };
+        let place =
+            |address: [u8; 4]| Place::new(&crowd, address.into(), Arc::clone(&places).try_acquire_owned().unwrap());
         let (one, other, mesh) = (place([192, 0, 2, 1]), place([192, 0, 2, 2]), place([192, 0, 2, 9]));
         let mut streams: Vec<_> = (0..ADDRESS_HTTP2_STREAMS_MAX).map(|_| one.begin_stream().unwrap()).collect();
         assert!(one.begin_stream().is_none());

@@ -121,6 +121,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "HTTP/2: bodies without an end", run: http2::endless_bodies },
     Attack { name: "HTTP/2: bodies in frames of a byte", run: http2::tiny_frames },
     Attack { name: "HTTP/2: answers that are not read", run: http2::unread_answers },
+    Attack { name: "HTTP/2: small answers, not read", run: http2::small_unread_answers },
     Attack { name: "HTTP/2: long URLs on every stream", run: http2::long_urls },
     Attack { name: "HTTP/2: streams reset at once", run: http2::rapid_reset },
     Attack { name: "HTTP/2: pings and settings", run: http2::pings_and_settings },

@@ -23,3 +23,4 @@ mod beside;
 mod clients;
 mod costs;
 mod stage;
+mod table;

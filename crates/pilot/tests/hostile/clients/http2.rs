@@ -216,6 +216,12 @@ pub fn unread_answers(target: &Target, run: &Run) {
     });
 }
 
+/// Small answers to nobody, none of which may be sent: what costs is how many there are.
+pub fn small_unread_answers(target: &Target, run: &Run) {
+    let connections = run.of(72, 400);
+    on_every_stream(target, run, connections, 0, |stream| request(stream, END_STREAM, "GET", "/healthz", ""));
+}
+
 /// URLs that take a while to look through, on every stream of many connections, by nobody; with a body each.
 pub fn long_urls(target: &Target, run: &Run) {
     let path = long_path("a-b.c_d~");
