@@ -804,6 +804,8 @@ export interface components {
             issuer: string;
             /** @description What the token is to be for (RFC 8707). */
             resource: string;
+            /** @description Where signing out ends the tokens (RFC 7009), when the provider has such a place. */
+            revocation_endpoint?: string;
             /** @description Scopes to ask for, with spaces between them; may be empty. */
             scope: string;
             token_endpoint: string;

@@ -132,6 +132,8 @@ pub const EXPORT_PIECES_WAITING_MAX: usize = 4;
 /// What the store reads at a time, where entries come with their documents.
 pub const STORE_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// In force at once: a start names each of them in one entry, which has less than 64 KiB.
+pub const DEFINITIONS_MAX: usize = 256;
 pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 pub const DEFINITION_STATES_MAX: usize = 50;
 pub const DEFINITION_TRANSITIONS_MAX: usize = 200;
@@ -146,6 +148,15 @@ pub const RATE_PER_MINUTE_MAX: u32 = 1_000_000;
 pub const RATE_ACTORS_MAX: usize = 16 * 1024;
 /// Addresses are as many as the internet has; beyond this, the least interesting are forgotten.
 pub const RATE_ADDRESSES_MAX: usize = 64 * 1024;
+
+/// Faults of one kind in a file that are listed one by one.
+pub const FAULTS_OF_ONE_KIND_MAX: usize = 3;
+
+/// Who did something to the ledger itself, as the ledger names them.
+pub const OPERATOR_CHARS_MAX: usize = 128;
+
+/// The one in use, the next one, and two that somebody forgot.
+pub const MESH_SECRETS_MAX: usize = 4;
 
 /// The credential file and the role map are read whole, so their size is bounded before they are read.
 pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -176,6 +187,9 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Subject in the role map", "512 characters", "the start is refused"),
     ("Credential file, role map", "16 MiB", "the start is refused"),
     ("Revocations kept outside of the database", "16 MiB", "the start is refused"),
+    ("Secrets of a mesh", "4, each of 32 to 256 printable ASCII bytes", "the start is refused"),
+    ("Faults listed of a file", "50, of one kind 3", "the others are counted"),
+    ("Operator's name in the ledger", "128 characters", "what is longer is cut"),
     (
         "Answer of a secret manager, run of a credential helper",
         "as configured, 1 to 60 s; 10 s",
@@ -211,6 +225,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Payload", "64 KiB, 32 levels deep, 4,000 values", "422 `invalid_request`"),
     ("Result of an execution", "4,000 characters, 100 artifacts", "422 `invalid_request`"),
     ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
+    ("Workflow definitions in force", "256, the built-in ones included", "the start is refused"),
     ("Page of a list", "200", "422 `invalid_request`"),
     ("Page of a list, bytes of its payloads", "4 MiB", "the page ends there, with a `next`"),
     ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),

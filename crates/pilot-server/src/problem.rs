@@ -225,7 +225,7 @@ impl Problem {
         let rest = (more > 1).then(|| Fault::new("", format!("has {more} more faults")));
         let shown = if rest.is_some() { FAULTS_MAX } else { FAULTS_MAX + 1 };
         let errors = self.errors.into_iter().take(shown).chain(rest);
-        let errors = errors.map(|Fault { pointer, detail }| FaultView { pointer, detail }).collect();
+        let errors = errors.map(|Fault { pointer, detail, .. }| FaultView { pointer, detail }).collect();
         let view = ProblemView {
             r#type: format!("/docs#{}", self.code.as_str()),
             title: self.code.title(),

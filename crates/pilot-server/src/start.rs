@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use pilot_core::credentials::Credentials;
+use pilot_core::digest::Digest;
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::leak::LeakGuard;
@@ -39,12 +40,16 @@ use crate::signer;
 use crate::starts::{self, LastStart, Starting};
 use crate::timers;
 use crate::tls::Tls;
-use crate::witnesses::{self, Witnesses};
+use crate::witnesses;
 use crate::workflows::Workflows;
 use crate::workshop::Workshop;
 
+mod examined;
 mod exposed;
 mod signing;
+
+pub(crate) use examined::mesh_secrets;
+use examined::{Examined, examine};
 
 pub(crate) use exposed::{refuse_tokens_in_definitions, tokens_in_names, too_few_approvers};
 pub use signing::{load_key, make_log_key, open_place};
@@ -92,27 +97,13 @@ pub struct Service {
 
 impl Service {
     pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> Result<Service, StartError> {
-        if let Some(refusal) = production::refusal(config) {
-            return Err(StartError::Refused(refusal));
-        }
-        let tls = open_tls(config)?;
-        let (credentials, role_map) = load_credentials(config)?;
-        let guard = Arc::new(leak_guard(config, &credentials)?);
-        let exposed = tokens_in_names(config, &credentials, role_map.as_ref(), &guard);
-        if !exposed.is_empty() {
-            return Err(StartError::Refused(exposed.join("\n")));
-        }
-        log.guard_with(Arc::clone(&guard));
-        if let Some(warning) = role_map.as_ref().and_then(too_few_approvers) {
-            tracing::warn!("{warning}");
-        }
-        check_workflows_dir(config)?;
-        refuse_tokens_in_definitions(config.workflows.dir.as_deref(), &guard)?;
-        let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
-        let witnesses = Arc::new(witnesses);
         let clock_guard = Arc::new(ClockGuard::new(Clock::System, SinceBoot::System));
         let clock = Clock::Guarded(Arc::clone(&clock_guard));
-        let trusted = Trusted::open(config, &clock)?;
+        let Examined { tls, mesh_secrets, credentials, role_map, guard, witnesses, trusted } = examine(config, &clock)?;
+        log.guard_with(Arc::clone(&guard));
+        for warning in production::warnings(config).into_iter().chain(role_map.as_ref().and_then(too_few_approvers)) {
+            tracing::warn!("{warning}");
+        }
         make_data_dir(&config.data_dir)?;
         let clock_keeper = ClockKeeper::new(clock_guard, config.clock_path());
         let (store, ledger_clock) = open_store(config, &clock, &clock_keeper)?;
@@ -156,7 +147,7 @@ impl Service {
             identity,
             register,
             limits: config.rate_limits.as_ref().map(Limits::new),
-            edge: edge(config),
+            edge: edge(config, mesh_secrets),
             guard,
             clock,
             ledger_clock,
@@ -364,9 +355,11 @@ fn open_tls(config: &Config) -> Result<Option<(Arc<Tls>, Time)>, StartError> {
     Ok(Some((Arc::new(tls), loaded.certificate.not_after)))
 }
 
-fn edge(config: &Config) -> Edge {
+fn edge(config: &Config, mesh_secrets: Vec<Digest>) -> Edge {
     match &config.tls {
-        Some(config::Tls::Mesh(mesh)) => Edge::new(Some(mesh.clone()), config.profile == Profile::Production),
+        Some(config::Tls::Mesh(mesh)) => {
+            Edge::new(Some(mesh.clone()), config.profile == Profile::Production, mesh_secrets)
+        }
         Some(config::Tls::Here(_)) => Edge::encrypted(config.profile == Profile::Production),
         None => Edge::default(),
     }

@@ -13,6 +13,7 @@ use pilot_store::sqlite::fsck::Report;
 use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::{Output, OutputArguments, print, print_json};
 
 mod manifest;
@@ -44,6 +45,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
+    files::refuse_root(&config)?;
     let out = &arguments.out;
     if out.exists() {
         return Err(Failure::Usage(format!("{}: exists already; name a new directory", out.display())));
