@@ -155,7 +155,7 @@ mod tests {
         assert!(matches!(refused, Poll::Ready(Err(problem)) if problem.cap == Some(Cap::HeldBytes)));
         assert!(budget.take(&actor("ben"), UNIT).await.is_ok());
         drop(held);
-        assert!(waiting.pop().unwrap().await.is_ok());
+        assert!(waiting.remove(0).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -87,12 +87,12 @@ impl Place {
         let crowd = &self.crowd;
         let mut streams = crowd.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let (by_address, all) = &mut *streams;
-        let of_address = by_address.entry(self.origin).or_default();
-        let is_full = *of_address >= ADDRESS_HTTP2_STREAMS_MAX && !(crowd.shared)(self.origin);
+        let of_address = by_address.get(&self.origin).copied().unwrap_or(0);
+        let is_full = of_address >= ADDRESS_HTTP2_STREAMS_MAX && !(crowd.shared)(self.origin);
         if is_full || *all >= HTTP2_STREAMS_IN_ALL_MAX {
             return None;
         }
-        *of_address += 1;
+        by_address.insert(self.origin, of_address + 1);
         *all += 1;
         Some(Stream { crowd: Arc::clone(crowd), origin: self.origin })
     }

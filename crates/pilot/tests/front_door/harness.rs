@@ -367,7 +367,7 @@ impl Server {
 
     /// Waits for the end without asking for it.
     pub fn ends(mut self) -> Finished {
-        assert!(self.ended.recv_timeout(PATIENCE).is_ok(), "the service did not end");
+        assert!(self.ended.recv_timeout(PATIENCE).is_ok(), "the service did not end: {}", self.last_lines());
         let code = self.child.take().unwrap().wait().unwrap().code().unwrap_or(-1);
         self.stdout_ended.recv_timeout(PATIENCE).unwrap();
         let stdout = self.printed.lock().unwrap().clone();

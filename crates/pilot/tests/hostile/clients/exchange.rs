@@ -91,7 +91,7 @@ impl Exchange {
 
     /// The rest of a streamed answer, as fast as it comes, until `run` is over.
     pub fn drain(&mut self, run: &Run) {
-        let mut buffer = [0; 64 * 1024];
+        let mut buffer = [0; 16 * 1024];
         while !run.is_over() && self.stream.read(&mut buffer).is_ok_and(|length| length > 0) {}
     }
 }
