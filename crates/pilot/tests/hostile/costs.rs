@@ -25,7 +25,7 @@ fn costs_little(stage: &Stage, what: &str, request: &[u8], verdict: &str) {
     process.forget_peak().unwrap();
     let (held, cpu) = (process.held().unwrap(), process.cpu().unwrap());
     let answer = exchange.ask(request).unwrap();
-    let (grown, cpu) = (process.peak().unwrap().saturating_sub(held), process.cpu().unwrap() - cpu);
+    let (grown, cpu) = (process.peak().unwrap().saturating_sub(held), process.cpu().unwrap().saturating_sub(cpu));
     println!(
         "{what:<36} {:>7} bytes, {:>6} KiB at its peak, {cpu:.0?} of processor: {}",
         request.len(),

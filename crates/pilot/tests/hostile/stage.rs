@@ -80,9 +80,15 @@ impl Stage {
     /// One attack, and Ana beside it: she comes from another address, and every answer has to be the right one.
     #[track_caller]
     pub fn attack(&self, name: &str) -> Outcome {
+        self.attack_beside(name, Ipv4Addr::new(127, 0, 0, 2))
+    }
+
+    /// The same with Ana at this address; those who mean harm are at 127.0.0.1.
+    #[track_caller]
+    pub fn attack_beside(&self, name: &str, source: Ipv4Addr) -> Outcome {
         let attack = ATTACKS.iter().find(|attack| attack.name == name).expect("an attack of this name");
         let (address, ana) = (self.server.address, token("ana"));
-        let connect = move || connect_from(Ipv4Addr::new(127, 0, 0, 2), address);
+        let connect = move || connect_from(source, address);
         let honest = Honest { token: &ana, item: &self.item, connect: &connect };
         honest.behave(ANSWERS_MIN, || true).expect("answers in peace");
         let process = Process(self.server.id());
@@ -95,7 +101,7 @@ impl Stage {
         });
         let waits = waits.unwrap_or_else(|error| panic!("{name}: {error}; log: {}", self.server.last_lines()));
         let peak_kib = process.peak().unwrap();
-        let cpu = process.cpu().unwrap() - cpu;
+        let cpu = process.cpu().unwrap().saturating_sub(cpu);
         let outcome =
             Outcome { name: attack.name, told: run.told(), waits: Waits::of(waits), quiet_kib, peak_kib, cpu };
         outcome.print();
@@ -112,27 +118,26 @@ impl Stage {
 
 impl Outcome {
     fn print(&self) {
-        let Outcome { name, told, waits, quiet_kib, peak_kib, cpu } = self;
+        let Outcome { name, told, waits, quiet_kib, cpu, .. } = self;
         println!(
-            "{name:<36} p50 {:>6.1?} p99 {:>6.1?} max {:>6.1?} | {:>5.1} MiB, +{:>5.1} at its peak | {cpu:.1?} of processor | {}",
+            "{name:<36} p50 {:>6.1?} p99 {:>6.1?} max {:>6.1?} | {:>3} MiB, +{:>3} at its peak | {cpu:.1?} of processor | {}",
             waits.p50,
             waits.p99,
             waits.max,
-            *quiet_kib as f64 / 1024.0,
+            quiet_kib / 1024,
             self.grown_mib(),
             json!(told)
         );
-        let _ = peak_kib;
     }
 
-    fn grown_mib(&self) -> f64 {
-        self.peak_kib.saturating_sub(self.quiet_kib) as f64 / 1024.0
+    fn grown_mib(&self) -> u64 {
+        self.peak_kib.saturating_sub(self.quiet_kib).div_ceil(1024)
     }
 
     /// The most memory this may have taken at any time.
     #[track_caller]
     pub fn costs_at_most(&self, mebibytes: u64) -> &Outcome {
-        assert!(self.grown_mib() <= mebibytes as f64, "{}: {:.1} MiB more than in peace", self.name, self.grown_mib());
+        assert!(self.grown_mib() <= mebibytes, "{}: {} MiB more than in peace", self.name, self.grown_mib());
         self
     }
 
