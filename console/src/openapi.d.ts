@@ -764,8 +764,11 @@ export interface components {
             /** @description Base64 SHA-256. */
             leaf_hash: string;
         };
+        ProofLimit: number;
         Proofs: {
             checkpoint: string;
+            /** @description What to give as `after` for the rest */
+            next?: number | null;
             proofs: components["schemas"]["Proof"][];
         };
         /** @description RFC 9728. */
@@ -2633,7 +2636,12 @@ export interface operations {
     };
     get_item_proof: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only entries with a higher index */
+                after?: components["schemas"]["Index"];
+                /** @description How many at the most */
+                limit?: components["schemas"]["ProofLimit"];
+            };
             header?: never;
             path: {
                 id: components["schemas"]["ItemId"];
@@ -2680,6 +2688,15 @@ export interface operations {
             };
             /** @description `invalid_request`: The request is not valid */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

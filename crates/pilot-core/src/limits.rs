@@ -83,6 +83,8 @@ pub const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const COMMENT_CHARS_MAX: usize = 4_000;
+/// An item about which there are so many entries takes no more comments.
+pub const COMMENTED_ENTRIES_MAX: usize = 2_000;
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 pub const PAYLOAD_DEPTH_MAX: usize = 32;
 /// Each value takes many times its bytes while it is being looked at.
@@ -90,6 +92,20 @@ pub const PAYLOAD_VALUES_MAX: usize = 4_000;
 pub const PAGE_ITEMS_MAX: usize = 200;
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub const IDEMPOTENCY_KEY_KEPT: Duration = Duration::from_hours(24);
+
+/// How long the disk may keep the writing waiting. A write waits for the one under way and for its own, so for twice this.
+pub const COMMIT_DEADLINE: Duration = Duration::from_secs(5);
+/// When the disk has kept the writing waiting for this long, a supervisor is no longer told that all is well.
+pub const HANG_TOLERATED: Duration = Duration::from_mins(1);
+pub const WRITES_WAITING_MAX: usize = 4_096;
+/// How long the store works on one question.
+pub const QUESTION_DEADLINE: Duration = Duration::from_secs(2);
+pub const QUESTIONS_WAITING_MAX: usize = 1_024;
+/// How many items a search looks at before others have their turn, and for one request in all.
+pub const SEARCH_VISIT_ROWS_MAX: usize = 5_000;
+pub const SEARCH_ROWS_MAX: usize = 50_000;
+/// How many entries of an item are proved in one answer.
+pub const PROOFS_MAX: usize = 1_000;
 
 pub const FIRST_BYTE_DEADLINE: Duration = Duration::from_secs(5);
 pub const HEADERS_DEADLINE: Duration = Duration::from_secs(5);
@@ -227,6 +243,15 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
     ("Workflow definitions in force", "256, the built-in ones included", "the start is refused"),
     ("Page of a list", "200", "422 `invalid_request`"),
+    ("Items looked at for one page of a list", "50,000", "the page has fewer items, and `next` goes on from there"),
+    ("Proofs in one answer", "1,000", "the answer has fewer, and `next` goes on from there"),
+    ("Question to the store", "2 s, 1,024 waiting", "503 `unavailable`"),
+    (
+        "Disk that does not answer",
+        "5 s a commit, 4,096 writes waiting",
+        "503 `unavailable`; after 60 s the watchdog is not fed",
+    ),
+    ("Entries about an item that can be commented on", "2,000", "409 `state_conflict` for further comments"),
     ("Page of a list, bytes of its payloads", "4 MiB", "the page ends there, with a `next`"),
     ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),
     ("First byte of a connection", "5 s", "the connection is closed"),

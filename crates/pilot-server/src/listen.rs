@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, StatusCode, Version};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -28,11 +28,12 @@ use crate::answer;
 use crate::app::App;
 use crate::body::Body;
 use crate::caps::Cap;
+use crate::clock;
 use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched};
 use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerCertificate, origin};
-use crate::problem::Problem;
+use crate::problem::{Problem, is_for_known_callers};
 use crate::routes::is_under_v1;
 use crate::tls::Tls;
 
@@ -208,6 +209,9 @@ async fn serve_encrypted<S, H, F>(
     H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    if !clock::has_date() {
+        return;
+    }
     let mut hearing = connection.hear();
     let shaken = tokio::select! {
         biased;
@@ -299,7 +303,7 @@ where
                 Some(stream) => response.map(|body| body.until_sent(stream)),
                 None => response,
             };
-            if is_guarded && caller_was_known(response.status()) {
+            if is_guarded && is_for_known_callers(response.status()) {
                 connection.caller_is_known();
             }
             if response.extensions().get::<PeerIsLate>().is_some() {
@@ -313,6 +317,9 @@ where
     let (mut serving, mut hearing) = (pin!(builder.serve_connection(io, service)), connection.hear());
     poll_fn(|context| {
         loop {
+            if !clock::has_date() {
+                return Poll::Ready(());
+            }
             // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
             if serving.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
@@ -328,23 +335,6 @@ where
         }
     })
     .await;
-}
-
-/// Whether such an answer under `/v1` goes only to callers with a valid credential.
-fn caller_was_known(status: StatusCode) -> bool {
-    status.is_success()
-        || matches!(
-            status,
-            StatusCode::NOT_MODIFIED
-                | StatusCode::FORBIDDEN
-                | StatusCode::NOT_FOUND
-                | StatusCode::METHOD_NOT_ALLOWED
-                | StatusCode::CONFLICT
-                | StatusCode::PRECONDITION_FAILED
-                | StatusCode::PAYLOAD_TOO_LARGE
-                | StatusCode::UNSUPPORTED_MEDIA_TYPE
-                | StatusCode::UNPROCESSABLE_ENTITY
-        )
 }
 
 fn builder() -> Builder<TokioExecutor> {

@@ -139,12 +139,17 @@ pub fn check_program(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Makes a file that only its owner can read, and fails if there is one already.
+/// Makes a file that only its owner can read, and fails if there is one already. It has its name only once it is whole:
+/// a full disk or a crash in the middle leaves nothing in its place.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::io::Write;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
+    if path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let temporary = write_temporary(path, bytes)?;
+    // Unlike a rename, a link never replaces what somebody else has put there meanwhile.
+    let linked = std::fs::hard_link(&temporary, path);
+    let removed = std::fs::remove_file(&temporary);
+    linked.and(removed)?;
     sync_directory(path)
 }
 
@@ -167,14 +172,9 @@ pub fn give_to_owner_of_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Replaces a file in one step: a reader sees the old one or the new one, and so does a crash. Owner and group stay, and
-/// what root gave to the service's group stays readable for it.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Behind a link, the file it leads to is meant: replacing the link would leave that file as it was.
-    let path = &match std::fs::canonicalize(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        found => found?,
-    };
+/// The bytes on disk, beside where they are to be, under a name that nobody reads.
+fn write_temporary(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    use std::io::Write;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
@@ -185,7 +185,24 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    write_new(&temporary, bytes)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        let _ = std::fs::remove_file(&temporary);
+        return Err(error);
+    }
+    Ok(temporary)
+}
+
+/// Replaces a file in one step: a reader sees the old one or the new one, and so does a crash. Owner and group stay, and
+/// what root gave to the service's group stays readable for it.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Behind a link, the file it leads to is meant: replacing the link would leave that file as it was.
+    let path = &match std::fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        found => found?,
+    };
+    let temporary = write_temporary(path, bytes)?;
     let owner = |found: &std::fs::Metadata| (found.uid(), found.gid());
     let old = std::fs::metadata(path).ok();
     if let Some(old) = &old {

@@ -245,6 +245,23 @@ impl Problem {
     }
 }
 
+/// Whether such an answer under `/v1` goes only to callers with a valid credential.
+pub fn is_for_known_callers(status: StatusCode) -> bool {
+    status.is_success()
+        || matches!(
+            status,
+            StatusCode::NOT_MODIFIED
+                | StatusCode::FORBIDDEN
+                | StatusCode::NOT_FOUND
+                | StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::CONFLICT
+                | StatusCode::PRECONDITION_FAILED
+                | StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::UNSUPPORTED_MEDIA_TYPE
+                | StatusCode::UNPROCESSABLE_ENTITY
+        )
+}
+
 /// A refusal's code says which problem it is.
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {

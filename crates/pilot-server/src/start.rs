@@ -9,6 +9,7 @@ use pilot_core::digest::Digest;
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::HANG_TOLERATED;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 use pilot_store::sqlite::Sqlite;
@@ -80,7 +81,7 @@ impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(_) | StoreError::Damaged(_) => StartError::Refused(error.to_string()),
-            StoreError::Unavailable(_) | StoreError::DiskFailed(_) => {
+            StoreError::Unavailable(_) | StoreError::DiskFailed(_) | StoreError::Hangs(_) => {
                 StartError::Environment { what: error.to_string(), source: None }
             }
         }
@@ -97,6 +98,10 @@ pub struct Service {
 
 impl Service {
     pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> Result<Service, StartError> {
+        if !clock::has_date() {
+            let what = "the machine's clock is before 1970 or after 9999; set it, and start again";
+            return Err(StartError::Environment { what: what.into(), source: None });
+        }
         let clock_guard = Arc::new(ClockGuard::new(Clock::System, SinceBoot::System));
         let clock = Clock::Guarded(Arc::clone(&clock_guard));
         let Examined { tls, mesh_secrets, credentials, role_map, guard, witnesses, trusted } = examine(config, &clock)?;
@@ -191,8 +196,9 @@ impl Service {
         self.app.signer.verifier().to_string()
     }
 
-    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
-    pub async fn run(self) {
+    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left. An error
+    /// says that the disk failed meanwhile.
+    pub async fn run(self) -> Result<(), StoreError> {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let clock = tokio::spawn(clock::run(Arc::clone(&self.app)));
@@ -234,6 +240,15 @@ impl Service {
         if let Err(cause) = self.app.clock_keeper.leave() {
             tracing::warn!(%cause, "what is known about the time could not be left for the next start");
         }
+        let store = Arc::clone(&self.app.store);
+        let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
+        stopped.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
+    }
+
+    /// Whether a supervisor may be told that all is well. A disk may be slow; one that stays silent is another matter.
+    pub fn is_alive(&self) -> impl Fn() -> bool + Send + 'static {
+        let store = Arc::clone(&self.app.store);
+        move || store.pulse().hanging.is_none_or(|hanging| hanging < HANG_TOLERATED)
     }
 }
 

@@ -359,6 +359,15 @@ impl Server {
         words
     }
 
+    /// How it is doing, for a test that fails: whether it has ended and how, and what it logged last.
+    fn last_words(&mut self) -> String {
+        let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
+        let state = ended.map_or("it is running".to_owned(), |status| format!("it has ended: {status}"));
+        let log = self.log.text.lock().unwrap();
+        let lines: Vec<_> = log.lines().rev().take(10).collect();
+        format!("{state}; its log ends with\n{}", lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
+    }
+
     /// SIGTERM, then the end: exit code, standard output and the whole log.
     pub fn stop(self) -> Finished {
         self.signal(Signal::TERM);
@@ -378,6 +387,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if thread::panicking() && self.child.is_some() {
+            let last_words = self.last_words();
+            let _ = writeln!(std::io::stderr(), "the service at {}: {last_words}", self.address);
+        }
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();

@@ -73,7 +73,7 @@ fn a_credential_file_that_is_no_json_is_refused_with_line_and_column() {
 fn a_credential_file_of_another_shape_is_refused_with_its_place() {
     check_credentials("[]", &["must be an object with schema_version, credentials"]);
     check_credentials("{}", &["/schema_version: is missing", "/credentials: is missing"]);
-    for version in ["0", "2", "\"1\"", "1.0", "null", "true"] {
+    for version in ["0", "2", "\"1\"", "1.5", "null", "true"] {
         let text = with("x", None).replace("\"schema_version\":1", &format!("\"schema_version\":{version}"));
         check_credentials(&text, &["/schema_version: must be the integer 1"]);
     }

@@ -17,7 +17,7 @@ use crate::cmd::backup;
 use crate::exit::Failure;
 
 /// A database has these beside it while it is in use.
-const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
+const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
 
 pub struct Places {
     pub database: PathBuf,
