@@ -3,7 +3,8 @@
 //! A service in peace takes about 10 MiB for itself. What an attack may add, in MiB, is stated in each test and follows from
 //! the limits: what one actor may hold (16), one long computation (20), and what each connection, feed and stream takes.
 
-use crate::harness::{bearer, now};
+use std::net::Ipv4Addr;
+
 use crate::stage::Stage;
 use crate::team::token;
 
@@ -159,13 +160,10 @@ fn http_2_pings_and_settings_cost_those_beside_nothing_but_time() {
     Stage::open().attack("HTTP/2: pings and settings").costs_at_most(LITTLE);
 }
 
-/// Someone with a credential is served also from an address that has used up its turns.
+/// Among what Ana asks for is a list whose URL is long enough to be looked at in turn.
 #[test]
-fn a_caller_with_a_credential_has_a_turn_of_their_own_for_a_long_url() {
+fn a_caller_with_a_credential_is_served_at_an_address_that_has_used_up_its_turns() {
     let stage = Stage::open();
-    let path = format!("/v1/items?limit=1&q={}", "a-b.c_d~".repeat(900));
-    let began = now();
-    let answer = stage.server.get(&path, &[&bearer(&token("ana"))]);
-    assert_eq!(answer.status, 422, "{}", answer.text());
-    println!("a URL of 7 KiB took {:.1?}", began.elapsed());
+    stage.attack_beside("HTTP/2: long URLs on every stream", Ipv4Addr::LOCALHOST).was_told("401");
+    assert_eq!(stage.readiness()["limits_reached"], serde_json::json!(["long_tasks_of_a_caller"]));
 }

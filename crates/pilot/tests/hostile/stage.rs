@@ -80,9 +80,15 @@ impl Stage {
     /// One attack, and Ana beside it: she comes from another address, and every answer has to be the right one.
     #[track_caller]
     pub fn attack(&self, name: &str) -> Outcome {
+        self.attack_beside(name, Ipv4Addr::new(127, 0, 0, 2))
+    }
+
+    /// The same with Ana at this address; those who mean harm are at 127.0.0.1.
+    #[track_caller]
+    pub fn attack_beside(&self, name: &str, source: Ipv4Addr) -> Outcome {
         let attack = ATTACKS.iter().find(|attack| attack.name == name).expect("an attack of this name");
         let (address, ana) = (self.server.address, token("ana"));
-        let connect = move || connect_from(Ipv4Addr::new(127, 0, 0, 2), address);
+        let connect = move || connect_from(source, address);
         let honest = Honest { token: &ana, item: &self.item, connect: &connect };
         honest.behave(ANSWERS_MIN, || true).expect("answers in peace");
         let process = Process(self.server.id());

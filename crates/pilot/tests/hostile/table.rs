@@ -18,7 +18,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("Faults told of one request", &["a_body_with_too_many_values_or_faults_is_refused_and_the_answer_stays_small", "a_body_full_of_faults_costs_little"]),
     ("Body of a request that is refused, read to its end", &["nobody_is_listened_to_without_end", "a_client_that_sends_all_before_it_reads_gets_its_answer_and_goes_on", "refused_writes_are_refused_before_they_cost_others_their_turn"]),
     ("Bytes of bodies and answers under way", &["one_actor_cannot_hold_what_is_for_the_others", "so_many_of_one_actor_wait_for_a_share_and_the_rest_are_refused_at_once", "bodies_under_way_hold_no_more_than_their_actor_may", "answers_that_are_read_slowly_hold_no_more_than_their_actor_may"]),
-    ("Work that takes long: large bodies, long lists, long URLs", &["one_actor_cannot_take_every_thread", "so_many_of_one_asker_wait_and_the_rest_are_refused_at_once", "http_2_requests_that_wait_for_their_turn_are_counted"]),
+    ("Work that takes long: large bodies, long lists, long URLs", &["one_actor_cannot_take_every_thread", "so_many_of_one_asker_wait_and_the_rest_are_refused_at_once", "http_2_requests_that_wait_for_their_turn_are_counted", "a_caller_with_a_credential_is_served_at_an_address_that_has_used_up_its_turns"]),
     ("Header block", &["headers_have_at_most_64_fields_and_16_kib_and_a_url_8_kib"]),
     ("URL", &["headers_have_at_most_64_fields_and_16_kib_and_a_url_8_kib", "the_longest_url_and_the_longest_query_cost_little"]),
     ("Query parameter", &["query_parameters_are_known_given_once_and_in_range"]),
