@@ -324,8 +324,9 @@ fn every_answer_to_a_threat_names_a_test_that_exists() {
     let (mut findings, files) = (Findings::default(), files());
     let page = "docs/audit/threats-and-answers.md";
     let text = files.iter().find(|file| file.path == page).map(|file| file.text.as_str()).unwrap();
-    let is_test =
-        |name: &str| files.iter().any(|file| file.path.ends_with(".rs") && file.text.contains(&format!("fn {name}(")));
+    let is_test = |name: &str| {
+        files.iter().any(|file| has_ending(&file.path, "rs") && file.text.contains(&format!("fn {name}(")))
+    };
     let table = text.lines().enumerate().skip_while(|(_, line)| !line.starts_with("| who |")).skip(2);
     let mut rows = 0;
     for (number, line) in table.take_while(|(_, line)| line.starts_with('|')) {
