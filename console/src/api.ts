@@ -131,7 +131,15 @@ export function addComment(id: string, text: string, key: string): Promise<Trans
 }
 
 export async function listHistory(id: string): Promise<Transition[]> {
-  return (await settled(client.GET('/v1/items/{id}/history', { params: { path: { id } } }))).history
+  const entries: Transition[] = []
+  let cursor: string | undefined
+  do {
+    const query = cursor === undefined ? {} : { cursor }
+    const page = await settled(client.GET('/v1/items/{id}/history', { params: { path: { id }, query } }))
+    entries.push(...page.history)
+    cursor = page.next ?? undefined
+  } while (cursor !== undefined)
+  return entries
 }
 
 export async function listWorkflows(): Promise<WorkflowSummary[]> {
@@ -180,8 +188,17 @@ export async function getEntryText(index: number): Promise<string | null> {
   return raw === '' ? null : raw
 }
 
-export function getProof(id: string): Promise<Proofs> {
-  return settled(client.GET('/v1/items/{id}/proof', { params: { path: { id } } }))
+/** One page after the other: each leads to a checkpoint of its own. */
+export async function getProofs(id: string): Promise<Proofs[]> {
+  const pages: Proofs[] = []
+  let after: number | undefined
+  do {
+    const query = after === undefined ? {} : { after }
+    const page: Proofs = await settled(client.GET('/v1/items/{id}/proof', { params: { path: { id }, query } }))
+    pages.push(page)
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  return pages
 }
 
 export function getCheckpoint(): Promise<string> {

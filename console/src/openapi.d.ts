@@ -380,7 +380,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything that happened to an item, with edits and comments
+         * Everything that happened to an item, with edits and comments, oldest first
          * @description For any valid credential.
          */
         get: operations["list_history"];
@@ -677,11 +677,15 @@ export interface components {
         Feed: string;
         File: string;
         Health: {
+            /** @description Bounds that were reached within the last minute. Absent when there are none. */
+            limits_reached?: string[];
             /** @enum {string} */
             status: "ok" | "ready";
         };
         History: {
             history: components["schemas"]["Transition"][];
+            /** @description The cursor of the next page; null at the end. */
+            next: string | null;
         };
         Index: number;
         Item: {
@@ -764,8 +768,11 @@ export interface components {
             /** @description Base64 SHA-256. */
             leaf_hash: string;
         };
+        ProofLimit: number;
         Proofs: {
             checkpoint: string;
+            /** @description What to give as `after` for the rest */
+            next?: number | null;
             proofs: components["schemas"]["Proof"][];
         };
         /** @description RFC 9728. */
@@ -804,6 +811,8 @@ export interface components {
             issuer: string;
             /** @description What the token is to be for (RFC 8707). */
             resource: string;
+            /** @description Where signing out ends the tokens (RFC 7009), when the provider has such a place. */
+            revocation_endpoint?: string;
             /** @description Scopes to ask for, with spaces between them; may be empty. */
             scope: string;
             token_endpoint: string;
@@ -828,7 +837,7 @@ export interface components {
             version: number;
         };
         Transitions: {
-            /** @description Always null: this list is whole. */
+            /** @description The cursor of the next page; null at the end. */
             next: string | null;
             transitions: components["schemas"]["Transition"][];
         };
@@ -2544,7 +2553,12 @@ export interface operations {
     };
     list_history: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many at the most */
+                limit?: components["schemas"]["Limit"];
+                /** @description Where the page before ended, as its `next` said */
+                cursor?: components["schemas"]["ShortText"];
+            };
             header?: never;
             path: {
                 id: components["schemas"]["ItemId"];
@@ -2553,9 +2567,11 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The history */
+            /** @description A page of the history */
             200: {
                 headers: {
+                    /** @description The next page, unless this is the last */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2598,6 +2614,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `invalid_request`: The request is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
@@ -2631,7 +2656,12 @@ export interface operations {
     };
     get_item_proof: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only entries with a higher index */
+                after?: components["schemas"]["Index"];
+                /** @description How many at the most */
+                limit?: components["schemas"]["ProofLimit"];
+            };
             header?: never;
             path: {
                 id: components["schemas"]["ItemId"];
@@ -2685,6 +2715,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `invalid_request`: The request is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `rate_limited`: Too many requests */
             429: {
                 headers: {
@@ -2718,7 +2757,12 @@ export interface operations {
     };
     list_transitions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many at the most */
+                limit?: components["schemas"]["Limit"];
+                /** @description Where the page before ended, as its `next` said */
+                cursor?: components["schemas"]["ShortText"];
+            };
             header?: never;
             path: {
                 id: components["schemas"]["ItemId"];
@@ -2727,9 +2771,11 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The moves */
+            /** @description A page of moves */
             200: {
                 headers: {
+                    /** @description The next page, unless this is the last */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2765,6 +2811,15 @@ export interface operations {
             };
             /** @description `invalid_request`: The request is not valid */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -85,6 +85,18 @@ export function renew(provider: Provider, refresh: string): Promise<Grant> {
   return ask(provider, { grant_type: 'refresh_token', refresh_token: refresh })
 }
 
+/** Ends tokens at the provider (RFC 7009), where it has a place for that. Nobody waits for it: signing out here must not
+    depend on anyone else, and the page may be gone before the answer comes. */
+export function revoke(provider: Provider, tokens: Record<'refresh_token' | 'access_token', string | null>): void {
+  if (provider.revocation_endpoint === undefined) return
+  for (const [token_type_hint, token] of Object.entries(tokens)) {
+    if (token === null) continue
+    const body = new URLSearchParams({ token, token_type_hint, client_id: provider.client_id })
+    const request: RequestInit = { method: 'POST', body, cache: 'no-store', credentials: 'omit', redirect: 'error', keepalive: true }
+    fetch(provider.revocation_endpoint, request).catch(() => undefined)
+  }
+}
+
 async function ask(provider: Provider, form: Record<string, string>): Promise<Grant> {
   const body = new URLSearchParams({ ...form, client_id: provider.client_id, resource: provider.resource })
   let response: Response

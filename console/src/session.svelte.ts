@@ -2,7 +2,7 @@
 // variable that outlives a call, not in a cookie, an address or a log.
 import type { Mechanism, Role, Session as Me } from './api'
 import { connection } from './connection.svelte'
-import { leaveFor, ProviderError, renew, type Grant, type Provider, type Return } from './provider'
+import { leaveFor, ProviderError, renew, revoke, type Grant, type Provider, type Return } from './provider'
 import { claimTyped, gatherTyped, storeTyped } from './typed'
 
 const TOKEN = 'pilot.token'
@@ -111,6 +111,7 @@ class Session {
   end(why: Ending): void {
     const isSudden = why === 'expired' || why === 'refused' || why === 'over' || why === 'other'
     const typed = isSudden && this.me !== null ? gatherTyped(this.me.actor_id) : null
+    this.#giveBack(why)
     sessionStorage.clear()
     storeTyped(typed)
     clearInterval(this.#timer)
@@ -120,6 +121,15 @@ class Session {
     this.endsAt = null
     this.ending = why
     for (const forget of this.#forgetful) forget()
+  }
+
+  /** What the provider gave for this tab is ended there too, when someone leaves; not when the tab is a copy, whose tokens
+      another tab uses. A token that was typed in is not the provider's to end. */
+  #giveBack(why: Ending): void {
+    const refresh = sessionStorage.getItem(REFRESH)
+    const isFromProvider = refresh !== null || sessionStorage.getItem(EXPIRES) !== null
+    if (this.me === null || this.provider === null || !isFromProvider || (why !== 'signed_out' && why !== 'idle')) return
+    revoke(this.provider, { refresh_token: refresh, access_token: sessionStorage.getItem(TOKEN) })
   }
 
   /** The service no longer knows the token. Near its end that is no surprise: two clocks are never quite the same. */

@@ -197,3 +197,24 @@ it('an answer that comes late says nothing about someone who signed in since', a
   expect(session.me).toBe(ben)
   expect(session.endsAt).toBeNull()
 })
+
+it.each(['signed_out', 'idle'] as const)('%s ends the tokens at the provider too', async (why) => {
+  session.provider = { ...PROVIDER, revocation_endpoint: 'https://login.test/revoke' }
+  await session.begin({ token: 't'.repeat(40), expiresAt: Date.now() + 600_000, refresh: 'r1' }, ana)
+  session.end(why)
+  expect(asked.map((question) => question.path)).toEqual(['/revoke', '/revoke'])
+  expect(sessionStorage.getItem('pilot.token')).toBeNull()
+})
+
+it('a copy of a tab, a token that was typed in and a provider without a place for it revoke nothing', async () => {
+  const grant: Grant = { token: 't'.repeat(40), expiresAt: Date.now() + 600_000, refresh: 'r1' }
+  session.provider = { ...PROVIDER, revocation_endpoint: 'https://login.test/revoke' }
+  await session.begin(grant, ana)
+  session.end('copied')
+  await session.begin(TOKEN, ana)
+  session.end('signed_out')
+  session.provider = PROVIDER
+  await session.begin(grant, ana)
+  session.end('signed_out')
+  expect(asked).toEqual([])
+})

@@ -105,6 +105,10 @@ export const text = {
   credentialEndsNowMore: 'Ask for a new one now: afterwards you cannot come in.',
   hourOn: (day: string, hour: string) => `${day} at ${hour}`,
   inAMoment: 'in less than a minute',
+  hidden: (number: number) =>
+    number === 1
+      ? 'This content contains 1 hidden character. It is shown as a mark.'
+      : `This content contains ${number.toLocaleString('en')} hidden characters. They are shown as marks.`,
   noSuchScreen: 'There is no such screen',
   noSuchScreenMore: 'The address may be cut off, or belong to another version of the console.',
   toInbox: 'Go to the inbox',
@@ -336,6 +340,7 @@ export const text = {
     newer: 'The draft was changed elsewhere since you opened it.',
     takeNewer: 'Load that version (loses what you typed)',
     onlyInitiators: 'Only initiators create items.',
+    hidden: (number: number) => `What you wrote contains ${count(number, 'hidden character', 'hidden characters')}, which these fields cannot show. Others will see a mark for each.`,
     noSchema: 'This workflow asks for no particular members.',
   },
 

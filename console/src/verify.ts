@@ -1,5 +1,5 @@
 // Verifying an item in the browser: the service delivers, and every claim is computed again. Each step is shown.
-import { getCheckpoint, getEntryText, getProof, listHistory, type Transition } from './api'
+import { getCheckpoint, getEntryText, getProofs, listHistory, type Transition } from './api'
 import { climb, fromBase64, leafHash, same, toBase64, type Step as Climb } from './merkle'
 import { isSigned, readCheckpoint, readVerifierKey, type Checkpoint, type VerifierKey } from './note'
 import { text } from './text'
@@ -25,25 +25,36 @@ export async function verifyItem(id: string, keyLine: string, show: (step: Step)
   const key = await readVerifierKey(keyLine)
   tell({ title: say.key, isGood: key !== null, facts: key === null ? [] : [['name', key.name]], ...(key === null ? { fault: say.keyWrong } : {}) })
   const history = await listHistory(id)
-  const { checkpoint: note, proofs } = await getProof(id)
-  const checkpoint = readCheckpoint(note)
-  tell({
+  const pages = await getProofs(id)
+  const lines = new Map(history.map((line) => [line.entry, line]))
+  const proved = pages.flatMap((page) => page.proofs.map((proof) => proof.index))
+  const isComplete = lines.size > 0 && proved.length === lines.size && proved.every((index) => lines.has(index))
+  let shown: string | undefined
+  for (const { checkpoint: note, proofs } of pages) {
+    const checkpoint = readCheckpoint(note)
+    if (note !== shown) {
+      tell(readable(checkpoint))
+      if (checkpoint === null) return false
+      tell(await signature(checkpoint, key))
+      tell(await freshness(checkpoint, key))
+    }
+    if (checkpoint === null) return false
+    if (shown === undefined) {
+      tell({ title: say.history(history.length), isGood: isComplete, facts: [], ...(isComplete ? {} : { fault: say.historyWrong }) })
+    }
+    shown = note
+    for (const proof of proofs) tell(await entry(id, checkpoint, proof, lines.get(proof.index)))
+  }
+  return isGood
+}
+
+function readable(checkpoint: Checkpoint | null): Step {
+  return {
     title: say.checkpoint,
     isGood: checkpoint !== null,
     facts: checkpoint === null ? [] : [['origin', checkpoint.origin], ['size', String(checkpoint.size)], [say.root, toBase64(checkpoint.root)]],
     ...(checkpoint === null ? { fault: say.checkpointWrong } : {}),
-  })
-  if (checkpoint === null) return false
-  tell(await signature(checkpoint, key))
-  tell(await freshness(checkpoint, key))
-  const proved = new Map(proofs.map((proof) => [proof.index, proof]))
-  const isComplete = history.length > 0 && history.every((line) => proved.has(line.entry)) && proofs.length === history.length
-  tell({ title: say.history(history.length), isGood: isComplete, facts: [], ...(isComplete ? {} : { fault: say.historyWrong }) })
-  for (const proof of proofs) {
-    const line = history.find((line) => line.entry === proof.index)
-    tell(await entry(id, checkpoint, proof, line))
   }
-  return isGood
 }
 
 async function signature(checkpoint: Checkpoint, key: VerifierKey | null): Promise<Step> {

@@ -1,12 +1,24 @@
 //! A token anyone sent, and a key set a provider published: read without surprise, and nothing believed unsigned.
 #![no_main]
 
+mod cost;
+
 use libfuzzer_sys::fuzz_target;
 use pilot_core::access_token::{Algorithm, Rules, Unverified, find_signed};
 use pilot_core::key_set::KeySet;
+use pilot_core::limits::{ACCESS_TOKEN_BYTES_MAX, KEY_SET_BYTES_MAX};
 use pilot_core::time::Time;
 
 fuzz_target!(|text: &[u8]| {
+    check(text);
+    for bytes_max in [ACCESS_TOKEN_BYTES_MAX, KEY_SET_BYTES_MAX] {
+        if let Some(text) = cost::grown(text, b"", bytes_max) {
+            cost::bounded(text.len(), || check(&text));
+        }
+    }
+});
+
+fn check(text: &[u8]) {
     let rules = Rules {
         issuer: "https://id.example".into(),
         audience: "https://pilot.example".into(),
@@ -32,4 +44,4 @@ fuzz_target!(|text: &[u8]| {
             assert!(set.find(&key.key_id) == Some(key));
         }
     }
-});
+}

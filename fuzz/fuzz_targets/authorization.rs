@@ -1,11 +1,21 @@
 //! The `Authorization` lines of a request: whatever is sent, only a well-formed token is ever taken for one.
 #![no_main]
 
+mod cost;
+
 use libfuzzer_sys::fuzz_target;
 use pilot_core::bearer::{Presented, presented};
+use pilot_core::limits::HEADER_BLOCK_BYTES_MAX;
 use pilot_core::token;
 
 fuzz_target!(|bytes: &[u8]| {
+    check(bytes);
+    if let Some(bytes) = cost::grown(bytes, b"", HEADER_BLOCK_BYTES_MAX) {
+        cost::bounded(bytes.len(), || check(&bytes));
+    }
+});
+
+fn check(bytes: &[u8]) {
     let lines: Vec<&[u8]> = if bytes.is_empty() { Vec::new() } else { bytes.split(|byte| *byte == b'\n').collect() };
     match presented(lines.iter().copied()) {
         Presented::Nothing => assert!(lines.is_empty()),
@@ -18,4 +28,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(scheme.trim_ascii_end().eq_ignore_ascii_case(b"bearer") && scheme.ends_with(b" "));
         }
     }
-});
+}

@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
 /// Our own sentences and places have no word as long as a token, so a word that long comes from the file.
 fn check_secrecy(faults: &[Fault]) {
     assert!(!faults.is_empty(), "a refusal gives its reasons");
-    for Fault { pointer, detail } in faults {
+    for Fault { pointer, detail, .. } in faults {
         let mut words = pointer.split('/').chain(detail.split([' ', '/']));
         assert_eq!(words.find(|word| word.len() >= TOKEN_BYTES_MIN), None, "a fault repeats what may be a token");
     }

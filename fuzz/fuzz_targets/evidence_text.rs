@@ -1,7 +1,10 @@
 //! Notes, checkpoints, cosignatures, proofs, manifests and what witnesses are sent: text that strangers write.
 #![no_main]
 
+mod cost;
+
 use libfuzzer_sys::fuzz_target;
+use pilot_core::limits::WITNESS_BODY_BYTES_MAX;
 use pilot_evidence::bundle::Manifest;
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::cosignature::{CosignerKey, CosignerVerifier};
@@ -11,6 +14,13 @@ use pilot_evidence::tlog_proof::TlogProof;
 use pilot_evidence::witness::{AddCheckpoint, parse_cosignatures, parse_size, size_body};
 
 fuzz_target!(|data: &[u8]| {
+    check(data);
+    if let Some(data) = cost::grown(data, b"\n", WITNESS_BODY_BYTES_MAX) {
+        cost::bounded(data.len(), || check(&data));
+    }
+});
+
+fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let witness = CosignerKey::generate("w.example", &[1; 32]).unwrap().verifier();
     if let Ok(note) = Note::parse(text) {
@@ -41,4 +51,4 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(key) = CosignerVerifier::parse(text) {
         assert_eq!(key.to_string(), text.trim_end());
     }
-});
+}

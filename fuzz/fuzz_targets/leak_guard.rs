@@ -1,6 +1,8 @@
 //! The leak guard: no text makes it panic, and none brings a token past it.
 #![no_main]
 
+mod cost;
+
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
@@ -8,8 +10,10 @@ use pilot_core::actor::Actor;
 use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_core::digest::Digest;
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::{ACTION_BODY_BYTES_MAX, URL_BYTES_MAX};
 use pilot_core::role::Role;
 use pilot_core::token::{self, Token};
+use serde_json::Value;
 
 /// Made by a person: live and used, found by its fingerprint.
 const USED: &str = "correct-horse_battery.staple~0042";
@@ -41,7 +45,20 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(GUARD.is_in(&carrier), "an unused token goes unseen");
     assert!(!GUARD.redact(&carrier).contains(UNUSED), "an unused token is left");
     let _ = GUARD.find_live_in_url(&text);
+    check_cost(bytes);
 });
+
+/// A body and a URL as long as they may be are looked through at a bounded cost.
+fn check_cost(bytes: &[u8]) {
+    if let Some(text) = cost::grown(bytes, b"", ACTION_BODY_BYTES_MAX) {
+        let document = Value::String(String::from_utf8_lossy(&text).into_owned());
+        cost::bounded(text.len(), || (GUARD.find_in_json(&document), GUARD.find_live_in_json(&document).is_some()));
+    }
+    if let Some(text) = cost::grown(bytes, b"", URL_BYTES_MAX) {
+        let target = String::from_utf8_lossy(&text);
+        cost::bounded(text.len(), || GUARD.find_live_in_url(&target).is_some());
+    }
+}
 
 fn check(text: &str) {
     let clean = GUARD.redact(text);

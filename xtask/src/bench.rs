@@ -19,18 +19,22 @@ const BENCHES: &[Bench] = &[
     ("rules", rules::run),
     ("transitions", transitions::run),
     ("growth", growth::run),
-    ("flood", flood::run),
+    ("flood", || flood::run(&[])),
     ("export", export::run),
 ];
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     let names = || BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    // A benchmark does not refute anything: when it fails, it could not measure.
+    let unmeasured = |failure: Failure| Failure::environment(failure.to_string());
+    if let ["flood", rest @ ..] = arguments {
+        return flood::run(rest).map_err(unmeasured);
+    }
     let [wanted] = arguments else {
         return Err(Failure::usage(format!("usage: cargo xtask bench NAME, with one of {}", names())));
     };
     let Some((_, bench)) = BENCHES.iter().find(|(name, _)| name == wanted) else {
         return Err(Failure::usage(format!("there is no benchmark `{wanted}`; there are {}", names())));
     };
-    // A benchmark does not refute anything: when it fails, it could not measure.
-    bench().map_err(|failure| Failure::environment(failure.to_string()))
+    bench().map_err(unmeasured)
 }

@@ -29,15 +29,28 @@ pub fn run() -> Result<(), Failure> {
     }
     proof::serves(&place, &programs)?;
     materials::write(&place)?;
+    tree::add_bills(&place)?;
     tree::make(&place, &programs)?;
     check_unit(&place)?;
     package::tarball(&place)?;
     package::image(&place)?;
-    package::debian(&place)?;
+    package::inspect(&package::debian(&place, "xz")?)?;
     for path in &programs {
         copy(path, &place.out.join(name_of(path)))?;
     }
     summarise(&place)
+}
+
+/// A package of the programs in `from`, packed as the real one is: for trying it out, not for handing over.
+pub fn quick_package(from: &Path) -> Result<PathBuf, Failure> {
+    let place = Place::make_as("pages/package", "0".to_owned())?;
+    let programs = build::PROGRAMS.map(|name| place.stage.join("programs").join(name));
+    for path in &programs {
+        copy(&from.join(name_of(path)), path)?;
+        step::run(program("strip", &["--strip-debug"]).arg(path))?;
+    }
+    tree::make(&place, &programs)?;
+    package::debian(&place, "none")
 }
 
 /// Where things are put, and the time they all carry.
@@ -53,7 +66,11 @@ pub struct Place {
 impl Place {
     /// Both anew: nothing of an earlier version is handed over by mistake.
     fn make(epoch: String) -> Result<Place, Failure> {
-        let (out, stage) = (target_dir().join("dist"), target_dir().join("dist-stage"));
+        Place::make_as("dist", epoch)
+    }
+
+    fn make_as(name: &str, epoch: String) -> Result<Place, Failure> {
+        let (out, stage) = (target_dir().join(name), target_dir().join(format!("{name}-stage")));
         for path in [&out, &stage] {
             if path.exists() {
                 fs::remove_dir_all(path).map_err(|error| at(path, &error))?;

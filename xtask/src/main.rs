@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 
+use crate::check::Pages;
 use crate::step::Failure;
 
 mod bench;
@@ -14,6 +15,8 @@ mod demo;
 mod deny;
 mod distribution;
 mod fuzz;
+mod manifests;
+mod pages;
 mod schema;
 mod step;
 mod tools;
@@ -23,20 +26,25 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   demo [ARGUMENTS]        build everything and start a demonstration; arguments go to `pilot demo`
-  check                   everything a change must pass: format, tidy, console, lints, tests, browser, schema, dependencies, fuzzing
+  check                   everything a change must pass: format, tidy, console, lints, tests, pages, browser, schema, dependencies, fuzzing
+  check --without-pages   the same on a machine that cannot run systemd in a root of its own
   console                 build the operator console
   console api             the API's types for the console, from docs/reference/openapi.json
   console check           its types, unit tests and size, and the console in a browser against the real service
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
   schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
   deny                    licences, sources and bans of the dependencies
+  pages                   type the commands of the operators' pages on machines made for it, with systemd and the package
+  manifests               hold deploy/kubernetes against the schemas that Kubernetes publishes
   dist                    everything for those who run it, in target/dist: static programs, packages, bill of materials
   vault                   build a server that speaks Vault's protocol, for the tests that read credentials from one
   bench session           /v1/session with 1,000 credentials beside a bare axum handler
   bench rules             decisions per second of the rule engine
   bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
   bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
-  bench flood             how long well-behaved actors wait while others flood the service
+  bench flood [--program PATH] [WORDS]
+                          how long a well-behaved actor waits beside each kind of attack, and what the service takes;
+                          of the attacks whose names contain one of the words, with this or another program
   bench export            entries per second of an evidence bundle
 ";
 
@@ -59,7 +67,10 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
             Ok(())
         }
         ["demo", rest @ ..] => demo::run(rest),
-        ["check"] => check::run(),
+        ["check"] => check::run(Pages::Run),
+        ["check", "--without-pages"] => check::run(Pages::LeftOut),
+        ["pages"] => pages::run_all(),
+        ["manifests"] => manifests::check(),
         ["console"] => console::build(),
         ["console", "api"] => console::generate_types(),
         ["console", "check"] => console::check().and_then(|()| console::check_in_browser()),
@@ -69,7 +80,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["dist"] => distribution::run(),
         ["vault"] => vault::install(),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "dist" | "vault", surplus, ..] => {
+        ["check" | "deny" | "dist" | "manifests" | "pages" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("there is no command `{unknown}`\n\n{HELP}"))),

@@ -32,6 +32,11 @@ pub const DPKG_DEB: Tool = Tool { program: "dpkg-deb", package: "dpkg" };
 pub const LINTIAN: Tool = Tool { program: "lintian", package: "lintian" };
 /// Reads units without running them.
 pub const SYSTEMD_ANALYZE: Tool = Tool { program: "systemd-analyze", package: "systemd" };
+/// The documentation's commands are run on machines made of these.
+pub const SYSTEMD: Tool = Tool { program: "systemctl", package: "systemd" };
+pub const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux" };
+pub const IP: Tool = Tool { program: "ip", package: "iproute2" };
+pub const TAR: Tool = Tool { program: "tar", package: "tar" };
 pub const WRK: Tool = Tool { program: "wrk", package: "wrk" };
 pub const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
 

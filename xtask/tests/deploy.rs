@@ -23,10 +23,10 @@ fn the_unit_keeps_its_hardening() {
         "NotifyAccess=main",
         "RestartPreventExitStatus=2",
         "LimitCORE=0",
-        "DynamicUser=yes",
+        "User=pilot",
+        "Group=pilot",
         "StateDirectoryMode=0700",
         "UMask=0077",
-        "LoadCredential=secret:/etc/pilot/secrets",
         "NoNewPrivileges=yes",
         "CapabilityBoundingSet=",
         "AmbientCapabilities=",
@@ -79,7 +79,43 @@ fn unit_and_sample_agree_on_where_secrets_and_data_are() {
     assert!(unit.contains("\nStateDirectory=pilot\n") && sample.contains("\ndata_dir = \"/var/lib/pilot\"\n"));
     assert!(unit.contains("\nExecStart=/usr/bin/pilot serve --config /etc/pilot/pilot.toml\n"));
     for name in ["credentials.json", "role-map.json", "tls.pem", "tls.key"] {
-        assert!(sample.contains(&format!("= \"/run/credentials/pilot.service/secret_{name}\"")), "{name}");
+        assert!(sample.contains(&format!("= \"/etc/pilot/secrets/{name}\"")), "{name}");
+    }
+    assert!(deploy("systemd/sysusers.conf").contains("\nu pilot - \"Pilot workflow service\" /var/lib/pilot\n"));
+}
+
+/// `cargo xtask manifests` holds the whole of it against the schemas that Kubernetes publishes.
+#[test]
+fn the_pod_reads_its_secrets_by_the_one_group_it_is_in() {
+    let manifest = deploy("kubernetes/pilot.yaml");
+    let lines: Vec<_> = manifest.lines().map(str::trim).collect();
+    for line in [
+        "runAsNonRoot: true",
+        "runAsUser: 65532",
+        "runAsGroup: 65532",
+        "fsGroup: 65532",
+        "fsGroupChangePolicy: OnRootMismatch",
+        "defaultMode: 0440",
+        "readOnlyRootFilesystem: true",
+        "allowPrivilegeEscalation: false",
+        "capabilities: {drop: [ALL]}",
+        "replicas: 1",
+        "terminationGracePeriodSeconds: 45",
+        "kind: StatefulSet",
+    ] {
+        assert!(lines.contains(&line), "{line}");
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(lines.contains(&&*format!("image: pilot:{version}")), "the image is this version's");
+}
+
+#[test]
+fn every_address_of_a_sample_is_one_address() {
+    for name in ["production.toml", "production-credential-file.toml", "production-mutual-tls.toml"] {
+        let sample = deploy(name);
+        let trusted: Vec<_> = sample.lines().filter(|line| line.contains("trusted ")).collect();
+        assert_eq!(trusted, ["# trusted          = [\"127.0.0.1\"]"], "{name}");
+        assert!(sample.contains("# mesh_secret_file = \""), "{name}: a mesh is known by more than its address");
     }
 }
 
@@ -89,7 +125,7 @@ fn nothing_is_started_by_an_installation_and_nothing_is_deleted_by_a_removal() {
         let text = deploy(&format!("debian/{script}"));
         assert!(text.starts_with("#!/bin/sh\n") && text.contains("\nset -e\n"), "{script}");
         let commands: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        for word in ["systemctl --system start", "restart", "enable", "rm ", "deluser"] {
+        for word in ["systemctl --system start", "restart", "enable", "rm -", "deluser", "userdel"] {
             assert!(!commands.iter().any(|line| line.contains(word)), "{script} says {word}");
         }
     }

@@ -318,6 +318,32 @@ fn every_problem_code_has_its_section_in_the_docs() {
     findings.settle("Write it with UPDATE_EXPECT=1 cargo test -p pilot-server --test reference.");
 }
 
+/// A threat without a test is a promise.
+#[test]
+fn every_answer_to_a_threat_names_a_test_that_exists() {
+    let (mut findings, files) = (Findings::default(), files());
+    let page = "docs/audit/threats-and-answers.md";
+    let text = files.iter().find(|file| file.path == page).map(|file| file.text.as_str()).unwrap();
+    let is_test = |name: &str| {
+        files.iter().any(|file| has_ending(&file.path, "rs") && file.text.contains(&format!("fn {name}(")))
+    };
+    let table = text.lines().enumerate().skip_while(|(_, line)| !line.starts_with("| who |")).skip(2);
+    let mut rows = 0;
+    for (number, line) in table.take_while(|(_, line)| line.starts_with('|')) {
+        rows += 1;
+        let shown_by = line.trim_end_matches('|').rsplit('|').next().unwrap_or("").trim();
+        let is_answered = line.contains("**stopped**") || line.contains("**exposed**");
+        match shown_by.trim_matches('`') {
+            "" if is_answered => findings.add(page, number + 1, "no test is named"),
+            "" => {}
+            name if !is_test(name) => findings.add(page, number + 1, format!("there is no test `{name}`")),
+            _ => {}
+        }
+    }
+    assert!(rows > 30, "the table has gone somewhere else");
+    findings.settle("Name the test that fails when the answer is no longer true.");
+}
+
 #[test]
 fn no_file_is_named_after_nothing() {
     let mut findings = Findings::default();

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::actor::{Actor, ActorId};
 use crate::digest::Digest;
-use crate::fault::Fault;
+use crate::fault::{Fault, Faults};
 use crate::json::{self, Bounds};
 use crate::limits::FILE_VALUES_MAX;
 use crate::role::Role;
@@ -80,8 +80,8 @@ impl Credentials {
     }
 
     fn parse_one_of(bytes: &[u8], accepted: &[Schema], otherwise: &str) -> Result<Credentials, Vec<Fault>> {
-        let value = json::parse(bytes, BOUNDS).map_err(without_long_names)?;
-        let mut faults = Vec::new();
+        let value = json::parse(bytes, BOUNDS).map_err(grouped)?;
+        let mut faults = Faults::default();
         let schema = value.get("schema_version").and_then(|version| match version.as_u64() {
             Some(1) => Some(Schema::One),
             Some(2) => Some(Schema::Two),
@@ -93,7 +93,11 @@ impl Credentials {
         }
         let schema = schema.or(accepted.first().copied()).unwrap_or(Schema::One);
         let entries = read_file(&value, schema, &mut faults);
-        if faults.is_empty() { Ok(Credentials::new(schema, entries)) } else { Err(without_long_names(faults)) }
+        if faults.is_empty() {
+            Ok(Credentials::new(schema, entries))
+        } else {
+            Err(without_long_names(faults.into_list()))
+        }
     }
 
     pub fn new(schema: Schema, entries: Vec<Credential>) -> Credentials {
@@ -128,7 +132,7 @@ impl Credentials {
 
     /// Every credential must be in the jointly approved role map, with the same role.
     pub fn check_against(&self, map: &RoleMap) -> Vec<Fault> {
-        let mut faults = Vec::new();
+        let mut faults = Faults::default();
         for (index, credential) in self.entries.iter().enumerate() {
             match map.role_of(&credential.actor.actor_id) {
                 None => faults.push(Fault::new(
@@ -142,7 +146,7 @@ impl Credentials {
                 Some(_) => {}
             }
         }
-        faults
+        faults.into_list()
     }
 
     /// The file as it is written: what was read, in the same order.
@@ -200,7 +204,14 @@ pub(crate) fn without_long_names(faults: Vec<Fault>) -> Vec<Fault> {
     faults.into_iter().map(mend).collect()
 }
 
-fn read_file(value: &Value, schema: Schema, faults: &mut Vec<Fault>) -> Vec<Credential> {
+/// Faults of JSON itself, which come one by one.
+pub(crate) fn grouped(found: Vec<Fault>) -> Vec<Fault> {
+    let mut faults = Faults::default();
+    faults.extend(without_long_names(found));
+    faults.into_list()
+}
+
+fn read_file(value: &Value, schema: Schema, faults: &mut Faults) -> Vec<Credential> {
     let Some(file) = members(value, "", &["schema_version", "credentials"], faults) else { return Vec::new() };
     let Some(list) = file.get("credentials") else { return Vec::new() };
     let Some(list) = list.as_array() else {
@@ -228,7 +239,7 @@ fn read_file(value: &Value, schema: Schema, faults: &mut Vec<Fault>) -> Vec<Cred
 }
 
 /// A name is shown to many; a token in its place would be too.
-fn refuse_tokens_as_names(together: &Together, faults: &mut Vec<Fault>) {
+fn refuse_tokens_as_names(together: &Together, faults: &mut Faults) {
     for (id, index) in together.ids.values() {
         let name = id.as_str().as_bytes();
         if find_generated(name, 0).is_some() || together.digests.contains_key(&Digest::of(name).sort_key()) {
@@ -238,7 +249,7 @@ fn refuse_tokens_as_names(together: &Together, faults: &mut Vec<Fault>) {
     }
 }
 
-pub(crate) fn check_schema_version(file: &Map<String, Value>, faults: &mut Vec<Fault>) {
+pub(crate) fn check_schema_version(file: &Map<String, Value>, faults: &mut Faults) {
     if file.get("schema_version").is_some_and(|version| version.as_u64() != Some(1)) {
         faults.push(Fault::new("/schema_version", "must be the integer 1, the only version this program reads"));
     }
@@ -257,12 +268,7 @@ struct Together {
 const ENTRY_OF_ONE: [&str; 3] = ["actor_id", "roles", "token_sha3_256"];
 const ENTRY_OF_TWO: [&str; 5] = ["credential_id", "actor_id", "roles", "token_sha3_256", "expires_at"];
 
-fn read_expiring_entry(
-    value: &Value,
-    at: &str,
-    together: &mut Together,
-    faults: &mut Vec<Fault>,
-) -> Option<Credential> {
+fn read_expiring_entry(value: &Value, at: &str, together: &mut Together, faults: &mut Faults) -> Option<Credential> {
     let index = together.count;
     let credential = read_entry(value, at, &ENTRY_OF_TWO, &["not_before"], together, faults);
     let entry = value.as_object()?;
@@ -283,7 +289,7 @@ fn read_expiring_entry(
     Some(Credential { id: id?, not_before, expires_at: Some(expires_at?), ..credential? })
 }
 
-fn read_id(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<CredentialId> {
+fn read_id(value: &Value, at: &str, faults: &mut Faults) -> Option<CredentialId> {
     let read = value
         .as_str()
         .ok_or_else(|| "must be text".to_owned())
@@ -291,7 +297,7 @@ fn read_id(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Credentia
     read.map_err(|detail| faults.push(Fault::new(at, detail))).ok()
 }
 
-fn read_time(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Time> {
+fn read_time(value: &Value, at: &str, faults: &mut Faults) -> Option<Time> {
     let time = value.as_str().and_then(|text| text.parse().ok());
     if time.is_none() {
         faults.push(Fault::new(at, "must be a time as RFC 3339 has it, such as 2027-01-31T00:00:00Z"));
@@ -305,7 +311,7 @@ fn read_entry(
     required: &[&str],
     optional: &[&str],
     together: &mut Together,
-    faults: &mut Vec<Fault>,
+    faults: &mut Faults,
 ) -> Option<Credential> {
     let index = together.count;
     together.count += 1;
@@ -339,7 +345,7 @@ fn read_entry(
     Some(Credential::plain(Actor { actor_id, role }, digest?))
 }
 
-pub(crate) fn read_actor_id(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<ActorId> {
+pub(crate) fn read_actor_id(value: &Value, at: &str, faults: &mut Faults) -> Option<ActorId> {
     let read = value
         .as_str()
         .ok_or_else(|| "must be text".to_owned())
@@ -347,7 +353,7 @@ pub(crate) fn read_actor_id(value: &Value, at: &str, faults: &mut Vec<Fault>) ->
     read.map_err(|detail: String| faults.push(Fault::new(at, detail))).ok()
 }
 
-fn read_one_role(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Role> {
+fn read_one_role(value: &Value, at: &str, faults: &mut Faults) -> Option<Role> {
     let Some([role]) = value.as_array().map(Vec::as_slice) else {
         faults.push(Fault::new(at, "must be an array of exactly one role: a credential cannot combine roles"));
         return None;
@@ -355,7 +361,7 @@ fn read_one_role(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Rol
     read_role(role, &format!("{at}/0"), faults)
 }
 
-pub(crate) fn read_role(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Role> {
+pub(crate) fn read_role(value: &Value, at: &str, faults: &mut Faults) -> Option<Role> {
     let role = value.as_str().and_then(|text| text.parse().ok());
     if role.is_none() {
         faults.push(Fault::new(at, "must be one of initiator, approver, security_admin, executor, auditor"));
@@ -363,7 +369,7 @@ pub(crate) fn read_role(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Opt
     role
 }
 
-fn read_digest(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Digest> {
+fn read_digest(value: &Value, at: &str, faults: &mut Faults) -> Option<Digest> {
     let digest = value.as_str().and_then(Digest::from_hex);
     if digest.is_none() {
         faults.push(Fault::new(
@@ -379,7 +385,7 @@ pub(crate) fn members<'a>(
     value: &'a Value,
     at: &str,
     known: &[&str],
-    faults: &mut Vec<Fault>,
+    faults: &mut Faults,
 ) -> Option<&'a Map<String, Value>> {
     members_with_optional(value, at, known, &[], faults)
 }
@@ -389,7 +395,7 @@ pub(crate) fn members_with_optional<'a>(
     at: &str,
     required: &[&str],
     optional: &[&str],
-    faults: &mut Vec<Fault>,
+    faults: &mut Faults,
 ) -> Option<&'a Map<String, Value>> {
     let Some(object) = value.as_object() else {
         faults.push(Fault::new(at, format!("must be an object with {}", required.join(", "))));

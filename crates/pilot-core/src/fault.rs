@@ -1,8 +1,9 @@
 //! What is wrong with an input, and where. A fault never carries the value it found: it may be a clear token.
 
+use std::collections::HashMap;
 use std::fmt;
 
-use crate::limits::POINTER_BYTES_MAX;
+use crate::limits::{FAULTS_MAX, FAULTS_OF_ONE_KIND_MAX, POINTER_BYTES_MAX};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
@@ -10,6 +11,8 @@ pub struct Fault {
     pub pointer: String,
     /// What is wrong and how to mend it, without the value.
     pub detail: String,
+    /// How many of its kind this one stands for, itself included.
+    pub times: usize,
 }
 
 impl Fault {
@@ -21,13 +24,131 @@ impl Fault {
             let end = pointer.get(..end).and_then(|shown| shown.rfind('/')).unwrap_or(0);
             pointer.truncate(end);
         }
-        Fault { pointer, detail: detail.into() }
+        Fault { pointer, detail: detail.into(), times: 1 }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = if self.pointer.is_empty() { "(whole document)" } else { &self.pointer };
-        write!(f, "{place}: {}", self.detail)
+        match self.times.checked_sub(1) {
+            None | Some(0) => write!(f, "{place}: {}", self.detail),
+            Some(others) => write!(f, "{place} and {others} more places: {}", self.detail),
+        }
+    }
+}
+
+/// Faults as they are found. Of each kind the first few are kept, and the others counted; of kinds, as many as anyone
+/// reads. So a file costs no more to refuse than to accept.
+#[derive(Debug, Default)]
+pub struct Faults {
+    kept: Vec<Fault>,
+    /// By place and detail without their numbers: how many there were, and where the last one that is kept stands.
+    kinds: HashMap<(String, String), (usize, usize)>,
+    /// Of kinds that came after there were enough.
+    left_out: usize,
+}
+
+impl Faults {
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    pub fn push(&mut self, fault: Fault) {
+        let kind = (without_numbers(&fault.pointer), without_numbers(&fault.detail));
+        let is_room = self.kept.len() < FAULTS_MAX;
+        match self.kinds.get_mut(&kind) {
+            Some((times, at)) if *times < FAULTS_OF_ONE_KIND_MAX && is_room => {
+                *times += 1;
+                *at = self.kept.len();
+                self.kept.push(fault);
+            }
+            Some((times, at)) => {
+                *times += 1;
+                if let Some(last) = self.kept.get_mut(*at) {
+                    last.times += fault.times;
+                }
+            }
+            None if is_room => {
+                self.kinds.insert(kind, (1, self.kept.len()));
+                self.kept.push(fault);
+            }
+            None => self.left_out += fault.times,
+        }
+    }
+
+    /// At most [`FAULTS_MAX`], and one that says how many others there are.
+    pub fn into_list(mut self) -> Vec<Fault> {
+        if self.left_out > 0 {
+            let detail = "has faults of further kinds, which are not listed; mend these first";
+            self.kept.push(Fault { times: self.left_out, ..Fault::new("", detail) });
+        }
+        self.kept
+    }
+}
+
+impl Extend<Fault> for Faults {
+    fn extend<T: IntoIterator<Item = Fault>>(&mut self, faults: T) {
+        for fault in faults {
+            self.push(fault);
+        }
+    }
+}
+
+/// The same for two places that differ in their numbers alone.
+fn without_numbers(text: &str) -> String {
+    let is_number = |segment: &str| !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit());
+    text.split('/')
+        .map(|segment| match segment.split_once(|character: char| !character.is_ascii_digit()) {
+            _ if is_number(segment) => "*".to_owned(),
+            // A place inside of a sentence: `…/credentials/17 (letter case does not count)`.
+            Some((number, rest)) if is_number(number) => format!("* {rest}"),
+            _ => segment.to_owned(),
+        })
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(faults: impl Iterator<Item = Fault>) -> Vec<String> {
+        let mut list = Faults::default();
+        list.extend(faults);
+        list.into_list().iter().map(Fault::to_string).collect()
+    }
+
+    #[test]
+    fn a_few_of_a_kind_are_each_listed_and_many_are_counted() {
+        let role = |index: usize| Fault::new(format!("/credentials/{index}/roles/0"), "unknown");
+        assert_eq!(listed((0..2).map(role)), ["/credentials/0/roles/0: unknown", "/credentials/1/roles/0: unknown"]);
+        assert_eq!(
+            listed((0..1_000).map(role)),
+            [
+                "/credentials/0/roles/0: unknown",
+                "/credentials/1/roles/0: unknown",
+                "/credentials/2/roles/0 and 997 more places: unknown"
+            ]
+        );
+    }
+
+    #[test]
+    fn details_that_name_other_places_are_of_one_kind() {
+        let twice = |index: usize| Fault::new(format!("/a/{index}"), format!("given at /a/{} (twice)", index / 2));
+        assert_eq!(listed((0..500).map(twice)).len(), FAULTS_OF_ONE_KIND_MAX);
+    }
+
+    #[test]
+    fn kinds_without_end_are_counted() {
+        let lines = listed((0..5_000).map(|index| Fault::new(format!("/m{index}"), "is unknown here")));
+        assert_eq!(lines.len(), FAULTS_MAX + 1);
+        let rest = 5_000 - FAULTS_MAX - 1;
+        assert_eq!(
+            lines.last().map(String::as_str),
+            Some(&*format!(
+                "(whole document) and {rest} more places: has faults of further kinds, which are not listed; mend these first"
+            ))
+        );
     }
 }

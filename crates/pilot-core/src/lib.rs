@@ -24,4 +24,5 @@ pub mod role_map;
 pub mod role_set;
 pub mod time;
 pub mod token;
+pub mod visible;
 pub mod workflow;

@@ -40,13 +40,21 @@ pub const ACTION_BODY_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of bodies and answers that are held in memory at a time: in all, and for one actor.
 pub const BYTES_HELD_MAX: usize = 128 * 1024 * 1024;
 pub const ACTOR_BYTES_HELD_MAX: usize = 16 * 1024 * 1024;
+/// What a request holds besides its body while it waits for it: its head, and its place with the HTTP library.
+pub const WAITING_REQUEST_BYTES: usize = 24 * 1024;
+/// How many requests of one actor wait for a share of them.
+pub const ACTOR_SHARES_WAITING_MAX: usize = 256;
+/// Bodies that nobody wants and that are being read to their end.
+pub const UNWANTED_BODIES_MAX: usize = 1_024;
 /// How long a request waits for its share of them.
 pub const SHARE_DEADLINE: Duration = Duration::from_secs(5);
-/// A body up to this size is held without being counted, and read where it arrived: most are smaller.
+/// A body up to this size is read where it arrived, and counted only when it has to be waited for: most are smaller.
 pub const SMALL_BODY_BYTES_MAX: usize = 8 * 1024;
 /// Computations that take long: how many are done at a time, in all and for one actor.
 pub const LONG_TASKS_MAX: usize = 2;
 pub const ACTOR_LONG_TASKS_MAX: usize = 1;
+/// How many more of one actor, or of one address while nobody is known there, wait for their turn.
+pub const ACTOR_LONG_TASKS_WAITING_MAX: usize = 64;
 /// Live feeds: for one actor, and in all.
 pub const ACTOR_FEEDS_MAX: usize = 64;
 pub const FEEDS_MAX: usize = 4_000;
@@ -75,6 +83,8 @@ pub const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const COMMENT_CHARS_MAX: usize = 4_000;
+/// An item about which there are so many entries takes no more comments.
+pub const COMMENTED_ENTRIES_MAX: usize = 2_000;
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 pub const PAYLOAD_DEPTH_MAX: usize = 32;
 /// Each value takes many times its bytes while it is being looked at.
@@ -83,11 +93,35 @@ pub const PAGE_ITEMS_MAX: usize = 200;
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub const IDEMPOTENCY_KEY_KEPT: Duration = Duration::from_hours(24);
 
+/// How long the disk may keep the writing waiting. A write waits for the one under way and for its own, so for twice this.
+pub const COMMIT_DEADLINE: Duration = Duration::from_secs(5);
+/// When the disk has kept the writing waiting for this long, a supervisor is no longer told that all is well.
+pub const HANG_TOLERATED: Duration = Duration::from_mins(1);
+pub const WRITES_WAITING_MAX: usize = 4_096;
+/// How long the store works on one question.
+pub const QUESTION_DEADLINE: Duration = Duration::from_secs(2);
+pub const QUESTIONS_WAITING_MAX: usize = 1_024;
+/// How many items a search looks at before others have their turn, and for one request in all.
+pub const SEARCH_VISIT_ROWS_MAX: usize = 5_000;
+pub const SEARCH_ROWS_MAX: usize = 50_000;
+/// How many entries of an item are proved in one answer.
+pub const PROOFS_MAX: usize = 1_000;
+
 pub const FIRST_BYTE_DEADLINE: Duration = Duration::from_secs(5);
 pub const HEADERS_DEADLINE: Duration = Duration::from_secs(5);
 pub const BODY_DEADLINE: Duration = Duration::from_secs(15);
 pub const IDLE_DEADLINE: Duration = Duration::from_mins(1);
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// Requests under way on one HTTP/2 connection.
+pub const HTTP2_STREAMS_MAX: u32 = 128;
+/// Requests over HTTP/2 that are under way, or whose answer has not been taken in: of one address, and in all. Each holds
+/// some five kibibytes besides its bytes, for as long as the peer likes.
+pub const ADDRESS_HTTP2_STREAMS_MAX: usize = 8 * 1024;
+pub const HTTP2_STREAMS_IN_ALL_MAX: usize = 32 * 1024;
+/// What a peer may send before it is read, and what is made for it before it is taken in: for a request, and for all of a
+/// connection.
+pub const HTTP2_STREAM_BYTES: u32 = 64 * 1024;
+pub const HTTP2_CONNECTION_BYTES: u32 = 256 * 1024;
 
 /// A checkpoint with all the signatures a note may have, and a proof.
 pub const WITNESS_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -114,6 +148,8 @@ pub const EXPORT_PIECES_WAITING_MAX: usize = 4;
 /// What the store reads at a time, where entries come with their documents.
 pub const STORE_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// In force at once: a start names each of them in one entry, which has less than 64 KiB.
+pub const DEFINITIONS_MAX: usize = 256;
 pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 pub const DEFINITION_STATES_MAX: usize = 50;
 pub const DEFINITION_TRANSITIONS_MAX: usize = 200;
@@ -128,6 +164,15 @@ pub const RATE_PER_MINUTE_MAX: u32 = 1_000_000;
 pub const RATE_ACTORS_MAX: usize = 16 * 1024;
 /// Addresses are as many as the internet has; beyond this, the least interesting are forgotten.
 pub const RATE_ADDRESSES_MAX: usize = 64 * 1024;
+
+/// Faults of one kind in a file that are listed one by one.
+pub const FAULTS_OF_ONE_KIND_MAX: usize = 3;
+
+/// Who did something to the ledger itself, as the ledger names them.
+pub const OPERATOR_CHARS_MAX: usize = 128;
+
+/// The one in use, the next one, and two that somebody forgot.
+pub const MESH_SECRETS_MAX: usize = 4;
 
 /// The credential file and the role map are read whole, so their size is bounded before they are read.
 pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -158,26 +203,56 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Subject in the role map", "512 characters", "the start is refused"),
     ("Credential file, role map", "16 MiB", "the start is refused"),
     ("Revocations kept outside of the database", "16 MiB", "the start is refused"),
+    ("Secrets of a mesh", "4, each of 32 to 256 printable ASCII bytes", "the start is refused"),
+    ("Faults listed of a file", "50, of one kind 3", "the others are counted"),
+    ("Operator's name in the ledger", "128 characters", "what is longer is cut"),
     (
         "Answer of a secret manager, run of a credential helper",
         "as configured, 1 to 60 s; 10 s",
         "the start fails, exit code 3",
     ),
-    ("Request body", "1 MiB", "413 `body_too_large`"),
+    (
+        "Request body",
+        "comment 32 KiB, new item and edit 128 KiB, action 256 KiB, anything else 1 MiB",
+        "413 `body_too_large`",
+    ),
+    ("Values in a request body, at every level", "5,000, 36 levels deep", "422 `invalid_request`"),
+    ("Faults told of one request", "50, each with a pointer of 1 KiB", "the rest are counted"),
     (
         "Body of a request that is refused, read to its end",
-        "16 MiB, 2 s",
+        "16 MiB, 2 s, 1,024 at a time",
         "the answer is given in the middle of it, and the connection is closed",
+    ),
+    (
+        "Bytes of bodies and answers under way",
+        "16 MiB for one actor, 128 MiB in all; 5 s for a share, 256 requests of one actor wait",
+        "503 `unavailable`",
+    ),
+    (
+        "Work that takes long: large bodies, long lists, long URLs",
+        "1 at a time for one actor or address, 2 in all; 64 more of one wait",
+        "429 `rate_limited`",
     ),
     ("Header block", "16 KiB, 64 fields", "431 `invalid_request`"),
     ("URL", "8 KiB", "414 `invalid_request`"),
     ("Query parameter", "1,000 characters, given once", "422 `invalid_request`"),
     ("Title", "200 characters", "422 `invalid_request`"),
     ("Comment", "4,000 characters", "422 `invalid_request`"),
-    ("Payload", "64 KiB, 32 levels deep", "422 `invalid_request`"),
+    ("Payload", "64 KiB, 32 levels deep, 4,000 values", "422 `invalid_request`"),
     ("Result of an execution", "4,000 characters, 100 artifacts", "422 `invalid_request`"),
     ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
+    ("Workflow definitions in force", "256, the built-in ones included", "the start is refused"),
     ("Page of a list", "200", "422 `invalid_request`"),
+    ("Items looked at for one page of a list", "50,000", "the page has fewer items, and `next` goes on from there"),
+    ("Proofs in one answer", "1,000", "the answer has fewer, and `next` goes on from there"),
+    ("Question to the store", "2 s, 1,024 waiting", "503 `unavailable`"),
+    (
+        "Disk that does not answer",
+        "5 s a commit, 4,096 writes waiting",
+        "503 `unavailable`; after 60 s the watchdog is not fed",
+    ),
+    ("Entries about an item that can be commented on", "2,000", "409 `state_conflict` for further comments"),
+    ("Page of a list, bytes of its payloads", "4 MiB", "the page ends there, with a `next`"),
     ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),
     ("First byte of a connection", "5 s", "the connection is closed"),
     ("Request headers", "5 s", "the connection is closed"),
@@ -192,7 +267,25 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "503 `unavailable` for every write until an operator accepts the clock",
     ),
     ("Request to a witness", "64 KiB, 256 connections", "413; new connections wait to be accepted"),
-    ("Open connections", "10,000", "new connections wait to be accepted"),
+    (
+        "Open connections",
+        "10,000, or as many as the limit of open files leaves",
+        "anonymous ones that have idled longest are closed; when there are none, new ones after 1 s",
+    ),
+    (
+        "Open connections of one address, with IPv6 of one /64",
+        "a quarter of them, unless it is a mesh's",
+        "its anonymous ones that have idled longest are closed; when there are none, new ones at once",
+    ),
+    ("Live feeds of one actor", "64", "429 `rate_limited`"),
+    ("Live feeds in all", "4,000", "503 `unavailable`"),
+    ("HTTP/2 requests on one connection", "128", "the stream is refused"),
+    (
+        "HTTP/2 requests under way, or with an answer that was not taken in",
+        "8,192 of one address unless it is a mesh's, 32,768 in all",
+        "the connection is closed",
+    ),
+    ("HTTP/2 bytes not yet read", "64 KiB of a request, 256 KiB of a connection", "the peer waits"),
     (
         "Evidence bundles being made",
         "2 in all, 1 for an actor",

@@ -50,6 +50,8 @@ pub enum Refusal {
     OutsideWindow { action: Name, window: Option<Window> },
     #[error("the item has version {actual}, which is not the one the request was made for")]
     VersionMismatch { actual: u64 },
+    #[error("there are {entries_max} entries about this item, and it takes no more comments")]
+    TooManyComments { entries_max: usize },
     #[error("the content is not the one the request was made for; it is {actual} now")]
     ContentChanged { actual: ContentDigest },
     /// Not the rules but the log's witnesses are missing: the same request may be accepted a moment later.
@@ -74,6 +76,7 @@ impl Refusal {
             | Refusal::AlreadyHeld
             | Refusal::NotHeld
             | Refusal::AnotherOpen { .. }
+            | Refusal::TooManyComments { .. }
             | Refusal::OtherDefinition => "state_conflict",
             Refusal::AlreadyDecided { .. } => "already_decided",
             Refusal::ItemHeld { .. } => "item_held",

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
 use crate::credentials::{
-    check_schema_version, members, members_with_optional, read_actor_id, read_role, without_long_names,
+    check_schema_version, grouped, members, members_with_optional, read_actor_id, read_role, without_long_names,
 };
-use crate::fault::Fault;
+use crate::fault::{Fault, Faults};
 use crate::json::{self, Bounds};
 use crate::limits::{FILE_VALUES_MAX, SUBJECT_CHARS_MAX};
 use crate::role::Role;
@@ -53,10 +53,10 @@ impl RoleMap {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<RoleMap, Vec<Fault>> {
-        let value = json::parse(bytes, BOUNDS).map_err(without_long_names)?;
-        let mut faults = Vec::new();
+        let value = json::parse(bytes, BOUNDS).map_err(grouped)?;
+        let mut faults = Faults::default();
         let map = read_map(&value, &mut faults);
-        if faults.is_empty() { Ok(map) } else { Err(without_long_names(faults)) }
+        if faults.is_empty() { Ok(map) } else { Err(without_long_names(faults.into_list())) }
     }
 
     pub fn role_of(&self, actor_id: &ActorId) -> Option<Role> {
@@ -77,7 +77,7 @@ impl RoleMap {
     }
 }
 
-fn read_map(value: &Value, faults: &mut Vec<Fault>) -> RoleMap {
+fn read_map(value: &Value, faults: &mut Faults) -> RoleMap {
     let mut map = RoleMap::empty();
     let Some(file) = members(value, "", &["schema_version", "approved_by", "actors"], faults) else { return map };
     check_schema_version(file, faults);
@@ -109,7 +109,7 @@ fn read_map(value: &Value, faults: &mut Vec<Fault>) -> RoleMap {
     map
 }
 
-fn read_names(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Vec<String> {
+fn read_names(value: &Value, at: &str, faults: &mut Faults) -> Vec<String> {
     let Some(list) = value.as_array() else {
         faults.push(Fault::new(at, "must be an array with the names of those who approved this map"));
         return Vec::new();
@@ -127,7 +127,7 @@ fn read_names(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Vec<String> {
     names
 }
 
-fn read_actor(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<MappedActor> {
+fn read_actor(value: &Value, at: &str, faults: &mut Faults) -> Option<MappedActor> {
     let entry = members_with_optional(value, at, &["actor_id", "role"], &["kind", "subject"], faults)?;
     let actor_id = entry.get("actor_id").and_then(|value| read_actor_id(value, &format!("{at}/actor_id"), faults));
     let role = entry.get("role").and_then(|value| read_role(value, &format!("{at}/role"), faults));
@@ -143,7 +143,7 @@ fn read_actor(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<Mapped
     Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind, subject: subject.flatten() })
 }
 
-fn read_subject(value: &Value, at: &str, faults: &mut Vec<Fault>) -> Option<String> {
+fn read_subject(value: &Value, at: &str, faults: &mut Faults) -> Option<String> {
     let is_usable = |text: &&str| (1..=SUBJECT_CHARS_MAX).contains(&text.chars().count()) && text.trim() == *text;
     let subject = value.as_str().filter(is_usable).filter(|text| !text.chars().any(char::is_control));
     if subject.is_none() {

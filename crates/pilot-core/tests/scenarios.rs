@@ -451,11 +451,11 @@ fn a_request_for_an_older_version_is_refused() {
     check("ana proposes; ana submits at version 1", expect!["draft → submitted"]);
     check(
         "ana proposes; ana edits purpose=q; ana submits at version 1",
-        expect!["refused version_mismatch: the item is at version 2, and the request was made for version 1"],
+        expect!["refused version_mismatch: the item has version 2, which is not the one the request was made for"],
     );
     check(
         "ana proposes; ana edits purpose=q at version 2",
-        expect!["refused version_mismatch: the item is at version 1, and the request was made for version 2"],
+        expect!["refused version_mismatch: the item has version 1, which is not the one the request was made for"],
     );
 }
 

@@ -8,6 +8,7 @@ use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
 use pilot_core::role_map::{Kind, RoleMap};
 use pilot_core::time::Time;
+use pilot_core::visible::{hidden, visible};
 use pilot_core::workflow::graph::{Trail, svg};
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ struct Page<'r> {
     checks: Vec<Row>,
     controls: Vec<Row>,
     rows: Vec<ItemRow>,
-    hidden: usize,
+    untold: usize,
     items: Vec<ItemView>,
     role_maps: Vec<RoleMapView>,
     others: Vec<OtherView>,
@@ -68,6 +69,8 @@ struct ItemView {
     title: String,
     workflow: String,
     state: String,
+    /// What can be told of characters that nobody would see; empty when there is none.
+    warning: String,
     version: u64,
     definition: String,
     controls: Vec<Row>,
@@ -85,14 +88,20 @@ struct StepView {
     action: String,
     state: String,
     comment: String,
-    inputs: String,
+    inputs: Vec<Piece>,
 }
 
 struct ContentView {
     entry: u64,
     digest: ContentDigest,
     title: String,
-    payload: String,
+    payload: Vec<Piece>,
+}
+
+/// A part of a JSON text. What is inside of a string is kept apart, so that it cannot reorder what stands around it.
+struct Piece {
+    text: String,
+    is_string: bool,
 }
 
 struct RoleMapView {
@@ -117,8 +126,9 @@ pub fn report(bundle: &[u8], trust: &Trust) -> Result<String, Box<Verdict>> {
     let Ok(contents) = open(bundle, &trust.key) else { return Err(Box::new(verify(bundle, trust))) };
     let verdict = examine(&contents, trust);
     let Some(about) = &verdict.about else { return Err(Box::new(verdict)) };
-    let page = page(&contents, &verdict, about);
-    page.render().map_err(|_| Box::new(verdict.clone()))
+    let page = page(&contents, &verdict, about).render().map_err(|_| Box::new(verdict.clone()))?;
+    // Over the whole page, so that no text on it can be forgotten.
+    Ok(visible(&page).into_owned())
 }
 
 /// A whole bundle with a report in it.
@@ -161,7 +171,7 @@ fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> 
         checks: verdict.checks.iter().map(|check| row(check.name.title(), check)).collect(),
         controls: verdict.controls.iter().map(|control| row(control.name.title(), control)).collect(),
         rows: verdict.items.iter().map(|item| item_row(item, is_detailed(&item.id))).collect(),
-        hidden: verdict.items.len().saturating_sub(items.len()),
+        untold: verdict.items.len().saturating_sub(items.len()),
         items,
         role_maps: contents.role_maps.iter().map(|(digest, map)| role_map_view(contents, digest, map)).collect(),
         others: contents.entries.iter().filter(|held| held.entry.item.is_none()).map(other_view).collect(),
@@ -256,6 +266,7 @@ fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[&Held<'_>])
         title: title(item),
         workflow: format!("{} v{}", item.workflow, item.workflow_version),
         state: item.state.to_string(),
+        warning: warning(history.iter().map(|held| hidden_in(contents, held)).sum()),
         version: item.version,
         definition: digest.to_string(),
         controls: item.controls.iter().map(|control| row(control.name.title(), control)).collect(),
@@ -285,8 +296,49 @@ fn member(bytes: Option<&[u8]>, name: &str) -> Option<Value> {
     serde_json::from_slice::<Value>(bytes?).ok()?.get_mut(name).map(Value::take)
 }
 
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
+fn pretty(value: &Value) -> Vec<Piece> {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut pieces = vec![Piece { text: String::new(), is_string: false }];
+    let mut is_escaped = false;
+    for character in text.chars() {
+        let is_string = pieces.last().is_some_and(|piece| piece.is_string);
+        let is_end = character == '"' && !is_escaped;
+        is_escaped = character == '\\' && !is_escaped;
+        if is_end {
+            pieces.push(Piece { text: String::new(), is_string: !is_string });
+        } else if let Some(piece) = pieces.last_mut() {
+            piece.text.push(character);
+        }
+    }
+    pieces
+}
+
+/// Hidden characters in what an entry brought: content, comment and inputs.
+fn hidden_in(contents: &Contents<'_>, held: &Held<'_>) -> usize {
+    let documents = documents(contents, held);
+    let brings = matches!(held.entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
+    let content = documents.content.filter(|_| brings);
+    let values = [content, documents.comment, documents.inputs].into_iter().flatten();
+    values.filter_map(|bytes| serde_json::from_slice(bytes).ok()).map(|value| hidden_values(&value)).sum()
+}
+
+fn hidden_values(value: &Value) -> usize {
+    match value {
+        Value::String(text) => hidden(text),
+        Value::Array(list) => list.iter().map(hidden_values).sum(),
+        Value::Object(members) => members.iter().map(|(name, value)| hidden(name) + hidden_values(value)).sum(),
+        _ => 0,
+    }
+}
+
+fn warning(hidden: usize) -> String {
+    match hidden {
+        0 => String::new(),
+        1 => "What was written about this item contains 1 hidden character. It is shown as its code point.".to_owned(),
+        many => format!(
+            "What was written about this item contains {many} hidden characters. They are shown as their code points."
+        ),
+    }
 }
 
 fn step_view(contents: &Contents<'_>, held: &Held<'_>) -> StepView {
@@ -296,8 +348,9 @@ fn step_view(contents: &Contents<'_>, held: &Held<'_>) -> StepView {
     let comment = entry.comment.as_ref().map(|_| {
         member(documents.comment, "comment").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(absent)
     });
-    let inputs =
-        entry.inputs.as_ref().map(|_| member(documents.inputs, "inputs").map_or_else(absent, |inputs| pretty(&inputs)));
+    let left_out = || vec![Piece { text: absent(), is_string: false }];
+    let inputs = entry.inputs.as_ref();
+    let inputs = inputs.map(|_| member(documents.inputs, "inputs").map_or_else(left_out, |inputs| pretty(&inputs)));
     let state = match (&entry.from, &entry.to) {
         (Some(from), Some(to)) if from != to => format!("{from} → {to}"),
         (_, Some(to)) => to.to_string(),

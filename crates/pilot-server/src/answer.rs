@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use crate::access::{self, Caller};
 use crate::app::App;
 use crate::body::Body;
+use crate::caps::Cap;
 use crate::clock::Stopwatch;
 use crate::deadline::PeerIsLate;
 use crate::exposure;
@@ -25,6 +26,7 @@ use crate::problem::{Code, Problem};
 use crate::rate::Standing;
 use crate::routes::{Call, Found, Guarded, Handler, Pending, RequestBody, is_under_v1};
 use crate::upload::Upload;
+use crate::workshop::Asker;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -39,6 +41,14 @@ struct Trace {
     address: Option<IpAddr>,
     /// Health, documentation and the console's files: asked for all the time by anyone.
     is_open: bool,
+}
+
+impl Trace {
+    /// Who asked, as far as that is known.
+    fn whose(&self) -> String {
+        let actor = self.caller.as_ref().map(|caller| caller.actor.actor_id.to_string());
+        actor.or_else(|| self.address.map(|address| address.to_string())).unwrap_or_default()
+    }
 }
 
 pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
@@ -56,10 +66,27 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     if let Some(upload) = upload.filter(|upload| !upload.is_at_end()) {
         Box::pin(upload.end(&mut answered)).await;
     }
+    if let (Ok(response), Some(caller)) = (&mut answered, &trace.caller)
+        && let Some(bytes) = response.body().uncounted()
+    {
+        // Apart, because almost every answer is small.
+        match Box::pin(app.budget.take(&caller.actor.actor_id, bytes)).await {
+            Ok(share) => {
+                let body = std::mem::replace(response.body_mut(), Body::empty());
+                *response.body_mut() = body.holding(share);
+            }
+            // What was recorded must not be answered as if nothing had been.
+            Err(problem) if method.is_safe() => answered = Err(problem),
+            Err(_) => {}
+        }
+    }
     let mut response = match answered {
         Ok(response) => response,
         Err(problem) => {
             trace.cause.clone_from(&problem.cause);
+            if let Some(cap) = problem.cap {
+                app.metrics.caps.reached(cap, &trace.whose());
+            }
             if let Some(limits) = app.limits.as_ref().filter(|_| problem.code == Code::RateLimited) {
                 limits.hold_back().await;
             }
@@ -126,7 +153,18 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
     if is_late {
         trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
     }
-    exposure::refuse_in_url(app, head, address).await?;
+    match exposure::refuse_in_url(app, head, Asker::at(address)).await {
+        // Too much is under way at this address. Callers with a valid credential have a turn of their own.
+        Err(problem) if problem.cap == Some(Cap::LongTasks) && is_guarded => {
+            app.metrics.caps.reached(Cap::LongTasks, &address);
+            if trace.caller.is_none() {
+                trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
+            }
+            let asker = trace.caller.as_ref().map_or(Asker::at(address), |caller| (&caller.actor.actor_id).into());
+            Box::pin(exposure::refuse_in_url(app, head, asker)).await?;
+        }
+        looked => looked?,
+    }
     framing::check_target(head)?;
     if is_guarded {
         if trace.caller.is_none() {

@@ -24,8 +24,8 @@ pub type Stream = Pin<Box<dyn http_body::Body<Data = Bytes, Error = Broken> + Se
 
 pub enum Body {
     Whole(Option<Bytes>),
-    /// Known whole, and large enough to count for as long as the peer takes it in.
-    Counted(Option<Bytes>, Share),
+    /// Known whole, and large enough to count for as long as the peer takes it in: its bytes hold their share.
+    Counted(Option<Bytes>),
     Stream(Stream, Lasts),
     /// A stream that its connection knows of, so that the deadlines fit.
     Watched(Stream, StreamGuard),
@@ -68,9 +68,31 @@ impl Body {
         match self {
             Body::Whole(Some(bytes)) if bytes.len() > SMALL_BODY_BYTES_MAX => {
                 share.shrink_to(bytes.len());
-                Body::Counted(Some(bytes), share)
+                Body::Counted(Some(Bytes::from_owner(Held { bytes, _guard: share })))
             }
             other => other,
+        }
+    }
+
+    /// How many bytes there are that nobody has counted, and should have.
+    pub fn uncounted(&self) -> Option<usize> {
+        match self {
+            Body::Whole(Some(bytes)) => Some(bytes.len()).filter(|length| *length > SMALL_BODY_BYTES_MAX),
+            _ => None,
+        }
+    }
+
+    /// Keeps `guard` until everything has been sent. What the HTTP library was given is not sent yet, so the guard goes
+    /// with the bytes.
+    #[must_use]
+    pub fn until_sent<G: Send + 'static>(self, guard: G) -> Body {
+        let held = |bytes: Bytes, guard| Bytes::from_owner(Held { bytes, _guard: guard });
+        match self {
+            Body::Whole(Some(bytes)) => Body::Whole(Some(held(bytes, guard))),
+            Body::Counted(Some(bytes)) => Body::Counted(Some(held(bytes, guard))),
+            Body::Whole(None) | Body::Counted(None) => self,
+            Body::Stream(stream, lasts) => Body::Stream(Box::pin(Guarded { stream, _guard: guard }), lasts),
+            Body::Watched(stream, watch) => Body::Watched(Box::pin(Guarded { stream, _guard: guard }), watch),
         }
     }
 
@@ -100,7 +122,7 @@ impl http_body::Body for Body {
         match self.get_mut() {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             // In pieces: of what was handed over, the HTTP library keeps everything until it is sent.
-            Body::Counted(bytes, _) => Poll::Ready(bytes.take().map(|mut rest| {
+            Body::Counted(bytes) => Poll::Ready(bytes.take().map(|mut rest| {
                 let piece = rest.split_to(rest.len().min(PIECE));
                 *bytes = Some(rest).filter(|rest| !rest.is_empty());
                 Ok(Frame::data(piece))
@@ -111,18 +133,55 @@ impl http_body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Body::Whole(bytes) | Body::Counted(bytes, _) => bytes.is_none(),
+            Body::Whole(bytes) | Body::Counted(bytes) => bytes.is_none(),
             Body::Stream(stream, _) | Body::Watched(stream, _) => stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Whole(bytes) | Body::Counted(bytes, _) => {
+            Body::Whole(bytes) | Body::Counted(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Body::Stream(stream, _) | Body::Watched(stream, _) => stream.size_hint(),
         }
+    }
+}
+
+/// Bytes, and what lasts as long as any of them.
+struct Held<G> {
+    bytes: Bytes,
+    _guard: G,
+}
+
+impl<G> AsRef<[u8]> for Held<G> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A stream, and what lasts as long.
+struct Guarded<G> {
+    stream: Stream,
+    _guard: G,
+}
+
+impl<G> Unpin for Guarded<G> {}
+
+impl<G> http_body::Body for Guarded<G> {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        self.stream.as_mut().poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.stream.size_hint()
     }
 }
 
@@ -134,5 +193,35 @@ impl http_body::Body for Chunks {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_guard_lasts_until_the_last_byte_is_let_go_of() {
+        let guard = Arc::new(());
+        let mut body = Body::from("four").until_sent(Arc::clone(&guard));
+        let frame = poll_fn(|context| http_body::Body::poll_frame(Pin::new(&mut body), context)).await;
+        let mut bytes = frame.unwrap().unwrap().into_data().unwrap();
+        drop(body);
+        let rest = bytes.split_off(2);
+        drop(bytes);
+        assert_eq!((Arc::strong_count(&guard), &*rest), (2, &b"ur"[..]));
+        drop(rest);
+        assert_eq!(Arc::strong_count(&guard), 1);
+    }
+
+    #[tokio::test]
+    async fn a_guard_lasts_as_long_as_its_stream() {
+        let (guard, (sender, receiver)) = (Arc::new(()), mpsc::channel(1));
+        let body = Body::endless(receiver).until_sent(Arc::clone(&guard));
+        assert_eq!(Arc::strong_count(&guard), 2);
+        drop(body);
+        assert!(sender.is_closed() && Arc::strong_count(&guard) == 1);
     }
 }

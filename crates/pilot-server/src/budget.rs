@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pilot_core::actor::ActorId;
-use pilot_core::limits::{ACTOR_BYTES_HELD_MAX, BYTES_HELD_MAX, SHARE_DEADLINE};
+use pilot_core::limits::{ACTOR_BYTES_HELD_MAX, ACTOR_SHARES_WAITING_MAX, BYTES_HELD_MAX, SHARE_DEADLINE};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::caps::Cap;
 use crate::problem::{Code, Problem};
 
 /// Shares are counted in units: a semaphore has too few permits to count bytes.
@@ -18,8 +19,15 @@ const UNIT: usize = 1024;
 pub struct Budget {
     all: Arc<Semaphore>,
     /// Those who hold something now. Weak: an actor without a share is forgotten.
-    actors: Mutex<HashMap<ActorId, Weak<Semaphore>>>,
+    actors: Mutex<HashMap<ActorId, Weak<Part>>>,
     units_of_actor: usize,
+}
+
+/// What is one actor's.
+struct Part {
+    units: Arc<Semaphore>,
+    /// Places for requests that wait for their share. What waits holds memory too: its head, and what it has begun to send.
+    waiting: Semaphore,
 }
 
 /// Bytes that are spoken for, until this is dropped.
@@ -27,6 +35,14 @@ pub struct Budget {
 pub struct Share {
     of_actor: OwnedSemaphorePermit,
     of_all: OwnedSemaphorePermit,
+    /// Keeps the actor known.
+    _part: Arc<Part>,
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Part")
+    }
 }
 
 impl Default for Budget {
@@ -45,25 +61,33 @@ impl Budget {
     /// not be a queue of everyone's.
     pub async fn take(&self, actor: &ActorId, bytes: usize) -> Result<Share, Problem> {
         let units = u32::try_from(bytes.div_ceil(UNIT).clamp(1, self.units_of_actor)).unwrap_or(u32::MAX);
+        let part = self.part_of(actor);
+        let at_once = Arc::clone(&part.units).try_acquire_many_owned(units).ok();
+        let at_once = at_once.zip(Arc::clone(&self.all).try_acquire_many_owned(units).ok());
+        // Almost always there is room at once, and then there is no need for a timer.
+        if let Some((of_actor, of_all)) = at_once {
+            return Ok(Share { of_actor, of_all, _part: part });
+        }
+        let Ok(_place) = part.waiting.try_acquire() else { return Err(exhausted()) };
         let taken = async {
-            let of_actor = self.part_of(actor).acquire_many_owned(units).await.ok()?;
+            let of_actor = Arc::clone(&part.units).acquire_many_owned(units).await.ok()?;
             let of_all = Arc::clone(&self.all).acquire_many_owned(units).await.ok()?;
-            Some(Share { of_actor, of_all })
+            Some(Share { of_actor, of_all, _part: Arc::clone(&part) })
         };
-        // Apart, because almost always there is room at once, and then there is no need for a timer.
         match tokio::time::timeout(SHARE_DEADLINE, taken).await {
             Ok(Some(share)) => Ok(share),
             _ => Err(exhausted()),
         }
     }
 
-    fn part_of(&self, actor: &ActorId) -> Arc<Semaphore> {
+    fn part_of(&self, actor: &ActorId) -> Arc<Part> {
         let mut actors = self.actors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = actors.get(actor).and_then(Weak::upgrade) {
             return part;
         }
         actors.retain(|_, part| part.strong_count() > 0);
-        let part = Arc::new(Semaphore::new(self.units_of_actor));
+        let units = Arc::new(Semaphore::new(self.units_of_actor));
+        let part = Arc::new(Part { units, waiting: Semaphore::new(ACTOR_SHARES_WAITING_MAX) });
         actors.insert(actor.clone(), Arc::downgrade(&part));
         part
     }
@@ -85,11 +109,14 @@ fn exhausted() -> Problem {
         ACTOR_BYTES_HELD_MAX >> 20,
         BYTES_HELD_MAX >> 20
     );
-    Problem::new(Code::Unavailable, detail).retry_after(SHARE_DEADLINE)
+    Problem::new(Code::Unavailable, detail).retry_after(SHARE_DEADLINE).beyond(Cap::HeldBytes)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     fn actor(name: &str) -> ActorId {
@@ -115,6 +142,20 @@ mod tests {
         assert_eq!(budget.take(&actor("cleo"), 1).await.unwrap_err().code, Code::Unavailable);
         drop(held);
         assert!(budget.take(&actor("cleo"), 1).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_of_one_actor_wait_for_a_share_and_the_rest_are_refused_at_once() {
+        let budget = Budget::new(64 * UNIT, 16 * UNIT);
+        let held = budget.take(&actor("ana"), 16 * UNIT).await.unwrap();
+        let (name, mut context) = (actor("ana"), Context::from_waker(Waker::noop()));
+        let mut waiting: Vec<_> = (0..ACTOR_SHARES_WAITING_MAX).map(|_| Box::pin(budget.take(&name, UNIT))).collect();
+        assert!(waiting.iter_mut().all(|share| share.as_mut().poll(&mut context).is_pending()));
+        let refused = Box::pin(budget.take(&name, UNIT)).as_mut().poll(&mut context);
+        assert!(matches!(refused, Poll::Ready(Err(problem)) if problem.cap == Some(Cap::HeldBytes)));
+        assert!(budget.take(&actor("ben"), UNIT).await.is_ok());
+        drop(held);
+        assert!(waiting.remove(0).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

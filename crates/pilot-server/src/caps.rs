@@ -14,10 +14,21 @@ pub enum Cap {
     AddressConnections,
     ActorFeeds,
     Feeds,
+    HeldBytes,
+    LongTasks,
+    Streams,
 }
 
 impl Cap {
-    pub const ALL: [Cap; 4] = [Cap::Connections, Cap::AddressConnections, Cap::ActorFeeds, Cap::Feeds];
+    pub const ALL: [Cap; 7] = [
+        Cap::Connections,
+        Cap::AddressConnections,
+        Cap::ActorFeeds,
+        Cap::Feeds,
+        Cap::HeldBytes,
+        Cap::LongTasks,
+        Cap::Streams,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -25,6 +36,9 @@ impl Cap {
             Cap::AddressConnections => "connections_of_an_address",
             Cap::ActorFeeds => "feeds_of_an_actor",
             Cap::Feeds => "feeds",
+            Cap::HeldBytes => "held_bytes",
+            Cap::LongTasks => "long_tasks_of_a_caller",
+            Cap::Streams => "http2_requests",
         }
     }
 }

@@ -5,7 +5,7 @@
 //! goes by the machine's [`Clock`]. The service reads it through a [`ClockGuard`], so that a leap moves neither.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use pilot_core::time::Time;
@@ -35,19 +35,41 @@ impl Clock {
         Clock::Manual(Arc::new(AtomicI64::new(start.unix_micros())))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]
     pub fn now(&self) -> Time {
         match self {
             Clock::System => Time::from_unix_micros(
-                SystemTime::now()
-                    .duration_since(SystemTime::UNIX_EPOCH)
-                    .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)),
+                since_1970().map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)),
             ),
             Clock::Guarded(guard) => guard.now(),
             Clock::Manual(micros) => Time::from_unix_micros(micros.load(Ordering::SeqCst)),
         }
     }
 }
+
+/// None when the machine's clock says that it is earlier.
+#[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]
+fn since_1970() -> Option<Duration> {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()
+}
+
+/// Whether what the machine's clock says has a date of four digits, from 1970 on. The HTTP library dates every answer,
+/// TLS every handshake, and both give up on anything else: so nothing is handed to them meanwhile.
+pub fn has_date() -> bool {
+    static HAD: AtomicBool = AtomicBool::new(true);
+    let has = since_1970().is_some_and(|since| since.as_secs() < YEAR_10_000);
+    if HAD.swap(has, Ordering::Relaxed) != has {
+        if has {
+            tracing::info!("the machine's clock has a date again; connections are accepted");
+        } else {
+            tracing::error!(
+                "the machine's clock is before 1970 or after 9999; connections are closed until it is set right"
+            );
+        }
+    }
+    has
+}
+
+const YEAR_10_000: u64 = 253_402_300_800;
 
 /// Measures how long something took, on the monotonic clock.
 pub struct Stopwatch(Instant);

@@ -11,7 +11,10 @@ use pilot_evidence::cosignature::CosignerVerifier;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use crate::private_file;
+
 mod edge;
+mod faults;
 mod network;
 mod oauth;
 mod source;
@@ -66,6 +69,9 @@ pub struct Config {
     pub rate_limits: Option<RateLimits>,
     pub identity: Option<IdentitySection>,
     pub clock: Clock,
+    /// Set when someone else could have written the file this was read from.
+    #[serde(skip)]
+    pub foreign_hand: Option<String>,
 }
 
 /// How far the machine's clock is believed.
@@ -167,6 +173,7 @@ impl Default for Config {
             rate_limits: None,
             identity: None,
             clock: Clock::default(),
+            foreign_hand: None,
         }
     }
 }
@@ -194,14 +201,42 @@ pub enum ConfigError {
     Environment { variables: String, message: String },
     #[error("{}: {message}", path.display())]
     Contradiction { path: PathBuf, message: String },
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<ConfigError>),
+}
+
+impl From<Vec<ConfigError>> for ConfigError {
+    fn from(mut faults: Vec<ConfigError>) -> Self {
+        match faults.pop() {
+            Some(only) if faults.is_empty() => only,
+            last => ConfigError::Several(faults.into_iter().chain(last).collect()),
+        }
+    }
+}
+
+impl Log {
+    fn contradiction(&self) -> Option<String> {
+        let Log { witnesses, require_witnesses, .. } = self;
+        match witnesses.iter().enumerate().find(|(at, witness)| {
+            witnesses.iter().take(*at).any(|other| other.key.public_key == witness.key.public_key)
+        }) {
+            Some((at, _)) => Some(format!("log.witnesses[{at}].key: is given twice; one witness counts once")),
+            None if *require_witnesses > witnesses.len() => Some(format!(
+                "log.require_witnesses: {require_witnesses} are required, but log.witnesses has {}",
+                witnesses.len()
+            )),
+            None => None,
+        }
+    }
 }
 
 impl Config {
     /// Reads the file, lays the environment over it, and makes relative paths relative to the file.
     pub fn load(path: &Path, environment: &[(String, String)]) -> Result<Config, ConfigError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let read = private_file::read_public(path);
+        let (text, foreign_hand) = read.map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         let mut config = Config::parse(path, &text, environment)?;
+        config.foreign_hand = foreign_hand.map(|error| error.to_string());
         config.resolve(path.parent().unwrap_or(Path::new("")));
         config.credentials.look_around(environment);
         Ok(config)
@@ -209,28 +244,22 @@ impl Config {
 
     /// What each value by itself does not show.
     fn check(self, path: &Path) -> Result<Config, ConfigError> {
-        let Log { witnesses, require_witnesses, .. } = &self.log;
-        if let Some(message) = self.identity.as_ref().and_then(IdentitySection::contradiction) {
-            return Err(ConfigError::Contradiction { path: path.to_owned(), message: message.to_owned() });
-        }
-        let message = match witnesses.iter().enumerate().find(|(at, witness)| {
-            witnesses.iter().take(*at).any(|other| other.key.public_key == witness.key.public_key)
-        }) {
-            Some((at, _)) => format!("log.witnesses[{at}].key: is given twice; one witness counts once"),
-            None if *require_witnesses > witnesses.len() => format!(
-                "log.require_witnesses: {require_witnesses} are required, but log.witnesses has {}",
-                witnesses.len()
-            ),
-            None => return Ok(self),
-        };
-        Err(ConfigError::Contradiction { path: path.to_owned(), message })
+        let contradiction = |message: String| ConfigError::Contradiction { path: path.to_owned(), message };
+        let identity = self.identity.as_ref().and_then(IdentitySection::contradiction).map(str::to_owned);
+        let faults: Vec<_> = identity.into_iter().chain(self.log.contradiction()).map(contradiction).collect();
+        if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
     }
 
     fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
         // The file must be sound by itself: only then do its faults have a line.
-        let config: Config = toml::from_str(text).map_err(|error| {
-            let (line, column) = place(text, error.span().map_or(0, |span| span.start));
-            ConfigError::Parse { path: path.to_owned(), line, column, message: without_value(error.message()) }
+        let config = faults::read(text).map_err(|faults| {
+            let fault = |faults::Found { line, column, message }| ConfigError::Parse {
+                path: path.to_owned(),
+                line,
+                column,
+                message: without_value(&message),
+            };
+            ConfigError::from(faults.into_iter().map(fault).collect::<Vec<_>>())
         })?;
         if let Some((name, _)) = environment.iter().find(|(name, value)| keys(name).is_some() && value.is_empty()) {
             let message = "it is empty; unset it or give it a value".to_owned();
@@ -335,12 +364,6 @@ fn without_value(message: &str) -> String {
         Some((what, expected)) if what.starts_with("unknown variant ") => format!("is not known, expected {expected}"),
         _ => message.split(' ').map(short).collect::<Vec<_>>().join(" "),
     }
-}
-
-fn place(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    (before.matches('\n').count() + 1, before.get(line_start..).unwrap_or("").chars().count() + 1)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The operator console's files, packed into the program when it was built. A program built without them says so
 //! instead of showing an empty page.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, HeaderMap, HeaderName,
@@ -34,7 +36,7 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
 
 /// Scripts and styles only from here, nothing inline, nothing evaluated, no form that leaves, no frame around it.
 /// The one Trusted Types policy is Svelte's, for the constant templates in its own code. Where people sign in at an
-/// identity provider, the place that gives out tokens may be called too, and nothing else outside.
+/// identity provider, the places that give out tokens and end them may be called too, and nothing else outside.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
@@ -46,10 +48,12 @@ pub fn get_console(app: &App, head: &Parts, _: Option<&str>) -> Answer {
     };
     // Asked for each time, so that a new version is seen at once.
     let mut response = serve(index, &head.headers, "no-cache");
-    let token_endpoint = app.identity.sign_in().and_then(|sign_in| ProviderUrl::parse(&sign_in.token_endpoint));
-    let policy = token_endpoint.map(|url| {
-        let connect = format!("connect-src 'self' {};", url.origin());
-        HeaderValue::try_from(POLICY.replace("connect-src 'self';", &connect))
+    let policy = app.identity.sign_in().map(|sign_in| {
+        let called = [Some(sign_in.token_endpoint), sign_in.revocation_endpoint].into_iter().flatten();
+        let origins: BTreeSet<_> = called.filter_map(|url| Some(ProviderUrl::parse(&url)?.origin())).collect();
+        let connect =
+            origins.into_iter().fold("connect-src 'self'".to_owned(), |policy, origin| policy + " " + &origin);
+        HeaderValue::try_from(POLICY.replace("connect-src 'self'", &connect))
     });
     fence(response.headers_mut(), policy.and_then(Result::ok).unwrap_or(HeaderValue::from_static(POLICY)));
     Ok(response)

@@ -244,6 +244,11 @@ impl Connection {
             && self.streams.load(Ordering::Relaxed) == self.endless.load(Ordering::Relaxed)
     }
 
+    /// Lets go of the peer at once, whatever is under way.
+    pub fn expire(&self) {
+        self.tell(EXPIRED);
+    }
+
     fn can_be_spared(&self) -> bool {
         self.anonymous.load(Ordering::Relaxed)
             && self.requests.load(Ordering::Relaxed) == 0

@@ -29,7 +29,7 @@ pub struct Exposed {
 }
 
 /// 400 when a live token stands in the request target.
-pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, address: IpAddr) -> Result<(), Problem> {
+pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, asker: Asker) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     // The beginning that is ours is no part of a token; with it, every item's id would be tried in a dozen combinations.
     let target = target.strip_prefix("/v1/").unwrap_or(target);
@@ -39,7 +39,7 @@ pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, address: IpAddr) -> Res
     let found = if target.len() + authority.len() <= SHORT_URL_BYTES_MAX {
         find_in_url(app, [target, authority])
     } else {
-        let (asker, parts) = (Asker::Address(address), [target.to_owned(), authority.to_owned()]);
+        let parts = [target.to_owned(), authority.to_owned()];
         let finder = Arc::clone(app);
         let look = move || find_in_url(&finder, parts.each_ref().map(String::as_str));
         Box::pin(app.workshop.long(asker, look)).await?

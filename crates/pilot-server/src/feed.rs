@@ -190,36 +190,52 @@ struct Place {
     actor: ActorId,
 }
 
-impl Place {
-    fn take(app: &Arc<App>, actor: &ActorId) -> Result<Place, Problem> {
-        let mut open = app.feeds.open();
-        if open.all >= FEEDS_MAX {
-            app.metrics.caps.reached(Cap::Feeds, actor);
-            let detail = format!("There are {FEEDS_MAX} live feeds, and there can be no more. Ask for pages instead.");
-            return Err(Problem::new(Code::Unavailable, detail).retry_after(HEARTBEAT));
+impl Open {
+    fn enter(&mut self, actor: &ActorId) -> Result<(), Cap> {
+        if self.all >= FEEDS_MAX {
+            return Err(Cap::Feeds);
         }
-        let of_actor = open.by_actor.entry(actor.clone()).or_default();
+        let of_actor = self.by_actor.entry(actor.clone()).or_default();
         if *of_actor >= ACTOR_FEEDS_MAX {
-            app.metrics.caps.reached(Cap::ActorFeeds, actor);
-            let detail = format!("You have {ACTOR_FEEDS_MAX} live feeds open, and can have no more. Close one first.");
-            return Err(Problem::new(Code::RateLimited, detail).retry_after(HEARTBEAT));
+            return Err(Cap::ActorFeeds);
         }
         *of_actor += 1;
-        open.all += 1;
+        self.all += 1;
+        Ok(())
+    }
+
+    fn leave(&mut self, actor: &ActorId) {
+        self.all -= 1;
+        if let Some(of_actor) = self.by_actor.get_mut(actor) {
+            *of_actor -= 1;
+            if *of_actor == 0 {
+                self.by_actor.remove(actor);
+            }
+        }
+    }
+}
+
+impl Place {
+    fn take(app: &Arc<App>, actor: &ActorId) -> Result<Place, Problem> {
+        app.feeds.open().enter(actor).map_err(|cap| {
+            let (code, detail) = if cap == Cap::Feeds {
+                let detail =
+                    format!("There are {FEEDS_MAX} live feeds, and there can be no more. Ask for pages instead.");
+                (Code::Unavailable, detail)
+            } else {
+                let detail =
+                    format!("You have {ACTOR_FEEDS_MAX} live feeds open, and can have no more. Close one first.");
+                (Code::RateLimited, detail)
+            };
+            Problem::new(code, detail).retry_after(HEARTBEAT).beyond(cap)
+        })?;
         Ok(Place { app: Arc::clone(app), actor: actor.clone() })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self.app.feeds.open();
-        open.all -= 1;
-        if let Some(of_actor) = open.by_actor.get_mut(&self.actor) {
-            *of_actor -= 1;
-            if *of_actor == 0 {
-                open.by_actor.remove(&self.actor);
-            }
-        }
+        self.app.feeds.open().leave(&self.actor);
     }
 }
 
@@ -312,6 +328,21 @@ mod tests {
         let mut recent = Recent::default();
         recent.add(events.start, events.map(|index| event(index, index % 3 == 0)).collect());
         recent
+    }
+
+    #[test]
+    fn so_many_feeds_are_open_in_all_and_each_that_ends_makes_room() {
+        let mut open = Open::default();
+        let actor = |number: usize| -> ActorId { format!("actor-{}", number / ACTOR_FEEDS_MAX).parse().unwrap() };
+        for number in 0..FEEDS_MAX {
+            assert_eq!(open.enter(&actor(number)), Ok(()));
+        }
+        assert_eq!(open.enter(&"someone-else".parse().unwrap()), Err(Cap::Feeds));
+        open.leave(&actor(1));
+        assert_eq!(open.enter(&"someone-else".parse().unwrap()), Ok(()));
+        (1..FEEDS_MAX).for_each(|number| open.leave(&actor(number)));
+        open.leave(&"someone-else".parse().unwrap());
+        assert!(open.all == 0 && open.by_actor.is_empty());
     }
 
     #[test]

@@ -149,6 +149,11 @@ impl From<StoreError> for Problem {
                               has been restarted; retry then, with the same Idempotency-Key if you sent one.";
                 Problem::unavailable(detail, &error)
             }
+            StoreError::Hangs(_) => {
+                let detail = "The disk does not answer, so this was not acknowledged. Whether it was recorded shows later; retry with \
+                              the same Idempotency-Key; without one, look at the item first.";
+                Problem::unavailable(detail, &error)
+            }
             StoreError::Unavailable(_) | StoreError::Refused(_) => {
                 let detail = "This was not acknowledged. Retry with the same Idempotency-Key; without one, look at the item first.";
                 Problem::unavailable(detail, &error)

@@ -10,12 +10,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use pilot_core::limits::{CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, URL_BYTES_MAX};
+use pilot_core::limits::{
+    CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, HTTP2_CONNECTION_BYTES, HTTP2_STREAM_BYTES, HTTP2_STREAMS_MAX,
+    URL_BYTES_MAX,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -24,25 +27,24 @@ use tokio_rustls::server::TlsStream;
 use crate::answer;
 use crate::app::App;
 use crate::body::Body;
+use crate::caps::Cap;
+use crate::clock;
 use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched};
 use crate::framing::Ambiguous;
 use crate::metrics::Metrics;
-use crate::peer::{Peer, PeerCertificate};
-use crate::problem::Problem;
+use crate::peer::{Peer, PeerCertificate, origin};
+use crate::problem::{Problem, is_for_known_callers};
 use crate::routes::is_under_v1;
 use crate::tls::Tls;
 
 mod crowd;
 mod raw;
 
-use crowd::{Crowd, Shared, find_place, origin};
+use crowd::{Crowd, Place, Shared, find_place};
 use raw::{Marks, Raw};
 
 /// How long the last requests may take once the service was told to stop.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
-const HTTP2_STREAMS_MAX: u32 = 128;
-const HTTP2_STREAM_BYTES: u32 = 64 * 1024;
-const HTTP2_CONNECTION_BYTES: u32 = 256 * 1024;
 /// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients runs into the
 /// kernel's defence against floods, and some wait a second for their next attempt.
 const WAITING_CONNECTIONS_MAX: u32 = 4096;
@@ -143,15 +145,12 @@ impl Listener {
             tokio::spawn(async move {
                 app.metrics().connection_opened();
                 let socket = Watched { socket, connection: Arc::clone(&connection) };
+                let end = OtherEnd { peer, certificate: None, place };
                 match tls {
-                    None => {
-                        let end = OtherEnd { peer, certificate: None };
-                        serve_connection(&app, socket, connection, end, handler).await;
-                    }
-                    Some(tls) => serve_encrypted(&app, &tls, socket, peer, connection, handler).await,
+                    None => serve_connection(&app, socket, connection, end, handler).await,
+                    Some(tls) => serve_encrypted(&app, &tls, socket, end, connection, handler).await,
                 }
                 app.metrics().connection_closed();
-                drop(place);
             });
         }
         drop(self.socket);
@@ -193,6 +192,7 @@ impl Drop for Begun<'_> {
 struct OtherEnd {
     peer: Option<Peer>,
     certificate: Option<PeerCertificate>,
+    place: Place,
 }
 
 /// The handshake first. It counts against the deadlines like the head of a request, and failing it ends this connection
@@ -201,7 +201,7 @@ async fn serve_encrypted<S, H, F>(
     app: &Arc<S>,
     tls: &Tls,
     socket: Watched<TcpStream>,
-    peer: Option<Peer>,
+    end: OtherEnd,
     connection: Arc<Connection>,
     handler: H,
 ) where
@@ -209,6 +209,9 @@ async fn serve_encrypted<S, H, F>(
     H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    if !clock::has_date() {
+        return;
+    }
     let mut hearing = connection.hear();
     let shaken = tokio::select! {
         biased;
@@ -223,7 +226,7 @@ async fn serve_encrypted<S, H, F>(
     match shaken {
         Ok(Shaken::Plain(socket)) => {
             app.metrics().handshake_failed();
-            let end = OtherEnd { peer: None, certificate: None };
+            let end = OtherEnd { peer: None, ..end };
             serve_connection(app, socket, connection, end, answer_plain).await;
         }
         Ok(Shaken::Encrypted(stream)) => {
@@ -231,7 +234,7 @@ async fn serve_encrypted<S, H, F>(
             let certificate = session.peer_certificates();
             let certificate =
                 certificate.map(|chain| PeerCertificate(chain.iter().map(|der| der.clone().into_owned()).collect()));
-            let end = OtherEnd { peer, certificate };
+            let end = OtherEnd { certificate, ..end };
             serve_connection(app, stream, connection, end, handler).await;
         }
         Err(error) => {
@@ -285,12 +288,22 @@ where
         let connection = Arc::clone(&connection);
         let is_guarded = is_under_v1(request.uri().path());
         connection.request_began(request.version());
+        // HTTP/1 has one answer at a time, which its connection is counted for.
+        let stream = (request.version() == Version::HTTP_2).then(|| end.place.begin_stream());
+        if stream.as_ref().is_some_and(Option::is_none) {
+            app.metrics().caps.reached(Cap::Streams, &end.place.origin());
+            connection.expire();
+        }
         let answer = handler(Arc::clone(app), request);
         async move {
             // Also when the request is given up in the middle.
             let request = Begun(&connection);
             let response = answer.await.map(|body| body.watched_by(&connection));
-            if is_guarded && caller_was_known(response.status()) {
+            let response = match stream.flatten() {
+                Some(stream) => response.map(|body| body.until_sent(stream)),
+                None => response,
+            };
+            if is_guarded && is_for_known_callers(response.status()) {
                 connection.caller_is_known();
             }
             if response.extensions().get::<PeerIsLate>().is_some() {
@@ -304,6 +317,9 @@ where
     let (mut serving, mut hearing) = (pin!(builder.serve_connection(io, service)), connection.hear());
     poll_fn(|context| {
         loop {
+            if !clock::has_date() {
+                return Poll::Ready(());
+            }
             // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
             if serving.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
@@ -319,23 +335,6 @@ where
         }
     })
     .await;
-}
-
-/// Whether such an answer under `/v1` goes only to callers with a valid credential.
-fn caller_was_known(status: StatusCode) -> bool {
-    status.is_success()
-        || matches!(
-            status,
-            StatusCode::NOT_MODIFIED
-                | StatusCode::FORBIDDEN
-                | StatusCode::NOT_FOUND
-                | StatusCode::METHOD_NOT_ALLOWED
-                | StatusCode::CONFLICT
-                | StatusCode::PRECONDITION_FAILED
-                | StatusCode::PAYLOAD_TOO_LARGE
-                | StatusCode::UNSUPPORTED_MEDIA_TYPE
-                | StatusCode::UNPROCESSABLE_ENTITY
-        )
 }
 
 fn builder() -> Builder<TokioExecutor> {

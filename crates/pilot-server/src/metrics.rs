@@ -323,7 +323,10 @@ mod tests {
             pilot_caps_reached_total{cap="connections"} 0
             pilot_caps_reached_total{cap="connections_of_an_address"} 0
             pilot_caps_reached_total{cap="feeds_of_an_actor"} 0
-            pilot_caps_reached_total{cap="feeds"} 0"#]]
+            pilot_caps_reached_total{cap="feeds"} 0
+            pilot_caps_reached_total{cap="held_bytes"} 0
+            pilot_caps_reached_total{cap="long_tasks_of_a_caller"} 0
+            pilot_caps_reached_total{cap="http2_requests"} 0"#]]
         .assert_eq(&shown.join("\n"));
     }
 }

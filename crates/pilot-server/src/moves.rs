@@ -8,6 +8,7 @@ use pilot_core::decide::{self, Caller, Content, EditRequest, IfMatch, NewItem, R
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::Item;
+use pilot_core::limits::COMMENTED_ENTRIES_MAX;
 use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
 use pilot_store::{Record, Situation};
@@ -124,6 +125,9 @@ pub fn comment(
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         if_match.as_ref().map_or(Ok(()), |if_match| if_match.check(item))?;
+        if situation.entries.is_some_and(|entries| entries >= COMMENTED_ENTRIES_MAX) {
+            return Err(Refusal::TooManyComments { entries_max: COMMENTED_ENTRIES_MAX });
+        }
         let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
         let view = TransitionView::of_entry(&entry, Some(&text), None);
         let answer = StoredAnswer::showing(take(&mut room), 201, Some(item.version), None, &view);
@@ -139,5 +143,41 @@ pub fn expire(workflows: Arc<Workflows>) -> impl FnMut(&Situation<'_>) -> Decide
         let item = item.after(&transition);
         let entry = Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item);
         Ok(record(&definition, entry, Vec::new(), item, StoredAnswer::empty()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pilot_core::decide::decide_creation;
+    use pilot_core::role::Role;
+    use pilot_core::time::Time;
+    use pilot_store::Store;
+    use pilot_store::sqlite::Sqlite;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_item_with_very_many_entries_takes_no_more_comments() {
+        let directory = std::env::temp_dir().join(format!("pilot-moves-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
+        let workflows = Arc::new(Workflows::load(None, &store as &dyn Store).await.unwrap());
+        let definition = Arc::clone(workflows.named("controlled-operation").unwrap());
+        let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+        let content = Document::content("t", &json!({}), "n");
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let new = NewItem { id, content: Content::judge(&definition, "t", &json!({}), content.digest) };
+        let (_, item) = decide_creation(&definition, &new, &ana, Time::EPOCH, 0).unwrap();
+        for (entries, is_taken) in [(1, true), (COMMENTED_ENTRIES_MAX - 1, true), (COMMENTED_ENTRIES_MAX, false)] {
+            let document = Document::comment("seen", "nonce");
+            let mut decide = comment(Arc::clone(&workflows), ana.clone(), "seen".into(), document, None);
+            let entries = Some(entries);
+            let (item, last_entry, now) = (Some(&item), Some(0), Time::EPOCH);
+            let decided = decide(&Situation { item, last_entry, entries, open_items: 0, now, index: 1 });
+            assert_eq!(decided.err().map(|refusal| refusal.code()), (!is_taken).then_some("state_conflict"));
+        }
+        drop(store);
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

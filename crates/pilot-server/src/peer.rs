@@ -1,11 +1,14 @@
 //! Who is at the other end of the connection, and whom it may speak for.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName};
 use http::request::Parts;
+use pilot_core::digest::Digest;
+use pilot_core::limits::MESH_SECRETS_MAX;
+use pilot_core::token;
 use rustls::pki_types::CertificateDer;
 
 use crate::config::{ClientAddress, Mesh};
@@ -18,7 +21,7 @@ const CLIENT_CERT_CHAIN: HeaderName = HeaderName::from_static("client-cert-chain
 /// Longer chains do not exist outside of attempts to keep us busy.
 const CHAIN_MAX: usize = 8;
 /// Headers by which a proxy speaks for its callers. From anyone else they are a caller's own claim, and removed.
-const CLAIMS: [&str; 8] = [
+const CLAIMS: [&str; 9] = [
     "forwarded",
     "x-forwarded-for",
     "x-forwarded-host",
@@ -27,11 +30,22 @@ const CLAIMS: [&str; 8] = [
     "x-real-ip",
     "client-cert",
     "client-cert-chain",
+    MESH_SECRET,
 ];
+/// By which a mesh that was given a secret is known. It goes no further than this file.
+const MESH_SECRET: &str = "pilot-mesh-secret";
 
 /// The other end, as the socket has it. The listener gives it to every request when anything asks for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
+
+/// Whose doings are counted together: an address, or with IPv6 the network that one customer is given.
+pub fn origin(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
 
 /// The client's certificate and those that lead to its issuer: verified by the handshake, or by a mesh that is trusted
 /// to.
@@ -42,6 +56,8 @@ pub struct PeerCertificate(pub Arc<[CertificateDer<'static>]>);
 #[derive(Debug, Default)]
 pub struct Edge {
     mesh: Option<Mesh>,
+    /// Any of these makes a peer the mesh; without one, its address does. Digests, since nobody needs the secrets again.
+    secrets: Vec<Digest>,
     /// Whoever does not come through the mesh is refused.
     mesh_only: bool,
     /// Browsers are told to come back by https alone. That holds for a whole host and a whole year, so a pilot on
@@ -50,8 +66,8 @@ pub struct Edge {
 }
 
 impl Edge {
-    pub fn new(mesh: Option<Mesh>, mesh_only: bool) -> Edge {
-        Edge { mesh_only: mesh_only && mesh.is_some(), mesh, https_only: false }
+    pub fn new(mesh: Option<Mesh>, mesh_only: bool, secrets: Vec<Digest>) -> Edge {
+        Edge { mesh_only: mesh_only && mesh.is_some(), mesh, secrets, https_only: false }
     }
 
     /// TLS ends here.
@@ -63,13 +79,14 @@ impl Edge {
     /// of a peer that is not believed.
     pub fn admit(&self, head: &mut Parts) -> Result<IpAddr, Problem> {
         let peer = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
-        let trusted = self.mesh.as_ref().filter(|mesh| mesh.trusts(peer));
+        let trusted = self.mesh.as_ref().filter(|mesh| mesh.trusts(peer) && self.is_mesh(&head.headers));
         if trusted.is_none() && self.mesh_only {
-            return Err(Problem::framing("Connect through the mesh: this address does not speak for it."));
+            // The same whether the address or the secret was wrong.
+            return Err(Problem::framing("Connect through the mesh: this peer does not speak for it."));
         }
         let address = trusted.and_then(|mesh| mesh.caller(&head.headers)).unwrap_or(peer);
         let certificate = trusted.and_then(|_| certificate(&head.headers));
-        // Looked for first: almost no request has one, and a search costs less than eight removals.
+        // Looked for first: almost no request has one, and a search costs less than nine removals.
         if head.headers.keys().any(|name| CLAIMS.contains(&name.as_str())) {
             for claim in CLAIMS {
                 head.headers.remove(claim);
@@ -79,6 +96,31 @@ impl Edge {
             head.extensions.insert(certificate);
         }
         Ok(address)
+    }
+}
+
+impl Edge {
+    /// Compared as digests, in constant time, and with each of the secrets.
+    fn is_mesh(&self, headers: &HeaderMap) -> bool {
+        if self.secrets.is_empty() {
+            return true;
+        }
+        let mut lines = headers.get_all(MESH_SECRET).iter();
+        let (Some(line), None) = (lines.next(), lines.next()) else { return false };
+        let shown = Digest::of(line.as_bytes());
+        self.secrets.iter().fold(false, |found, secret| secret.matches(&shown) | found)
+    }
+}
+
+/// What the mesh may say, from its file: one secret a line, so that a new one can be put beside the old one.
+pub fn parse_mesh_secrets(bytes: &[u8]) -> Result<Vec<Digest>, &'static str> {
+    let lines: Vec<_> =
+        bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|it| !it.is_empty()).collect();
+    match lines.len() {
+        1..=MESH_SECRETS_MAX if lines.iter().all(|line| token::is_well_formed(line)) => {
+            Ok(lines.into_iter().map(Digest::of).collect())
+        }
+        _ => Err("must hold one to four secrets, one a line, each of 32 to 256 printable ASCII characters"),
     }
 }
 
@@ -152,14 +194,21 @@ mod tests {
         head
     }
 
+    #[test]
+    fn an_ipv6_network_of_one_customer_counts_as_one_address() {
+        let shown = |text: &str| origin(text.parse().unwrap()).to_string();
+        assert_eq!(shown("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(shown("192.0.2.7"), "192.0.2.7");
+    }
+
     fn mesh(client_address: ClientAddress) -> Mesh {
-        Mesh { trusted: vec!["10.0.0.0/8".parse().unwrap()], client_address, clients: None }
+        Mesh { trusted: vec!["10.0.0.0/8".parse().unwrap()], client_address, clients: None, secret_file: None }
     }
 
     #[track_caller]
     fn check(client_address: ClientAddress, peer: &str, lines: &[(&str, &str)], expected: &str) {
         let mut head = head(peer, lines);
-        let address = Edge::new(Some(mesh(client_address)), false).admit(&mut head).unwrap();
+        let address = Edge::new(Some(mesh(client_address)), false, Vec::new()).admit(&mut head).unwrap();
         assert_eq!(address.to_string(), expected);
         assert_eq!(head.headers.keys().count(), 0, "no claim is left");
     }
@@ -211,7 +260,7 @@ mod tests {
     fn a_certificate_is_taken_from_the_mesh_alone_and_only_when_it_is_one_byte_sequence() {
         let seen = |peer, lines: &[(&str, &str)]| {
             let mut head = head(peer, lines);
-            Edge::new(Some(mesh(ClientAddress::XForwardedFor)), false).admit(&mut head).unwrap();
+            Edge::new(Some(mesh(ClientAddress::XForwardedFor)), false, Vec::new()).admit(&mut head).unwrap();
             head.extensions
                 .get::<PeerCertificate>()
                 .map(|certificate| certificate.0.iter().flat_map(|der| der.to_vec()).collect::<Vec<_>>())
@@ -228,8 +277,47 @@ mod tests {
 
     #[test]
     fn with_a_mesh_alone_others_are_refused() {
-        let edge = Edge::new(Some(mesh(ClientAddress::XForwardedFor)), true);
+        let edge = Edge::new(Some(mesh(ClientAddress::XForwardedFor)), true, Vec::new());
         assert!(edge.admit(&mut head("10.1.1.1", &[])).is_ok());
         assert!(edge.admit(&mut head("192.0.2.9", &[])).is_err());
+    }
+
+    const SECRET: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-1";
+    const NEXT: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-2";
+
+    #[test]
+    fn with_a_secret_the_address_alone_makes_nobody_the_mesh() {
+        let secrets = || parse_mesh_secrets(format!("{SECRET}\n{NEXT}\n").as_bytes()).unwrap();
+        let certificate = ("client-cert", ":MAA=:");
+        let admitted = |peer, lines: &[(&str, &str)]| {
+            let mesh = || Some(mesh(ClientAddress::XForwardedFor));
+            let mut head = head(peer, &[lines, &[certificate]].concat());
+            let only = Edge::new(mesh(), true, secrets()).admit(&mut head.clone()).is_ok();
+            Edge::new(mesh(), false, secrets()).admit(&mut head).unwrap();
+            assert!(head.headers.is_empty(), "the secret goes no further");
+            (only, head.extensions.get::<PeerCertificate>().is_some())
+        };
+        for secret in [SECRET, NEXT] {
+            assert_eq!(admitted("10.1.1.1", &[("pilot-mesh-secret", secret)]), (true, true));
+        }
+        assert_eq!(admitted("10.1.1.1", &[]), (false, false));
+        assert_eq!(
+            admitted("10.1.1.1", &[("pilot-mesh-secret", "mesh-mesh-mesh-mesh-mesh-mesh-mesh-3")]),
+            (false, false)
+        );
+        assert_eq!(admitted("10.1.1.1", &[("pilot-mesh-secret", SECRET), ("pilot-mesh-secret", NEXT)]), (false, false));
+        assert_eq!(
+            admitted("192.0.2.9", &[("pilot-mesh-secret", SECRET)]),
+            (false, false),
+            "and neither does the secret"
+        );
+    }
+
+    #[test]
+    fn a_file_of_secrets_holds_one_to_four_that_cannot_be_guessed() {
+        assert_eq!(parse_mesh_secrets(format!("\r\n {SECRET} \r\n").as_bytes()).map(|found| found.len()), Ok(1));
+        for wrong in ["", "\n", "short", &format!("{SECRET} {NEXT}"), &[SECRET; 5].join("\n"), &"x".repeat(257)] {
+            assert!(parse_mesh_secrets(wrong.as_bytes()).is_err(), "{wrong}");
+        }
     }
 }

@@ -85,10 +85,11 @@ fn check_profile(config: &Config) -> Vec<Finding> {
         Profile::Production => "production; nothing it insists on is missing",
         Profile::Pilot => "pilot",
     };
+    let warnings = production::warnings(config).into_iter().map(|it| Finding::new("profile", Verdict::Warning, it));
     if missing.is_empty() {
-        return vec![Finding::new("profile", Verdict::Ok, detail)];
+        return [Finding::new("profile", Verdict::Ok, detail)].into_iter().chain(warnings).collect();
     }
-    missing.into_iter().map(|line| Finding::new("profile", Verdict::Refused, line)).collect()
+    missing.into_iter().map(|line| Finding::new("profile", Verdict::Refused, line)).chain(warnings).collect()
 }
 
 fn check_listener(config: &Config) -> Finding {
@@ -106,6 +107,9 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         None => return ok("off".into()),
         Some(config::Tls::Mesh(mesh)) => {
             let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
+            if let Err(error) = start::mesh_secrets(config) {
+                return vec![Finding::failed("tls", &error)];
+            }
             let clients = mesh.clients.as_ref().map(tls::client_verifier).transpose();
             return match clients {
                 Ok(_) => ok(format!("ends at the mesh; {} may speak for it", trusted.join(", "))),

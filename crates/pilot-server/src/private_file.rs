@@ -3,12 +3,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
 
 mod acl;
+mod group;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -25,7 +26,7 @@ pub enum FileError {
     #[error("{0}: others may write to it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
     Writable { path: PathBuf, mode: u32 },
     #[error("{0}: others may write to it (mode {mode:04o}); run `chmod go-w {0}`", path.display())]
-    ProgramWritable { path: PathBuf, mode: u32 },
+    OpenToWrite { path: PathBuf, mode: u32 },
     #[error("{0}: others may read it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
     Readable { path: PathBuf, mode: u32 },
 }
@@ -58,6 +59,23 @@ pub fn read(path: &Path, others: Others) -> Result<PrivateFile, FileError> {
     Ok(PrivateFile { bytes, exposed })
 }
 
+/// A file that anyone may read, and a word when someone other than root and ourselves may write to it: whoever can,
+/// decides what the service does.
+pub fn read_public(path: &Path) -> io::Result<(String, Option<FileError>)> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let mut text = String::new();
+    Read::by_ref(&mut file).take(PRIVATE_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    let (path, mode) = (path.to_owned(), metadata.mode() & 0o7777);
+    let own_id = rustix::process::geteuid().as_raw();
+    let foreign_hand = match () {
+        () if metadata.uid() != 0 && metadata.uid() != own_id => Some(FileError::Owner { path }),
+        () if mode & 0o022 != 0 => Some(FileError::OpenToWrite { path, mode }),
+        () => None,
+    };
+    Ok((text, foreign_hand))
+}
+
 fn open(path: &Path) -> Result<File, FileError> {
     // Without O_NONBLOCK, a pipe in the file's place would make the start wait for ever.
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
@@ -82,6 +100,9 @@ fn check(file: &File, path: &Path, others: Others) -> Result<Option<FileError>, 
         let own_id = rustix::process::geteuid().as_raw();
         mode &= !acl::of(file).map_or(0, |list| list.withheld_from_group(own_id));
     }
+    if is_for_own_group(&metadata, mode) {
+        return Ok(None);
+    }
     match others {
         _ if mode & 0o022 != 0 => Err(FileError::Writable { path, mode }),
         Others::MayNothing if mode & 0o077 != 0 => Err(FileError::Readable { path, mode }),
@@ -91,6 +112,12 @@ fn check(file: &File, path: &Path, others: Others) -> Result<Option<FileError>, 
         Others::MayRead if mode & 0o077 != 0 => Ok(Some(FileError::Readable { path, mode })),
         _ => Ok(None),
     }
+}
+
+/// Root gives a file to the one service that is to read it by giving it to that service's group: a Secret volume of
+/// Kubernetes does so, and the package. Nobody else can write to it, and nobody else is in the group.
+fn is_for_own_group(metadata: &std::fs::Metadata, mode: u32) -> bool {
+    mode & 0o077 == 0o040 && metadata.uid() == 0 && group::is_ours_alone(metadata.gid())
 }
 
 /// A program that is run for its answer decides who comes in, like the file it stands for: whoever can write to it could
@@ -107,27 +134,47 @@ pub fn check_program(path: &Path) -> Result<(), FileError> {
         () if metadata.uid() != 0 && metadata.uid() != rustix::process::geteuid().as_raw() => {
             Err(FileError::Owner { path })
         }
-        () if mode & 0o022 != 0 => Err(FileError::ProgramWritable { path, mode }),
+        () if mode & 0o022 != 0 => Err(FileError::OpenToWrite { path, mode }),
         () => Ok(()),
     }
 }
 
-/// Makes a file that only its owner can read, and fails if there is one already.
+/// Makes a file that only its owner can read, and fails if there is one already. It has its name only once it is whole:
+/// a full disk or a crash in the middle leaves nothing in its place.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::io::Write;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
+    if path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let temporary = write_temporary(path, bytes)?;
+    // Unlike a rename, a link never replaces what somebody else has put there meanwhile.
+    let linked = std::fs::hard_link(&temporary, path);
+    let removed = std::fs::remove_file(&temporary);
+    linked.and(removed)?;
     sync_directory(path)
 }
 
-/// Replaces a file in one step: a reader sees the old one or the new one, and so does a crash.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Behind a link, the file it leads to is meant: replacing the link would leave that file as it was.
-    let path = &match std::fs::canonicalize(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        found => found?,
-    };
+/// In a directory that root keeps for a service's group (setgid, closed to others), the file that root puts there is for
+/// that group: the service could not read it otherwise.
+fn is_for_a_group(path: &Path) -> bool {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    rustix::process::geteuid().is_root()
+        && std::fs::metadata(directory)
+            .is_ok_and(|found| found.uid() == 0 && found.gid() != 0 && found.mode() & 0o2027 == 0o2000)
+}
+
+/// Gives a file that root has just made in somebody's directory to that somebody.
+pub fn give_to_owner_of_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (of_directory, of_file) = (std::fs::metadata(directory)?, std::fs::metadata(path)?);
+    if rustix::process::geteuid().is_root() && of_file.uid() == 0 && of_directory.uid() != 0 {
+        std::os::unix::fs::chown(path, Some(of_directory.uid()), Some(of_directory.gid()))?;
+    }
+    Ok(())
+}
+
+/// The bytes on disk, beside where they are to be, under a name that nobody reads.
+fn write_temporary(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    use std::io::Write;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
@@ -138,14 +185,36 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    write_new(&temporary, bytes)?;
-    let owner = |path: &Path| std::fs::metadata(path).map(|found| (found.uid(), found.gid()));
-    if let Ok((user, group)) = owner(path) {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        let _ = std::fs::remove_file(&temporary);
+        return Err(error);
+    }
+    Ok(temporary)
+}
+
+/// Replaces a file in one step: a reader sees the old one or the new one, and so does a crash. Owner and group stay, and
+/// what root gave to the service's group stays readable for it.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Behind a link, the file it leads to is meant: replacing the link would leave that file as it was.
+    let path = &match std::fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        found => found?,
+    };
+    let temporary = write_temporary(path, bytes)?;
+    let owner = |found: &std::fs::Metadata| (found.uid(), found.gid());
+    let old = std::fs::metadata(path).ok();
+    if let Some(old) = &old {
         // The service may run as another user than the one who edits the file. Its own files it replaces without the
         // call, which a supervisor may well forbid.
-        if owner(&temporary)? != (user, group) {
-            std::os::unix::fs::chown(&temporary, Some(user), Some(group))?;
+        if owner(&std::fs::metadata(&temporary)?) != owner(old) {
+            std::os::unix::fs::chown(&temporary, Some(old.uid()), Some(old.gid()))?;
         }
+    }
+    if old.map_or_else(|| is_for_a_group(path), |old| old.uid() == 0 && old.mode() & 0o077 == 0o040) {
+        // Not by the mode it is made with: the caller's umask would have a say.
+        std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o640))?;
     }
     std::fs::rename(&temporary, path)?;
     sync_directory(path)

@@ -12,6 +12,7 @@ use pilot_core::refusal::Refusal;
 use serde::Serialize;
 
 use crate::body::Body;
+use crate::caps::Cap;
 
 macro_rules! codes {
     ($($variant:ident = $code:literal, $status:literal, $title:literal, $help:literal;)+) => {
@@ -103,6 +104,8 @@ pub struct Problem {
     pub peer_is_late: bool,
     /// For the request's log line alone; it never reaches the client.
     pub cause: Option<String>,
+    /// The bound that was reached, for whoever runs the service.
+    pub cap: Option<Cap>,
 }
 
 impl Problem {
@@ -117,7 +120,14 @@ impl Problem {
             ends_connection: false,
             peer_is_late: false,
             cause: None,
+            cap: None,
         }
+    }
+
+    /// A bound was reached: it is counted, logged and told by `/readyz`.
+    #[must_use]
+    pub fn beyond(self, cap: Cap) -> Problem {
+        Problem { cap: Some(cap), ..self }
     }
 
     /// `metadata` is where a client learns whom to ask for a token, when there is someone (RFC 9728).
@@ -215,7 +225,7 @@ impl Problem {
         let rest = (more > 1).then(|| Fault::new("", format!("has {more} more faults")));
         let shown = if rest.is_some() { FAULTS_MAX } else { FAULTS_MAX + 1 };
         let errors = self.errors.into_iter().take(shown).chain(rest);
-        let errors = errors.map(|Fault { pointer, detail }| FaultView { pointer, detail }).collect();
+        let errors = errors.map(|Fault { pointer, detail, .. }| FaultView { pointer, detail }).collect();
         let view = ProblemView {
             r#type: format!("/docs#{}", self.code.as_str()),
             title: self.code.title(),
@@ -233,6 +243,23 @@ impl Problem {
         }
         response
     }
+}
+
+/// Whether such an answer under `/v1` goes only to callers with a valid credential.
+pub fn is_for_known_callers(status: StatusCode) -> bool {
+    status.is_success()
+        || matches!(
+            status,
+            StatusCode::NOT_MODIFIED
+                | StatusCode::FORBIDDEN
+                | StatusCode::NOT_FOUND
+                | StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::CONFLICT
+                | StatusCode::PRECONDITION_FAILED
+                | StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::UNSUPPORTED_MEDIA_TYPE
+                | StatusCode::UNPROCESSABLE_ENTITY
+        )
 }
 
 /// A refusal's code says which problem it is.

@@ -1,6 +1,33 @@
 //! What the production profile insists on, all of it said at once.
 
-use crate::config::{Config, Mechanism, Profile};
+use crate::config::{Config, Mechanism, Profile, Tls};
+
+const MESH_REMEDY: &str = "certificates are public, and any process at a trusted address could show another's; \
+                           give [tls] mesh_secret_file, and have the mesh send what is in it";
+
+/// Certificates behind a mesh that is known by nothing but its address: whoever can connect from there is anyone.
+fn knows_mesh_by_address_only(config: &Config) -> bool {
+    let mesh = config.tls.as_ref().and_then(Tls::mesh);
+    config.mechanism() == Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none())
+}
+
+/// What does not stop a start and should be looked at.
+pub fn warnings(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if config.profile == Profile::Pilot {
+        warnings.extend(config.foreign_hand.clone());
+        if knows_mesh_by_address_only(config) {
+            warnings.push(format!("tls: {MESH_REMEDY}"));
+        }
+    }
+    let mesh = config.tls.as_ref().and_then(Tls::mesh);
+    if config.mechanism() != Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none()) {
+        let warning = "tls: the mesh is known by its address only: any process there may choose the address that its \
+                       requests are counted under; [tls] mesh_secret_file ends that";
+        warnings.push(warning.to_owned());
+    }
+    warnings
+}
 
 /// Everything that is missing, each with how to give it. Nothing when the service may start.
 pub fn missing(config: &Config) -> Vec<String> {
@@ -9,6 +36,12 @@ pub fn missing(config: &Config) -> Vec<String> {
     if in_production && config.tls.is_none() {
         let remedy = "give [tls] certificate and key, or termination = \"mesh\" with trusted";
         missing.push(format!("TLS: {remedy}"));
+    }
+    if in_production && let Some(foreign_hand) = &config.foreign_hand {
+        missing.push(format!("configuration: {foreign_hand}"));
+    }
+    if in_production && knows_mesh_by_address_only(config) {
+        missing.push(format!("mesh: {MESH_REMEDY}"));
     }
     let needs_role_map = in_production || config.mechanism() != Mechanism::CredentialFile;
     if needs_role_map && config.credentials.role_map.is_none() {

@@ -53,7 +53,7 @@ async fn build(
 
 /// That the entry `index` is in the tree of `size` entries.
 pub async fn inclusion(store: &dyn Store, index: u64, size: u64) -> Result<Vec<Hash>> {
-    build(store, |rows| proof::inclusion(rows, index, size)).await
+    Ok(store.inclusions(vec![index], size).await?.pop().unwrap_or_default())
 }
 
 /// That the tree of `new` entries begins with the tree of `old` entries.

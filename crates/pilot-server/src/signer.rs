@@ -198,7 +198,13 @@ impl Signer {
                 "{path} was changed by somebody else: another server signs with the same key, or the file was removed; \
                  nothing more is signed, because two servers on one key fork the log"
             ))),
-            Err(SwapError::Io(error)) => Err(SignError::Unavailable(format!("{path}: {error}"))),
+            Err(error @ SwapError::Io(_)) => {
+                // It need not be the disk of the ledger, but it may well be, and it cannot be asked.
+                if error.is_of_the_disk() {
+                    self.store.distrust(&format!("{path}: {error}"));
+                }
+                Err(SignError::Unavailable(format!("{path}: {error}")))
+            }
         }
     }
 

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use pilot_core::credentials::Credentials;
+use pilot_core::digest::Digest;
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::HANG_TOLERATED;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 use pilot_store::sqlite::Sqlite;
@@ -39,12 +41,16 @@ use crate::signer;
 use crate::starts::{self, LastStart, Starting};
 use crate::timers;
 use crate::tls::Tls;
-use crate::witnesses::{self, Witnesses};
+use crate::witnesses;
 use crate::workflows::Workflows;
 use crate::workshop::Workshop;
 
+mod examined;
 mod exposed;
 mod signing;
+
+pub(crate) use examined::mesh_secrets;
+use examined::{Examined, examine};
 
 pub(crate) use exposed::{refuse_tokens_in_definitions, tokens_in_names, too_few_approvers};
 pub use signing::{load_key, make_log_key, open_place};
@@ -75,7 +81,7 @@ impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(_) | StoreError::Damaged(_) => StartError::Refused(error.to_string()),
-            StoreError::Unavailable(_) | StoreError::DiskFailed(_) => {
+            StoreError::Unavailable(_) | StoreError::DiskFailed(_) | StoreError::Hangs(_) => {
                 StartError::Environment { what: error.to_string(), source: None }
             }
         }
@@ -92,27 +98,17 @@ pub struct Service {
 
 impl Service {
     pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> Result<Service, StartError> {
-        if let Some(refusal) = production::refusal(config) {
-            return Err(StartError::Refused(refusal));
+        if !clock::has_date() {
+            let what = "the machine's clock is before 1970 or after 9999; set it, and start again";
+            return Err(StartError::Environment { what: what.into(), source: None });
         }
-        let tls = open_tls(config)?;
-        let (credentials, role_map) = load_credentials(config)?;
-        let guard = Arc::new(leak_guard(config, &credentials)?);
-        let exposed = tokens_in_names(config, &credentials, role_map.as_ref(), &guard);
-        if !exposed.is_empty() {
-            return Err(StartError::Refused(exposed.join("\n")));
-        }
-        log.guard_with(Arc::clone(&guard));
-        if let Some(warning) = role_map.as_ref().and_then(too_few_approvers) {
-            tracing::warn!("{warning}");
-        }
-        check_workflows_dir(config)?;
-        refuse_tokens_in_definitions(config.workflows.dir.as_deref(), &guard)?;
-        let witnesses = Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string()))?;
-        let witnesses = Arc::new(witnesses);
         let clock_guard = Arc::new(ClockGuard::new(Clock::System, SinceBoot::System));
         let clock = Clock::Guarded(Arc::clone(&clock_guard));
-        let trusted = Trusted::open(config, &clock)?;
+        let Examined { tls, mesh_secrets, credentials, role_map, guard, witnesses, trusted } = examine(config, &clock)?;
+        log.guard_with(Arc::clone(&guard));
+        for warning in production::warnings(config).into_iter().chain(role_map.as_ref().and_then(too_few_approvers)) {
+            tracing::warn!("{warning}");
+        }
         make_data_dir(&config.data_dir)?;
         let clock_keeper = ClockKeeper::new(clock_guard, config.clock_path());
         let (store, ledger_clock) = open_store(config, &clock, &clock_keeper)?;
@@ -123,9 +119,8 @@ impl Service {
         if let Some((tls, _)) = &tls {
             main.encrypt(Arc::clone(tls));
         }
-        if config.rate_limits.is_some() || matches!(config.tls, Some(config::Tls::Mesh(_))) {
-            main.tell_peers();
-        }
+        // Where nobody is known, long work is shared out by address.
+        main.tell_peers();
         if let Some(config::Tls::Mesh(mesh)) = &config.tls {
             let mesh = mesh.clone();
             main.share_addresses(move |address| mesh.trusts(address));
@@ -157,7 +152,7 @@ impl Service {
             identity,
             register,
             limits: config.rate_limits.as_ref().map(Limits::new),
-            edge: edge(config),
+            edge: edge(config, mesh_secrets),
             guard,
             clock,
             ledger_clock,
@@ -201,8 +196,9 @@ impl Service {
         self.app.signer.verifier().to_string()
     }
 
-    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
-    pub async fn run(self) {
+    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left. An error
+    /// says that the disk failed meanwhile.
+    pub async fn run(self) -> Result<(), StoreError> {
         let stop = self.app.stop.clone();
         let timers = tokio::spawn(timers::run(Arc::clone(&self.app)));
         let clock = tokio::spawn(clock::run(Arc::clone(&self.app)));
@@ -244,6 +240,15 @@ impl Service {
         if let Err(cause) = self.app.clock_keeper.leave() {
             tracing::warn!(%cause, "what is known about the time could not be left for the next start");
         }
+        let store = Arc::clone(&self.app.store);
+        let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
+        stopped.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
+    }
+
+    /// Whether a supervisor may be told that all is well. A disk may be slow; one that stays silent is another matter.
+    pub fn is_alive(&self) -> impl Fn() -> bool + Send + 'static {
+        let store = Arc::clone(&self.app.store);
+        move || store.pulse().hanging.is_none_or(|hanging| hanging < HANG_TOLERATED)
     }
 }
 
@@ -365,9 +370,11 @@ fn open_tls(config: &Config) -> Result<Option<(Arc<Tls>, Time)>, StartError> {
     Ok(Some((Arc::new(tls), loaded.certificate.not_after)))
 }
 
-fn edge(config: &Config) -> Edge {
+fn edge(config: &Config, mesh_secrets: Vec<Digest>) -> Edge {
     match &config.tls {
-        Some(config::Tls::Mesh(mesh)) => Edge::new(Some(mesh.clone()), config.profile == Profile::Production),
+        Some(config::Tls::Mesh(mesh)) => {
+            Edge::new(Some(mesh.clone()), config.profile == Profile::Production, mesh_secrets)
+        }
         Some(config::Tls::Here(_)) => Edge::encrypted(config.profile == Profile::Production),
         None => Edge::default(),
     }

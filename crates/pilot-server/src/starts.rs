@@ -58,15 +58,27 @@ pub struct Starting {
     pub role_map: Option<Document>,
 }
 
-/// What the changes in one entry may take: in the log's format an entry has less than 64 KiB.
+/// What definitions and changes in one entry may take together: in the log's format an entry has less than 64 KiB.
+const LISTS_BYTES_MAX: usize = 60 * 1024;
+/// What the changes may take.
 const CHANGES_BYTES_MAX: usize = 40 * 1024;
 
-/// How many of these, from the first on, fit into one entry.
-fn fitting(changed: &[NamedCredential]) -> usize {
+fn bytes_of(value: &impl Serialize) -> usize {
+    // With the comma behind it.
+    serde_json::to_vec(value).map_or(0, |json| json.len() + 1)
+}
+
+/// What is left for changes beside these definitions. As many as may be in force leave room for some.
+fn room_beside(definitions: &[WorkflowRef]) -> usize {
+    LISTS_BYTES_MAX.saturating_sub(definitions.iter().map(bytes_of).sum()).min(CHANGES_BYTES_MAX)
+}
+
+/// How many of these, from the first on, fit into so many bytes.
+fn fitting(changed: &[NamedCredential], room: usize) -> usize {
     let mut bytes = 0;
     let fits = |one: &&NamedCredential| {
-        bytes += serde_json::to_vec(one).map_or(0, |json| json.len());
-        bytes <= CHANGES_BYTES_MAX
+        bytes += bytes_of(one);
+        bytes <= room
     };
     changed.iter().take_while(fits).count()
 }
@@ -104,11 +116,11 @@ fn told(before: &LastStart, after: &LastStart) -> Value {
 
 /// The first of very many changes in entries of their own, each of which the next start goes on from if this one is cut
 /// off.
-async fn write_most_changes(app: &App, present: &BTreeSet<NamedCredential>) -> Result<(), StartError> {
+async fn write_most_changes(app: &App, present: &BTreeSet<NamedCredential>, room: usize) -> Result<(), StartError> {
     loop {
         let before = LastStart::read(&*app.store).await?;
         let changed = before.changed(present);
-        let Some(first_left) = changed.get(fitting(&changed)) else { return Ok(()) };
+        let Some(first_left) = changed.get(fitting(&changed, room)) else { return Ok(()) };
         // The two sides of one change stay together.
         let end = changed.partition_point(|one| one.fingerprint < first_left.fingerprint).max(1);
         let after = before.after(present, changed.get(..end).unwrap_or_default());
@@ -119,11 +131,11 @@ async fn write_most_changes(app: &App, present: &BTreeSet<NamedCredential>) -> R
 
 pub async fn write(app: &App, starting: Starting) -> Result<(), StartError> {
     let Starting { credentials: present, role_map } = starting;
-    write_most_changes(app, &present).await?;
-    let before = LastStart::read(&*app.store).await?;
-    let after = before.after(&present, &before.changed(&present));
     let definitions: Vec<_> =
         app.workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
+    write_most_changes(app, &present, room_beside(&definitions)).await?;
+    let before = LastStart::read(&*app.store).await?;
+    let after = before.after(&present, &before.changed(&present));
     let mut credentials = told(&before, &after);
     if let Some(members) = credentials.as_object_mut() {
         members.insert("count".to_owned(), json!(present.len()));
@@ -189,4 +201,46 @@ fn previous(start: &StoredEntry) -> Option<u64> {
     let entry: Entry = serde_json::from_slice(&start.bytes).ok()?;
     // Only ever backwards: a chain that does not get smaller would never end.
     entry.details?.get("previous").and_then(Value::as_u64).filter(|previous| *previous < start.index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pilot_core::limits::{ACTOR_ID_CHARS_MAX, CREDENTIAL_ID_CHARS_MAX, DEFINITIONS_MAX};
+    use pilot_core::time::Time;
+
+    /// Names as long as they may be.
+    fn credential(number: usize) -> NamedCredential {
+        let named = json!({
+            "actor_id": "a".repeat(ACTOR_ID_CHARS_MAX),
+            "credential_id": "c".repeat(CREDENTIAL_ID_CHARS_MAX),
+            "expires_at": "2026-11-15T00:00:00.000001Z",
+            "fingerprint": format!("{number:016x}"),
+            "role": "security_admin",
+        });
+        serde_json::from_value(named).unwrap()
+    }
+
+    fn definition(number: usize) -> WorkflowRef {
+        let digest = format!("sha256:{number:064x}");
+        serde_json::from_value(json!({ "name": "n".repeat(64), "version": u32::MAX, "digest": digest })).unwrap()
+    }
+
+    #[test]
+    fn an_entry_has_room_for_as_many_definitions_as_may_be_in_force_and_for_changes_beside_them() {
+        for count in [2, 128, DEFINITIONS_MAX] {
+            let definitions: Vec<_> = (0..count).map(definition).collect();
+            let changed: Vec<_> = (0..1_000).map(credential).collect();
+            let fit = fitting(&changed, room_beside(&definitions));
+            assert!(fit > 10, "{count} definitions leave room for {fit} changes");
+            let details = json!({
+                "credentials": { "added": &changed[..fit], "removed": [], "count": u32::MAX },
+                "definitions": definitions, "previous": u64::MAX, "version": "0.0.0",
+                "role_map": format!("sha256:{:064x}", 0),
+            });
+            let entry = Entry::new(EntryType::ServiceStarted, u64::MAX, Time::EPOCH, None, details);
+            let bytes = serde_json::to_vec(&entry).unwrap().len();
+            assert!(bytes < usize::from(u16::MAX), "{count} definitions make an entry of {bytes} bytes");
+        }
+    }
 }

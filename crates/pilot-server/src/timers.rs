@@ -21,10 +21,10 @@ const DAMAGED: i32 = 3;
 pub async fn run(app: Arc<App>) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let mut watch = Watch::default();
+    let (mut watch, mut was_damaged) = (Watch::default(), false);
     loop {
         ticks.tick().await;
-        stop_if_damaged(&app);
+        was_damaged = is_damaged(&app, was_damaged);
         look_at_the_machine(&app, &mut watch);
         // What is due by a clock that is not believed waits until it is.
         while app.clock_keeper.doubt().is_none()
@@ -33,13 +33,16 @@ pub async fn run(app: Arc<App>) {
     }
 }
 
-/// A ledger that contradicts itself must not be served any longer, nor signed: an operator has to look.
-fn stop_if_damaged(app: &App) {
-    if let Err(error @ StoreError::Damaged(_)) = app.store.check() {
+/// A ledger that contradicts itself must not be served any longer, nor signed: an operator has to look. It stops at the
+/// second look, so that whoever met the damage has been answered.
+fn is_damaged(app: &App, was_damaged: bool) -> bool {
+    let Err(error @ StoreError::Damaged(_)) = app.store.check() else { return false };
+    if was_damaged {
         tracing::error!(cause = %error, "the process stops; run `pilot log fsck`, and restore from a backup");
         app.log.flush();
         std::process::exit(DAMAGED);
     }
+    true
 }
 
 /// Nobody has to notice by an odd date that the machine's clock and the ledger have parted.

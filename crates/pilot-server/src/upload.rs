@@ -10,9 +10,13 @@ use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, HeaderMap, HeaderValue};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
-use pilot_core::limits::{UNWANTED_BYTES_MAX, UNWANTED_DEADLINE};
+use pilot_core::limits::{UNWANTED_BODIES_MAX, UNWANTED_BYTES_MAX, UNWANTED_DEADLINE};
+use tokio::sync::Semaphore;
 
 use crate::routes::Answer;
+
+/// Reading away is a kindness. In a crowd there is none.
+static READING_AWAY: Semaphore = Semaphore::const_new(UNWANTED_BODIES_MAX);
 
 pub struct Upload {
     body: Incoming,
@@ -62,6 +66,7 @@ impl Upload {
         if self.waits_for_leave || self.bytes_at_least() > UNWANTED_BYTES_MAX {
             return self.is_at_end();
         }
+        let Ok(_place) = READING_AWAY.try_acquire() else { return self.is_at_end() };
         let reading = async {
             let mut bytes = 0;
             while let Some(frame) = self.next().await {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use pilot_core::item::WorkflowRef;
+use pilot_core::limits::DEFINITIONS_MAX;
 use pilot_core::workflow::registry::Definitions;
 use pilot_core::workflow::{Definition, Name, builtin, graph};
 use pilot_store::{Store, StoredDefinition};
@@ -66,7 +67,15 @@ pub(crate) fn offered(dir: Option<&Path>) -> Result<(Definitions, Vec<StoredDefi
         texts.push(stored(&definition, text));
     }
     let mut refusals = Vec::new();
-    for (name, text) in files(dir)? {
+    let files = files(dir)?;
+    let count = files.len() + texts.len();
+    if count > DEFINITIONS_MAX {
+        return Err(StartError::Refused(format!(
+            "workflows.dir: {count} definitions with the built-in ones, and at most {DEFINITIONS_MAX} may be in force; \
+             move those that no new item needs out of the directory, items under way keep theirs"
+        )));
+    }
+    for (name, text) in files {
         match parse(&name, &text) {
             Ok(definition) => {
                 texts.push(stored(&definition, &text));

@@ -6,15 +6,19 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::time::Duration;
 
 use pilot_core::actor::ActorId;
-use pilot_core::limits::{ACTOR_LONG_TASKS_MAX, LONG_TASKS_MAX};
-use tokio::sync::{Semaphore, oneshot};
+use pilot_core::limits::{ACTOR_LONG_TASKS_MAX, ACTOR_LONG_TASKS_WAITING_MAX, LONG_TASKS_MAX};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::problem::Problem;
+use crate::caps::Cap;
+use crate::peer;
+use crate::problem::{Code, Problem};
 
 /// How much less right to the processor: enough that those who answer come first, and not so much that long work starves.
 const NICE: i32 = 5;
+const RETRY: Duration = Duration::from_secs(1);
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -23,6 +27,13 @@ type Task = Box<dyn FnOnce() + Send>;
 pub enum Asker {
     Actor(ActorId),
     Address(IpAddr),
+}
+
+impl Asker {
+    /// Whoever is at this address; with IPv6 everyone of the network that one customer is given.
+    pub fn at(address: IpAddr) -> Asker {
+        Asker::Address(peer::origin(address))
+    }
 }
 
 impl From<&ActorId> for Asker {
@@ -34,7 +45,32 @@ impl From<&ActorId> for Asker {
 pub struct Workshop {
     tasks: mpsc::Sender<Task>,
     /// Those who have something under way.
-    askers: Mutex<HashMap<Asker, Weak<Semaphore>>>,
+    askers: Mutex<HashMap<Asker, Weak<Turns>>>,
+}
+
+/// What one asker has under way: so many tasks are being done, and so many are there at all.
+struct Turns {
+    doing: Arc<Semaphore>,
+    there: Arc<Semaphore>,
+}
+
+impl Turns {
+    fn new() -> Turns {
+        let doing = Arc::new(Semaphore::new(ACTOR_LONG_TASKS_MAX));
+        let there = Arc::new(Semaphore::new(ACTOR_LONG_TASKS_MAX + ACTOR_LONG_TASKS_WAITING_MAX));
+        Turns { doing, there }
+    }
+
+    /// A place among those who wait, at once or not at all: a queue without an end is memory without an end.
+    fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.there).try_acquire_owned().map_err(|_| {
+            let detail = format!(
+                "Of one caller {ACTOR_LONG_TASKS_WAITING_MAX} requests that take long may wait for their turn, and as \
+                 many of yours are waiting. Let them be answered first."
+            );
+            Problem::new(Code::RateLimited, detail).retry_after(RETRY).beyond(Cap::LongTasks)
+        })
+    }
 }
 
 impl Workshop {
@@ -48,33 +84,34 @@ impl Workshop {
         Ok(Workshop { tasks, askers: Mutex::new(HashMap::new()) })
     }
 
-    /// Does `task` here. Of one asker only so many are under way at a time; the others wait their turn, each where it was
-    /// asked for. One whose asker is gone before it began is not done.
+    /// Does `task` here. Of one asker only so many are under way at a time; so many others wait their turn, each where it
+    /// was asked for, and the rest are refused. One whose asker is gone before it began is not done.
     pub async fn long<T: Send + 'static>(
         &self,
         asker: impl Into<Asker>,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let turns = self.turns_of(asker.into());
-        let turn = turns.acquire_owned().await.map_err(|error| Problem::internal(&error))?;
+        let place = turns.enter()?;
+        let turn = Arc::clone(&turns.doing).acquire_owned().await.map_err(|error| Problem::internal(&error))?;
         let (sender, receiver) = oneshot::channel();
         let task = move || {
             if !sender.is_closed() {
                 let _ = sender.send(task());
             }
-            drop(turn);
+            drop((turn, place, turns));
         };
         self.tasks.send(Box::new(task)).map_err(|_| Problem::internal(&"the threads for long work are gone"))?;
         receiver.await.map_err(|_| Problem::internal(&"a long computation failed"))
     }
 
-    fn turns_of(&self, asker: Asker) -> Arc<Semaphore> {
+    fn turns_of(&self, asker: Asker) -> Arc<Turns> {
         let mut askers = self.askers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turns) = askers.get(&asker).and_then(Weak::upgrade) {
             return turns;
         }
         askers.retain(|_, turns| turns.strong_count() > 0);
-        let turns = Arc::new(Semaphore::new(ACTOR_LONG_TASKS_MAX));
+        let turns = Arc::new(Turns::new());
         askers.insert(asker, Arc::downgrade(&turns));
         turns
     }
@@ -98,6 +135,9 @@ fn work(waiting: &Mutex<mpsc::Receiver<Task>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+    use std::task::{Context, Waker};
+
     use super::*;
 
     fn actor(name: &str) -> ActorId {
@@ -120,6 +160,37 @@ mod tests {
         }
         go_on.send(()).unwrap();
         assert!(first.await.unwrap() && second.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn so_many_of_one_asker_wait_and_the_rest_are_refused_at_once() {
+        let workshop = Workshop::open().unwrap();
+        let (go_on, told) = mpsc::channel::<()>();
+        let (ana, ben) = (actor("ana"), actor("ben"));
+        let mut first = Box::pin(workshop.long(&ana, move || told.recv().is_ok()));
+        let mut waiting: Vec<_> =
+            (0..ACTOR_LONG_TASKS_WAITING_MAX).map(|_| Box::pin(workshop.long(&ana, || true))).collect();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(waiting.iter_mut().all(|task| task.as_mut().poll(&mut context).is_pending()));
+        let refused = workshop.long(&ana, || true).await.unwrap_err();
+        assert_eq!((refused.code, refused.cap), (Code::RateLimited, Some(Cap::LongTasks)));
+        assert_eq!(workshop.long(&ben, || 7).await.unwrap(), 7);
+        // Whoever goes away makes room.
+        drop(waiting.pop());
+        assert!(Box::pin(workshop.long(&ana, || true)).as_mut().poll(&mut context).is_pending());
+        go_on.send(()).unwrap();
+        assert!(first.await.unwrap());
+        for task in waiting {
+            assert!(task.await.unwrap());
+        }
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_asker() {
+        let at = |text: &str| Asker::at(text.parse().unwrap());
+        assert_eq!(at("2001:db8:1:2::1"), at("2001:db8:1:2:ffff::9"));
+        assert_ne!(at("2001:db8:1:2::1"), at("2001:db8:1:3::1"));
     }
 
     #[tokio::test]

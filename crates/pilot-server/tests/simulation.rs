@@ -483,8 +483,29 @@ impl Store for Stopped {
     fn item(&self, _: ItemId) -> pilot_store::Pending<'_, Option<Arc<Item>>> {
         Stopped::answer()
     }
-    fn items(&self, _: Filter, _: usize) -> pilot_store::Pending<'_, Vec<Item>> {
+    fn items_page(&self, _: Filter, _: usize) -> pilot_store::Pending<'_, pilot_store::ItemPage> {
         Stopped::answer()
+    }
+    fn history_page(
+        &self,
+        _: ItemId,
+        _: Option<u64>,
+        _: usize,
+    ) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn tile(&self, _: u8, _: u64, _: u64) -> pilot_store::Pending<'_, Vec<pilot_evidence::merkle::Hash>> {
+        Stopped::answer()
+    }
+    fn inclusions(&self, _: Vec<u64>, _: u64) -> pilot_store::Pending<'_, Vec<Vec<pilot_evidence::merkle::Hash>>> {
+        Stopped::answer()
+    }
+    fn pulse(&self) -> pilot_store::Pulse {
+        pilot_store::Pulse::default()
+    }
+    fn distrust(&self, _: &str) {}
+    fn stop(&self) -> pilot_store::Result<()> {
+        Ok(())
     }
     fn history(&self, _: ItemId) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
         Stopped::answer()

@@ -84,7 +84,7 @@ impl Cast {
     }
 
     pub fn record(&self, entry: Entry, documents: Vec<Document>, item: Item) -> Record {
-        let answer = entry.index.to_string().into_bytes();
+        let answer = format!("201 - -\n{{\"entry\":{}}}", entry.index).into_bytes();
         Record { entry, documents, standing: Some(self.standing(item)), answer, fact: None }
     }
 
@@ -364,6 +364,38 @@ pub async fn a_history_is_whole_and_in_order_with_its_documents(engine: &dyn Eng
         item = Some(follow(&cast.definition, item.as_ref(), &entry, stored.documents()).unwrap().item);
     }
     assert_eq!(item.as_ref(), store.item(one).await.unwrap().as_deref(), "a replay leads to the stored item");
+}
+
+pub async fn entries_about_an_item_are_counted_when_it_matters(engine: &dyn Engine) {
+    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
+    let (id, other) =
+        (cast.create(&*store, "one", "ana", "low").await, cast.create(&*store, "two", "ana", "low").await);
+    let count = async |subject: Subject| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let decide = move |situation: &Situation<'_>| {
+            sender.send(situation.entries).unwrap();
+            Err(Refusal::NothingDue)
+        };
+        store.settle(Write::new(subject, None, decide)).await.unwrap();
+        receiver.recv().unwrap()
+    };
+    assert_eq!(count(Subject::Item(id.clone())).await, None, "nobody asked");
+    assert_eq!(count(Subject::CountedItem(id.clone())).await, Some(1));
+    cast.act(&*store, &id, ANA, "submit").await;
+    cast.act(&*store, &other, ANA, "submit").await;
+    assert_eq!(count(Subject::CountedItem(id.clone())).await, Some(2));
+    assert_eq!(count(Subject::CountedItem(other)).await, Some(2));
+    drop(store);
+    let store = engine.open();
+    let reject = cast.action(&id, &actor("ben", Role::Approver), "reject", Some("no"));
+    recorded(&*store, reject).await;
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let decide = move |situation: &Situation<'_>| {
+        sender.send(situation.entries).unwrap();
+        Err(Refusal::NothingDue)
+    };
+    store.settle(Write::new(Subject::CountedItem(id), None, decide)).await.unwrap();
+    assert_eq!(receiver.recv().unwrap(), Some(3), "counted anew after a start");
 }
 
 pub async fn what_is_due_comes_earliest_first(engine: &dyn Engine) {

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pilot_core::actor::ActorId;
 use pilot_core::document::{Document, DocumentKind};
@@ -37,6 +38,9 @@ pub enum StoreError {
     /// and only opening the store again tells.
     #[error("the disk failed: {0}")]
     DiskFailed(String),
+    /// The disk does not answer. What was being written may yet be recorded.
+    #[error("the disk does not answer: {0}")]
+    Hangs(String),
     /// What is stored contradicts itself. Going on would make it worse.
     #[error("the store is damaged: {0}")]
     Damaged(String),
@@ -55,6 +59,8 @@ pub enum Subject {
         count_open: Option<(ActorId, String)>,
     },
     Item(ItemId),
+    /// The same, where it matters how much has happened to the item already.
+    CountedItem(ItemId),
 }
 
 /// What the deciding closure is told.
@@ -62,6 +68,8 @@ pub struct Situation<'a> {
     pub item: Option<&'a Item>,
     /// The item's newest entry: it may have been decided a moment ago, in the same commit.
     pub last_entry: Option<u64>,
+    /// How many entries there are about the item, when they were to be counted: up to the bound, and not beyond.
+    pub entries: Option<usize>,
     pub open_items: usize,
     /// Never earlier than the entry before.
     pub now: Time,
@@ -74,7 +82,8 @@ pub struct Record {
     pub documents: Vec<Document>,
     /// The item as it is afterwards; absent for entries of the service itself.
     pub standing: Option<Standing>,
-    /// What the caller will be told, kept with the idempotency key.
+    /// What the caller will be told, kept with the idempotency key: a line with status, version and place, then what is
+    /// shown, as JSON.
     pub answer: Vec<u8>,
     /// Something the service wants to find again after a restart, by name.
     pub fact: Option<(&'static str, Vec<u8>)>,
@@ -145,6 +154,23 @@ pub struct Filter {
     pub before: Option<ItemId>,
 }
 
+/// Items that were found, and how far the search came.
+#[derive(Debug, Default, PartialEq)]
+pub struct ItemPage {
+    pub items: Vec<Item>,
+    /// Where to go on, as [`Filter::before`]; none when everything was looked at.
+    pub next: Option<ItemId>,
+}
+
+/// How the store is doing, for those who watch it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pulse {
+    /// How long the disk has kept the writing waiting, once that is longer than it may.
+    pub hanging: Option<Duration>,
+    /// How often that has happened.
+    pub hangs: u64,
+}
+
 /// An entry with the documents that were not erased.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntry {
@@ -174,10 +200,30 @@ pub trait Store: Send + Sync {
 
     fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>>;
 
-    fn items(&self, filter: Filter, limit: usize) -> Pending<'_, Vec<Item>>;
+    /// The newest items that match, as many as were asked for. However rare they are, only so many rows are looked at:
+    /// then there are fewer items, and a place to go on.
+    fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage>;
+
+    /// The same, looking on until there are as many as were asked for, or no more.
+    fn items(&self, mut filter: Filter, limit: usize) -> Pending<'_, Vec<Item>> {
+        Box::pin(async move {
+            let mut found = Vec::new();
+            loop {
+                let page = self.items_page(filter.clone(), limit - found.len()).await?;
+                found.extend(page.items);
+                match page.next {
+                    Some(next) if found.len() < limit => filter.before = Some(next),
+                    _ => return Ok(found),
+                }
+            }
+        })
+    }
 
     /// Every entry about an item, oldest first, with its documents.
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>>;
+
+    /// The same from after an index on, so many at the most.
+    fn history_page(&self, id: ItemId, after: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
 
     /// Entries from an index on, without documents.
     fn entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
@@ -201,8 +247,15 @@ pub trait Store: Send + Sync {
     /// Items whose deadline has passed, the earliest first.
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>>;
 
-    /// Stored hashes of complete subtrees of 256^level leaves, side by side.
+    /// Hashes of complete subtrees of 256^level leaves, side by side: for the service's own duties, which wait for no
+    /// caller's question.
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>>;
+
+    /// The same for a caller.
+    fn tile(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>>;
+
+    /// For each entry, the path to the root of the tree of `size` entries. What they share is read and hashed once.
+    fn inclusions(&self, indices: Vec<u64>, size: u64) -> Pending<'_, Vec<Vec<Hash>>>;
 
     /// Keeps definitions for as long as the ledger; known ones are left alone.
     fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>>;
@@ -215,4 +268,13 @@ pub trait Store: Send + Sync {
 
     /// Whether the store takes writes now.
     fn check(&self) -> Result<()>;
+
+    fn pulse(&self) -> Pulse;
+
+    /// Something else on its disk has failed: from now on nothing is written, carried over or deleted.
+    fn distrust(&self, cause: &str);
+
+    /// Finishes what was handed in, puts it in order for the next start and closes. It waits for the disk. An error says
+    /// that the disk failed, now or earlier: then everything is left as it is, and the next start reads what is there.
+    fn stop(&self) -> Result<()>;
 }

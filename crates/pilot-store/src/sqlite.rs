@@ -1,17 +1,22 @@
-//! The embedded store: one SQLite file, one writing thread, a few reading ones, and one that carries the log over.
+//! The embedded store: one SQLite file, one writing thread, a few reading ones, one that carries the log over, and one
+//! that watches over them.
 
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use pilot_core::item::{Item, ItemId};
+use pilot_core::limits::{QUESTIONS_WAITING_MAX, WRITES_WAITING_MAX};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{oneshot, watch as watch_channel};
 
-use crate::{Filter, Outcome, Pending, Result, Store, StoreError, StoredDefinition, StoredEntry, Write};
+use crate::{
+    Filter, ItemPage, Outcome, Pending, Pulse, Result, Store, StoreError, StoredDefinition, StoredEntry, Write,
+};
 
 mod cache;
 mod carrier;
@@ -19,29 +24,43 @@ mod connection;
 pub mod copy;
 pub mod erase;
 pub mod fsck;
+pub mod head;
 mod health;
 mod log;
 mod read;
 mod reader;
 mod row;
+mod search;
 mod statement;
+mod tree;
+mod wal;
+mod watch;
 mod writer;
 
+use head::HeadFile;
 use health::Health;
-use log::WriteAheadLog;
-use reader::Readers;
+use log::{Thresholds, WriteAheadLog};
+use reader::{Readers, Ticket};
+use tree::Tree;
+use watch::{Desk, Watch};
 use writer::Job;
 
 /// Gives the time to the writing thread; the store reads no clock of its own.
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
+/// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses wait for
+/// nobody's search.
+const READERS: usize = 3;
+const DUTY_READERS: usize = 1;
+
 pub struct Sqlite {
-    /// Taken when the store is dropped: then the writing thread finishes what it was given, and ends.
-    jobs: Option<mpsc::SyncSender<Job>>,
-    writer: Option<JoinHandle<()>>,
-    /// Dropped first, and in every case before the writing thread closes the file.
-    readers: Option<Readers>,
-    head: watch::Receiver<Arc<Edge>>,
+    /// Taken when the store stops: then the writing thread finishes what it was given, and ends.
+    jobs: Mutex<Option<mpsc::SyncSender<Job>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    readers: Readers,
+    duties: Readers,
+    watch: Mutex<Option<Watch>>,
+    head: watch_channel::Receiver<Arc<Edge>>,
     health: Arc<Health>,
     last_at: Time,
 }
@@ -49,23 +68,15 @@ pub struct Sqlite {
 impl Drop for Sqlite {
     /// Waits until everything that was handed in is on disk and the file is closed, so that it can be opened again.
     fn drop(&mut self) {
-        self.readers = None;
-        self.jobs = None;
-        let Some(writer) = self.writer.take() else { return };
-        // The last one to hold the store may be a write in the queue; its thread cannot wait for itself.
-        if writer.thread().id() != std::thread::current().id() {
-            let _ = writer.join();
-        }
+        self.end();
     }
 }
-
-/// Writes that may wait for the writing thread; beyond it callers are told to come back.
-const WAITING_WRITES_MAX: usize = 4_096;
 
 impl Sqlite {
     /// Opens or makes the store, and makes sure that what is there is whole.
     pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
+        connection::refuse_damaged_log(path)?;
         Sqlite::start(path, now, lock, connection::open_writer(path)?)
     }
 
@@ -81,54 +92,102 @@ impl Sqlite {
 
     fn start(path: &Path, now: Now, lock: File, mut connection: rusqlite::Connection) -> Result<Sqlite> {
         let opened = connection::load(&connection)?;
+        if let Some(lost) = connection::lost(&connection, &opened.edge, head::read(path)?)? {
+            return Err(StoreError::Damaged(format!("{lost}; {}", connection::AFTER_LOSS)));
+        }
+        log::carry_recovered(&connection, path)?;
+        let head_file = HeadFile::open(path, &opened.edge)?;
         let pages = log::count_pages(&mut connection)?;
-        let (jobs, queue) = mpsc::sync_channel(WAITING_WRITES_MAX);
-        let (head_sender, head) = watch::channel(Arc::new(opened.edge.clone()));
+        let (jobs, queue) = mpsc::sync_channel(WRITES_WAITING_MAX);
+        let desk = Arc::new(Desk::new(queue));
+        let (head_sender, head) = watch_channel::channel(Arc::new(opened.edge.clone()));
         let health = Arc::new(Health::default());
         let last_at = opened.last_at;
-        let of_writer = Arc::clone(&health);
+        let (of_writer, on_desk) = (Arc::clone(&health), Arc::clone(&desk));
         let acknowledged = writer::Acknowledged::through_this_runtime();
         let file = path.to_owned();
-        let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
+        let write = move || {
             // Dropped in the reverse order: the lock is given up when the connection is closed, and so are, with any
             // descriptor of the file, those that SQLite holds on it.
             let _lock = lock;
             let database = File::open(&file).ok().map(Arc::new);
             let connection = connection;
-            let log =
-                WriteAheadLog::new(pages, database.clone().map(|database| (file, database)), Arc::clone(&of_writer));
-            writer::Writer::new(&connection, opened, now, head_sender, of_writer, acknowledged, log).run(&queue);
-        });
+            let thresholds = Thresholds::at(&file);
+            let beside = database.clone().map(|database| (file.clone(), database));
+            let log = WriteAheadLog::new(pages, beside, Arc::clone(&of_writer), thresholds);
+            let told = writer::Told { head: head_sender, file: head_file, acknowledged };
+            let writer = writer::Writer::new(&connection, opened, now, of_writer, told, log);
+            if writer.run(&on_desk) {
+                connection::close_carried(connection);
+                head::forget(&file);
+            }
+        };
+        let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(write);
         let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
-        let readers = Readers::start(path, Arc::clone(&health))?;
-        Ok(Sqlite { jobs: Some(jobs), writer: Some(writer), readers: Some(readers), head, health, last_at })
+        let readers = Readers::start(path, "reader", READERS, QUESTIONS_WAITING_MAX, Arc::clone(&health))?;
+        let duties = Readers::start(path, "duty", DUTY_READERS, QUESTIONS_WAITING_MAX, Arc::clone(&health))?;
+        let watch = Watch::start(desk, vec![readers.line(), duties.line()], Arc::clone(&health))?;
+        Ok(Sqlite {
+            jobs: Mutex::new(Some(jobs)),
+            writer: Mutex::new(Some(writer)),
+            readers,
+            duties,
+            watch: Mutex::new(Some(watch)),
+            head,
+            health,
+            last_at,
+        })
     }
 
     /// The time of the last entry there was when the store was opened; without any, 1970.
     pub fn last_at(&self) -> Time {
         self.last_at
     }
+
+    /// Readers first, and in every case before the writing thread closes the file: it has to be the last.
+    fn end(&self) {
+        self.readers.close();
+        self.duties.close();
+        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last one to hold the store may be a write in the queue; its thread cannot wait for itself.
+        if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id())
+            && writer.join().is_err()
+        {
+            self.health.fail(&StoreError::Damaged("the writing thread has panicked".into()));
+        }
+        drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
 }
 
 impl Sqlite {
+    /// For a caller.
     fn read<T, F>(&self, ask: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&rusqlite::Connection) -> Result<T> + Send + 'static,
     {
-        match &self.readers {
-            Some(readers) => readers.run(ask),
-            None => Box::pin(async { Err(stopped()) }),
-        }
+        self.readers.run(move |connection, _: &Ticket| ask(connection))
     }
 
-    fn jobs(&self) -> Result<&mpsc::SyncSender<Job>> {
-        self.jobs.as_ref().ok_or_else(stopped)
+    /// For the service itself.
+    fn read_on_duty<T, F>(&self, ask: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&rusqlite::Connection) -> Result<T> + Send + 'static,
+    {
+        self.duties.run(move |connection, _: &Ticket| ask(connection))
     }
 
     fn hand_in(&self, job: Job) -> Result<()> {
-        self.health.check()?;
-        self.jobs()?.try_send(job).map_err(|unsent| match unsent {
+        self.health.check().map_err(|error| match error {
+            // What was not handed in is not written either.
+            StoreError::Hangs(_) => StoreError::Unavailable(error.to_string()),
+            other => other,
+        })?;
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let jobs = jobs.as_ref().ok_or_else(stopped)?;
+        jobs.try_send(job).map_err(|unsent| match unsent {
             mpsc::TrySendError::Full(_) => StoreError::Unavailable("too many writes are waiting".into()),
             mpsc::TrySendError::Disconnected(_) => stopped(),
         })
@@ -139,7 +198,8 @@ impl Sqlite {
 pub fn lock(path: &Path) -> Result<File> {
     let beside: PathBuf = path.with_extension("lock");
     let failed = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
-    let file = File::options().write(true).create(true).truncate(false).open(&beside).map_err(failed)?;
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(&beside).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Refused(format!(
@@ -164,12 +224,16 @@ impl Store for Sqlite {
         self.read(move |connection| read::item(connection, &id).map(|item| item.map(Arc::new)))
     }
 
-    fn items(&self, filter: Filter, limit: usize) -> Pending<'_, Vec<Item>> {
-        self.read(move |connection| read::items(connection, &filter, limit))
+    fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage> {
+        self.read(move |connection| search::items(connection, &filter, limit))
     }
 
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>> {
-        self.read(move |connection| read::history(connection, &id))
+        self.read(move |connection| read::history(connection, &id, None, usize::MAX))
+    }
+
+    fn history_page(&self, id: ItemId, after: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
+        self.read(move |connection| read::history(connection, &id, after, limit))
     }
 
     fn entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
@@ -193,36 +257,67 @@ impl Store for Sqlite {
     }
 
     fn leaves(&self, from: u64, count: u64) -> Pending<'_, Vec<Hash>> {
-        self.read(move |connection| read::leaves(connection, from, count))
+        self.read_on_duty(move |connection| read::leaves(connection, from, count))
     }
 
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {
-        self.read(move |connection| read::due(connection, now, limit))
+        self.read_on_duty(move |connection| read::due(connection, now, limit))
     }
 
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
-        self.read(move |connection| read::row(connection, level, start, count))
+        let head = Arc::clone(&self.head.borrow());
+        self.read_on_duty(move |connection| Tree::new(connection, &head).row(level, start, count))
+    }
+
+    fn tile(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
+        let head = Arc::clone(&self.head.borrow());
+        self.read(move |connection| Tree::new(connection, &head).row(level, start, count))
+    }
+
+    fn inclusions(&self, indices: Vec<u64>, size: u64) -> Pending<'_, Vec<Vec<Hash>>> {
+        let head = Arc::clone(&self.head.borrow());
+        self.readers.run(move |connection, ticket| {
+            let mut tree = Tree::new(connection, &head);
+            let prove = |index| ticket.check().and_then(|()| tree.inclusion(index, size));
+            indices.into_iter().map(prove).collect()
+        })
     }
 
     fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>> {
         Box::pin(async move {
             let (reply, kept) = oneshot::channel();
-            self.jobs()?.try_send(Job::KeepDefinitions { definitions, reply }).map_err(|_| stopped())?;
+            self.hand_in(Job::KeepDefinitions { definitions, reply })?;
             kept.await.map_err(|_| stopped())?
         })
     }
 
     fn fact(&self, name: &'static str) -> Pending<'_, Option<Vec<u8>>> {
-        self.read(move |connection| read::fact(connection, name))
+        self.read_on_duty(move |connection| read::fact(connection, name))
     }
 
-    fn head(&self) -> watch::Receiver<Arc<Edge>> {
+    fn head(&self) -> watch_channel::Receiver<Arc<Edge>> {
         self.head.clone()
     }
 
     fn check(&self) -> Result<()> {
-        let is_writing = self.writer.as_ref().is_some_and(|writer| !writer.is_finished());
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_writing = writer.as_ref().is_some_and(|writer| !writer.is_finished());
+        drop(writer);
+        self.health.check_disk()?;
         if is_writing { self.health.check() } else { Err(stopped()) }
+    }
+
+    fn pulse(&self) -> Pulse {
+        self.health.pulse()
+    }
+
+    fn distrust(&self, cause: &str) {
+        self.health.fail(&StoreError::DiskFailed(cause.to_owned()));
+    }
+
+    fn stop(&self) -> Result<()> {
+        self.end();
+        self.health.check_disk()
     }
 }
 

@@ -100,6 +100,9 @@ async fn an_erased_document_is_counted_and_is_no_fault() {
     assert_eq!((report.documents, report.erased, report.items_not_replayed), (15, 1, 1));
 }
 
+/// Of an answer that is remembered.
+const KEY: &str = "x'abababababababababababababababababababababababababababababababab'";
+
 #[tokio::test]
 async fn every_kind_of_damage_is_found_and_named() {
     let free = "DROP TRIGGER entry_is_never_updated; DROP TRIGGER entry_is_never_deleted;";
@@ -138,6 +141,11 @@ async fn every_kind_of_damage_is_found_and_named() {
         ("an item is gone", "DELETE FROM item WHERE title = 'item 3'".into(), "item 01890a5d-ac96-774b-bcce-000000000004"),
         ("an item nobody created", "INSERT INTO item SELECT x'00112233445566778899aabbccddeeff', version, state, workflow, created_by, title, open, waits_for, due_at, last_entry, content_entry, data FROM item LIMIT 1".into(), "item 00112233-4455-6677-8899-aabbccddeeff"),
         ("another definition", "UPDATE definition SET text = replace(text, '\"72h\"', '\"71h\"')".into(), "definition sha256:"),
+        ("a byte of a remembered answer", format!("INSERT INTO idempotency VALUES ({KEY}, {KEY}, CAST('2~1 2 -' || char(10) || '{{}}' AS BLOB), 0)"), "answer abababab"),
+        ("an answer that cannot be read", format!("INSERT INTO idempotency VALUES ({KEY}, {KEY}, CAST('201 2 -' || char(10) || '{{\"id' AS BLOB), 0)"), "answer abababab"),
+        ("an answer about nothing there is", format!("INSERT INTO idempotency VALUES ({KEY}, {KEY}, CAST('201 2 -' || char(10) || '{{\"id\":\"01890a5d-ac96-774b-bcce-00000000beef\"}}' AS BLOB), 0)"), "answer abababab"),
+        ("an answer from the future", format!("INSERT INTO idempotency VALUES ({KEY}, {KEY}, CAST('201 9 -' || char(10) || '{{\"id\":\"01890a5d-ac96-774b-bcce-000000000001\"}}' AS BLOB), 0)"), "answer abababab"),
+        ("an answer without a key", format!("INSERT INTO idempotency VALUES (x'abababab', {KEY}, CAST('200 - -' || char(10) AS BLOB), 0)"), "answer abababab"),
         ("the guard against changes is gone", "DROP TRIGGER entry_is_never_updated".into(), "schema"),
     ];
     let scratch = Scratch::new("table");
@@ -272,10 +280,15 @@ impl Dice {
     }
 }
 
+/// How many times longer than usual.
+#[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
+fn times() -> u32 {
+    std::env::var("PILOT_LONG").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
 #[tokio::test]
 async fn of_random_bit_flips_every_one_that_matters_is_found() {
-    #[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
-    let flips = std::env::var("PILOT_LONG").ok().and_then(|times| times.parse::<u32>().ok()).unwrap_or(1) * 500;
+    let flips = times() * 500;
     let scratch = Scratch::new("flips");
     sample(&scratch.database()).await;
     let bytes = std::fs::read(scratch.database()).unwrap();
@@ -308,4 +321,58 @@ async fn of_random_bit_flips_every_one_that_matters_is_found() {
     }
     println!("{found} of {flips} flips found, {harmless} in unused space");
     assert!(found > flips / 4, "the test must hit something: {found} of {flips}");
+}
+
+/// What a crash leaves of a store that is being written: the files as they are, without the log's index.
+fn crash(from: &Path, to: &Path, with_head: bool) {
+    for suffix in ["", "-wal", "-shm", "-head"] {
+        let named = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
+        let _ = std::fs::remove_file(named(to));
+        if suffix != "-shm" && (suffix != "-head" || with_head) {
+            std::fs::copy(named(from), named(to)).unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flipped_bit_in_the_log_of_a_store_that_crashed_loses_nothing_silently() {
+    let flips = times() * 80;
+    let scratch = Scratch::new("log");
+    let (path, copy) = (scratch.database(), scratch.0.join("crashed.db"));
+    drop(open(&path).unwrap());
+    let (store, writes) = (open(&path).unwrap(), 30);
+    grow(&store, writes).await;
+    let log = std::fs::read(scratch.0.join("pilot.db-wal")).unwrap();
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}, {} bytes of log", log.len());
+    let (mut dice, mut found, mut last) = (Dice(seed), 0, 0);
+    for number in 0..flips {
+        let with_head = number % 2 == 0;
+        crash(&path, &copy, with_head);
+        let (place, bit) = (usize::try_from(dice.below(log.len() as u64)).unwrap(), dice.below(8));
+        let mut flipped = log.clone();
+        flipped[place] ^= 1 << bit;
+        std::fs::write(scratch.0.join("crashed.db-wal"), flipped).unwrap();
+        let is_named = !check(&copy).faults.is_empty();
+        match open(&copy) {
+            Err(StoreError::Damaged(reason)) => {
+                assert!(reason.contains("do not delete anything"), "{reason}");
+                assert!(is_named, "bit {bit} of {place}: the start finds what fsck does not");
+                found += 1;
+            }
+            Err(error) => panic!("bit {bit} of {place}: {error}"),
+            // It hit what nobody reads; or, where the head was lost with the power, the last commit of all.
+            Ok(opened) => {
+                let entries = opened.head().borrow().size();
+                let may_miss = u64::from(!with_head);
+                assert!(entries + may_miss >= writes, "bit {bit} of {place}: {entries} of {writes} are there");
+                last += writes - entries;
+            }
+        }
+    }
+    println!("{found} of {flips} found; the last commit lost without a trace {last} times, where nothing speaks of it");
+    assert!(found > flips / 2, "{found} of {flips}");
+    // And without a flip everything is there.
+    crash(&path, &copy, true);
+    assert_eq!(open(&copy).unwrap().head().borrow().size(), writes);
 }

@@ -70,6 +70,7 @@ conforms!(
     duplicates_that_arrive_together_are_recorded_once,
     items_are_found_by_what_is_known_of_them,
     a_history_is_whole_and_in_order_with_its_documents,
+    entries_about_an_item_are_counted_when_it_matters,
     what_is_due_comes_earliest_first,
     definitions_and_facts_are_kept,
     the_tree_is_that_of_its_entries_at_every_turn,

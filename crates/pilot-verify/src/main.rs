@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
+use pilot_core::visible::{visible, visible_json};
 use pilot_evidence::verify::trust;
 use pilot_evidence::verify::verify;
 
@@ -63,7 +64,7 @@ fn ending(text: &str, code: u8) -> ExitCode {
 
 fn complain(text: &str, code: u8) -> ExitCode {
     let text = LeakGuard::for_generated_tokens().redact(text).into_owned();
-    let _ = writeln!(std::io::stderr(), "pilot-verify: {text}");
+    let _ = writeln!(std::io::stderr(), "pilot-verify: {}", visible(&text));
     ExitCode::from(code)
 }
 
@@ -107,6 +108,11 @@ fn run(arguments: &Arguments) -> Result<(String, u8), Failure> {
     })?;
     let bundle = std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))?;
     let verdict = verify(&bundle, &trust);
-    let code = verdict.verdict.exit_code(arguments.allow_left_out);
-    Ok((if arguments.json { verdict.to_json() } else { verdict.to_text() }, code))
+    // A bundle may come from anyone: nothing in it reaches the terminal unseen.
+    let text = if arguments.json {
+        visible_json(&verdict.to_json()).into_owned()
+    } else {
+        visible(&verdict.to_text()).into_owned()
+    };
+    Ok((text, verdict.verdict.exit_code(arguments.allow_left_out)))
 }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ pub struct ClientArguments {
     /// A file that holds the token, or - for standard input [default: PILOT_TOKEN, else you are asked]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Send the token over plain http to another machine; whoever is on the way can read it
+    #[arg(long)]
+    pub insecure_http: bool,
     /// The issuer of an https service's certificate, in PEM [env: PILOT_CA_FILE] [default: those the system trusts]
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
@@ -78,6 +82,12 @@ impl Client {
         let url = arguments.url.as_deref().or(environment.get("PILOT_URL")).unwrap_or("http://127.0.0.1:7450");
         let ca_file = arguments.ca_file.as_deref().or(environment.get("PILOT_CA_FILE").map(Path::new));
         let base = parse_url(url)?;
+        if !is_encrypted(&base) && !is_this_machine(&base) && !arguments.insecure_http {
+            return Err(Failure::Usage(format!(
+                "{base} is on another machine and not https: whoever is on the way could read the token. Give an https:// \
+                 address, or --insecure-http if you accept that"
+            )));
+        }
         let pair = arguments.pair(environment)?;
         if pair.is_some() && !is_encrypted(&base) {
             return Err(Failure::Usage("a client certificate can be shown to an https:// service alone".into()));
@@ -278,6 +288,12 @@ fn parse_url(url: &str) -> Result<Uri, Failure> {
 
 fn is_encrypted(base: &Uri) -> bool {
     base.scheme_str() == Some("https")
+}
+
+/// What is sent there does not leave it. A name is believed only when every resolver must lead it here (RFC 6761).
+fn is_this_machine(base: &Uri) -> bool {
+    let host = base.host().unwrap_or_default().trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 fn read_token(arguments: &ClientArguments, environment: &Environment) -> Result<Token, Failure> {

@@ -1,5 +1,6 @@
 //! The only place that reads the environment.
 
+use pilot_core::limits::OPERATOR_CHARS_MAX;
 use zeroize::Zeroizing;
 
 pub struct Environment {
@@ -32,8 +33,10 @@ impl Environment {
         self.token.clone()
     }
 
-    /// Who is at the keyboard, for records that name an operator.
+    /// Who is at the keyboard, for records that name an operator. A name that fits into an entry: what is longer is cut.
     pub fn operator(&self) -> Option<&str> {
-        ["PILOT_OPERATOR", "SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| self.get(name))
+        let name = ["PILOT_OPERATOR", "SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| self.get(name))?;
+        let end = name.char_indices().nth(OPERATOR_CHARS_MAX).map_or(name.len(), |(at, _)| at);
+        name.get(..end)
     }
 }

@@ -4,7 +4,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
+use pilot_core::visible::visible;
 use pilot_server::start::StartError;
+
+use crate::output::complain;
 
 #[derive(Debug)]
 pub enum Failure {
@@ -32,7 +35,7 @@ impl Failure {
         };
         // What goes wrong is often quoted from a file, and a file may hold anything.
         let text = LeakGuard::for_generated_tokens().redact(text).into_owned();
-        let _ = writeln!(std::io::stderr(), "pilot: {text}");
+        let _ = complain(&format!("pilot: {text}"));
         ExitCode::from(code)
     }
 }
@@ -50,7 +53,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     for argument in arguments.filter(could_be_token) {
         text = text.replace(&argument, pilot_core::leak::WITHHELD);
     }
-    let _ = write!(std::io::stderr(), "{}", LeakGuard::for_generated_tokens().redact(&text));
+    let _ = write!(std::io::stderr(), "{}", visible(&LeakGuard::for_generated_tokens().redact(&text)));
     ExitCode::from(code)
 }
 

@@ -1,7 +1,7 @@
 //! The files an operator works with: where they are, and how they are changed.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pilot_core::credentials::{Credential, Credentials, Schema};
@@ -19,9 +19,9 @@ use crate::exit::Failure;
 #[derive(clap::Args, Clone)]
 pub struct FileArguments {
     /// The configuration that names the files [default: pilot.toml, when there is one here]
-    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The credential file itself
+    /// The credential file itself, in place of the one the configuration names
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The approved role map to compare with [default: the configuration's]
@@ -29,48 +29,51 @@ pub struct FileArguments {
     pub role_map: Option<PathBuf>,
 }
 
+const ROTATION_RECORD: &str = "rotation-record.jsonl";
+
 pub struct Files {
     /// Where the credential file is, or who has it.
     pub source: Source,
     config: Option<Config>,
     pub role_map: Option<PathBuf>,
     pub rotation_record: PathBuf,
-    /// The format a credential file begins with; one that exists keeps its own.
-    pub schema: Schema,
+    /// The format a credential file begins with, where the configuration says so; one that exists keeps its own.
+    pub schema: Option<Schema>,
     /// What the service would read.
     pub format: CredentialFormat,
 }
 
 impl FileArguments {
     pub fn find(&self, environment: &Environment) -> Result<Files, Failure> {
-        if let Some(file) = &self.file {
-            let beside = file.parent().unwrap_or(Path::new(""));
-            return Ok(Files {
-                source: Source::File(file.clone()),
-                config: None,
-                role_map: self.role_map.clone(),
-                rotation_record: beside.join("rotation-record.jsonl"),
-                schema: Schema::One,
-                format: Credentials::parse_either,
-            });
-        }
         let here = PathBuf::from("pilot.toml");
-        let config = match &self.config {
-            Some(config) => config.clone(),
-            None if here.exists() => here,
-            None => {
+        let config = match (&self.config, &self.file) {
+            (Some(config), _) => config.clone(),
+            (None, Some(file)) => return Ok(self.without_config(file)),
+            (None, None) if here.exists() => here,
+            (None, None) => {
                 return Err(Failure::Usage("say which files: --config pilot.toml or --file credentials.json".into()));
             }
         };
         let config = Config::load(&config, environment.variables())?;
         Ok(Files {
             format: start::credential_format(&config),
-            source: config.credentials.source.clone(),
+            source: self.file.clone().map_or_else(|| config.credentials.source.clone(), Source::File),
             role_map: self.role_map.clone().or_else(|| config.credentials.role_map.clone()),
-            rotation_record: config.data_dir.join("rotation-record.jsonl"),
-            schema: if config.profile == Profile::Production { Schema::Two } else { Schema::One },
+            rotation_record: config.data_dir.join(ROTATION_RECORD),
+            schema: Some(if config.profile == Profile::Production { Schema::Two } else { Schema::One }),
             config: Some(config),
         })
+    }
+
+    fn without_config(&self, file: &Path) -> Files {
+        Files {
+            source: Source::File(file.to_owned()),
+            config: None,
+            role_map: self.role_map.clone(),
+            rotation_record: file.with_file_name(ROTATION_RECORD),
+            schema: None,
+            format: Credentials::parse_either,
+        }
     }
 }
 
@@ -99,6 +102,27 @@ impl Files {
             }
         }
     }
+}
+
+/// What root made in the data directory the service could not open. So commands that read or change the service's data
+/// run as the user it belongs to.
+pub fn refuse_root(config: &Config) -> Result<(), Failure> {
+    let directory = &config.data_dir;
+    let Ok(owner) = std::fs::metadata(directory).map(|found| found.uid()) else { return Ok(()) };
+    if !rustix::process::geteuid().is_root() || owner == 0 {
+        return Ok(());
+    }
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(owner)).then(|| name.to_owned())
+    });
+    let (directory, name) = (directory.display(), name.unwrap_or_else(|| format!("#{owner}")));
+    Err(Failure::Usage(format!(
+        "{directory} belongs to the user {name}, and what root makes there the service cannot open; \
+         run this as that user: runuser -u {name} -- pilot …"
+    )))
 }
 
 /// Serialises changes to a file between operators; the lock is gone when it is dropped.
@@ -135,7 +159,8 @@ fn unreadable(error: &FileError) -> Failure {
 
 pub fn list_faults(place: impl std::fmt::Display, faults: &[Fault]) -> String {
     let lines: Vec<_> = faults.iter().map(|fault| format!("  {fault}")).collect();
-    format!("{place} has {} fault(s):\n{}", faults.len(), lines.join("\n"))
+    let count: usize = faults.iter().map(|fault| fault.times).sum();
+    format!("{place} has {count} fault(s):\n{}", lines.join("\n"))
 }
 
 /// Writes the credential file in one step, after making sure that the service would accept it.

@@ -1,8 +1,12 @@
 //! What commands print: tables for people, JSON for programs.
+//!
+//! Much of it was written by people, or comes from a service or a file that may lie. None of it may steer the terminal or
+//! hide from the reader, so everything is made visible here, on its way out, and nowhere else.
 
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use pilot_core::visible::{visible, visible_json, visible_line};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -22,6 +26,36 @@ pub struct OutputArguments {
 }
 
 pub fn print(text: &str) -> Result<(), Failure> {
+    write_out(&visible(text))
+}
+
+/// Text that we have coloured ourselves: colours pass, and nothing else does.
+pub fn print_coloured(text: &str) -> Result<(), Failure> {
+    write_out(&visible_but_colours(text))
+}
+
+fn visible_but_colours(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut pieces = text.split("\u{1b}[");
+    shown += &visible(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let (codes, rest) = piece.split_once('m').unwrap_or(("?", piece));
+        let is_colour = codes.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
+        if is_colour {
+            shown.extend(["\u{1b}[", codes, "m", &visible(rest)]);
+        } else {
+            shown += &visible(&["\u{1b}[", piece].concat());
+        }
+    }
+    shown
+}
+
+/// On standard error, a line or several.
+pub fn complain(text: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "{}", visible(text))
+}
+
+fn write_out(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         // The reader has seen enough (`pilot credential list | head -1`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -31,13 +65,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 pub fn print_json(view: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(view).map_err(|error| Failure::environment("JSON", error))?;
-    print(&(text + "\n"))
+    // Escapes of JSON: a program reads the very same values.
+    write_out(&(visible_json(&text).into_owned() + "\n"))
 }
 
 /// Columns as wide as their widest cell, two spaces apart.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut lines = vec![header.iter().map(|name| name.to_uppercase()).collect::<Vec<_>>()];
-    lines.extend(rows);
+    // A line end inside of a cell would let its text pose as a row.
+    lines.extend(rows.into_iter().map(|row| row.iter().map(|cell| visible_line(cell).into_owned()).collect()));
     let width = |column: usize| lines.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<_> = (0..header.len()).map(|column| width(column).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
@@ -45,4 +81,25 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
         cells.join("  ").trim_end().to_owned() + "\n"
     };
     lines.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_cannot_pose_as_a_row() {
+        let text =
+            table(&["actor", "what"], [vec!["ana\nben".into(), "a\u{202e}b".into()], vec!["x".into(), "y".into()]]);
+        assert_eq!(text, "ACTOR           WHAT\nana⟨U+000A⟩ben  a⟨U+202E⟩b\nx               y\n");
+    }
+
+    #[test]
+    fn our_colours_reach_the_terminal_and_no_other_sequence_does() {
+        let text = "\u{1b}[1m\u{1b}[38;5;9merror\u{1b}[0m: \u{1b}[2Jm \u{1b}]0;t\u{7} \u{202e}x \u{1b}[";
+        assert_eq!(
+            visible_but_colours(text),
+            "\u{1b}[1m\u{1b}[38;5;9merror\u{1b}[0m: ⟨U+001B⟩[2Jm ⟨U+001B⟩]0;t⟨U+0007⟩ ⟨U+202E⟩x ⟨U+001B⟩["
+        );
+    }
 }

@@ -45,15 +45,17 @@ impl Supervisor {
         self.tell("STOPPING=1\nSTATUS=stopping: requests under way are finished");
     }
 
-    /// Says again and again that the runtime which serves is alive, for as long as that is true.
-    pub fn keep_informed(&self) {
+    /// Says again and again that the runtime which serves is alive, for as long as that is true and `is_alive` says so.
+    pub fn keep_informed(&self, is_alive: impl Fn() -> bool + Send + 'static) {
         let Some(every) = self.ping_every else { return };
         let supervisor = self.clone();
         tokio::spawn(async move {
             let mut pings = tokio::time::interval(every);
             loop {
                 pings.tick().await;
-                supervisor.tell("WATCHDOG=1");
+                if is_alive() {
+                    supervisor.tell("WATCHDOG=1");
+                }
             }
         });
     }

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use pilot_core::visible::is_hidden;
 use pilot_evidence::report::assemble_with_report;
-use pilot_evidence::sample::{key, small_ledger};
+use pilot_evidence::sample::{Ledger, actor, key, payload, small_ledger};
 use pilot_evidence::verify::Trust;
 
 struct Scratch(PathBuf);
@@ -119,4 +120,30 @@ fn a_report_is_a_page_of_its_own() {
     assert!(page.contains("Rotate the signing key") && !page.contains("<script"));
     let (code, out, _) = scratch.run("report whole.zip --key log.pub");
     assert_eq!((code, out == page), (0, true));
+}
+
+#[test]
+fn nothing_in_a_bundle_or_an_argument_steers_the_terminal_or_hides_on_it() {
+    let scratch = Scratch::new("hidden");
+    let mut ledger = Ledger::default();
+    let title = "user \u{202e}gnp.exe";
+    let id = ledger.create("controlled-operation", &actor("ana"), title, payload("low")).unwrap();
+    ledger.remark(&id, &actor("ana"), "\u{1b}[2J\u{9b}31m\r✓ holds");
+    fs::write(scratch.path("hostile.zip"), ledger.item_bundle(&id)).unwrap();
+    let runs = [
+        ("verify hostile.zip --key log.pub", 0, ""),
+        ("verify hostile.zip --key log.pub --output json", 0, r#""title": "user \u202egnp.exe""#),
+        ("report hostile.zip --key log.pub", 0, ">⟨U+001B⟩[2J⟨U+009B⟩31m⟨U+000D⟩✓ holds</blockquote>"),
+        ("verify no\u{1b}[2J\u{202e}where.zip --key log.pub", 3, "pilot: no⟨U+001B⟩[2J⟨U+202E⟩where.zip: "),
+        ("verify --\u{202e}x", 2, "⟨U+202E⟩x"),
+    ];
+    for (line, ends, shown) in runs {
+        let (code, out, err) = scratch.run(line);
+        assert_eq!(code, ends, "{line}: {err}");
+        assert!(out.contains(shown) || err.contains(shown), "{line}: {shown}\n{out}\n{err}");
+        assert_eq!((out + &err).chars().find(|character| is_hidden(*character)), None, "{line}");
+    }
+    let (_, out, _) = scratch.run("verify hostile.zip --key log.pub --output json");
+    let verdict: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(verdict.pointer("/items/0/title"), Some(&title.into()));
 }

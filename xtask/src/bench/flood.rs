@@ -1,172 +1,162 @@
-//! Rate limits under a flood: how long well-behaved actors wait for an answer while others send wrong tokens, and one of
-//! their own number sends far too much.
+//! Those who mean harm, each for some seconds, and how long a well-behaved actor waits beside them; with the clients of
+//! the tests in `crates/pilot/tests/hostile`, in their long form.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use super::load::Server;
-use super::moves::{Directory, load_average, print_figure};
-use crate::step::{Failure, Stopwatch, cannot_start, cargo, output_of, program, run_timed, shown, target_dir};
+use super::moves::{Directory, load_average};
+use crate::step::{Failure, cargo, output_of, program, run_timed, target_dir};
 use crate::tools::{self, WRK};
 
-/// Far below the default budget of 20 reads a second.
-const ACTORS: usize = 20;
-const PACE: Duration = Duration::from_millis(66);
-const ROUND_SECONDS: u64 = 8;
-const ROUNDS: usize = 3;
-const FLOOD_CONNECTIONS: &str = "64";
+use beside::{Honest, Process, Waits};
+use clients::exchange::{Exchange, PATIENCE, post};
+use clients::{ATTACKS, Attack, Form, Run, Target};
 
-pub fn run() -> Result<(), Failure> {
-    tools::install_missing(&[WRK])?;
-    run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot"]))?;
-    let installation = Installation::make()?;
-    let server = installation.start()?;
-    println!("{ACTORS} actors, 15 requests a second each; load average before: {}", load_average());
-    println!("round    quiet p99 ms   flood p99 ms   answers   of the flood, per second");
-    let (mut quiet, mut flooded) = (Vec::new(), Vec::new());
-    for round in 1..=ROUNDS {
-        let calm = installation.behave(&server)?;
-        let floods = [flood(&server, WRONG)?, flood(&server, &installation.greedy)?];
-        let wet = installation.behave(&server)?;
-        let mut per_second = 0.0;
-        for child in floods {
-            per_second += answers_per_second(child)?;
-        }
-        println!("{round:<6} {:>14.2} {:>14.2} {:>9} {per_second:>12.0}", calm.p99, wet.p99, wet.answers);
-        quiet.push(calm.p99);
-        flooded.push(wet.p99);
-    }
-    let median = |values: &mut Vec<f64>| {
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+#[path = "../../../crates/pilot/tests/hostile/beside.rs"]
+mod beside;
+#[path = "../../../crates/pilot/tests/hostile/clients.rs"]
+mod clients;
+#[path = "flood/limited.rs"]
+mod limited;
+
+const QUIET: Duration = Duration::from_secs(3);
+const ATTACKED: Duration = Duration::from_secs(8);
+
+/// `--program PATH` measures another program than the one that is built here; words choose attacks by their names.
+pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+    let (pilot, words) = match arguments {
+        ["--program", path, words @ ..] => (PathBuf::from(path), words),
+        words => (built()?, words),
     };
-    let ratio = median(&mut flooded) / median(&mut quiet);
-    print_figure("p99 of the well-behaved, flooded / quiet", &format!("{ratio:.2}"), "at most 2");
+    if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
+        return Err(Failure::usage(format!(
+            "there is no option `{option}`; there is --program PATH, which comes first"
+        )));
+    }
+    println!("load average before: {}", load_average());
+    println!("                                     p99 in ms                 beside, ms      memory in MiB  processor");
+    println!(
+        "attack                                quiet  beside  ratio     p50   longest   quiet   peak    seconds   told"
+    );
+    let is_wanted = |attack: &&Attack| words.is_empty() || words.iter().any(|word| attack.name.contains(word));
+    for attack in ATTACKS.iter().filter(is_wanted) {
+        Figures::measure(&pilot, *attack)?.print(attack.name);
+    }
+    if words.is_empty() || words.contains(&"limits") {
+        tools::install_missing(&[WRK])?;
+        limited::run(&pilot)?;
+    }
     println!("load average after: {}", load_average());
     Ok(())
 }
 
-const WRONG: &str = "not-a-token-of-anyone-not-a-token-of-anyone";
-
-/// A service with limits, its well-behaved actors, and one who is not.
-struct Installation {
-    directory: Directory,
-    tokens: Vec<String>,
-    greedy: String,
+fn built() -> Result<PathBuf, Failure> {
+    run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot"]))?;
+    Ok(target_dir().join("release/pilot"))
 }
 
-/// What the well-behaved saw.
-struct Seen {
-    p99: f64,
-    answers: usize,
+/// A service of its own for each attack, so that none meets what another left.
+struct Stage {
+    server: Server,
+    target: Target,
+    honest: String,
+    item: String,
+    _directory: Directory,
 }
 
-impl Installation {
-    fn make() -> Result<Installation, Failure> {
+impl Stage {
+    fn open(pilot: &Path) -> Result<Stage, Failure> {
         let directory = Directory::make("flood")?;
         let config = directory.path().join("pilot.toml");
-        let failed = |error| Failure::environment(format!("{}: {error}", config.display()));
-        fs::write(&config, "listen = \"127.0.0.1:0\"\n[rate_limits]\n").map_err(failed)?;
-        let mut tokens = Vec::new();
-        for number in 0..=ACTORS {
-            let mut new = pilot(&["credential", "new", "--role", "auditor", "--output", "json"]);
-            new.args(["--actor", &format!("actor-{number}"), "--config"]).arg(&config);
-            let made = output_of(new.stderr(Stdio::null()))?;
-            let token = made.split("\"token\":").nth(1).and_then(|rest| rest.split('"').nth(1));
-            tokens.push(token.ok_or_else(|| Failure::environment("`pilot credential new` gave no token"))?.to_owned());
-        }
-        let greedy = tokens.pop().unwrap_or_default();
-        Ok(Installation { directory, tokens, greedy })
+        // Both families, so that those who mean harm and those who do not come from different addresses.
+        let text = "listen = \"[::]:0\"\n[credentials]\nfile = \"credentials.json\"\n";
+        fs::write(&config, text).map_err(|error| Failure::environment(format!("{}: {error}", config.display())))?;
+        let new = |actor: &str, role: &str| new_token(pilot, &config, actor, role);
+        let (initiator, executor) = (new("mal", "initiator")?, new("max", "executor")?);
+        let (auditor, honest) = (new("may", "auditor")?, new("ana", "initiator")?);
+        let mut serve = program(&pilot.to_string_lossy(), &["serve", "--config"]);
+        let server = Server::start(serve.arg(&config), &directory.path().join("pilot.log"))?;
+        let port = server.address().rsplit(':').next().and_then(|port| port.parse().ok());
+        let port: u16 = port.ok_or_else(|| Failure::environment("the service names no port"))?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (theirs, item) = (new_item(address, &initiator)?, new_item(address, &honest)?);
+        let target = Target { address, initiator, executor, auditor, item: theirs };
+        Ok(Stage { server, target, honest, item, _directory: directory })
     }
+}
 
-    fn start(&self) -> Result<Server, Failure> {
-        let mut serve = pilot(&["serve", "--config"]);
-        serve.arg(self.directory.path().join("pilot.toml"));
-        Server::start(&mut serve, &self.directory.path().join("pilot.log"))
-    }
+/// A credential for an actor; gives its token.
+fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<String, Failure> {
+    let mut new = program(&pilot.to_string_lossy(), &["credential", "new", "--output", "json"]);
+    new.args(["--actor", actor, "--role", role, "--config"]).arg(config);
+    let made = output_of(new.stderr(Stdio::null()))?;
+    let token = made.split("\"token\":").nth(1).and_then(|rest| rest.split('"').nth(1));
+    token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` gave no token"))
+}
 
-    /// Every actor asks at its pace for a while, on a connection of its own.
-    fn behave(&self, server: &Server) -> Result<Seen, Failure> {
-        let refused = AtomicBool::new(false);
-        let mut waits: Vec<Duration> = thread::scope(|scope| {
-            let ask = |(number, token): (usize, &String)| {
-                let (address, token, refused) = (server.address().to_owned(), token.clone(), &refused);
-                let offset = PACE * u32::try_from(number).unwrap_or(0) / u32::try_from(ACTORS).unwrap_or(1);
-                scope.spawn(move || {
-                    let waits = converse(&address, &token, offset);
-                    waits.unwrap_or_else(|| {
-                        refused.store(true, Ordering::Relaxed);
-                        Vec::new()
-                    })
-                })
-            };
-            let asking: Vec<_> = self.tokens.iter().enumerate().map(ask).collect();
-            asking.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+fn new_item(address: SocketAddr, token: &str) -> Result<String, Failure> {
+    let body = br#"{"workflow":"controlled-operation","title":"Rotate the signing key","payload":{"risk":"low"}}"#;
+    let answer = Exchange::open(address).and_then(|mut exchange| exchange.ask(&post("/v1/items", token, body)));
+    let answer = answer.map_err(|error| Failure::environment(format!("an item cannot be made: {error}")))?;
+    answer.text("id").ok_or_else(|| Failure::environment(format!("an item cannot be made: {}", answer.verdict())))
+}
+
+/// One row.
+struct Figures {
+    quiet: Waits,
+    /// Nothing when the well-behaved actor was not answered as it should be, and why.
+    beside: Result<Waits, String>,
+    quiet_kib: u64,
+    peak_kib: u64,
+    cpu: Duration,
+    told: String,
+}
+
+impl Figures {
+    fn measure(pilot: &Path, attack: Attack) -> Result<Figures, Failure> {
+        let stage = Stage::open(pilot)?;
+        let address = SocketAddr::from((Ipv6Addr::LOCALHOST, stage.target.address.port()));
+        let connect = move || TcpStream::connect_timeout(&address, PATIENCE);
+        let honest = Honest { token: &stage.honest, item: &stage.item, connect: &connect };
+        let peace = Run::new(Form::Short, QUIET);
+        let quiet = honest.behave(1, || peace.is_over()).map_err(Failure::environment)?;
+        let process = Process(stage.server.id());
+        let unmeasured = |error| Failure::environment(format!("the service cannot be measured: {error}"));
+        process.forget_peak().map_err(unmeasured)?;
+        let (quiet_kib, cpu) = (process.held().map_err(unmeasured)?, process.cpu().map_err(unmeasured)?);
+        let run = Run::new(Form::Long, ATTACKED);
+        let beside = thread::scope(|scope| {
+            let hostile = scope.spawn(|| (attack.run)(&stage.target, &run));
+            honest.behave(1, || hostile.is_finished())
         });
-        if refused.load(Ordering::Relaxed) {
-            return Err(Failure::environment("a well-behaved actor was refused, or not answered"));
-        }
-        waits.sort();
-        let p99 = waits.get(waits.len() * 99 / 100).copied().unwrap_or_default();
-        Ok(Seen { p99: p99.as_secs_f64() * 1e3, answers: waits.len() })
+        let told: Vec<_> = run.told().iter().map(|(verdict, times)| format!("{verdict}: {times}")).collect();
+        Ok(Figures {
+            quiet: Waits::of(quiet),
+            beside: beside.map(Waits::of),
+            quiet_kib,
+            peak_kib: process.peak().map_err(unmeasured)?,
+            cpu: process.cpu().map_err(unmeasured)?.saturating_sub(cpu),
+            told: told.join(", "),
+        })
     }
-}
 
-/// One actor's requests, and how long each answer took; nothing when one was not 200.
-fn converse(address: &str, token: &str, offset: Duration) -> Option<Vec<Duration>> {
-    let mut stream = BufReader::new(TcpStream::connect(address).ok()?);
-    stream.get_ref().set_nodelay(true).ok()?;
-    let request = format!("GET /v1/items HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n");
-    let mut waits = Vec::new();
-    let round = Stopwatch::start();
-    for turn in 0.. {
-        let at = offset + PACE * turn;
-        if at > Duration::from_secs(ROUND_SECONDS) {
-            break;
-        }
-        thread::sleep(at.saturating_sub(round.elapsed()));
-        let asked = Stopwatch::start();
-        stream.get_mut().write_all(request.as_bytes()).ok()?;
-        let mut line = String::new();
-        stream.read_line(&mut line).ok()?;
-        if !line.starts_with("HTTP/1.1 200") {
-            return None;
-        }
-        let mut length = 0;
-        while line.trim() != "" {
-            line.clear();
-            stream.read_line(&mut line).ok()?;
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().ok()?;
+    fn print(&self, name: &str) {
+        let millis = |wait: Duration| wait.as_secs_f64() * 1e3;
+        let quiet = millis(self.quiet.p99);
+        let beside = match &self.beside {
+            Ok(waits) => {
+                let beside = millis(waits.p99);
+                let (p50, longest) = (millis(waits.p50), millis(waits.max));
+                format!("{beside:>7.1} {:>6.1} {p50:>7.1} {longest:>9.1}", beside / quiet)
             }
-        }
-        stream.read_exact(&mut vec![0; length]).ok()?;
-        waits.push(asked.elapsed());
+            Err(why) => format!("failed: {why}"),
+        };
+        let (memory, peak, cpu) = (self.quiet_kib / 1024, self.peak_kib / 1024, self.cpu.as_secs_f64());
+        println!("{name:<36} {quiet:>6.1} {beside} {memory:>7} {peak:>6} {cpu:>10.1}   {}", self.told);
     }
-    Some(waits)
-}
-
-/// As much as goes through, for as long as a round.
-fn flood(server: &Server, token: &str) -> Result<Child, Failure> {
-    let seconds = format!("{}s", ROUND_SECONDS + 1);
-    let mut command = program("wrk", &["-t1", "-c", FLOOD_CONNECTIONS, "-d", &seconds, "-H"]);
-    command.arg(format!("Authorization: Bearer {token}")).arg(format!("http://{}/v1/items", server.address()));
-    let line = shown(&command);
-    command.stdout(Stdio::piped()).spawn().map_err(|error| cannot_start(&line, &error))
-}
-
-fn answers_per_second(child: Child) -> Result<f64, Failure> {
-    let output = child.wait_with_output().map_err(|error| cannot_start("wrk", &error))?;
-    let report = String::from_utf8_lossy(&output.stdout).into_owned();
-    let figure = report.lines().find_map(|line| line.trim().strip_prefix("Requests/sec:")?.trim().parse().ok());
-    figure.ok_or_else(|| Failure::environment(format!("the flood did not go through; wrk said:\n{report}")))
-}
-
-fn pilot(arguments: &[&str]) -> Command {
-    program(&target_dir().join("release/pilot").to_string_lossy(), arguments)
 }

@@ -48,6 +48,10 @@ impl Server {
         self.url.trim_start_matches("http://")
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What the process holds of the machine's memory.
     pub fn resident_mib(&self) -> Result<f64, Failure> {
         let path = format!("/proc/{}/status", self.child.id());

@@ -52,8 +52,8 @@ pub fn image(place: &Place) -> Result<(), Failure> {
     copy(&root().join("deploy/Dockerfile"), &place.out.join("Dockerfile"))
 }
 
-/// dpkg's own tool makes the package from the tree; lintian reads it as Debian's archive would.
-pub fn debian(place: &Place) -> Result<(), Failure> {
+/// dpkg's own tool makes the package from the tree.
+pub fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failure> {
     let tree = place.installed();
     let about = tree.join("DEBIAN");
     make_directory(&about)?;
@@ -69,10 +69,15 @@ pub fn debian(place: &Place) -> Result<(), Failure> {
     run(program("chmod", &["0755"]).args(["postinst", "prerm", "postrm"].map(|script| about.join(script))))?;
     run(program("chmod", &["0644"]).args(["control", "conffiles", "md5sums"].map(|file| about.join(file))))?;
     let package = place.out.join(format!("pilot_{VERSION}_amd64.deb"));
-    let mut build = program("dpkg-deb", &["--root-owner-group", "-Zxz", "--build"]);
+    let mut build = program("dpkg-deb", &["--root-owner-group", &format!("-Z{compression}"), "--build"]);
     run(build.arg(&tree).arg(&package).env("SOURCE_DATE_EPOCH", &place.epoch))?;
-    run(program("lintian", &["--fail-on", "error,warning", "--allow-root"]).arg(&package))?;
-    print_contents(&package)
+    Ok(package)
+}
+
+/// lintian reads it as Debian's archive would.
+pub fn inspect(package: &Path) -> Result<(), Failure> {
+    run(program("lintian", &["--fail-on", "error,warning", "--allow-root"]).arg(package))?;
+    print_contents(package)
 }
 
 fn control(kilobytes: &str) -> String {
@@ -89,7 +94,7 @@ fn control(kilobytes: &str) -> String {
     )
 }
 
-fn print_contents(package: &PathBuf) -> Result<(), Failure> {
+fn print_contents(package: &Path) -> Result<(), Failure> {
     let listing = output_of(program("dpkg-deb", &["--contents"]).arg(package))?;
     let is_page = |line: &&str| !line.contains("/man1/pilot-");
     println!("{} (manual pages of subcommands left out):", name_of(package));

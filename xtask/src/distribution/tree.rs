@@ -16,10 +16,14 @@ const FILES: &[(&str, &str)] = &[
     ("deploy/production-credential-file.toml", "etc/pilot/pilot.toml"),
     ("deploy/debian/copyright", "usr/share/doc/pilot/copyright"),
     ("deploy/debian/lintian-overrides", "usr/share/lintian/overrides/pilot"),
+    ("deploy/systemd/sysusers.conf", "usr/lib/sysusers.d/pilot.conf"),
     ("deploy/systemd/port-443.conf", "usr/share/doc/pilot/examples/port-443.conf"),
+    ("deploy/systemd/load-credential.conf", "usr/share/doc/pilot/examples/load-credential.conf"),
     ("CHANGELOG.md", "usr/share/doc/pilot/CHANGELOG.md"),
     ("docs/operate/install.md", "usr/share/doc/pilot/install.md"),
     ("docs/operate/production.md", "usr/share/doc/pilot/production.md"),
+    ("docs/operate/rotation.md", "usr/share/doc/pilot/rotation.md"),
+    ("docs/operate/backup.md", "usr/share/doc/pilot/backup.md"),
 ];
 
 pub fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
@@ -33,10 +37,6 @@ pub fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
     for path in samples()? {
         copy(&path, &installed.join("usr/share/doc/pilot/examples").join(name_of(&path)))?;
     }
-    for name in super::build::PROGRAMS {
-        let bill = format!("{name}-{VERSION}.cdx.json");
-        copy(&place.out.join(&bill), &installed.join("usr/share/doc/pilot").join(format!("{name}.cdx.json")))?;
-    }
     write(&installed.join("usr/share/doc/pilot/changelog"), &debian_changelog(&place.epoch)?)?;
     make_directory(&installed.join("etc/pilot/secrets"))?;
     let [pilot, verify] = programs;
@@ -44,6 +44,15 @@ pub fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
     write(&installed.join("usr/share/man/man1/pilot-verify.1"), &manual_of_verifier(verify)?)?;
     pack_texts(&installed)?;
     set_modes(&installed)
+}
+
+/// What is in the programs, for those who install them.
+pub fn add_bills(place: &Place) -> Result<(), Failure> {
+    for name in super::build::PROGRAMS {
+        let to = place.installed().join("usr/share/doc/pilot").join(format!("{name}.cdx.json"));
+        copy(&place.out.join(format!("{name}-{VERSION}.cdx.json")), &to)?;
+    }
+    Ok(())
 }
 
 /// The configurations that production begins with, one for each way to know who is calling.

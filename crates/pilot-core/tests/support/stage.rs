@@ -99,7 +99,9 @@ impl Stage {
             }
             [name, "proposes", what @ ..] => self.propose(name, what),
             [name, "edits", change] => self.edit(name, change, None),
-            [name, "edits", change, "at", "version", version] => self.edit(name, change, version.parse().ok()),
+            [name, "edits", change, "at", "version", version] => {
+                self.edit(name, change, version.parse().ok().map(IfMatch::one))
+            }
             [name, verb @ ..] => self.act(name, verb, step),
             [] => panic!("an empty step"),
         }

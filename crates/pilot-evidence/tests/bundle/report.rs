@@ -1,5 +1,6 @@
 //! The page for people.
 
+use pilot_core::visible::is_hidden;
 use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::bundle::zip::read;
 use pilot_evidence::report::{assemble_with_report, report};
@@ -67,4 +68,34 @@ fn a_report_of_what_does_not_hold_says_so_and_left_out_content_is_named_as_such(
     assert!(page.contains("its title (left out)") && !page.contains("read twice"));
     let damaged = &smaller[1..];
     assert!(!report(damaged, &trust()).unwrap_err().holds);
+}
+
+#[test]
+fn hidden_characters_are_marks_on_the_page_and_the_item_warns_of_them() {
+    let mut ledger = Ledger::default();
+    let mut content = payload("low");
+    content["operation"] = json!("rm -rf /srv/data/\u{202e}pmt/ylno\u{202c}  # safe");
+    content["operation\u{200b}"] = json!(["שלום", "a\u{a0}b", "quoted \" \\"]);
+    let id = ledger.create("controlled-operation", &actor("ana"), "user \u{202e}gnp.exe", content).unwrap();
+    ledger.act(&id, &actor("ana"), "submit", "", Value::Null).unwrap();
+    ledger.act(&id, &actor("ben"), "reject", "looks\u{2066} fine\u{1b}[2J", Value::Null).unwrap();
+    let page = report(&ledger.item_bundle(&id), &trust()).unwrap();
+    for shown in [
+        "<title>Evidence: user ⟨U+202E⟩gnp.exe</title>",
+        "<h2><bdi>user ⟨U+202E⟩gnp.exe</bdi></h2>",
+        "\"<bdi>rm -rf /srv/data/⟨U+202E⟩pmt/ylno⟨U+202C⟩  # safe</bdi>\"",
+        "\"<bdi>operation⟨U+200B⟩</bdi>\": [\n    \"<bdi>שלום</bdi>\",\n    \"<bdi>a⟨U+00A0⟩b</bdi>\",\n    \"<bdi>quoted \\&#34; \\\\</bdi>\"\n",
+        "<blockquote dir=\"auto\">looks⟨U+2066⟩ fine⟨U+001B⟩[2J</blockquote>",
+        "contains 7 hidden characters. They are shown as their code points.",
+    ] {
+        assert!(page.contains(shown), "{shown}\n{page}");
+    }
+    assert_eq!(page.chars().find(|character| is_hidden(*character)), None);
+}
+
+#[test]
+fn a_page_without_hidden_characters_does_not_warn() {
+    let ledger = small_ledger();
+    let page = report(&ledger.period_bundle(0, ledger.size()), &trust()).unwrap();
+    assert!(page.starts_with("<!doctype html>") && !page.contains("hidden character"), "{page}");
 }

@@ -1,5 +1,6 @@
 //! For supervisors and load balancers. Neither answer says anything about items, actors or credentials.
 
+use pilot_store::StoreError;
 use serde::Serialize;
 
 use crate::api::json;
@@ -24,7 +25,14 @@ pub fn get_readiness(app: &App) -> Answer {
         return Err(Problem::new(Code::Unavailable, "The service is shutting down."));
     }
     if let Err(error) = app.store.check() {
-        return Err(Problem::unavailable("The store does not answer.", &error));
+        let detail = match error {
+            StoreError::Hangs(_) => "The disk does not answer, and writing waits for it.",
+            StoreError::DiskFailed(_)
+            | StoreError::Damaged(_)
+            | StoreError::Unavailable(_)
+            | StoreError::Refused(_) => "Nothing can be written. The log says why.",
+        };
+        return Err(Problem::unavailable(detail, &error));
     }
     app.check_writing()?;
     if let Err(cause) = app.identity.check() {

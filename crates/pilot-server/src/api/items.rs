@@ -10,7 +10,9 @@ use pilot_core::decide::{Content, NewItem, actions_for};
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
-use pilot_core::limits::{PAGE_BYTES_MAX, PAGE_ITEMS_MAX, SMALL_BODY_BYTES_MAX};
+use pilot_core::limits::{
+    PAGE_BYTES_MAX, PAGE_ITEMS_MAX, SEARCH_ROWS_MAX, SEARCH_VISIT_ROWS_MAX, SMALL_BODY_BYTES_MAX,
+};
 use pilot_core::workflow::Definition;
 use pilot_store::{Filter, Subject, Write};
 use serde_json::Value;
@@ -27,11 +29,11 @@ use crate::routes::{Answer, Call};
 use crate::views::ItemView;
 
 const PAGE_ITEMS: u64 = 50;
-/// How many items one request looks at when only some of them are for the caller.
-const LOOKED_AT_MAX: usize = 2_000;
 const EDIT_TRIES_MAX: u32 = 8;
-/// How many items are read in one visit to the store.
-const ITEMS_AT_ONCE: usize = 51;
+/// How often one request comes back to the store for a page: others have their turn in between.
+const VISITS_MAX: usize = SEARCH_ROWS_MAX / SEARCH_VISIT_ROWS_MAX;
+/// How many items are read in one visit: each may be as large as a payload.
+const ITEMS_AT_ONCE: usize = 50;
 
 pub async fn create_item(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
@@ -147,27 +149,26 @@ pub async fn list_items(call: &mut Call) -> Answer {
     };
     let actor_id = &call.caller.actor.actor_id;
     call.share = Some(Box::pin(call.app.budget.take(actor_id, PAGE_BYTES_MAX)).await?);
-    let (mut page, mut looked_at, mut bytes, mut is_last) = (Vec::new(), 0, 0, false);
-    while page.len() < limit && looked_at < LOOKED_AT_MAX && bytes < PAGE_BYTES_MAX && !is_last {
-        // A few at a time: each may be as large as a payload.
-        let wanted = (limit + 1 - page.len()).min(ITEMS_AT_ONCE);
-        let found = call.app.store.items(filter.clone(), wanted).await?;
-        is_last = found.len() < wanted;
-        looked_at += found.len();
-        let mut last = found.last().map(|item| item.id.clone());
-        let found = if is_inbox { waiting(call, found).await? } else { found };
-        for item in found {
+    let (mut page, mut bytes, mut next): (Vec<Item>, usize, Option<ItemId>) = (Vec::new(), 0, None);
+    for _ in 0..VISITS_MAX {
+        // As many as there is room for; where only some are for the caller, as many as may be.
+        let wanted = if is_inbox { limit } else { limit - page.len() }.min(ITEMS_AT_ONCE);
+        let found = call.app.store.items_page(filter.clone(), wanted).await?;
+        next = found.next;
+        let items = if is_inbox { waiting(call, found.items).await? } else { found.items };
+        for item in items {
             if page.len() == limit || bytes >= PAGE_BYTES_MAX {
-                is_last = false;
-                last = page.last().map(|item: &Item| item.id.clone());
+                next = page.last().map(|last| last.id.clone());
                 break;
             }
             bytes += item.payload.as_str().len();
             page.push(item);
         }
-        filter.before = last.or(filter.before);
+        if next.is_none() || page.len() == limit || bytes >= PAGE_BYTES_MAX {
+            break;
+        }
+        filter.before.clone_from(&next);
     }
-    let next = filter.before.filter(|_| !is_last);
     let page = Page { app: Arc::clone(&call.app), caller: call.caller.actor.clone(), items: page, next };
     let query = call.head.uri.query().unwrap_or("").to_owned();
     if bytes <= SMALL_BODY_BYTES_MAX {
@@ -244,19 +245,19 @@ impl Page {
         serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
         text.push(b'}');
         let mut response = super::page("application/json", text);
-        if let Some(link) = next.and_then(|next| link(query, &next)) {
+        if let Some(link) = next.and_then(|next| link("/v1/items", query, &next)) {
             response.headers_mut().insert(LINK, link);
         }
         Ok(response)
     }
 }
 
-fn link(query: &str, next: &str) -> Option<HeaderValue> {
+pub fn link(path: &str, query: &str, next: &str) -> Option<HeaderValue> {
     // Recognised by its meaning: a name may be percent-encoded.
     let is_cursor = |pair: &str| decode(pair.split('=').next().unwrap_or("")).is_some_and(|name| name == "cursor");
     let kept = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
     let query: Vec<_> = kept.map(str::to_owned).chain([format!("cursor={next}")]).collect();
-    HeaderValue::try_from(format!("</v1/items?{}>; rel=\"next\"", query.join("&"))).ok()
+    HeaderValue::try_from(format!("<{path}?{}>; rel=\"next\"", query.join("&"))).ok()
 }
 
 fn write_cursor(id: &ItemId) -> String {

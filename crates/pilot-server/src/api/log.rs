@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use pilot_core::fault::Fault;
+use pilot_core::json::INTEGER_MAX;
+use pilot_core::limits::PROOFS_MAX;
 use pilot_evidence::merkle::Hash;
 use pilot_evidence::tile::{TILE_WIDTH, Wanted};
 use serde::Serialize;
@@ -11,7 +13,6 @@ use crate::api::request::{Query, item_id, no_such_item};
 use crate::app::App;
 use crate::body::Body;
 use crate::problem::{Code, Problem};
-use crate::proofs;
 use crate::routes::{Answer, Call};
 
 /// The newest checkpoint with the required cosignatures; with `cosignatures=any`, the newest with those it has.
@@ -35,7 +36,7 @@ pub async fn get_checkpoint(call: &Call) -> Answer {
 
 pub async fn get_tile(call: &Call) -> Answer {
     let Some(Wanted::Hashes { level, index, width }) = wanted(call, "") else { return Err(no_such_tile()) };
-    let hashes = call.app.store.row(level, index * TILE_WIDTH as u64, width as u64).await?;
+    let hashes = call.app.store.tile(level, index * TILE_WIDTH as u64, width as u64).await?;
     let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.0).collect();
     Ok(super::page("application/octet-stream", Body::from(bytes)))
 }
@@ -73,6 +74,8 @@ struct ProofsView {
     /// The signed tree head the proofs lead to.
     checkpoint: String,
     proofs: Vec<ProofView>,
+    /// What to give as `after` for the rest; none when this was all.
+    next: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -83,20 +86,27 @@ struct ProofView {
 }
 
 pub async fn get_item_proof(call: &Call) -> Answer {
-    let history = call.app.store.history(item_id(call)?).await?;
-    if history.is_empty() {
+    let query = Query::read(call, &["after", "limit"])?;
+    let after = query.number("after", 0, INTEGER_MAX)?;
+    let limit = query.number("limit", 1, PROOFS_MAX as u64)?.unwrap_or(PROOFS_MAX as u64);
+    let limit = usize::try_from(limit).unwrap_or(PROOFS_MAX);
+    let (store, id) = (&call.app.store, item_id(call)?);
+    let mut history = store.history_page(id.clone(), after, limit + 1).await?;
+    if history.is_empty() && store.item(id).await?.is_none() {
         return Err(no_such_item());
     }
-    let last = history.last().map_or(0, |entry| entry.index);
-    let signed = call.app.signer.covering(last + 1).await?;
-    let mut proofs = Vec::with_capacity(history.len());
-    for entry in history {
-        let path = proofs::inclusion(&*call.app.store, entry.index, signed.checkpoint.size).await?;
-        proofs.push(ProofView {
-            index: entry.index,
-            leaf_hash: Hash::of_leaf(&entry.bytes).to_base64(),
-            hashes: path.into_iter().map(Hash::to_base64).collect(),
-        });
-    }
-    super::json(&ProofsView { checkpoint: call.app.witnesses.cosigned(&signed), proofs })
+    let is_last = history.len() <= limit;
+    history.truncate(limit);
+    let last = history.last().map(|entry| entry.index);
+    let signed = call.app.signer.covering(last.map_or(0, |last| last + 1)).await?;
+    let indices = history.iter().map(|entry| entry.index).collect();
+    // Dropped with the request: when the caller hangs up, the store stops.
+    let paths = store.inclusions(indices, signed.checkpoint.size).await?;
+    let proofs = history.iter().zip(paths).map(|(entry, path)| ProofView {
+        index: entry.index,
+        leaf_hash: Hash::of_leaf(&entry.bytes).to_base64(),
+        hashes: path.into_iter().map(Hash::to_base64).collect(),
+    });
+    let next = last.filter(|_| !is_last);
+    super::json(&ProofsView { checkpoint: call.app.witnesses.cosigned(&signed), proofs: proofs.collect(), next })
 }

@@ -23,6 +23,7 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
         (&Method::GET, "/metrics") => {
             let parts = [
                 app.signer.metrics(),
+                store_metrics(app),
                 app.reserve.metrics(),
                 app.clock_keeper.metrics(),
                 app.witnesses.metrics(),
@@ -38,4 +39,15 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
         (_, "/metrics" | "/healthz" | "/readyz") => Err(Problem::method_not_allowed("GET")),
         _ => Err(Problem::new(Code::NotFound, "There is nothing at this path.")),
     }
+}
+
+fn store_metrics(app: &App) -> String {
+    let pulse = app.store.pulse();
+    let (seconds, hangs) = (pulse.hanging.unwrap_or_default().as_secs(), pulse.hangs);
+    format!(
+        "# HELP pilot_store_hang_seconds How long the disk has kept writing waiting, once that is longer than it may.\n\
+         # TYPE pilot_store_hang_seconds gauge\npilot_store_hang_seconds {seconds}\n\
+         # HELP pilot_store_hangs_total How often the disk has kept writing waiting for longer than it may.\n\
+         # TYPE pilot_store_hangs_total counter\npilot_store_hangs_total {hangs}\n"
+    )
 }

@@ -16,13 +16,14 @@ use pilot_core::json::{self, Bounds};
 use pilot_core::leak::LeakGuard;
 use pilot_core::limits::{
     BODY_DEADLINE, BODY_VALUES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, PAYLOAD_DEPTH_MAX, QUERY_VALUE_CHARS_MAX,
-    SMALL_BODY_BYTES_MAX,
+    SMALL_BODY_BYTES_MAX, WAITING_REQUEST_BYTES,
 };
 use pilot_store::Key;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::access::{self, Caller};
+use crate::budget::{Budget, Share};
 use crate::exposure;
 use crate::problem::{Code, Problem};
 use crate::routes::Call;
@@ -51,7 +52,9 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
         let share = call.app.budget.take(&call.caller.actor.actor_id, 2 * expected.min(bytes_max));
         call.share = Some(Box::pin(share).await?);
     }
-    let (bytes, has_waited) = collect(upload, bytes_max).await?;
+    let bytes = expected.min(bytes_max) + WAITING_REQUEST_BYTES;
+    let room = Room { budget: &call.app.budget, caller: &call.caller, share: &mut call.share, bytes };
+    let (bytes, has_waited) = collect(upload, bytes_max, room).await?;
     call.upload = None;
     if has_waited {
         access::recheck(&call.app, &call.caller)?;
@@ -121,8 +124,25 @@ fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Pro
     Err(Problem::new(Code::UnsupportedMediaType, format!("Send Content-Type: {}.", media_types.join(" or "))))
 }
 
+/// Room for a body that has to be waited for. Many small ones that never end hold as much as a few large ones.
+struct Room<'c> {
+    budget: &'c Budget,
+    caller: &'c Caller,
+    share: &'c mut Option<Share>,
+    bytes: usize,
+}
+
+impl Room<'_> {
+    async fn make(self) -> Result<(), Problem> {
+        if self.share.is_none() {
+            *self.share = Some(self.budget.take(&self.caller.actor.actor_id, self.bytes).await?);
+        }
+        Ok(())
+    }
+}
+
 /// The body, and whether it had to be waited for.
-async fn collect(upload: &mut Upload, bytes_max: usize) -> Result<(Bytes, bool), Problem> {
+async fn collect(upload: &mut Upload, bytes_max: usize, room: Room<'_>) -> Result<(Bytes, bool), Problem> {
     let mut reading = pin!(read_all(upload, bytes_max));
     // Most bodies came with their head, or are here when the HTTP library is asked a second time: they need no timer.
     let mut asked = false;
@@ -139,6 +159,7 @@ async fn collect(upload: &mut Upload, bytes_max: usize) -> Result<(Bytes, bool),
         return read.map(|bytes| (bytes, asked));
     }
     // Apart, so that the many requests that need no timer have no room for one.
+    Box::pin(room.make()).await?;
     let read = Box::pin(tokio::time::timeout(BODY_DEADLINE, reading)).await.map_err(|_| Problem::body_too_slow())?;
     read.map(|bytes| (bytes, true))
 }

@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 
+use data_encoding::BASE64URL_NOPAD;
+use http::header::LINK;
 use pilot_core::decide::ActionRequest;
 use pilot_core::document::Document;
-use pilot_core::entry::EntryType;
+use pilot_core::entry::{Entry, EntryType};
 use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
-use pilot_core::limits::{COMMENT_CHARS_MAX, WITNESSES_DEADLINE};
+use pilot_core::json::INTEGER_MAX;
+use pilot_core::limits::{COMMENT_CHARS_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, WITNESSES_DEADLINE};
 use pilot_core::refusal::Refusal;
 use pilot_store::{Key, Subject, Write};
-use serde::Serialize;
 
 use crate::access::Caller;
-use crate::api::items::nonce;
-use crate::api::request::{JsonBody, if_match, item_id, no_such_item, read_body};
+use crate::api::items::{link, nonce};
+use crate::api::request::{JsonBody, Query, if_match, item_id, no_such_item, read_body};
 use crate::app::App;
 use crate::clock::Stopwatch;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call};
-use crate::views::{ReadEntry, TransitionView};
+use crate::views::ReadEntry;
 use crate::witnesses::EffectGate;
 use crate::{ledger, moves};
 
@@ -111,39 +113,79 @@ pub async fn add_comment(call: &mut Call) -> Answer {
     let id = item_id(call)?;
     let (document, if_match) = (Document::comment(&text, &nonce()?), if_match(&call.head.headers));
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
-    let write = Write::new(Subject::Item(id), key, moves::comment(workflows, actor, text, document, if_match));
+    let write = Write::new(Subject::CountedItem(id), key, moves::comment(workflows, actor, text, document, if_match));
     ledger::settle(&call.app, &call.caller, "comment", write).await
 }
 
-#[derive(Serialize)]
-struct TransitionsView<'e> {
-    transitions: Vec<TransitionView<'e>>,
-    /// Always null: this list is whole.
-    next: Option<String>,
-}
-
 /// The moves of an item, oldest first: accepted actions, and what time did.
-pub async fn list_transitions(call: &Call) -> Answer {
-    let history = history(call).await?;
-    let moves = history.iter().filter(|read| read.entry.r#type == EntryType::ItemTransition);
-    super::json(&TransitionsView { transitions: moves.filter_map(ReadEntry::view).collect(), next: None })
-}
-
-#[derive(Serialize)]
-struct HistoryView<'e> {
-    history: Vec<TransitionView<'e>>,
+pub async fn list_transitions(call: &mut Call) -> Answer {
+    list(call, "transitions", |entry| entry.r#type == EntryType::ItemTransition).await
 }
 
 /// Everything that happened to an item, oldest first: creation, edits and comments too.
-pub async fn list_history(call: &Call) -> Answer {
-    let history = history(call).await?;
-    super::json(&HistoryView { history: history.iter().filter_map(ReadEntry::view).collect() })
+pub async fn list_history(call: &mut Call) -> Answer {
+    list(call, "history", |_| true).await
 }
 
-async fn history(call: &Call) -> Result<Vec<ReadEntry>, Problem> {
-    let stored = call.app.store.history(item_id(call)?).await?;
-    if stored.is_empty() {
+/// How many entries are read in one visit: each may come with documents as large as a body.
+const ENTRIES_AT_ONCE: usize = 16;
+
+/// A page of an item's entries, written under `name` entry by entry.
+async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool) -> Answer {
+    let query = Query::read(call, &["limit", "cursor"])?;
+    let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.map_or(PAGE_ITEMS_MAX, usize_of);
+    let mut after = query.get("cursor").map(read_cursor).transpose()?;
+    let (id, actor_id) = (item_id(call)?, &call.caller.actor.actor_id);
+    call.share = Some(Box::pin(call.app.budget.take(actor_id, PAGE_BYTES_MAX)).await?);
+    let (mut text, mut listed, mut is_last, mut is_known) =
+        (format!("{{\"{name}\":[").into_bytes(), 0, false, after.is_some());
+    while listed < limit && text.len() < PAGE_BYTES_MAX && !is_last {
+        let stored = call.app.store.history_page(id.clone(), after, ENTRIES_AT_ONCE).await?;
+        is_known |= !stored.is_empty();
+        is_last = stored.len() < ENTRIES_AT_ONCE;
+        for entry in stored {
+            if listed == limit {
+                is_last = false;
+                break;
+            }
+            after = Some(entry.index);
+            let read = ReadEntry::read(&entry)?;
+            if let Some(view) = read.view().filter(|_| is_wanted(&read.entry)) {
+                if listed > 0 {
+                    text.push(b',');
+                }
+                serde_json::to_writer(&mut text, &view).map_err(|error| Problem::internal(&error))?;
+                listed += 1;
+            }
+        }
+        // Others have their turn: what was read may be large.
+        tokio::task::yield_now().await;
+    }
+    if !is_known {
         return Err(no_such_item());
     }
-    stored.iter().map(ReadEntry::read).collect()
+    let next = after.filter(|_| !is_last).map(write_cursor);
+    text.extend_from_slice(b"],\"next\":");
+    serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
+    text.push(b'}');
+    let mut response = super::page("application/json", text);
+    if let Some(link) = next.and_then(|next| link(call.head.uri.path(), call.head.uri.query().unwrap_or(""), &next)) {
+        response.headers_mut().insert(LINK, link);
+    }
+    Ok(response)
+}
+
+fn usize_of(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(PAGE_ITEMS_MAX)
+}
+
+/// Opaque to callers: the index of the last entry that was looked at.
+fn write_cursor(index: u64) -> String {
+    BASE64URL_NOPAD.encode(&index.to_be_bytes())
+}
+
+fn read_cursor(text: &str) -> Result<u64, Problem> {
+    let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+    let index = decoded.map(u64::from_be_bytes).filter(|index| *index <= INTEGER_MAX);
+    index.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor this service gave out")]))
 }

@@ -41,6 +41,8 @@ pub struct Mesh {
     pub client_address: ClientAddress,
     /// The mesh hands certificates on; they are judged here once more.
     pub clients: Option<ClientTrust>,
+    /// What the mesh says with each request, so that it is known by more than its address: one secret a line.
+    pub secret_file: Option<PathBuf>,
 }
 
 /// Which header the mesh writes the caller's address to. Only that one is believed: a mesh passes on those it does not
@@ -70,13 +72,23 @@ struct TlsSection {
     termination: Option<Termination>,
     trusted: Option<Networks>,
     client_address: Option<ClientAddress>,
+    mesh_secret_file: Option<PathBuf>,
 }
 
 impl TryFrom<TlsSection> for Tls {
     type Error = &'static str;
 
     fn try_from(section: TlsSection) -> Result<Tls, &'static str> {
-        let TlsSection { certificate, key, client_ca, crl, termination, trusted, client_address } = section;
+        let TlsSection {
+            certificate,
+            key,
+            client_ca,
+            crl,
+            termination,
+            trusted,
+            client_address,
+            mesh_secret_file: secret_file,
+        } = section;
         let clients = match (client_ca, crl) {
             (Some(client_ca), crl) => Some(ClientTrust { client_ca, crl }),
             (None, None) => None,
@@ -88,12 +100,13 @@ impl TryFrom<TlsSection> for Tls {
             }
             (Some(Termination::Mesh), ..) => match trusted {
                 Some(Networks(trusted)) if !trusted.is_empty() => {
-                    Ok(Tls::Mesh(Mesh { trusted, client_address: client_address.unwrap_or_default(), clients }))
+                    let client_address = client_address.unwrap_or_default();
+                    Ok(Tls::Mesh(Mesh { trusted, client_address, clients, secret_file }))
                 }
                 _ => Err("[tls] termination = \"mesh\" needs trusted: the addresses that speak for the mesh"),
             },
-            (None, ..) if trusted.is_some() || client_address.is_some() => {
-                Err("[tls] trusted and client_address belong to termination = \"mesh\"")
+            (None, ..) if trusted.is_some() || client_address.is_some() || secret_file.is_some() => {
+                Err("[tls] trusted, client_address and mesh_secret_file belong to termination = \"mesh\"")
             }
             (None, Some(certificate), Some(key)) => Ok(Tls::Here(TlsFiles { certificate, key, clients })),
             (None, ..) => Err("[tls] needs certificate and key, or termination = \"mesh\" with trusted"),
@@ -110,6 +123,13 @@ impl Tls {
         }
     }
 
+    pub fn mesh(&self) -> Option<&Mesh> {
+        match self {
+            Tls::Here(_) => None,
+            Tls::Mesh(mesh) => Some(mesh),
+        }
+    }
+
     pub(super) fn resolve(&mut self, base: &Path) {
         let clients = match self {
             Tls::Here(files) => {
@@ -117,7 +137,10 @@ impl Tls {
                 files.key = base.join(&files.key);
                 &mut files.clients
             }
-            Tls::Mesh(mesh) => &mut mesh.clients,
+            Tls::Mesh(mesh) => {
+                mesh.secret_file = mesh.secret_file.as_ref().map(|path| base.join(path));
+                &mut mesh.clients
+            }
         };
         if let Some(clients) = clients {
             clients.client_ca = base.join(&clients.client_ca);
@@ -271,14 +294,14 @@ mod tests {
             "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']",
             &[],
             &expect![
-                "Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor, clients: None })) None None"
+                "Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor, clients: None, secret_file: None })) None None"
             ],
         );
         check(
             "",
             &[("PILOT_TLS__TERMINATION", "mesh"), ("PILOT_TLS__TRUSTED", "127.0.0.1, fd00::/8")],
             &expect![
-                "Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor, clients: None })) None None"
+                "Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor, clients: None, secret_file: None })) None None"
             ],
         );
         for (text, expected) in [
@@ -322,7 +345,7 @@ mod tests {
             (
                 "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ntrusted = ['127.0.0.1']",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] trusted and client_address belong to termination = "mesh""#
+                    r#"pilot.toml, line 1, column 1: [tls] trusted, client_address and mesh_secret_file belong to termination = "mesh""#
                 ]],
             ),
             (
@@ -331,9 +354,9 @@ mod tests {
             ),
             (
                 "[tls]\ncert = 'c.pem'",
-                expect![
-                    "pilot.toml, line 2, column 1: unknown field `cert`, expected one of `certificate`, `key`, `client_ca`, `crl`, `termination`, `trusted`, `client_address`"
-                ],
+                expect![[r#"
+                    pilot.toml, line 1, column 1: [tls] needs certificate and key, or termination = "mesh" with trusted
+                    pilot.toml, line 2, column 1: unknown field `cert`, expected one of `certificate`, `key`, `client_ca`, `crl`, `termination`, `trusted`, `client_address`, `mesh_secret_file`"#]],
             ),
         ] {
             check(text, &[], &expected);

@@ -1,16 +1,17 @@
 //! Who holds how many connections, and who has to go when there are too many.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pilot_core::limits::ADDRESS_CONNECTIONS_PART;
+use pilot_core::limits::{ADDRESS_CONNECTIONS_PART, ADDRESS_HTTP2_STREAMS_MAX, HTTP2_STREAMS_IN_ALL_MAX};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::Served;
 use crate::caps::Cap;
 use crate::deadline::Watchdog;
+use crate::peer::origin;
 
 pub(super) type Shared = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
@@ -23,12 +24,14 @@ pub(super) struct Crowd {
     of_address_max: usize,
     shared: Shared,
     held: Mutex<HashMap<IpAddr, usize>>,
+    /// Requests over HTTP/2, of which one connection may have many: of each address, and in all.
+    streams: Mutex<(HashMap<IpAddr, usize>, usize)>,
 }
 
 impl Crowd {
     pub(super) fn new(connections_max: usize, shared: Shared) -> Crowd {
         let of_address_max = (connections_max / ADDRESS_CONNECTIONS_PART).max(1);
-        Crowd { of_address_max, shared, held: Mutex::new(HashMap::new()) }
+        Crowd { of_address_max, shared, held: Mutex::default(), streams: Mutex::default() }
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -49,6 +52,10 @@ pub(super) struct Place {
 }
 
 impl Place {
+    pub(super) fn origin(&self) -> IpAddr {
+        self.origin
+    }
+
     fn new(crowd: &Arc<Crowd>, address: IpAddr, permit: OwnedSemaphorePermit) -> Place {
         let origin = origin(address);
         *crowd.held().entry(origin).or_default() += 1;
@@ -68,11 +75,39 @@ impl Drop for Place {
     }
 }
 
-/// Whose connections are counted together: an address, or with IPv6 the network that one customer is given.
-pub(super) fn origin(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+/// A request over HTTP/2, until its answer was taken in.
+pub(super) struct Stream {
+    crowd: Arc<Crowd>,
+    origin: IpAddr,
+}
+
+impl Place {
+    /// None when there are too many of this address, or in all.
+    pub(super) fn begin_stream(&self) -> Option<Stream> {
+        let crowd = &self.crowd;
+        let mut streams = crowd.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let (by_address, all) = &mut *streams;
+        let of_address = by_address.get(&self.origin).copied().unwrap_or(0);
+        let is_full = of_address >= ADDRESS_HTTP2_STREAMS_MAX && !(crowd.shared)(self.origin);
+        if is_full || *all >= HTTP2_STREAMS_IN_ALL_MAX {
+            return None;
+        }
+        by_address.insert(self.origin, of_address + 1);
+        *all += 1;
+        Some(Stream { crowd: Arc::clone(crowd), origin: self.origin })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let mut streams = self.crowd.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.1 -= 1;
+        if let Some(count) = streams.0.get_mut(&self.origin) {
+            *count -= 1;
+            if *count == 0 {
+                streams.0.remove(&self.origin);
+            }
+        }
     }
 }
 
@@ -112,13 +147,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv6_network_of_one_customer_counts_as_one_address() {
-        let shown = |text: &str| origin(text.parse().unwrap()).to_string();
-        assert_eq!(shown("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(shown("192.0.2.7"), "192.0.2.7");
-    }
-
-    #[test]
     fn one_address_holds_a_quarter_of_all_places_unless_many_come_from_it() {
         let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9]))));
         let places = Arc::new(Semaphore::new(16));
@@ -134,5 +162,25 @@ mod tests {
         assert!(take([192, 0, 2, 1]).is_some());
         drop(held);
         assert!(crowd.held().is_empty());
+    }
+
+    #[test]
+    fn requests_over_http_2_are_counted_until_they_are_done() {
+        let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9]))));
+        let places = Arc::new(Semaphore::new(16));
+        let place =
+            |address: [u8; 4]| Place::new(&crowd, address.into(), Arc::clone(&places).try_acquire_owned().unwrap());
+        let (one, other, mesh) = (place([192, 0, 2, 1]), place([192, 0, 2, 2]), place([192, 0, 2, 9]));
+        let mut streams: Vec<_> = (0..ADDRESS_HTTP2_STREAMS_MAX).map(|_| one.begin_stream().unwrap()).collect();
+        assert!(one.begin_stream().is_none());
+        drop((streams.pop(), other.begin_stream().unwrap()));
+        streams.push(one.begin_stream().unwrap());
+        while let Some(stream) = mesh.begin_stream() {
+            streams.push(stream);
+        }
+        assert_eq!(streams.len(), HTTP2_STREAMS_IN_ALL_MAX);
+        assert!(other.begin_stream().is_none());
+        drop(streams);
+        assert_eq!(*crowd.streams.lock().unwrap(), (HashMap::new(), 0));
     }
 }

@@ -116,12 +116,25 @@ pub(super) const ACT: Docs = Docs {
     ],
     ..answer("Take an action on an item", Success(201, "The transition", JSON, Some("Transition")))
 };
-pub(super) const TRANSITIONS: Docs =
-    find("The moves of an item, oldest first", Success(200, "The moves", JSON, Some("Transitions")));
-pub(super) const HISTORY: Docs = find(
-    "Everything that happened to an item, with edits and comments",
-    Success(200, "The history", JSON, Some("History")),
-);
+const OF_ENTRIES: &[Parameter] = &[
+    Parameter("limit", "Limit", "How many at the most"),
+    Parameter("cursor", "ShortText", "Where the page before ended, as its `next` said"),
+];
+pub(super) const TRANSITIONS: Docs = Docs {
+    answer_headers: &["Link"],
+    query: OF_ENTRIES,
+    problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
+    ..answer("The moves of an item, oldest first", Success(200, "A page of moves", JSON, Some("Transitions")))
+};
+pub(super) const HISTORY: Docs = Docs {
+    answer_headers: &["Link"],
+    query: OF_ENTRIES,
+    problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
+    ..answer(
+        "Everything that happened to an item, with edits and comments, oldest first",
+        Success(200, "A page of the history", JSON, Some("History")),
+    )
+};
 pub(super) const COMMENT: Docs = Docs {
     answer_headers: &["ETag"],
     request: Some(RequestBody(&[JSON], "NewComment", Needed::Always, COMMENT_BODY_BYTES_MAX)),
@@ -139,8 +152,14 @@ pub(super) const COMMENT: Docs = Docs {
     ],
     ..answer("Say something about an item", Success(201, "The comment", JSON, Some("Transition")))
 };
-pub(super) const PROOF: Docs =
-    find("Proofs that the item's entries are in the log", Success(200, "The proofs", JSON, Some("Proofs")));
+pub(super) const PROOF: Docs = Docs {
+    query: &[
+        Parameter("after", "Index", "Only entries with a higher index"),
+        Parameter("limit", "ProofLimit", "How many at the most"),
+    ],
+    problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
+    ..answer("Proofs that the item's entries are in the log", Success(200, "The proofs", JSON, Some("Proofs")))
+};
 pub(super) const EVENTS: Docs = Docs {
     also: &[("text/event-stream", "Feed")],
     query: &[

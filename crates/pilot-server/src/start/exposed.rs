@@ -6,7 +6,7 @@ use std::path::Path;
 use pilot_core::credentials::Credentials;
 use pilot_core::json::{self, Bounds};
 use pilot_core::leak::LeakGuard;
-use pilot_core::limits::FILE_VALUES_MAX;
+use pilot_core::limits::{FAULTS_MAX, FILE_VALUES_MAX};
 
 use super::{RoleMapFile, StartError};
 use crate::config::Config;
@@ -29,7 +29,13 @@ pub(crate) fn tokens_in_names(
         let found = names.into_iter().filter(|(_, name)| guard.is_in(name));
         found.map(move |(member, _)| format!("{source} at /credentials/{index}/{member} {REMEDY}"))
     });
-    named.chain(role_map.into_iter().flat_map(|file| tokens_in_role_map(file, guard))).collect()
+    let mut found: Vec<_> =
+        named.chain(role_map.into_iter().flat_map(|file| tokens_in_role_map(file, guard))).collect();
+    if let Some(more) = found.len().checked_sub(FAULTS_MAX).filter(|more| *more > 0) {
+        found.truncate(FAULTS_MAX);
+        found.push(format!("{more} more places hold live tokens; mend these first"));
+    }
+    found
 }
 
 fn tokens_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Vec<String> {

@@ -43,6 +43,11 @@ impl Carrier {
         let (answer, answers) = mpsc::channel();
         let run = move || {
             while let Ok(()) = asked.recv() {
+                // After an error of the disk nothing is carried: the log has what the database may have lost.
+                if let Err(error) = health.check_disk() {
+                    let _ = answer.send(Err(error));
+                    return;
+                }
                 // The second time what was written during the first: then the rest is short.
                 let carried =
                     carry_and_sync(&connection, &database).and_then(|()| carry_and_sync(&connection, &database));
@@ -83,9 +88,11 @@ fn carry_and_sync(connection: &Connection, database: &File) -> Result<()> {
     database.sync_data().map_err(|error| StoreError::DiskFailed(error.to_string()))
 }
 
-/// As much of the log as there is and no reader needs. When that is all of it, the next commit begins it anew.
-pub(super) fn carry(connection: &Connection) -> Result<()> {
-    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(|error| failed(&error))
+/// As much of the log as there is and no reader needs: how many pages it has, and how many of them were carried. When
+/// that is all of it, the next commit begins it anew.
+pub(super) fn carry(connection: &Connection) -> Result<(i64, i64)> {
+    let carried = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)));
+    carried.map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

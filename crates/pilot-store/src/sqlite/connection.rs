@@ -6,10 +6,13 @@ use pilot_core::entry::Entry;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::log::KEPT_BYTES;
-use super::read;
+use super::head::Head;
+use super::log::Thresholds;
+use super::tree::Tree;
+use super::{read, wal};
 use crate::{Result, StoreError};
 
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
@@ -46,10 +49,12 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
         .map_err(|error| StoreError::Unavailable(format!("{}: cannot be opened: {error}", path.display())))?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
+    keep_log(&connection).map_err(|error| failed(path, &error))?;
+    let kept_bytes = Thresholds::at(path).kept_bytes();
     // FULL: a commit is on disk when it returns. When the log is carried over is the writer's own choice.
     let settings = format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
-         PRAGMA journal_size_limit = {KEPT_BYTES}; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY; \
+         PRAGMA journal_size_limit = {kept_bytes}; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY; \
          PRAGMA trusted_schema = OFF;"
     );
     connection.execute_batch(&settings).map_err(|error| failed(path, &error))?;
@@ -58,10 +63,24 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// By itself SQLite would carry the log over and delete it when the last connection closes. After a sync that failed that
+/// loses what the database has lost and the log still had: so it is done by us, or not at all.
+fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
+}
+
+/// Closes the connection to a file whose log was carried over to the end, and lets go of the log. It matters to no
+/// start whether it is there.
+pub(super) fn close_carried(connection: Connection) {
+    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+    drop(connection);
+}
+
 /// For carrying the write-ahead log over beside the writer.
 pub(super) fn open_carrier(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
+    keep_log(&connection).map_err(|error| failed(path, &error))?;
     let settings = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -64;";
     connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
     Ok(connection)
@@ -94,6 +113,7 @@ pub(super) fn open_alone(path: &Path) -> Result<Connection> {
 }
 
 fn set_up_reader(connection: Connection, path: &Path) -> Result<Connection> {
+    keep_log(&connection).map_err(|error| failed(path, &error))?;
     let settings = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
     connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
     connection.set_prepared_statement_cache_capacity(32);
@@ -115,6 +135,10 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy) => {
             StoreError::Refused(format!("{path}: another program is using it; stop that first"))
         }
+        Some(ErrorCode::SystemIoFailure) if !read::is_of_the_disk(error) => StoreError::Unavailable(format!(
+            "{path}: there is no room for the index of its log ({error}); if the disk is full, make room on it"
+        )),
+        Some(ErrorCode::DiskFull) => StoreError::Unavailable(format!("{path}: the disk is full; make room on it")),
         _ => StoreError::Unavailable(format!("{path}: {error}")),
     }
 }
@@ -166,6 +190,34 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
     Ok(Opened { edge, last_at })
 }
 
+/// For whoever finds that acknowledged entries are missing.
+pub(super) const AFTER_LOSS: &str = "do not delete anything: what is missing may still be read from the files by hand; \
+     `pilot restore` goes on from a backup, and with --accept-loss from what is left";
+
+/// Before SQLite reads the log, and drops what it cannot read.
+pub(super) fn refuse_damaged_log(path: &Path) -> Result<()> {
+    let unreadable = |error| StoreError::DiskFailed(format!("{}: {error}", wal::beside(path).display()));
+    match wal::damage(path).map_err(unreadable)? {
+        None => Ok(()),
+        Some(what) => Err(StoreError::Damaged(format!("{}: {what}; {AFTER_LOSS}", path.display()))),
+    }
+}
+
+/// What was acknowledged and is not there, in words.
+pub(super) fn lost(connection: &Connection, edge: &Edge, head: Option<Head>) -> Result<Option<String>> {
+    let Some(Head { size, root }) = head.filter(|head| head.size > 0) else { return Ok(None) };
+    if edge.size() < size {
+        let missing = size - edge.size();
+        return Ok(Some(format!(
+            "{size} entries were acknowledged and {} are there: the last {missing} are missing, because the write-ahead log \
+             is damaged or gone, or because another database was put in the place of the one that crashed",
+            edge.size()
+        )));
+    }
+    let then = Tree::new(connection, edge).edge_at(size)?;
+    Ok((then.root() != root).then(|| format!("the first {size} entries are not those that were acknowledged")))
+}
+
 fn last_entry(connection: &Connection, index: u64) -> Result<Entry> {
     let stored = read::entries(connection, index, 1)?;
     let entry = stored.first().and_then(|stored| serde_json::from_slice::<Entry>(&stored.bytes).ok());
@@ -178,7 +230,7 @@ fn damaged(what: &str) -> StoreError {
     StoreError::Damaged(format!("{what}; run `pilot log fsck`, and restore from a backup"))
 }
 
-fn load_edge(connection: &Connection, size: u64) -> Result<Edge> {
+pub(super) fn load_edge(connection: &Connection, size: u64) -> Result<Edge> {
     let width = TILE_WIDTH as u64;
     let mut levels = Vec::new();
     let (mut level, mut row_size) = (0_u8, size);

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use pilot_evidence::merkle::{Edge, Hash};
-use pilot_evidence::tile::TILE_WIDTH;
+use pilot_evidence::merkle::Hash;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
+use super::tree::Tree;
 use super::{connection, read};
 use crate::{Result, StoreError};
 
@@ -41,15 +41,8 @@ pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
     if entries < size {
         return Ok(None);
     }
-    let width = TILE_WIDTH as u64;
-    let mut levels = Vec::new();
-    let (mut level, mut row_size) = (0_u8, size);
-    while row_size > 0 {
-        let full = row_size / width;
-        levels.push(read::row(&connection, level, full * width, row_size % width)?);
-        (level, row_size) = (level + 1, full);
-    }
-    Ok(Some(Edge::new(size, levels).root()))
+    let head = connection::load_edge(&connection, entries)?;
+    Ok(Some(Tree::new(&connection, &head).edge_at(size)?.root()))
 }
 
 /// What is kept under a name beside the entries, without a service.

@@ -5,6 +5,7 @@ use std::path::Path;
 use pilot_core::item::ItemId;
 use rusqlite::{Connection, OptionalExtension};
 
+use super::log::carry_recovered;
 use super::row::to_key;
 use super::{connection, lock, read};
 use crate::{Result, StoreError};
@@ -57,6 +58,8 @@ pub fn erase(path: &Path, id: &ItemId) -> Result<u64> {
     // An answer kept for repetition quotes what it answered.
     let answers = "DELETE FROM idempotency WHERE instr(CAST(answer AS TEXT), ?1) > 0";
     connection.execute(answers, [id.as_str()]).map_err(failed)?;
-    connection.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").map_err(failed)?;
+    connection.execute_batch("COMMIT").map_err(failed)?;
+    carry_recovered(&connection, path)?;
+    connection::close_carried(connection);
     Ok(documents)
 }

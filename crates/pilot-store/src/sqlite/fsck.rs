@@ -13,13 +13,16 @@ use pilot_evidence::merkle::{Edge, Hash};
 use rusqlite::Connection;
 use serde::Serialize;
 
+mod answers;
 mod documents;
 mod items;
 
 use documents::Documents;
 
 use super::connection::{self, APPLICATION_ID, HEAD_FACT, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION, head_bytes};
+use super::head::{self, Head};
 use super::read::{self, kind_number, kind_of};
+use super::{lock, wal};
 use crate::{Result, StoreError};
 
 /// Something that does not fit, and where.
@@ -41,6 +44,8 @@ pub struct Report {
     /// Items whose moves cannot be decided again, because what they rested on was erased.
     pub items_not_replayed: u64,
     pub definitions: u64,
+    /// Answers that are remembered for clients who lost them.
+    pub answers: u64,
     /// The root over the entries, in base64, when there is one for all of them.
     pub root: Option<String>,
     pub faults: Vec<StoredFault>,
@@ -59,6 +64,11 @@ pub fn fsck(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
     std::fs::File::open(path)
         .map_err(|error| StoreError::Unavailable(format!("{}: cannot be read: {error}", path.display())))?;
     let mut report = Report::default();
+    // Before anything is read: what was acknowledged by then must be there.
+    let head = head::read(path)?;
+    if let Some(what) = log_damage(path)? {
+        report.fault("write-ahead log", what);
+    }
     let connection = match connection::open_alone(path) {
         Ok(connection) => connection,
         Err(StoreError::Refused(what) | StoreError::Damaged(what)) => {
@@ -69,7 +79,18 @@ pub fn fsck(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
     };
     let mut check = Check { connection: &connection, report, progress, definitions: HashMap::new() };
     check.run(path)?;
+    let lost = check.lost(head);
+    check.or_fault("head", lost)?;
     Ok(check.report)
+}
+
+/// What is wrong with the write-ahead log. While a service writes it, only that service can tell.
+pub fn log_damage(path: &Path) -> Result<Option<String>> {
+    if std::fs::metadata(wal::beside(path)).map_or(0, |log| log.len()) == 0 {
+        return Ok(None);
+    }
+    let Ok(_alone) = lock(path) else { return Ok(None) };
+    wal::damage(path).map_err(|error| StoreError::DiskFailed(error.to_string()))
 }
 
 impl Report {
@@ -111,7 +132,18 @@ impl Check<'_> {
         let entries = self.entries(&mut traces);
         self.or_fault("entries", entries)?;
         let items = self.items(&traces);
-        self.or_fault("items", items)
+        self.or_fault("items", items)?;
+        let answers = self.answers(&traces);
+        self.or_fault("answers", answers)
+    }
+
+    fn lost(&mut self, head: Option<Head>) -> Result<()> {
+        let entries = self.number("SELECT coalesce(max(idx), -1) FROM entry")?;
+        let edge = connection::load_edge(self.connection, u64::try_from(entries + 1).unwrap_or(0))?;
+        if let Some(what) = connection::lost(self.connection, &edge, head)? {
+            self.report.fault("head", what);
+        }
+        Ok(())
     }
 
     /// Damage is a fault like others; a file that cannot be read at the moment is not.
@@ -129,6 +161,7 @@ impl Check<'_> {
                 Ok(())
             }
             StoreError::Refused(reason) => Err(StoreError::Refused(reason.clone())),
+            StoreError::Hangs(reason) => Err(StoreError::Hangs(reason.clone())),
             // A row of another type than its column is damage too, though SQLite has no complaint.
             StoreError::Unavailable(reason) if reason.contains("locked") || reason.contains("unable to open") => {
                 Err(StoreError::Unavailable(reason.clone()))

@@ -1,9 +1,10 @@
 //! Whether the store takes writes, for whoever writes and whoever asks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use crate::{Result, StoreError};
+use crate::{Pulse, Result, StoreError};
 
 /// Whether writes can be taken, as far as is known.
 #[derive(Default)]
@@ -12,10 +13,22 @@ pub(super) struct Health {
     /// What is stored contradicts itself: not even reading can be trusted.
     is_damaged: AtomicBool,
     reason: Mutex<String>,
+    /// Milliseconds for which the disk has kept the writing waiting; 0 while it does not.
+    hanging: AtomicU64,
+    hangs: AtomicU64,
 }
 
 impl Health {
     pub(super) fn check(&self) -> Result<()> {
+        self.check_disk()?;
+        match self.hanging.load(Ordering::Acquire) {
+            0 => Ok(()),
+            millis => Err(StoreError::Hangs(format!("writing has waited for it for {} s", millis / 1_000))),
+        }
+    }
+
+    /// Whether the disk has failed: then nothing is carried over or deleted any more, whatever happens.
+    pub(super) fn check_disk(&self) -> Result<()> {
         if !self.is_failed.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -32,14 +45,48 @@ impl Health {
     pub(super) fn stop_if_lasting(&self, error: &StoreError) {
         match error {
             StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => self.fail(error),
-            StoreError::Unavailable(_) => {}
+            StoreError::Unavailable(_) | StoreError::Hangs(_) => {}
         }
     }
 
     pub(super) fn fail(&self, error: &StoreError) {
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) =
-            format!("writing has stopped until the service is restarted: {error}");
+        let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = !self.is_failed.load(Ordering::Acquire);
+        // What came first is what an operator has to look for.
+        if is_news || matches!(error, StoreError::Damaged(_)) {
+            *reason = format!("writing has stopped until the service is restarted: {error}");
+        }
         self.is_damaged.fetch_or(matches!(error, StoreError::Damaged(_)), Ordering::AcqRel);
         self.is_failed.store(true, Ordering::Release);
+        drop(reason);
+        if is_news {
+            tracing::error!(
+                cause = %error,
+                "writing stops until the service is restarted; the write-ahead log is left as it is, and the next start reads it"
+            );
+        }
+    }
+
+    /// The disk has kept the writing waiting for longer than it may.
+    pub(super) fn hangs(&self, since: Duration) {
+        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).max(1);
+        if self.hanging.swap(millis, Ordering::AcqRel) == 0 {
+            self.hangs.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(
+                seconds = since.as_secs(),
+                "the disk does not answer; writes are refused until it does, and whether those under way were recorded shows then"
+            );
+        }
+    }
+
+    pub(super) fn goes_on(&self) {
+        if self.hanging.swap(0, Ordering::AcqRel) != 0 {
+            tracing::info!("the disk answers again; writing goes on");
+        }
+    }
+
+    pub(super) fn pulse(&self) -> Pulse {
+        let hanging = Some(self.hanging.load(Ordering::Acquire)).filter(|millis| *millis > 0);
+        Pulse { hanging: hanging.map(Duration::from_millis), hangs: self.hangs.load(Ordering::Relaxed) }
     }
 }

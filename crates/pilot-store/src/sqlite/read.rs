@@ -6,12 +6,13 @@ use pilot_core::document::DocumentKind;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::STORE_PAGE_BYTES_MAX;
 use pilot_core::time::Time;
-use pilot_evidence::merkle::{Hash, root_of};
+use pilot_evidence::merkle::Hash;
 use pilot_evidence::tile::TILE_WIDTH;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql};
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::row::{Columns, ItemKey, from_key, role_bit, to_item, to_key};
-use crate::{Filter, Result, StoreError, StoredEntry};
+use super::reader::too_long;
+use super::row::{Columns, ItemKey, from_key, to_item, to_key};
+use crate::{Result, StoreError, StoredEntry};
 
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
@@ -25,6 +26,7 @@ pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
             StoreError::Damaged(error.to_string())
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
+        Some(ErrorCode::OperationInterrupted) => too_long(),
         Some(ErrorCode::DiskFull) => {
             StoreError::Unavailable("the disk is full; make room on the disk of the data directory".into())
         }
@@ -35,7 +37,7 @@ pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
 
 /// An error of the file itself. The index of the write-ahead log is no part of it: it is memory shared through a file,
 /// made anew at every start, and when the disk has no room for it nothing that matters is lost.
-fn is_of_the_disk(error: &rusqlite::Error) -> bool {
+pub(super) fn is_of_the_disk(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
     let harmless = [SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE];
     !error.sqlite_error().is_some_and(|error| harmless.contains(&error.extended_code))
@@ -57,6 +59,8 @@ pub(super) struct Placed {
     pub(super) last_entry: u64,
     pub(super) content_entry: u64,
     pub(super) is_open: bool,
+    /// How many entries there are about it, once somebody asked.
+    pub(super) entries: Option<usize>,
 }
 
 pub(super) fn placed(connection: &Connection, id: &ItemId) -> Result<Option<Placed>> {
@@ -84,44 +88,7 @@ fn read_item(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Placed>> {
     };
     let (last_entry, content_entry, is_open) = (index(row, 3)?, index(row, 4)?, row.get(5)?);
     let item = from_key(key).and_then(|id| to_item(id, &columns));
-    Ok(item.map(|item| Placed { key: to_key(&item.id), item, last_entry, content_entry, is_open }))
-}
-
-pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> Result<Vec<Item>> {
-    let mut conditions = Vec::new();
-    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-    let mut add = |condition: &'static str, value: Box<dyn ToSql>| {
-        conditions.push(condition);
-        values.push(value);
-    };
-    if let Some(state) = &filter.state {
-        add("i.state = ?", Box::new(state.clone()));
-    }
-    if let Some(workflow) = &filter.workflow {
-        add("i.workflow = ?", Box::new(workflow.clone()));
-    }
-    if let Some(created_by) = &filter.created_by {
-        add("i.created_by = ?", Box::new(created_by.clone()));
-    }
-    if let Some(role) = filter.waits_for {
-        add("i.open = 1 AND i.waits_for & ? != 0", Box::new(role_bit(role)));
-    }
-    if let Some(before) = &filter.before {
-        add("i.id < ?", Box::new(to_key(before)));
-    }
-    match filter.text.as_ref().map(|text| (text, text.parse::<ItemId>())) {
-        Some((_, Ok(id))) => add("i.id = ?", Box::new(to_key(&id))),
-        // Not LIKE: it ends at the first NUL, behind which a title could hide.
-        Some((text, Err(_))) => add("instr(lower(i.title), lower(?)) > 0", Box::new(text.clone())),
-        None => {}
-    }
-    values.push(Box::new(i64::try_from(limit).unwrap_or(i64::MAX)));
-    let conditions = if conditions.is_empty() { "1".to_owned() } else { conditions.join(" AND ") };
-    let sql = format!("{ITEM} WHERE {conditions} ORDER BY i.id DESC LIMIT ?");
-    let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
-    let values = rusqlite::params_from_iter(values.iter());
-    let rows = statement.query_map(values, read_item).map_err(|error| failed(&error))?;
-    rows.map(|row| row.map_err(|error| failed(&error))?.map(|placed| placed.item)).collect()
+    Ok(item.map(|item| Placed { key: to_key(&item.id), item, last_entry, content_entry, is_open, entries: None }))
 }
 
 pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &str) -> Result<usize> {
@@ -131,14 +98,36 @@ pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &s
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-pub(super) fn history(connection: &Connection, id: &ItemId) -> Result<Vec<StoredEntry>> {
+/// From after an index on. The chain leads from the newest back: it is followed only as far as is asked for, and only
+/// what belongs to the page is read with its documents.
+pub(super) fn history(
+    connection: &Connection,
+    id: &ItemId,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<StoredEntry>> {
     let sql = "WITH RECURSIVE chain (idx) AS ( \
-                 SELECT last_entry FROM item WHERE id = ?1 \
-                 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx) \
-               SELECT e.idx, e.data, d.kind, d.data FROM chain c JOIN entry e ON e.idx = c.idx \
+                 SELECT last_entry FROM item WHERE id = ?1 AND last_entry > ?2 \
+                 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx \
+                   WHERE e.prev < e.idx AND e.prev > ?2), \
+               page (idx) AS (SELECT idx FROM chain ORDER BY idx LIMIT ?3) \
+               SELECT e.idx, e.data, d.kind, d.data FROM page p JOIN entry e ON e.idx = p.idx \
                LEFT JOIN document d ON d.entry = e.idx ORDER BY e.idx, d.kind";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    with_documents(statement.query([to_key(id)]), usize::MAX).map_err(|error| failed(&error))
+    let after = after.map_or(-1, |after| i64::try_from(after).unwrap_or(i64::MAX));
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    with_documents(statement.query((to_key(id), after, limit)), usize::MAX).map_err(|error| failed(&error))
+}
+
+/// How many entries there are about the item whose newest this is. Counts no further than `most`.
+pub(super) fn entries_of(connection: &Connection, last_entry: u64, most: usize) -> Result<usize> {
+    let sql = "WITH RECURSIVE chain (idx) AS ( \
+                 SELECT ?1 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx LIMIT ?2) \
+               SELECT count(*) FROM chain";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let bounds = [i64::try_from(last_entry).unwrap_or(i64::MAX), i64::try_from(most).unwrap_or(i64::MAX)];
+    let count: i64 = statement.query_row(bounds, |row| row.get(0)).map_err(|error| failed(&error))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 pub(super) fn places(connection: &Connection, id: &ItemId) -> Result<Vec<u64>> {
@@ -297,35 +286,4 @@ pub(super) fn tile(connection: &Connection, level: u8, index: u64) -> Result<Opt
 fn split(bytes: &[u8]) -> Option<Vec<Hash>> {
     let hashes: Vec<_> = bytes.chunks_exact(32).filter_map(|chunk| Some(Hash(chunk.try_into().ok()?))).collect();
     (bytes.len() == TILE_WIDTH * 32).then_some(hashes)
-}
-
-/// Hashes in full tiles come from there; those at the right edge are made from the entries or the tiles below.
-pub(super) fn row(connection: &Connection, level: u8, start: u64, count: u64) -> Result<Vec<Hash>> {
-    let width = TILE_WIDTH as u64;
-    let mut hashes = Vec::new();
-    let (mut at, end) = (start, start.saturating_add(count));
-    while at < end {
-        let (index, offset) = (at / width, at % width);
-        let wanted = (end - at).min(width - offset);
-        let (skip, take) = (usize::try_from(offset).unwrap_or(0), usize::try_from(wanted).unwrap_or(0));
-        let part: Vec<Hash> = match tile(connection, level, index)? {
-            Some(tile) => tile.into_iter().skip(skip).take(take).collect(),
-            None if level == 0 => leaves(connection, at, wanted)?,
-            None => (at..at + wanted).map(|below| root_of_tile(connection, level - 1, below)).collect::<Result<_>>()?,
-        };
-        if part.len() != take {
-            return Err(missing(level, index));
-        }
-        hashes.extend(part);
-        at += wanted;
-    }
-    Ok(hashes)
-}
-
-fn root_of_tile(connection: &Connection, level: u8, index: u64) -> Result<Hash> {
-    tile(connection, level, index)?.map(|tile| root_of(&tile)).ok_or_else(|| missing(level, index))
-}
-
-fn missing(level: u8, index: u64) -> StoreError {
-    StoreError::Damaged(format!("tile {level}/{index} is not there"))
 }

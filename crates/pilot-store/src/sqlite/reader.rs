@@ -1,9 +1,14 @@
-//! A few threads with a connection each, so that reading never waits for writing.
+//! Threads with a connection each, so that reading never waits for writing. Questions stand in a line of bounded length;
+//! one that nobody waits for any more is dropped, and one that takes too long is broken off.
 
+use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use pilot_core::limits::{COMMIT_DEADLINE, QUESTION_DEADLINE};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -11,103 +16,309 @@ use super::connection::open_reader;
 use super::health::Health;
 use crate::{Pending, Result, StoreError};
 
-const READERS: usize = 3;
+/// How many steps of SQLite's machine there are between two looks whether the answer is still wanted: a fraction of a
+/// millisecond.
+const STEPS: i32 = 10_000;
 
-type Question = Box<dyn FnOnce(&Connection) + Send>;
+type GiveUp = Box<dyn FnOnce(StoreError) + Send>;
+type Ask = Box<dyn FnOnce(&Connection, &Ticket) + Send>;
+type UnderWay = Option<(Arc<Ticket>, Duration)>;
 
-pub(super) struct Readers {
-    /// Taken at the end, which ends the threads.
-    questions: Option<mpsc::Sender<Question>>,
-    threads: Vec<JoinHandle<()>>,
-    health: Arc<Health>,
+/// Who waits for an answer, and for how long still.
+#[derive(Default)]
+pub(super) struct Ticket {
+    is_gone: AtomicBool,
+    is_late: AtomicBool,
+    /// Tells whoever waits that there will be no answer. Taken by the answer.
+    give_up: Mutex<Option<GiveUp>>,
 }
 
-impl Drop for Readers {
-    /// Closes the connections: the one that writes is the last, and can put everything into the database.
-    fn drop(&mut self) {
-        self.questions = None;
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
+impl Ticket {
+    /// Nobody wants the answer, or not this late.
+    pub(super) fn is_void(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed) || self.is_late.load(Ordering::Relaxed)
+    }
+
+    /// Between the parts of a long answer.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.is_void() { Err(too_long()) } else { Ok(()) }
+    }
+
+    fn give_up(&self, error: StoreError) {
+        let give_up = self.give_up.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(give_up) = give_up {
+            give_up(error);
         }
     }
 }
 
+pub(super) fn too_long() -> StoreError {
+    let allowed = QUESTION_DEADLINE.as_secs();
+    StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at once, or later"))
+}
+
+/// Whoever waited has gone.
+struct Gone(Arc<Ticket>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.is_gone.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Question {
+    ticket: Arc<Ticket>,
+    ask: Ask,
+}
+
+#[derive(Default)]
+struct Waiting {
+    questions: VecDeque<Question>,
+    is_closed: bool,
+}
+
+/// The line before a few threads, and what each of them is at.
+pub(super) struct Line {
+    waiting: Mutex<Waiting>,
+    grown: Condvar,
+    waiting_max: usize,
+    /// One for each thread: the question it answers, and for how long.
+    under_way: Vec<Mutex<UnderWay>>,
+}
+
+impl Line {
+    fn new(threads: usize, waiting_max: usize) -> Line {
+        let under_way = (0..threads).map(|_| Mutex::default()).collect();
+        Line { waiting: Mutex::default(), grown: Condvar::new(), waiting_max, under_way }
+    }
+
+    fn put(&self, question: Question) -> Result<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.is_closed {
+            return Err(stopped());
+        }
+        if waiting.questions.len() >= self.waiting_max {
+            // Those who have gone make room for those who are there.
+            waiting.questions.retain(|question| !question.ticket.is_void());
+        }
+        if waiting.questions.len() >= self.waiting_max {
+            return Err(StoreError::Unavailable("too many questions are waiting".into()));
+        }
+        waiting.questions.push_back(question);
+        drop(waiting);
+        self.grown.notify_one();
+        Ok(())
+    }
+
+    /// The next one that somebody waits for; none when the line is closed.
+    fn next(&self) -> Option<Question> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if waiting.is_closed {
+                return None;
+            }
+            match waiting.questions.pop_front() {
+                Some(question) if question.ticket.is_void() => {}
+                Some(question) => return Some(question),
+                None => waiting = self.grown.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn at(&self, thread: usize, ticket: Option<&Arc<Ticket>>) {
+        if let Some(place) = self.under_way.get(thread) {
+            let begun = ticket.map(|ticket| (Arc::clone(ticket), Duration::ZERO));
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+        }
+    }
+
+    fn close(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.is_closed = true;
+        waiting.questions.clear();
+        drop(waiting);
+        self.grown.notify_all();
+    }
+
+    /// From time to time: breaks off what takes too long, and answers those whom the disk keeps waiting.
+    pub(super) fn look(&self, passed: Duration) {
+        let mut stuck = 0;
+        for place in &self.under_way {
+            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some((ticket, since)) = &mut *place else { continue };
+            *since += passed;
+            if *since >= QUESTION_DEADLINE {
+                ticket.is_late.store(true, Ordering::Relaxed);
+            }
+            // Breaking off is left to SQLite, which cannot while it waits for the disk.
+            if *since >= COMMIT_DEADLINE {
+                ticket.give_up(StoreError::Hangs("it was asked for what it holds".into()));
+                stuck += 1;
+            }
+        }
+        if stuck == self.under_way.len() {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            for question in waiting.questions.drain(..) {
+                question.ticket.give_up(StoreError::Hangs("nobody is free to ask it".into()));
+            }
+        }
+    }
+}
+
+pub(super) struct Readers {
+    line: Arc<Line>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    health: Arc<Health>,
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 impl Readers {
-    pub(super) fn start(path: &Path, health: Arc<Health>) -> Result<Readers> {
-        let (questions, waiting) = mpsc::channel::<Question>();
-        let waiting = Arc::new(Mutex::new(waiting));
-        let mut readers = Readers { questions: Some(questions), threads: Vec::new(), health };
-        for number in 0..READERS {
-            let connection = open_reader(path)?;
-            let waiting = Arc::clone(&waiting);
-            let answer = move || {
-                loop {
-                    // The lock is held while waiting for a question, and let go before answering it.
-                    let question = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    match question {
-                        Ok(question) => question(&connection),
-                        Err(mpsc::RecvError) => return,
-                    }
-                }
-            };
-            let spawned = std::thread::Builder::new().name(format!("store-reader-{number}")).spawn(answer);
+    pub(super) fn start(
+        path: &Path,
+        name: &str,
+        threads: usize,
+        waiting_max: usize,
+        health: Arc<Health>,
+    ) -> Result<Readers> {
+        let line = Arc::new(Line::new(threads, waiting_max));
+        let readers = Readers { line: Arc::clone(&line), threads: Mutex::default(), health };
+        for number in 0..threads {
+            let (connection, line) = (open_reader(path)?, Arc::clone(&line));
+            let answer = move || answer(&line, number, connection);
+            let spawned = std::thread::Builder::new().name(format!("store-{name}-{number}")).spawn(answer);
             let thread =
                 spawned.map_err(|error| StoreError::Unavailable(format!("no thread for a reader: {error}")))?;
-            readers.threads.push(thread);
+            readers.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(readers)
+    }
+
+    pub(super) fn line(&self) -> Arc<Line> {
+        Arc::clone(&self.line)
+    }
+
+    /// Closes the connections: the one that writes is the last, and can put everything into the database.
+    pub(super) fn close(&self) {
+        self.line.close();
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // The last one to hold the store may be an answer; its thread cannot wait for itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
     }
 
     pub(super) fn run<T, F>(&self, ask: F) -> Pending<'_, T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+        F: FnOnce(&Connection, &Ticket) -> Result<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let health = Arc::clone(&self.health);
-        let question: Question = Box::new(move |connection| {
-            let answer = ask(connection);
-            // Damage stays, whoever meets it. A disk that could not be read once may be read the next time.
-            if let Err(error @ StoreError::Damaged(_)) = &answer {
-                health.fail(error);
+        let ticket = Arc::new(Ticket::default());
+        let reply = Arc::new(Mutex::new(Some(reply)));
+        let (unanswered, health) = (Arc::clone(&reply), Arc::clone(&self.health));
+        let send = |reply: &Mutex<Option<oneshot::Sender<Result<T>>>>, answer| {
+            if let Some(reply) = reply.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                // A caller who went away does not want the answer any more.
+                let _ = reply.send(answer);
             }
-            // A caller who went away does not want the answer any more.
-            let _ = reply.send(answer);
-        });
-        let sent = self.questions.as_ref().is_some_and(|questions| questions.send(question).is_ok());
+        };
+        *ticket.give_up.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Box::new(move |error| send(&unanswered, Err(error))));
+        let ask = move |connection: &Connection, ticket: &Ticket| {
+            let answer = ask(connection, ticket);
+            // Damage stays, whoever meets it; and so does a disk's word that it cannot read.
+            if let Err(error) = &answer {
+                health.stop_if_lasting(error);
+            }
+            send(&reply, answer);
+        };
+        let put = self.line.put(Question { ticket: Arc::clone(&ticket), ask: Box::new(ask) });
+        let gone = Gone(ticket);
         Box::pin(async move {
-            let stopped = || StoreError::Unavailable("the store has stopped".into());
-            if !sent {
-                return Err(stopped());
-            }
+            let _gone = gone;
+            put?;
             answer.await.map_err(|_| stopped())?
         })
     }
 }
 
+fn answer(line: &Line, number: usize, mut connection: Connection) {
+    while let Some(Question { ticket, ask }) = line.next() {
+        let watched = Arc::clone(&ticket);
+        // It fails only for a connection that is gone.
+        let _ = connection.progress_handler(STEPS, Some(move || watched.is_void()));
+        line.at(number, Some(&ticket));
+        ask(&connection, &ticket);
+        line.at(number, None);
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable("the store has stopped".into())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use pilot_core::time::Time;
 
     use super::*;
     use crate::Store;
     use crate::sqlite::Sqlite;
 
-    #[test]
-    fn damage_met_while_reading_stops_the_store_and_a_passing_failure_does_not() {
-        let directory = std::env::temp_dir().join(format!("pilot-reader-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let fail = |error| runtime.block_on(store.read::<(), _>(move |_| Err(error))).unwrap_err();
-        for error in [StoreError::Unavailable("busy".into()), StoreError::DiskFailed("a read failed".into())] {
-            fail(error);
-            assert!(store.check().is_ok());
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("pilot-reader-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Scratch(path)
         }
-        fail(StoreError::Damaged("a broken page".into()));
-        assert!(matches!(store.check(), Err(StoreError::Damaged(reason)) if reason.contains("a broken page")));
-        drop(store);
-        std::fs::remove_dir_all(&directory).unwrap();
+
+        fn open(&self) -> Sqlite {
+            Sqlite::open(&self.0.join("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap()
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().build().unwrap()
+    }
+
+    #[test]
+    fn damage_and_a_failed_disk_met_while_reading_stop_the_store_and_a_passing_failure_does_not() {
+        let scratch = Scratch::new("damage");
+        for (error, word) in [
+            (StoreError::Unavailable("busy".into()), None),
+            (StoreError::DiskFailed("a read failed".into()), Some("a read failed")),
+            (StoreError::Damaged("a broken page".into()), Some("a broken page")),
+        ] {
+            let store = scratch.open();
+            let is_damage = matches!(error, StoreError::Damaged(_));
+            runtime().block_on(store.read::<(), _>(move |_| Err(error))).unwrap_err();
+            match (store.check(), word) {
+                (Ok(()), None) => assert!(store.stop().is_ok()),
+                (Err(found), Some(word)) => {
+                    assert!(found.to_string().contains(word), "{found}");
+                    assert_eq!(matches!(found, StoreError::Damaged(_)), is_damage);
+                    assert!(store.stop().is_err(), "whoever stops it is told");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     #[test]
@@ -116,5 +327,89 @@ mod tests {
         health.fail(&StoreError::Damaged("a broken page".into()));
         health.fail(&StoreError::DiskFailed("input/output error".into()));
         assert!(matches!(health.check(), Err(StoreError::Damaged(_))));
+    }
+
+    /// A thread that answers, held up until it is let go.
+    fn held(readers: &Readers) -> (Pending<'_, ()>, mpsc::Sender<()>) {
+        let ((begun, has_begun), (go, gone)) = (mpsc::channel(), mpsc::channel::<()>());
+        let pending = readers.run(move |_, _| {
+            begun.send(()).unwrap();
+            let _ = gone.recv();
+            Ok(())
+        });
+        has_begun.recv().unwrap();
+        (pending, go)
+    }
+
+    #[test]
+    fn a_question_is_dropped_when_its_asker_has_gone_and_refused_when_too_many_wait() {
+        let scratch = Scratch::new("line");
+        drop(scratch.open());
+        let readers = Readers::start(&scratch.0.join("pilot.db"), "test", 1, 2, Arc::default()).unwrap();
+        let (busy, go) = held(&readers);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let note = |number| {
+            let asked = Arc::clone(&asked);
+            readers.run(move |_, _| {
+                asked.lock().unwrap().push(number);
+                Ok(number)
+            })
+        };
+        let (first, second) = (note(1), note(2));
+        let refused = runtime().block_on(note(3)).unwrap_err();
+        assert!(refused.to_string().contains("too many questions"), "{refused}");
+        drop(first);
+        // Whoever has gone makes room.
+        let fourth = note(4);
+        go.send(()).unwrap();
+        runtime().block_on(async {
+            busy.await.unwrap();
+            assert_eq!((second.await.unwrap(), fourth.await.unwrap()), (2, 4));
+        });
+        assert_eq!(*asked.lock().unwrap(), [2, 4], "nobody waited for the others");
+    }
+
+    const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+
+    #[test]
+    fn a_question_that_takes_too_long_is_broken_off_and_so_is_one_whose_asker_goes() {
+        let scratch = Scratch::new("late");
+        drop(scratch.open());
+        let readers = Readers::start(&scratch.0.join("pilot.db"), "test", 1, 8, Arc::default()).unwrap();
+        let (begun, has_begun) = mpsc::channel();
+        let endless = || {
+            let begun = begun.clone();
+            readers.run(move |connection, _| {
+                begun.send(()).unwrap();
+                connection
+                    .query_row(ENDLESS, [], |row| row.get::<_, i64>(0))
+                    .map_err(|error| super::super::read::failed(&error))
+            })
+        };
+        let late = endless();
+        has_begun.recv().unwrap();
+        readers.line().look(QUESTION_DEADLINE);
+        let error = runtime().block_on(late).unwrap_err();
+        assert!(matches!(&error, StoreError::Unavailable(reason) if reason.contains("longer than")), "{error}");
+        let abandoned = endless();
+        has_begun.recv().unwrap();
+        drop(abandoned);
+        // The one thread is free again, so it was broken off.
+        assert_eq!(runtime().block_on(readers.run(|_, _| Ok(7))).unwrap(), 7);
+    }
+
+    #[test]
+    fn whoever_waits_for_a_disk_that_does_not_answer_is_told_so() {
+        let scratch = Scratch::new("stuck");
+        drop(scratch.open());
+        let readers = Readers::start(&scratch.0.join("pilot.db"), "test", 1, 8, Arc::default()).unwrap();
+        let (stuck, go) = held(&readers);
+        let behind = readers.run(|_, _| Ok(()));
+        readers.line().look(COMMIT_DEADLINE);
+        for pending in [stuck, behind] {
+            assert!(matches!(runtime().block_on(pending), Err(StoreError::Hangs(_))));
+        }
+        go.send(()).unwrap();
+        assert_eq!(runtime().block_on(readers.run(|_, _| Ok(7))).unwrap(), 7, "and answers when it does");
     }
 }

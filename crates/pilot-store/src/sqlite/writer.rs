@@ -1,10 +1,10 @@
 //! The one thread that writes. It takes whatever has queued up, decides each write in order, and commits them together:
 //! the disk is asked once for many, and nobody waits longer than for the commit before.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use pilot_core::item::{Item, ItemId};
-use pilot_core::limits::IDEMPOTENCY_KEY_KEPT;
+use pilot_core::limits::{COMMENTED_ENTRIES_MAX, IDEMPOTENCY_KEY_KEPT};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use rusqlite::{Connection, OptionalExtension};
@@ -13,11 +13,13 @@ use tokio::sync::{oneshot, watch};
 use super::Now;
 use super::cache::Cache;
 use super::connection::{HEAD_FACT, Opened, head_bytes};
+use super::head::HeadFile;
 use super::health::Health;
 use super::log::WriteAheadLog;
 use super::read::{self, Placed, kind_number};
 use super::row::{ItemKey, TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
+use super::watch::{Desk, Waiting};
 use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
 
 /// How many writes one commit takes at the most.
@@ -41,10 +43,16 @@ pub(super) struct Writer<'c> {
     now: Now,
     /// As the group under way has left them.
     cache: Cache<Placed>,
-    head: watch::Sender<Arc<Edge>>,
     health: Arc<Health>,
-    acknowledged: Acknowledged,
+    told: Told,
     log: WriteAheadLog,
+}
+
+/// Who hears of a commit.
+pub(super) struct Told {
+    pub(super) head: watch::Sender<Arc<Edge>>,
+    pub(super) file: HeadFile,
+    pub(super) acknowledged: Acknowledged,
 }
 
 /// What a group has changed so far; it becomes true with the commit, or never.
@@ -56,14 +64,19 @@ struct Group {
 /// A write that was settled. It goes back whole: memory that one thread takes and another gives back costs several times
 /// what it costs within one.
 struct Reply {
-    to: oneshot::Sender<Result<Outcome>>,
     outcome: Outcome,
     write: Write,
 }
 
+/// A group that is on disk, and those who waited for it: as many, or nobody any more.
+struct Settled {
+    waiting: Vec<Waiting>,
+    replies: Vec<Reply>,
+}
+
 /// Where whole groups of acknowledgements go. Waking a task from a foreign thread costs a lock, and often a call of the
 /// kernel; waking one of their own runtime costs its tasks next to nothing.
-pub(super) struct Acknowledged(Option<tokio::sync::mpsc::UnboundedSender<Vec<Reply>>>);
+pub(super) struct Acknowledged(Option<tokio::sync::mpsc::UnboundedSender<Settled>>);
 
 impl Acknowledged {
     /// Through the runtime this is called in, if it is called in one.
@@ -71,24 +84,24 @@ impl Acknowledged {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Acknowledged(None) };
         let (sender, mut groups) = tokio::sync::mpsc::unbounded_channel();
         runtime.spawn(async move {
-            while let Some(replies) = groups.recv().await {
-                tell(replies);
+            while let Some(settled) = groups.recv().await {
+                tell(settled);
             }
         });
         Acknowledged(Some(sender))
     }
 
-    fn send(&self, replies: Vec<Reply>) {
+    fn send(&self, settled: Settled) {
         match &self.0 {
-            None => tell(replies),
+            None => tell(settled),
             // The runtime is gone, and so are most of those who would hear of it.
-            Some(sender) => drop(sender.send(replies).map_err(|unsent| tell(unsent.0))),
+            Some(sender) => drop(sender.send(settled).map_err(|unsent| tell(unsent.0))),
         }
     }
 }
 
-fn tell(replies: Vec<Reply>) {
-    for Reply { to, outcome, write } in replies {
+fn tell(Settled { waiting, replies }: Settled) {
+    for (to, Reply { outcome, write }) in waiting.into_iter().zip(replies) {
         // A caller who went away finds the outcome by its idempotency key.
         let _ = to.send(Ok(outcome));
         drop(write);
@@ -100,9 +113,8 @@ impl<'c> Writer<'c> {
         connection: &'c Connection,
         opened: Opened,
         now: Now,
-        head: watch::Sender<Arc<Edge>>,
         health: Arc<Health>,
-        acknowledged: Acknowledged,
+        told: Told,
         log: WriteAheadLog,
     ) -> Writer<'c> {
         Writer {
@@ -114,31 +126,32 @@ impl<'c> Writer<'c> {
             last_at: opened.last_at,
             now,
             cache: Cache::default(),
-            head,
             health,
-            acknowledged,
+            told,
             log,
         }
     }
 
-    /// Runs until the store is dropped.
-    pub(super) fn run(mut self, queue: &mpsc::Receiver<Job>) {
-        while let Ok(first) = queue.recv() {
-            let mut jobs = vec![first];
-            jobs.extend(queue.try_iter().take(GROUP_MAX - 1));
-            self.take(jobs);
+    /// Runs until nobody can hand in any more. Says whether everything is in the database then.
+    pub(super) fn run(mut self, desk: &Desk) -> bool {
+        while let Some(jobs) = desk.next(GROUP_MAX) {
+            self.take(jobs, desk);
             self.log.tend(self.connection);
+            desk.done();
         }
-        self.log.finish(self.connection);
+        self.log.finish(self.connection)
     }
 
-    fn take(&mut self, jobs: Vec<Job>) {
-        let mut writes = Vec::with_capacity(jobs.len());
+    fn take(&mut self, jobs: Vec<Job>, desk: &Desk) {
+        let (mut writes, mut waiting) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
         for job in jobs {
             match job {
-                Job::Settle { write, reply } => writes.push((write, reply)),
+                Job::Settle { write, reply } => {
+                    writes.push(write);
+                    waiting.push(reply);
+                }
                 Job::KeepDefinitions { definitions, reply } => {
-                    let kept = self.health.check().and_then(|()| self.keep_definitions(&definitions));
+                    let kept = self.health.check_disk().and_then(|()| self.keep_definitions(&definitions));
                     if let Err(error) = &kept {
                         self.health.stop_if_lasting(error);
                     }
@@ -147,39 +160,34 @@ impl<'c> Writer<'c> {
             }
         }
         if !writes.is_empty() {
-            self.settle_group(writes);
+            desk.hold(waiting);
+            self.settle_group(writes, desk);
         }
     }
 
-    fn settle_group(&mut self, writes: Vec<(Write, oneshot::Sender<Result<Outcome>>)>) {
+    fn settle_group(&mut self, writes: Vec<Write>, desk: &Desk) {
         let mut group = Group { edge: self.edge.clone(), last_at: self.last_at };
         let mut replies: Vec<Reply> = Vec::with_capacity(writes.len());
-        let mut rest = writes.into_iter();
         let mut settled = self.begin();
         if settled.is_ok() {
-            for (mut write, to) in rest.by_ref() {
+            for mut write in writes {
                 match self.settle(&mut write, &mut group) {
-                    Ok(outcome) => replies.push(Reply { to, outcome, write }),
+                    Ok(outcome) => replies.push(Reply { outcome, write }),
                     Err(error) => {
-                        let _ = to.send(Err(clone_of(&error)));
                         settled = Err(error);
                         break;
                     }
                 }
             }
         }
-        let settled = settled.and_then(|()| self.commit(&group));
-        match settled {
-            Ok(()) => self.acknowledge(group, replies),
-            Err(error) => {
-                let waiting = replies.into_iter().map(|reply| reply.to);
-                self.give_up(&error, waiting.chain(rest.map(|(_, reply)| reply)));
-            }
+        match settled.and_then(|()| self.commit(&group)) {
+            Ok(()) => self.acknowledge(group, Settled { waiting: desk.release(), replies }),
+            Err(error) => self.give_up(&error, desk.release()),
         }
     }
 
     fn begin(&mut self) -> Result<()> {
-        self.health.check()?;
+        self.health.check_disk()?;
         self.statements.begin.execute(self.connection, []).map(drop)
     }
 
@@ -203,16 +211,20 @@ impl<'c> Writer<'c> {
     }
 
     /// Durable now: the tree and the callers may know.
-    fn acknowledge(&mut self, group: Group, replies: Vec<Reply>) {
+    fn acknowledge(&mut self, group: Group, settled: Settled) {
         self.last_at = group.last_at;
         if group.edge.size() != self.edge.size() {
             self.edge = group.edge;
-            self.head.send_replace(Arc::new(self.edge.clone()));
+            // Before anyone is told: whoever was, is in it.
+            if let Err(error) = self.told.file.write(&self.edge) {
+                self.health.stop_if_lasting(&error);
+            }
+            self.told.head.send_replace(Arc::new(self.edge.clone()));
         }
-        self.acknowledged.send(replies);
+        self.told.acknowledged.send(settled);
     }
 
-    fn give_up(&mut self, error: &StoreError, waiting: impl Iterator<Item = oneshot::Sender<Result<Outcome>>>) {
+    fn give_up(&mut self, error: &StoreError, waiting: Vec<Waiting>) {
         tracing::error!(cause = %error, "a group of writes could not be recorded; nothing of it was acknowledged");
         self.cache.clear();
         let is_rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
@@ -231,19 +243,31 @@ impl<'c> Writer<'c> {
         if let Some(outcome) = key.as_ref().map_or(Ok(None), |key| self.recall(key, now))? {
             return Ok(outcome);
         }
-        let (before, open_items) = match subject {
+        let (mut before, open_items) = match subject {
             Subject::Ledger | Subject::NewItem { count_open: None } => (None, 0),
             Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
                 (None, read::open_items(self.connection, actor_id.as_str(), workflow)?)
             }
-            Subject::Item(id) => match self.load(id)? {
+            Subject::Item(id) | Subject::CountedItem(id) => match self.load(id)? {
                 Some(before) => (Some(before), 0),
                 None => return Ok(Outcome::NoSuchItem),
             },
         };
         let index = group.edge.size();
+        if let (Subject::CountedItem(_), Some(before)) = (&*subject, &mut before)
+            && before.entries.is_none()
+        {
+            before.entries = Some(read::entries_of(self.connection, before.last_entry, COMMENTED_ENTRIES_MAX)?);
+        }
         let (item, last_entry) = before.as_ref().map(|before| (&before.item, before.last_entry)).unzip();
-        let situation = Situation { item, last_entry, open_items, now, index };
+        let situation = Situation {
+            entries: before.as_ref().and_then(|before| before.entries),
+            item,
+            last_entry,
+            open_items,
+            now,
+            index,
+        };
         let record = match decide(&situation) {
             Ok(record) => record,
             Err(refusal) => {
@@ -311,7 +335,8 @@ impl<'c> Writer<'c> {
             let id = before.as_ref().map_or_else(|| to_key(&standing.item.id), |before| before.key);
             self.write_item(id, &standing, before.as_deref(), index, content_entry)?;
             let is_open = standing.is_open;
-            let after = Placed { key: id, item: standing.item, last_entry: index, content_entry, is_open };
+            let entries = before.as_ref().and_then(|before| before.entries).map(|entries| entries + 1);
+            let after = Placed { key: id, item: standing.item, last_entry: index, content_entry, is_open, entries };
             let placed = match before {
                 // In the place of what was: taking and giving back memory in turns costs little, in whole groups much.
                 Some(mut placed) => {
@@ -435,6 +460,7 @@ fn clone_of(error: &StoreError) -> StoreError {
         StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
         StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
         StoreError::DiskFailed(reason) => StoreError::DiskFailed(reason.clone()),
+        StoreError::Hangs(reason) => StoreError::Hangs(reason.clone()),
         StoreError::Damaged(reason) => StoreError::Damaged(reason.clone()),
     }
 }

@@ -9,10 +9,12 @@ use pilot_server::config::Config;
 use pilot_server::{private_file, second_place, start};
 use pilot_store::sqlite::copy::{copy, root_at};
 use pilot_store::sqlite::fsck::Report;
+use pilot_store::sqlite::head;
 
 use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::{Output, OutputArguments, print, print_json};
 
 mod manifest;
@@ -44,6 +46,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
+    files::refuse_root(&config)?;
     let out = &arguments.out;
     if out.exists() {
         return Err(Failure::Usage(format!("{}: exists already; name a new directory", out.display())));
@@ -104,8 +107,17 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
     // Before the database: then the copy has everything the checkpoint speaks of.
     let place = config.checkpoint_path();
     let note = second_place::read(&place).map_err(|error| Failure::environment(place.display(), error))?;
+    let head = head::read(&from).map_err(|error| Failure::Environment(error.to_string()))?;
     let database = directory.join(DATABASE);
     copy(&from, &database).map_err(|error| Failure::Environment(error.to_string()))?;
+    if let Some(head) = head.filter(|head| head.size > 0) {
+        let root = root_at(&database, head.size).map_err(|error| Failure::Environment(error.to_string()))?;
+        if root != Some(head.root) {
+            let what =
+                "the ledger lacks entries that were acknowledged; no backup was made, for it would lack them too";
+            return Err(Failure::Refused(format!("{what}; `pilot log fsck` says more")));
+        }
+    }
     let report = examine(&database)?;
     if !report.faults.is_empty() {
         let faults = in_words(&report);

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::{Output, OutputArguments, print, print_json, table};
 
 #[derive(clap::Args)]
@@ -29,6 +30,7 @@ struct ReportView<'f> {
 
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
+    files::refuse_root(&config)?;
     let mut findings = preflight::check(&config, Clock::System.now());
     // Details quote names from files, and a file may hold anything.
     let guard = LeakGuard::for_generated_tokens();

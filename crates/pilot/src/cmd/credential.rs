@@ -18,9 +18,10 @@ use zeroize::Zeroizing;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
-use crate::files::{FileArguments, list_faults, lock, read_credentials, read_role_map, write_credentials};
-use crate::output::{Output, OutputArguments, print, print_json, table};
+use crate::files::{FileArguments, Files, list_faults, lock, read_credentials, read_role_map, write_credentials};
+use crate::output::{Output, OutputArguments, complain, print, print_json, table};
 
+mod convert;
 mod trust;
 
 #[derive(clap::Subcommand)]
@@ -35,6 +36,8 @@ pub enum Command {
     Check(ListArguments),
     /// After a restore with a loss: say which older credentials count, though their revocation may be lost
     Trust(trust::Arguments),
+    /// Make a file of schema_version 1 one of schema_version 2, which production reads; every token goes on working
+    Convert(convert::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -48,7 +51,8 @@ pub struct NewArguments {
     /// Write the token to this new file (mode 0600) instead of showing it
     #[arg(long, value_name = "FILE")]
     token_out: Option<PathBuf>,
-    /// Which format a new file begins with: 1 or 2 [default: 2 in production, else 1]
+    /// Which format a new file begins with: 1 for a pilot, 2 for production, where credentials expire [default: what the
+    /// configuration reads]
     #[arg(long, value_name = "VERSION", value_parser = schema_version)]
     schema_version: Option<Schema>,
     #[command(flatten)]
@@ -87,21 +91,28 @@ impl LifeArguments {
         match schema {
             Schema::One if self.id.is_some() || self.expires_in.is_some() => Err(Failure::Usage(
                 "the credential file has schema_version 1, which knows neither --id nor --expires-in; \
-                 begin a new file with `pilot credential new --schema-version 2`"
+                 `pilot credential convert` makes it schema_version 2 and keeps the tokens"
                     .into(),
             )),
             Schema::One => Ok(plain),
-            Schema::Two => {
-                let days = u64::from(self.expires_in.unwrap_or(EXPIRES_IN_DAYS));
-                Ok(Credential {
-                    id: self.id.clone().unwrap_or(plain.id),
-                    not_before: Some(now),
-                    expires_at: Some(now.plus(Duration::from_hours(24 * days))),
-                    ..plain
-                })
-            }
+            Schema::Two => Ok(Credential {
+                id: self.id.clone().unwrap_or(plain.id),
+                not_before: Some(now),
+                expires_at: Some(end(self.expires_in, now)),
+                ..plain
+            }),
         }
     }
+
+    /// The format these options can only mean.
+    fn schema(&self) -> Option<Schema> {
+        (self.id.is_some() || self.expires_in.is_some()).then_some(Schema::Two)
+    }
+}
+
+/// When a credential that begins now ends.
+pub(super) fn end(days: Option<u32>, now: Time) -> Time {
+    now.plus(Duration::from_hours(24 * u64::from(days.unwrap_or(EXPIRES_IN_DAYS))))
 }
 
 #[derive(clap::Args)]
@@ -133,6 +144,7 @@ pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::List(arguments) => list(&arguments, environment),
         Command::Check(arguments) => check(&arguments, environment),
         Command::Trust(arguments) => trust::run(&arguments, environment),
+        Command::Convert(arguments) => convert::run(&arguments, environment),
     }
 }
 
@@ -168,18 +180,19 @@ impl From<&Credential> for CredentialView {
 fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
     let path = files.editable()?;
-    let actor = Actor { actor_id: arguments.actor, role: arguments.role };
+    let actor = Actor { actor_id: arguments.actor.clone(), role: arguments.role };
     check_role_map(files.role_map.as_deref(), &actor)?;
     let _lock = lock(path)?;
     let before = if path.exists() {
         let before = read_credentials(path)?;
         if let Some(asked) = arguments.schema_version.filter(|asked| *asked != before.schema()) {
             let (path, asked, has) = (path.display(), asked.version(), before.schema().version());
-            return Err(Failure::Usage(format!("{path}: has schema_version {has}, not {asked}; name a new file")));
+            let remedy = "name a new file, or see `pilot credential convert`";
+            return Err(Failure::Usage(format!("{path}: has schema_version {has}, not {asked}; {remedy}")));
         }
         before
     } else {
-        Credentials::new(arguments.schema_version.unwrap_or(files.schema), Vec::new())
+        Credentials::new(schema_of_new_file(&arguments, &files, path)?, Vec::new())
     };
     let mut entries = before.entries().to_vec();
     let token = Token::generate(&random::bytes()?);
@@ -189,6 +202,19 @@ fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure
     write_credentials(path, before.schema(), entries)?;
     new.hand_over(arguments.output.output)?;
     note("It takes effect when the service is started or restarted.")
+}
+
+/// What the service will read. Where nothing says which profile that is, nothing is guessed: the other format would stop
+/// the start.
+fn schema_of_new_file(arguments: &NewArguments, files: &Files, path: &Path) -> Result<Schema, Failure> {
+    let schema = arguments.schema_version.or(files.schema).or_else(|| arguments.life.schema());
+    schema.ok_or_else(|| {
+        let path = path.display();
+        Failure::Usage(format!(
+            "{path}: is a new file; say which service will read it with --config pilot.toml, or give --schema-version 1 \
+             (a pilot) or --schema-version 2 (production, where credentials expire)"
+        ))
+    })
 }
 
 /// A credential the role map does not cover would stop the next start, so it is not made.
@@ -284,8 +310,7 @@ struct NewView<'a> {
 
 /// A remark for the person, kept out of what programs read.
 pub fn note(text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    writeln!(std::io::stderr(), "{text}").map_err(|error| Failure::environment("standard error", error))
+    complain(text).map_err(|error| Failure::environment("standard error", error))
 }
 
 fn remove(arguments: &RemoveArguments, environment: &Environment) -> Result<(), Failure> {

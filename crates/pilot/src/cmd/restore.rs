@@ -20,6 +20,7 @@ use crate::cmd::clock;
 use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::{Output, OutputArguments, print, print_json};
 use crate::reason;
 
@@ -59,6 +60,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
+    files::refuse_root(&config)?;
     let database = config.sqlite_path();
     let database =
         database.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be restored like this".into()))?;

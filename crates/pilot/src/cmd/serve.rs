@@ -88,11 +88,14 @@ pub fn serve(
         supervisor.starting();
         let service = Service::start(config, log, stop).await?;
         started(&service)?;
-        supervisor.keep_informed();
+        supervisor.keep_informed(service.is_alive());
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "service started");
-        service.run().await;
+        let served = service.run().await;
         tracing::info!("service stopped");
-        Ok(())
+        served.map_err(|error| {
+            let remedy = "the service has stopped with an error; what was acknowledged is in the files as they are, which the next start reads";
+            Failure::environment(remedy, error)
+        })
     })
 }
 

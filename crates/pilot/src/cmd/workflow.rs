@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::read_role_map;
-use crate::output::{Output, OutputArguments, print, print_json};
+use crate::output::{Output, OutputArguments, print, print_coloured, print_json};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -149,8 +149,12 @@ fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Fa
     match arguments.output.output {
         Output::Json => print_json(&report)?,
         Output::Table => {
-            let colour = std::io::stdout().is_terminal() && environment.get("NO_COLOR").is_none();
-            print(&report.to_text(&arguments.which.name(), colour))?;
+            let name = arguments.which.name();
+            // A definition with sequences of its own, one that conceals text for example, gets no colours at all.
+            let is_ours = !text.contains('\u{1b}') && !name.contains('\u{1b}');
+            let colour = is_ours && std::io::stdout().is_terminal() && environment.get("NO_COLOR").is_none();
+            let text = report.to_text(&name, colour);
+            if colour { print_coloured(&text)? } else { print(&text)? }
         }
     }
     if report.is_sound() {

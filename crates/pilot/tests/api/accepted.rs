@@ -129,7 +129,11 @@ fn a_number_with_a_fraction_of_zero_needs_the_votes_of_the_whole_number() {
     let start = text.find("quorum_if").unwrap();
     let end = start + text[start..].find('\n').unwrap();
     let rule = "quorum_if = { pointer = \"/level\", equals = 2, quorum = 2 }";
-    let text = format!("{}{rule}{}", &text[..start], &text[end..]).replacen("controlled-operation", "by-number", 1);
+    let text = format!("{}{rule}{}", &text[..start], &text[end..]).replacen(
+        "name = \"controlled-operation\"",
+        "name = \"by-number\"",
+        1,
+    );
     let text = text.replacen("required = [\"purpose\"", "required = [\"level\", \"purpose\"", 1);
     let text = text + "\n[payload_schema.properties.level]\ntype = \"number\"\n";
     std::fs::create_dir(installation.path("workflows")).unwrap();

@@ -158,3 +158,31 @@ fn another_actors_live_token_in_content_is_an_exposure_and_ones_own_is_not() {
     assert_eq!((&exposed[0]["actor_id"], &exposed[0]["details"]["code"]), (&json!("sol"), &json!("token_in_content")));
     server.wait_for_log("`ben` sent a live token of `sol` in content");
 }
+
+#[test]
+fn a_long_history_comes_in_pages_each_entry_once_and_in_order() {
+    let installation = team();
+    let server = installation.serve();
+    let id = submitted(&server, "low");
+    let mut ben = person(&server, "ben");
+    for number in 0..60 {
+        let comment = json!({"text": format!("comment {number}")});
+        assert_eq!(ben.post(&format!("/v1/items/{id}/comments"), &comment).status, 201);
+    }
+    for (list, limit, expected) in [("history", 7, 62), ("history", 200, 62), ("transitions", 1, 1)] {
+        let (mut entries, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let answer = ben.get(&format!("/v1/items/{id}/{list}?limit={limit}{cursor}"));
+            let page = answer.json();
+            let listed = page[list].as_array().unwrap();
+            assert!(listed.len() <= limit, "{page}");
+            entries.extend(listed.iter().map(|entry| entry["entry"].as_u64().unwrap()));
+            let Some(next) = page["next"].as_str() else { break };
+            assert!(answer.header("link").unwrap().contains(next), "{:?}", answer.header("link"));
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(entries.len(), expected, "{list} {limit}");
+        assert!(entries.is_sorted_by(|one, next| one < next), "{entries:?}");
+    }
+    refused(&ben.get(&format!("/v1/items/{id}/history?cursor=x")), 422, "invalid_request", "/query/cursor");
+}

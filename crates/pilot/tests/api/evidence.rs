@@ -245,7 +245,7 @@ fn an_actor_is_sent_one_bundle_at_a_time_and_a_reader_who_leaves_makes_room() {
     // What there would be is told all the same, and others are not kept from their work.
     assert_eq!(person(&server, "ada").get("/v1/session").status, 200);
     drop(idle);
-    let until = crate::harness::now() + std::time::Duration::from_secs(60);
+    let until = crate::harness::now() + crate::harness::PATIENCE;
     let head = format!("HEAD /v1/evidence?item={id} HTTP/1.1");
     while server.request(&head, &[&credential]).status == 503 {
         assert!(crate::harness::now() < until, "nobody reads any more, and the place is not given back");

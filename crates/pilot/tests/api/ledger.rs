@@ -89,8 +89,21 @@ fn checkpoint_tiles_bundles_and_proofs_agree_beyond_one_full_tile() {
     let proofs = ana.get(&format!("/v1/items/{id}/proof")).json();
     let signed = Checkpoint::open(proofs["checkpoint"].as_str().unwrap(), &key).unwrap();
     assert_eq!(signed, now);
+    assert_eq!(proofs["next"], Value::Null, "these are all");
     let proofs = proofs["proofs"].as_array().unwrap();
     assert_eq!(proofs.len(), 602, "creation, comments and submission");
+    let (mut pages, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = ana.get(&format!("/v1/items/{id}/proof?limit=250{after}")).json();
+        pages.extend(page["proofs"].as_array().unwrap().clone());
+        let Some(next) = page["next"].as_u64() else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(pages, *proofs, "page by page they are the same");
+    assert_eq!(ana.get(&format!("/v1/items/{id}/proof?after=999999")).json()["proofs"], json!([]));
+    for query in ["limit=0", "limit=1001", "after=-1", "after=x", "from=1"] {
+        assert_eq!(ana.get(&format!("/v1/items/{id}/proof?{query}")).verdict(), "422 invalid_request", "{query}");
+    }
     for proof in proofs {
         let index = proof["index"].as_u64().unwrap();
         let hash = |text: &Value| Hash::from_base64(text.as_str().unwrap()).unwrap();

@@ -152,6 +152,11 @@ impl History {
                     names.insert(to.clone(), number);
                     history.namings.push(Naming { began, safe, what: Name::Rename(from, to) });
                 }
+                Deed::Link { from, to } => {
+                    let (number, safe) = (names[&from], parent(&to));
+                    names.insert(to.clone(), number);
+                    history.namings.push(Naming { began, safe, what: Name::File(to, number) });
+                }
                 Deed::Unlink(path) => {
                     let safe = parent(&path);
                     names.remove(&path);

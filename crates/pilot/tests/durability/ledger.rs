@@ -62,7 +62,8 @@ impl Seen {
         let entry: Value = serde_json::from_slice(bytes).unwrap();
         let index = self.edge.size();
         assert_eq!(entry["index"].as_u64(), Some(index), "indices have a gap");
-        if let (Some(item), Some(version)) = (entry["item"].as_str(), entry["version"].as_u64()) {
+        let is_move = entry["type"] != "item.comment";
+        if let (Some(item), Some(version), true) = (entry["item"].as_str(), entry["version"].as_u64(), is_move) {
             let earlier = self.moves.insert((item.to_owned(), version), index);
             assert_eq!(earlier, None, "{item} has version {version} twice");
             assert!(version == 1 || self.moves.contains_key(&(item.to_owned(), version - 1)));

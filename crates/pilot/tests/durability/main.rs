@@ -12,13 +12,17 @@
 
 mod client;
 mod disk;
+mod faults;
+mod hang;
 #[path = "../front_door/harness.rs"]
 #[allow(dead_code, reason = "the front door uses all of it")]
 mod harness;
 mod history;
 mod kill;
 mod ledger;
+mod linear;
 mod power;
+mod shim;
 mod syscalls;
 mod trace;
 #[path = "../front_door/wire.rs"]

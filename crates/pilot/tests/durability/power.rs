@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use pilot_evidence::merkle::{Edge, Hash};
+use pilot_store::sqlite::fsck::log_damage;
+use pilot_store::sqlite::head;
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -52,8 +54,16 @@ impl Ledger {
     /// What is on this disk is the beginning of the ledger, with all that is owed; and it can be gone on from.
     fn begins_with(&self, disk: &Path, owed: usize, key: &str) -> usize {
         let data = disk.join("data");
+        // A power cut is no damage: the service must not take it for that.
+        assert_eq!(log_damage(&data.join("pilot.db")).unwrap(), None);
+        let head = head::read(&data.join("pilot.db")).unwrap();
         let size = if data.join("pilot.db").exists() { self.database(&data) } else { 0 };
         assert!(size >= owed, "{owed} entries were acknowledged, and {size} are there");
+        if let Some(head) = head {
+            let told = usize::try_from(head.size).unwrap();
+            assert!(told <= size, "{told} entries are spoken of, and {size} are there");
+            assert_eq!(head.root, self.roots[told], "the head of size {told}");
+        }
         let kept = fs::read_to_string(data.join("log.key")).unwrap_or_default();
         assert!(kept == key || size == 0, "a ledger of {size} entries has lost its key: {kept:?}");
         if let Ok(note) = fs::read_to_string(data.join("log.checkpoint")) {

@@ -43,6 +43,11 @@ pub enum Deed {
         from: PathBuf,
         to: PathBuf,
     },
+    /// Another name for a file.
+    Link {
+        from: PathBuf,
+        to: PathBuf,
+    },
     Unlink(PathBuf),
     /// 201 went out to whoever asked.
     Acknowledge {
@@ -173,6 +178,11 @@ impl Reader<'_> {
             "rename" => {
                 let (from, to) = (self.named(arguments.path()), self.named(arguments.path()));
                 from.zip(to).map(|(from, to)| Deed::Rename { from, to })
+            }
+            "linkat" => {
+                let (_, from) = (arguments.descriptor(), self.named(arguments.path()));
+                let (_, to) = (arguments.descriptor(), self.named(arguments.path()));
+                from.zip(to).map(|(from, to)| Deed::Link { from, to })
             }
             "unlink" => self.named(arguments.path()).map(Deed::Unlink),
             other => panic!("{other} changes files in a way this test does not know"),

@@ -53,7 +53,7 @@ fn wrong_usage_ends_with_2() {
         &["credential", "new", "--actor", "not an id", "--role", "auditor"],
         &["credential", "remove"],
         &["credential", "remove", "--fingerprint", "xyz", "--file", "credentials.json"],
-        &["credential", "list", "--config", "pilot.toml", "--file", "credentials.json"],
+        &["credential", "new", "--file", "new.json", "--actor", "ana", "--role", "auditor"],
         &["session", "--output", "yaml"],
         &["session", "--url", "https://a:1", "--ca-file", "credentials.json", "--token-file", "credentials.json"],
         &["session", "--url", "ftp://a", "--token-file", "credentials.json"],
@@ -212,7 +212,8 @@ fn credentials_are_removed_by_fingerprint_or_by_actor_but_never_the_last() {
 fn a_new_credential_is_shown_once_and_its_digest_is_the_one_in_the_file() {
     let installation = Installation::bare();
     let new = ["credential", "new", "--file", "credentials.json", "--actor", "ana", "--role", "auditor"];
-    let made = installation.pilot(&[&new[..], &["--output", "json"]].concat()).expect(0).json();
+    let made = [&new[..], &["--schema-version", "1", "--output", "json"]].concat();
+    let made = installation.pilot(&made).expect(0).json();
     let token = made["token"].as_str().unwrap();
     assert!(token.len() == 55 && token.starts_with("pilot_"), "{token}");
     assert_eq!(made["token_sha3_256"], json!(digest(token.as_bytes())));
@@ -305,4 +306,24 @@ fn the_operations_listener_with_any_port_says_which_it_has() {
     let line: Value = serde_json::from_str(line).unwrap();
     let address: std::net::SocketAddr = line["address"].as_str().unwrap().parse().unwrap();
     assert_ne!(address.port(), 0);
+}
+
+#[test]
+fn a_token_is_not_sent_over_plain_http_to_another_machine() {
+    let installation = Installation::with_ana();
+    for url in
+        ["http://192.0.2.1:7450", "http://pilot.example", "http://[2001:db8::1]:7450", "http://localhost.example"]
+    {
+        let refused = installation.pilot_as(TOKEN, &["session", "--url", url]).expect(2);
+        refused.says(&["not https", "--insecure-http"]);
+        refused.never_says(TOKEN);
+    }
+    let server = installation.serve();
+    let port = server.address.port();
+    for host in ["127.0.0.1", "localhost", "LOCALHOST"] {
+        installation.pilot_as(TOKEN, &["session", "--url", &format!("http://{host}:{port}")]).expect(0);
+    }
+    // Said aloud, it is tried. There is nobody on port 1 of an address that leads nowhere but here.
+    let aloud = ["session", "--insecure-http", "--url", "http://0.0.0.0:1"];
+    installation.pilot_as(TOKEN, &aloud).expect(3).says(&["cannot be reached"]);
 }

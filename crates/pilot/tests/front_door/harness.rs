@@ -340,6 +340,13 @@ impl Server {
         assert!(!timeout.timed_out(), "{text:?} was never logged: {log}");
     }
 
+    /// The end of the log, for a test that fails.
+    pub fn last_lines(&self) -> String {
+        let log = self.log.text.lock().unwrap();
+        let lines: Vec<_> = log.lines().rev().take(20).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
     /// Words that begin like this in what was printed up to the announcement, each once, in their order.
     pub fn printed_words_with(&self, prefix: &str) -> Vec<String> {
         let printed = self.printed.lock().unwrap();
@@ -352,6 +359,15 @@ impl Server {
         words
     }
 
+    /// How it is doing, for a test that fails: whether it has ended and how, and what it logged last.
+    fn last_words(&mut self) -> String {
+        let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
+        let state = ended.map_or("it is running".to_owned(), |status| format!("it has ended: {status}"));
+        let log = self.log.text.lock().unwrap();
+        let lines: Vec<_> = log.lines().rev().take(10).collect();
+        format!("{state}; its log ends with\n{}", lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
+    }
+
     /// SIGTERM, then the end: exit code, standard output and the whole log.
     pub fn stop(self) -> Finished {
         self.signal(Signal::TERM);
@@ -360,7 +376,7 @@ impl Server {
 
     /// Waits for the end without asking for it.
     pub fn ends(mut self) -> Finished {
-        assert!(self.ended.recv_timeout(PATIENCE).is_ok(), "the service did not end");
+        assert!(self.ended.recv_timeout(PATIENCE).is_ok(), "the service did not end: {}", self.last_lines());
         let code = self.child.take().unwrap().wait().unwrap().code().unwrap_or(-1);
         self.stdout_ended.recv_timeout(PATIENCE).unwrap();
         let stdout = self.printed.lock().unwrap().clone();
@@ -371,6 +387,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if thread::panicking() && self.child.is_some() {
+            let last_words = self.last_words();
+            let _ = writeln!(std::io::stderr(), "the service at {}: {last_words}", self.address);
+        }
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();

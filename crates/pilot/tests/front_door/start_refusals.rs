@@ -73,7 +73,7 @@ fn a_credential_file_that_is_no_json_is_refused_with_line_and_column() {
 fn a_credential_file_of_another_shape_is_refused_with_its_place() {
     check_credentials("[]", &["must be an object with schema_version, credentials"]);
     check_credentials("{}", &["/schema_version: is missing", "/credentials: is missing"]);
-    for version in ["0", "2", "\"1\"", "1.0", "null", "true"] {
+    for version in ["0", "2", "\"1\"", "1.5", "null", "true"] {
         let text = with("x", None).replace("\"schema_version\":1", &format!("\"schema_version\":{version}"));
         check_credentials(&text, &["/schema_version: must be the integer 1"]);
     }
@@ -493,4 +493,57 @@ fn a_live_token_in_a_file_the_start_reads_stops_it_and_is_not_repeated() {
     server.stop().expect(0);
     map(json!(["Ina", "Udo"]), "cyd");
     assert!(!installation.serve().stop().expect(0).stderr.contains("approved_by"));
+}
+
+#[test]
+fn thousands_of_faults_are_some_lines() {
+    let entries: Vec<_> = (0..2_000).map(|number| entry(&format!("a{number}"), "king", "short")).collect();
+    let installation = Installation::with_ana();
+    installation.write("credentials.json", &file(&entries));
+    let words = ["/credentials/0/roles/0: must be one of", "/credentials/2/roles/0 and 1997 more places"];
+    for finished in [
+        refused(&installation, &words),
+        installation.pilot(&["credential", "check", "--config", "pilot.toml"]).expect(1),
+        installation.pilot(&["check-config"]).expect(2),
+    ] {
+        let said = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(said.lines().count() < 70 && said.contains(words[1]), "{finished:#?}");
+    }
+}
+
+#[test]
+fn whatever_is_wrong_in_whichever_file_is_said_in_one_go() {
+    let installation = Installation::with_ana();
+    fs::create_dir(installation.path("workflows")).unwrap();
+    installation.write("workflows/one.toml", "name = 1");
+    installation.write("workflows/two.toml", "nonsense");
+    installation.write("role-map.json", "{}");
+    installation.write("credentials.json", "[]");
+    installation.write(
+        "pilot.toml",
+        "listen = '127.0.0.1:0'\n[credentials]\nrole_map = 'role-map.json'\n[workflows]\ndir = 'workflows'\n\
+         [log]\nca_file = 'nothing.pem'\n[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\n",
+    );
+    let words = ["c.pem", "credentials.json", "role-map.json at /actors", "one.toml", "two.toml"];
+    refused(&installation, &words);
+    let checked = installation.pilot(&["check-config"]).expect(2);
+    assert!(words.iter().all(|word| checked.stdout.contains(word)), "{checked:#?}");
+    installation.write("pilot.toml", "lisen = 1\n[store]\npath = 'x'\n[ops]\nlisten = 'here'\n");
+    for finished in [installation.serve_in_vain().expect(2), installation.pilot(&["check-config"]).expect(2)] {
+        finished.says(&["line 1, column 1: unknown field `lisen`", "line 3, column 1", "line 5, column 10"]);
+    }
+}
+
+#[test]
+fn more_definitions_than_a_start_can_name_are_refused_before_anything_is_written() {
+    let installation = Installation::with_ana();
+    fs::create_dir(installation.path("workflows")).unwrap();
+    for number in 0..255 {
+        installation.write(&format!("workflows/{number}.toml"), "");
+    }
+    installation.write("pilot.toml", "listen = '127.0.0.1:0'\n[workflows]\ndir = 'workflows'\n");
+    let words = ["257 definitions with the built-in ones", "at most 256 may be in force"];
+    refused(&installation, &words);
+    let checked = installation.pilot(&["check-config"]).expect(2);
+    assert!(words.iter().all(|word| checked.stdout.contains(word)), "{checked:#?}");
 }

@@ -95,6 +95,7 @@ fn clients_are_told_which_provider_to_ask_and_only_with_this_mechanism() {
         server.get("/console.json", &[]).json()["sign_in"],
         json!({
             "issuer": issuer, "authorization_endpoint": format!("{issuer}/auth"), "token_endpoint": format!("{issuer}/token"),
+            "revocation_endpoint": format!("{issuer}/token/revocation"),
             "client_id": "console", "scope": "openid", "resource": AUDIENCE,
         })
     );

@@ -232,8 +232,8 @@ fn a_support_bundle_shows_what_helps_and_no_token() {
     installation.write("pilot.toml", &format!("listen = \"127.0.0.1:0\"\n[ops]\nlisten = \"{}\"\n", port.address()));
     let server = installation.serve();
     person(&server, "ana").creates("controlled-operation", &payload("low"));
-    let generated =
-        installation.pilot(&["credential", "new", "--file", "other.json", "--actor", "zoe", "--role", "auditor"]);
+    let zoe = ["--schema-version", "1", "--actor", "zoe", "--role", "auditor"];
+    let generated = installation.pilot(&[&["credential", "new", "--file", "other.json"], &zoe[..]].concat());
     let generated =
         generated.expect(0).stdout.split_whitespace().find(|word| word.starts_with("pilot_")).unwrap().to_owned();
     let (ana, ben) = (token("ana"), token("ben"));

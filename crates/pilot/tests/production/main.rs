@@ -24,6 +24,7 @@ mod mesh;
 mod mutual_tls;
 mod rate;
 mod rotation_evidence;
+mod secrets;
 mod sources;
 mod tls;
 mod vault;

@@ -18,6 +18,7 @@ const CLIENTS: &str =
     "[tls]\ncertificate = 'tls.pem'\nkey = 'tls.key'\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
 const MESH: &str =
     "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
+const SECRET: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-1";
 const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nwrites_per_minute = 1000000\nanonymous_per_minute = 1000000\nfailed_per_minute = 1000000\n";
 const IDENTITY: &str = "[identity]\nmechanism = 'mutual_tls'\n";
 const RUNNER: &str = "spiffe://example.org/pilot/runner";
@@ -279,19 +280,49 @@ async fn a_security_admin_revokes_a_certificate_by_its_name() {
 
 #[test]
 fn behind_a_mesh_the_certificate_it_hands_on_is_judged_once_more() {
-    let house = house(MESH);
+    let house = house(&format!("{MESH}mesh_secret_file = 'mesh-secret'\n"));
+    house.installation.write("mesh-secret", &format!("{SECRET}\n"));
     let server = house.installation.serve();
+    let mesh = &*format!("Pilot-Mesh-Secret: {SECRET}");
     let header = |pair: &Pair| format!("Client-Cert: :{}:", data_encoding::BASE64.encode(&der(&pair.certificate)));
     let runner = house.clients.issue_client(&[], Some(RUNNER), 1, far());
-    let answer = server.get("/v1/session", &[&header(&runner)]);
+    let answer = server.get("/v1/session", &[mesh, &header(&runner)]);
     assert_eq!(answer.json(), json!({"actor_id": RUNNER, "role": "executor"}));
     let elsewhere = Authority::new("Elsewhere").issue_client(&[], Some(RUNNER), 1, far());
     let expired = house.clients.issue_client(&[], Some(RUNNER), 2, "2024-01-01T00:00:00Z".parse().unwrap());
     for wrong in [header(&elsewhere), header(&expired), "Client-Cert: :MAA=:".into(), "X-Client-Cert: a".into()] {
-        assert_eq!(server.get("/v1/session", &[&wrong]).verdict(), "401 credential_required");
+        assert_eq!(server.get("/v1/session", &[mesh, &wrong]).verdict(), "401 credential_required");
     }
     let both = [header(&runner), header(&runner)];
-    assert_eq!(server.get("/v1/session", &[&both[0], &both[1]]).status, 401, "two are none");
+    assert_eq!(server.get("/v1/session", &[mesh, &both[0], &both[1]]).status, 401, "two are none");
+    // Certificates are public. A process at the mesh's address that has one, and not the secret, is nobody.
+    for wrong in [&[][..], &["Pilot-Mesh-Secret: mesh-mesh-mesh-mesh-mesh-mesh-mesh-2"], &[mesh, mesh]] {
+        let certificate = header(&runner);
+        let lines = [wrong, &[&*certificate]].concat();
+        assert_eq!(server.get("/v1/session", &lines).verdict(), "400 invalid_request", "{wrong:?}");
+    }
+    let finished = server.stop().expect(0);
+    finished.never_says(SECRET);
+}
+
+#[test]
+fn behind_a_mesh_that_is_known_by_its_address_only_certificates_stop_the_start_in_production() {
+    let house = house(MESH);
+    let said = "certificates are public, and any process at a trusted address could show another's";
+    house.installation.serve_in_vain().expect(2).says(&["mesh: ", said, "mesh_secret_file"]);
+    assert!(house.installation.pilot(&["check-config"]).expect(2).stdout.contains(said));
+    configure(&house.installation, "pilot", &[MESH, ROLE_MAP, IDENTITY]);
+    let server = house.installation.serve();
+    server.wait_for_log(said);
+    server.stop().expect(0);
+    let with_secret = format!("{MESH}mesh_secret_file = 'mesh-secret'\n");
+    configure(&house.installation, "production", &[&with_secret, ROLE_MAP, MANY, IDENTITY]);
+    house.installation.serve_in_vain().expect(2).says(&["mesh-secret: cannot be opened"]);
+    house.installation.write("mesh-secret", "guess-me");
+    house.installation.serve_in_vain().expect(2).says(&["mesh-secret: must hold one to four secrets"]);
+    house.installation.write("mesh-secret", SECRET);
+    crate::harness::set_mode(&house.installation.path("mesh-secret"), 0o644);
+    house.installation.serve_in_vain().expect(2).says(&["mesh-secret: others may read it"]);
 }
 
 #[test]

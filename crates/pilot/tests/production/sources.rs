@@ -181,6 +181,6 @@ fn commands_change_no_file_that_is_kept_elsewhere_but_prepare_one_for_it() {
     server.stop().expect(0);
     // A file that is there keeps its format.
     let first = [&new[..], &["--schema-version", "1"]].concat();
-    installation.pilot(&first).expect(2).says(&["new.json: has schema_version 2, not 1; name a new file"]);
+    installation.pilot(&first).expect(2).says(&["new.json: has schema_version 2, not 1; name a new file, or see"]);
     installation.pilot(&[&new[..], &["--schema-version", "3"]].concat()).expect(2).says(&["--schema-version"]);
 }

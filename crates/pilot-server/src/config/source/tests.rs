@@ -117,9 +117,9 @@ fn a_fault_in_a_source_has_its_line_and_a_remedy() {
     check(
         "[credentials.vault.approle]\nrole_id = 'r'\nsecret_id = 's'",
         &[],
-        &expect![
-            "pilot.toml, line 3, column 1: unknown field `secret_id`, expected one of `role_id`, `secret_id_file`, `mount`"
-        ],
+        &expect![[r#"
+            pilot.toml, line 1, column 1: missing field `secret_id_file`
+            pilot.toml, line 3, column 1: unknown field `secret_id`, expected one of `role_id`, `secret_id_file`, `mount`"#]],
     );
     check(
         "[credentials.exec]\ncommand = ['fetch']",

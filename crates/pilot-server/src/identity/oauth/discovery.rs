@@ -26,6 +26,9 @@ pub struct Endpoints {
     pub jwks: Option<String>,
     pub authorization: Option<String>,
     pub token: Option<String>,
+    /// Where a token is ended before its time (RFC 7009). Copies made before this was read have none.
+    #[serde(default)]
+    pub revocation: Option<String>,
 }
 
 /// Where the document may be: between host and path, and after the path.
@@ -55,7 +58,7 @@ impl Endpoints {
         };
         let (jwks, authorization, token) =
             (endpoint("jwks_uri"), endpoint("authorization_endpoint"), endpoint("token_endpoint"));
-        Ok(Endpoints { jwks, authorization, token })
+        Ok(Endpoints { jwks, authorization, token, revocation: endpoint("revocation_endpoint") })
     }
 
     pub fn jwks(&self) -> Result<ProviderUrl, DiscoveryFault> {

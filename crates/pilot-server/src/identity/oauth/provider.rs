@@ -150,6 +150,11 @@ impl Provider {
         Some((url(&endpoints.authorization)?, url(&endpoints.token)?))
     }
 
+    /// Where a token is ended when someone signs out, if the provider says.
+    pub fn revocation(&self) -> Option<ProviderUrl> {
+        self.held().endpoints.as_ref()?.revocation.as_deref().and_then(ProviderUrl::parse)
+    }
+
     /// Whether tokens can be judged.
     pub fn check(&self) -> Result<(), Undecided> {
         let keys = self.keys()?;

@@ -25,6 +25,9 @@ pub struct SignIn {
     pub issuer: String,
     pub authorization_endpoint: String,
     pub token_endpoint: String,
+    /// Where signing out ends the tokens (RFC 7009).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revocation_endpoint: Option<String>,
     pub client_id: String,
     pub scope: String,
     /// What the token is to be for (RFC 8707).
@@ -58,6 +61,7 @@ pub fn sign_in(provider: &Provider) -> Option<SignIn> {
         issuer: oauth.issuer.text.clone(),
         authorization_endpoint: authorization.text,
         token_endpoint: token.text,
+        revocation_endpoint: provider.revocation().map(|url| url.text),
         client_id,
         scope: oauth.console_scopes.join(" "),
         resource: oauth.audience.clone(),

@@ -59,7 +59,7 @@ impl Check<'_> {
 
     fn item(&mut self, id: &ItemId, trace: &Trace) -> Result<Option<Span>> {
         let placed = read::placed(self.connection, id)?.ok_or_else(|| StoreError::Damaged("is gone".into()))?;
-        let history = read::history(self.connection, id)?;
+        let history = read::history(self.connection, id, None, usize::MAX)?;
         let place = format!("item {id}");
         if placed.last_entry != trace.last || history.len() as u64 != trace.count {
             let what = format!(

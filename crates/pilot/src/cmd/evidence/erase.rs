@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::cmd::clock;
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::{Output, OutputArguments, print, print_json};
 use crate::reason;
 
@@ -34,6 +35,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
+    files::refuse_root(&config)?;
     let path = config.sqlite_path();
     let path =
         path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be changed like this".into()))?;

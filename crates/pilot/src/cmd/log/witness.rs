@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
         let announcement = witness.announcement().map_err(|error| Failure::environment("the address", error))?;
         print(&format!("{announcement}\n"))?;
         supervisor.ready(&announcement);
-        supervisor.keep_informed();
+        supervisor.keep_informed(|| true);
         let key = witness.verifier().to_string();
         tracing::info!(key, "witness started");
         witness.run(stop).await;

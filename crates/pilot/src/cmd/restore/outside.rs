@@ -13,6 +13,7 @@ use pilot_server::witnesses::{Seen, Witnesses, ask};
 use pilot_store::Store;
 
 use crate::exit::Failure;
+use crate::output::complain;
 
 pub enum Verdict {
     /// Something outside says that nothing is missing: what.
@@ -127,8 +128,7 @@ impl Outside<'_> {
 }
 
 fn say(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "pilot: {text}");
+    let _ = complain(&format!("pilot: {text}"));
 }
 
 /// Whether the ledger begins with what a checkpoint says, and how far that reaches.

@@ -17,7 +17,7 @@ use crate::cmd::backup;
 use crate::exit::Failure;
 
 /// A database has these beside it while it is in use.
-const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
+const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
 
 pub struct Places {
     pub database: PathBuf,
@@ -119,6 +119,10 @@ fn put(from: &Path, to: &Path) -> Result<Option<String>, Failure> {
             let is_same = fs::read(to).is_ok_and(|present| present == bytes);
             Ok((!is_same).then(|| format!("{}: is another one than in the backup; left as it is", to.display())))
         }
-        Err(error) => Err(Failure::environment(to.display(), error)),
+        // The ledger is in its place by now. A directory that root keeps to itself is no reason to call that a failure.
+        Err(error) => {
+            let (from, to) = (from.display(), to.display());
+            Ok(Some(format!("{to}: could not be put back ({error}); copy it from {from}")))
+        }
     }
 }

@@ -9,6 +9,7 @@ use pilot_core::actor::Actor;
 use pilot_core::digest::Fingerprint;
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
+use pilot_server::private_file;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
@@ -195,6 +196,8 @@ impl Record {
         }
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
         let mut file = file.map_err(failed)?;
+        // Root may do this; the service's user must be able to read it and to go on with it.
+        private_file::give_to_owner_of_directory(&self.path).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
     }
 }

@@ -1,0 +1,75 @@
+//! Remembered answers against the ledger: whoever repeats a request is told what is recorded, or nothing.
+
+use pilot_core::item::ItemId;
+use serde::Deserialize;
+
+use super::{Check, Traces, damaged};
+use crate::sqlite::read;
+use crate::{Result, StoreError};
+
+/// What an answer says of where it stands, whichever kind it is.
+#[derive(Deserialize)]
+struct Said {
+    id: Option<ItemId>,
+    item_id: Option<ItemId>,
+    version: Option<u64>,
+    entry: Option<u64>,
+}
+
+impl Check<'_> {
+    pub(super) fn answers(&mut self, traces: &Traces) -> Result<()> {
+        let failed = |error: rusqlite::Error| read::failed(&error);
+        let sql = "SELECT scope, body, answer, at FROM idempotency ORDER BY at";
+        let mut statement = self.connection.prepare(sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            self.report.answers += 1;
+            let blob = |column| row.get_ref(column).map_err(failed)?.as_blob().map_err(|error| damaged(&error));
+            let (scope, body, answer) = (blob(0)?, blob(1)?, blob(2)?);
+            let place = format!("answer {}", data_encoding::HEXLOWER.encode(scope.get(..4).unwrap_or(scope)));
+            if scope.len() != 32 || body.len() != 32 {
+                self.report.fault(&place, "its key is not a digest");
+            }
+            if let Err(what) = self.answer(answer, traces) {
+                self.report.fault(place, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// A line with status, version and place, then what was shown.
+    fn answer(&self, answer: &[u8], traces: &Traces) -> std::result::Result<(), String> {
+        let end = answer.iter().position(|byte| *byte == b'\n').ok_or("it has no first line")?;
+        let (line, shown) = answer.split_at_checked(end).unwrap_or_default();
+        let line = std::str::from_utf8(line).map_err(|_| "its first line is not text")?;
+        let mut words = line.splitn(3, ' ');
+        let status =
+            words.next().and_then(|word| word.parse::<u16>().ok()).filter(|status| (200..300).contains(status));
+        let version = words.next().map(|word| if word == "-" { Ok(None) } else { word.parse::<u64>().map(Some) });
+        let (Some(_), Some(Ok(version)), Some(_)) = (status, version, words.next()) else {
+            return Err("its first line is not one this program writes".into());
+        };
+        let shown = shown.trim_ascii();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        let said: Said =
+            serde_json::from_slice(shown).map_err(|error| format!("what it shows cannot be read: {error}"))?;
+        let Some(id) = said.item_id.or(said.id) else { return Ok(()) };
+        let Some(trace) = traces.get(&id) else {
+            return Err(format!("it speaks of item {id}, of which there is no entry"));
+        };
+        if said.entry.is_some_and(|entry| entry > trace.last) {
+            return Err(format!("it speaks of an entry about item {id} that is not there"));
+        }
+        let stands_at = read::placed(self.connection, &id).map_err(|error| match error {
+            StoreError::Damaged(what) => what,
+            other => other.to_string(),
+        })?;
+        let most = stands_at.map_or(0, |placed| placed.item.version);
+        match said.version.max(version).filter(|said| *said > most) {
+            Some(said) => Err(format!("it speaks of version {said} of item {id}, which stands at {most}")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Watches over the threads of the store: a disk that does not answer must not keep callers waiting without a word.
+//!
+//! It counts its own ticks and reads no clock: on a machine that is busy they are longer, and nobody is given up early.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pilot_core::limits::COMMIT_DEADLINE;
+use tokio::sync::oneshot;
+
+use super::health::Health;
+use super::reader::Line;
+use super::writer::Job;
+use crate::{Outcome, Result, StoreError};
+
+const TICK: Duration = Duration::from_millis(250);
+
+pub(super) type Waiting = oneshot::Sender<Result<Outcome>>;
+
+/// What the writing thread has before it, within reach of others for when it cannot answer.
+pub(super) struct Desk {
+    queue: Mutex<mpsc::Receiver<Job>>,
+    /// Those who wait for the group under way. The place of each is that of its write in the group.
+    in_hand: Mutex<Vec<Waiting>>,
+    /// Odd while the thread works, and another number each time.
+    turn: AtomicU64,
+}
+
+impl Desk {
+    pub(super) fn new(queue: mpsc::Receiver<Job>) -> Desk {
+        Desk { queue: Mutex::new(queue), in_hand: Mutex::default(), turn: AtomicU64::new(0) }
+    }
+
+    /// What has queued up, once there is something; nothing when nobody can hand in any more.
+    pub(super) fn next(&self, max: usize) -> Option<Vec<Job>> {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = queue.recv().ok()?;
+        let mut jobs = vec![first];
+        jobs.extend(queue.try_iter().take(max - 1));
+        self.turn.fetch_add(1, Ordering::AcqRel);
+        Some(jobs)
+    }
+
+    pub(super) fn done(&self) {
+        self.turn.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn hold(&self, waiting: Vec<Waiting>) {
+        *self.in_hand.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
+    }
+
+    /// Those who still wait: everyone, or no one.
+    pub(super) fn release(&self) -> Vec<Waiting> {
+        std::mem::take(&mut *self.in_hand.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Answers everyone in the place of the writing thread.
+    fn give_up(&self, since: Duration) {
+        for waiting in self.release() {
+            let _ =
+                waiting.send(Err(StoreError::Hangs(format!("this write has waited for it for {} s", since.as_secs()))));
+        }
+        // The thread holds the queue only while it waits for work.
+        let Ok(queue) = self.queue.try_lock() else { return };
+        for job in queue.try_iter() {
+            let unwritten = || StoreError::Unavailable("the disk does not answer; this was not written".into());
+            match job {
+                Job::Settle { reply, .. } => drop(reply.send(Err(unwritten()))),
+                Job::KeepDefinitions { reply, .. } => drop(reply.send(Err(unwritten()))),
+            }
+        }
+    }
+}
+
+/// What was seen at the last look.
+struct Watcher {
+    desk: Arc<Desk>,
+    lines: Vec<Arc<Line>>,
+    health: Arc<Health>,
+    turn: u64,
+    since: Duration,
+}
+
+impl Watcher {
+    fn look(&mut self, passed: Duration) {
+        let turn = self.desk.turn.load(Ordering::Acquire);
+        if turn == self.turn && turn % 2 == 1 {
+            self.since += passed;
+        } else {
+            (self.turn, self.since) = (turn, Duration::ZERO);
+        }
+        if self.since >= COMMIT_DEADLINE {
+            self.health.hangs(self.since);
+            self.desk.give_up(self.since);
+        } else {
+            self.health.goes_on();
+        }
+        for line in &self.lines {
+            line.look(passed);
+        }
+    }
+}
+
+/// The thread, until it is dropped.
+pub(super) struct Watch {
+    /// Dropped to end it.
+    end: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    pub(super) fn start(desk: Arc<Desk>, lines: Vec<Arc<Line>>, health: Arc<Health>) -> Result<Watch> {
+        let (end, ended) = mpsc::channel::<()>();
+        let mut watcher = Watcher { desk, lines, health, turn: 0, since: Duration::ZERO };
+        let run = move || {
+            while ended.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                watcher.look(TICK);
+            }
+        };
+        let spawned = std::thread::Builder::new().name("store-watch".into()).spawn(run);
+        let thread = spawned.map_err(|error| StoreError::Unavailable(format!("no thread to watch: {error}")))?;
+        Ok(Watch { end: Some(end), thread: Some(thread) })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.end = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Subject, Write};
+
+    fn write() -> Write {
+        Write::new(Subject::Ledger, None, |_| unreachable!("nobody decides here"))
+    }
+
+    #[test]
+    fn a_disk_that_does_not_answer_is_noticed_and_so_is_one_that_does_again() {
+        let (jobs, queue) = mpsc::sync_channel(8);
+        let (desk, health) = (Arc::new(Desk::new(queue)), Arc::new(Health::default()));
+        let mut watcher = Watcher {
+            desk: Arc::clone(&desk),
+            lines: Vec::new(),
+            health: Arc::clone(&health),
+            turn: 0,
+            since: Duration::ZERO,
+        };
+        let hand_in = || {
+            let (reply, answer) = oneshot::channel();
+            jobs.send(Job::Settle { write: write(), reply }).unwrap();
+            answer
+        };
+        let mut first = hand_in();
+        let waiting = desk.next(8).unwrap().into_iter().map(|job| match job {
+            Job::Settle { reply, .. } => reply,
+            Job::KeepDefinitions { .. } => unreachable!(),
+        });
+        desk.hold(waiting.collect());
+        let mut behind = hand_in();
+        watcher.look(Duration::ZERO);
+        watcher.look(COMMIT_DEADLINE.checked_sub(TICK).unwrap());
+        assert!(health.check().is_ok() && first.try_recv().is_err(), "it has its time");
+        watcher.look(TICK);
+        assert!(matches!(first.try_recv().unwrap(), Err(StoreError::Hangs(_))), "it may be recorded yet");
+        assert!(matches!(behind.try_recv().unwrap(), Err(StoreError::Unavailable(_))), "it never will be");
+        assert!(matches!(health.check(), Err(StoreError::Hangs(_))));
+        watcher.look(Duration::from_secs(20));
+        let pulse = health.pulse();
+        assert_eq!((pulse.hanging, pulse.hangs), (Some(COMMIT_DEADLINE + Duration::from_secs(20)), 1));
+        // The disk answers after all: nobody is left to be told.
+        assert!(desk.release().is_empty());
+        desk.done();
+        watcher.look(TICK);
+        assert!(health.check().is_ok());
+        assert_eq!((health.pulse().hanging, health.pulse().hangs), (None, 1));
+    }
+
+    #[test]
+    fn many_short_turns_are_no_long_one() {
+        let (jobs, queue) = mpsc::sync_channel(8);
+        let (desk, health) = (Arc::new(Desk::new(queue)), Arc::new(Health::default()));
+        let mut watcher = Watcher {
+            desk: Arc::clone(&desk),
+            lines: Vec::new(),
+            health: Arc::clone(&health),
+            turn: 0,
+            since: Duration::ZERO,
+        };
+        for _ in 0..8 {
+            jobs.send(Job::Settle { write: write(), reply: oneshot::channel().0 }).unwrap();
+            let _ = desk.next(8).unwrap();
+            watcher.look(COMMIT_DEADLINE.checked_sub(TICK).unwrap());
+            desk.done();
+        }
+        assert!(health.check().is_ok());
+        watcher.look(10 * COMMIT_DEADLINE);
+        assert!(health.check().is_ok(), "who has nothing to do does not hang");
+    }
+}

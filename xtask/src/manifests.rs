@@ -1,0 +1,46 @@
+//! `cargo xtask manifests`: what is handed to a Kubernetes is held against the schemas that Kubernetes publishes, strictly:
+//! a misspelt field would otherwise be dropped in silence.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::step::{Failure, program, root, run, run_timed, target_dir};
+use crate::tools;
+
+/// The package carries the schemas of many versions. The directory is named after its own.
+const INSTALLED: &str = "tools/kubernetes-validate-1.37.0";
+/// The oldest that has every field we use, and the newest the package knows.
+const VERSIONS: [&str; 2] = ["1.29", "1.37"];
+
+pub fn check() -> Result<(), Failure> {
+    let validate = install_missing()?;
+    let directory = root().join("deploy/kubernetes");
+    let entries =
+        fs::read_dir(&directory).map_err(|error| Failure::environment(format!("{}: {error}", directory.display())))?;
+    let mut manifests: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    manifests.retain(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+    if manifests.is_empty() {
+        return Err(Failure::refuted("there is no manifest in deploy/kubernetes"));
+    }
+    for version in VERSIONS {
+        run(program(&validate.to_string_lossy(), &["--strict", "--quiet", "--kubernetes-version", version])
+            .args(&manifests))?;
+        println!("{} manifest(s) are as Kubernetes {version} has them", manifests.len());
+    }
+    Ok(())
+}
+
+/// From the package index into a directory of its own, each file checked by its hash.
+fn install_missing() -> Result<PathBuf, Failure> {
+    let directory = target_dir().join(INSTALLED);
+    let executable = directory.join("bin/kubernetes-validate");
+    if !executable.exists() {
+        tools::install_missing_venv()?;
+        run_timed("install", program("python3", &["-m", "venv", "--clear"]).arg(&directory))?;
+        let mut pip = Command::new(directory.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement"]);
+        run_timed("install", pip.arg(root().join("xtask/kubernetes-validate.txt")))?;
+    }
+    Ok(executable)
+}

@@ -1,0 +1,184 @@
+//! `cargo xtask pages`: what the documentation tells an operator to type is typed, word for word, on machines that are
+//! made for it: systemd as process 1, and the package as `cargo xtask dist` packs it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::distribution;
+use crate::step::{Failure, cargo, root, run_timed, target_dir};
+use crate::tools::{self, CURL, DPKG_DEB, IP, OPENSSL, SYSTEMD, TAR, UNSHARE};
+
+mod blocks;
+mod machine;
+
+use machine::Machine;
+
+const INSTALL: &str = "docs/operate/install.md";
+const PRODUCTION: &str = "docs/operate/production.md";
+const BACKUP: &str = "docs/operate/backup.md";
+const ROTATION: &str = "docs/operate/rotation.md";
+const PAGES: [&str; 4] = [INSTALL, PRODUCTION, BACKUP, ROTATION];
+
+const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
+{"actor_id":"ana","role":"initiator"},{"actor_id":"sam","role":"security_admin"}]}"#;
+/// How the packages before had the service run.
+const FORMER_UNIT: &str = "[Service]\nType=notify\nExecStart=/usr/bin/pilot serve --config /etc/pilot/pilot.toml\n\
+    LoadCredential=secret:/etc/pilot/secrets\nDynamicUser=yes\nUser=pilot\nStateDirectory=pilot\n\
+    StateDirectoryMode=0700\nUMask=0077\nPrivateUsers=yes\n[Install]\nWantedBy=multi-user.target\n";
+const SESSION: &str = "pilot session --url https://pilot.example:7450 --ca-file tls.pem --token-file ana.token";
+
+pub fn run_all() -> Result<(), Failure> {
+    tools::install_missing(&[CURL, OPENSSL, DPKG_DEB, SYSTEMD, UNSHARE, IP, TAR])?;
+    // One by one: together their dependencies would have other features, and be built once more.
+    for name in ["pilot", "pilot-verify"] {
+        run_timed("build", &mut cargo(&["build", "--package", name]))?;
+    }
+    let package = distribution::quick_package(&target_dir().join("debug"))?;
+    let brought = Brought::make("new", &package)?;
+    let carried = first_machine(&brought)?;
+    second_machine(&Brought::make("carried", &package)?, &carried)?;
+    upgraded_machine("upgraded-running", &brought, "true")?;
+    upgraded_machine("upgraded-stopped", &brought, "systemctl stop pilot")?;
+    every_block_was_run()
+}
+
+/// What an operator has at hand before the first command.
+struct Brought(PathBuf);
+
+impl Brought {
+    fn make(name: &str, package: &Path) -> Result<Brought, Failure> {
+        let directory = target_dir().join("pages/brought").join(name);
+        let failed = |error: std::io::Error| Failure::environment(format!("{}: {error}", directory.display()));
+        if directory.exists() {
+            fs::remove_dir_all(&directory).map_err(failed)?;
+        }
+        fs::create_dir_all(&directory).map_err(failed)?;
+        fs::write(directory.join("role-map.json"), ROLE_MAP).map_err(failed)?;
+        let name = package.file_name().unwrap_or_default();
+        fs::hard_link(package, directory.join(name)).map_err(failed)?;
+        Ok(Brought(directory))
+    }
+}
+
+fn page(machine: &Machine, page: &str, name: &str) -> Result<(), Failure> {
+    page_with(machine, page, name, "")
+}
+
+/// With what the page leaves to the reader set before.
+fn page_with(machine: &Machine, page: &str, name: &str, before: &str) -> Result<(), Failure> {
+    let script = blocks::script(page, name)?;
+    // A person types more slowly than systemd's five starts in ten seconds.
+    let pause = "systemctl reset-failed";
+    machine.run(&format!("{page}, {name}"), &format!("{pause}\n{before}\n{script}")).map(drop)
+}
+
+/// Install, back up, restore, erase and rotate on one machine. Returns what an operator keeps elsewhere.
+fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
+    let machine = Machine::boot("first", &brought.0)?;
+    page(&machine, PRODUCTION, "certificate")?;
+    page(&machine, INSTALL, "package")?;
+    page(&machine, INSTALL, "first look")?;
+    let item = machine.run("an item that has ended", &ended_item())?;
+    let item = item.lines().rev().find_map(|line| line.strip_prefix("item=")).unwrap_or_default().to_owned();
+    page(&machine, BACKUP, "backup")?;
+    machine.run("what is kept elsewhere", KEEP)?;
+    let carried = brought.0.with_file_name("carried.tar.b64");
+    let packed = machine.run("carrying it away", "set +x; tar -cC / srv/work/kept var/backups/pilot | base64 -w0")?;
+    fs::write(&carried, packed.lines().last().unwrap_or_default())
+        .map_err(|error| Failure::environment(format!("{}: {error}", carried.display())))?;
+    page(&machine, BACKUP, "restore")?;
+    machine.run("who am I after the restore", SESSION)?;
+    page_with(&machine, BACKUP, "erase", &format!("ITEM={item}"))?;
+    machine.run("who am I after the erasure", SESSION)?;
+    page_with(&machine, ROTATION, "rotation", "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem")?;
+    machine.run("the record lies with the data", "test -s /var/lib/pilot/rotation-record.jsonl")?;
+    machine.run("everything belongs to whom it should", OWNERS)?;
+    Ok(carried)
+}
+
+/// As the command line cannot make one yet.
+fn ended_item() -> String {
+    let send = "curl --fail --silent --show-error --cacert tls.pem -H @header -H 'Content-Type: application/json'";
+    let url = "https://pilot.example:7450/v1/items";
+    format!(
+        "set +x; printf 'Authorization: Bearer %s\\n' \"$(cat ana.token)\" > header\n\
+         made=$({send} -d '{{\"workflow\":\"controlled-operation\",\"title\":\"t\",\"payload\":{{\"purpose\":\"p\"}}}}' {url})\n\
+         id=$(printf %s \"$made\" | sed 's/^{{\"id\":\"\\([^\"]*\\)\".*/\\1/')\n\
+         {send} -d '{{\"action\":\"withdraw\"}}' {url}/$id/transitions > /dev/null; rm header; echo \"item=$id\""
+    )
+}
+
+/// Nothing happens after it, or the backup would be an old one.
+const KEEP: &str = "systemctl stop pilot; mkdir -m 700 kept\n\
+    cp -p /etc/pilot/secrets/*.json tls.pem tls.key ana.token /var/lib/pilot/log.key /var/lib/pilot/log.checkpoint kept";
+
+/// Nothing of root's among the service's data, nothing of the service's among root's secrets.
+const OWNERS: &str = "test -z \"$(find /var/lib/pilot ! -user pilot)\"\n\
+    test -z \"$(find /etc/pilot -type f ! -user root)\"\n\
+    test \"$(stat -c '%U:%G %a' /etc/pilot/secrets/credentials.json)\" = 'root:pilot 640'";
+
+/// A fresh machine, on which there is nothing but the package and what was kept.
+fn second_machine(brought: &Brought, carried: &Path) -> Result<(), Failure> {
+    fs::copy(carried, brought.0.join("carried.tar.b64"))
+        .map_err(|error| Failure::environment(format!("{}: {error}", carried.display())))?;
+    let machine = Machine::boot("second", &brought.0)?;
+    let unpack = "base64 -d carried.tar.b64 | tar -xC / && mkdir carried && mv /var/backups/pilot/* carried/";
+    machine.run("what was carried here", unpack)?;
+    page(&machine, BACKUP, "new machine")?;
+    machine.run(
+        "the token of the first machine",
+        &SESSION.replace(" tls.pem", " kept/tls.pem").replace("ana", "kept/ana"),
+    )?;
+    machine.run("everything belongs to whom it should", OWNERS).map(drop)
+}
+
+/// A service as the packages before ran it, upgraded while it runs or after it was stopped. Ledger, key and tokens stay.
+fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Result<(), Failure> {
+    let machine = Machine::boot(name, &brought.0)?;
+    page(&machine, PRODUCTION, "certificate")?;
+    let former = format!(
+        "dpkg-deb --extract pilot_*_amd64.deb former; install former/usr/bin/pilot /usr/bin/pilot\n\
+         install -d -m 700 /etc/pilot/secrets\n\
+         install -m 600 role-map.json tls.pem tls.key /etc/pilot/secrets/\n\
+         sed 's,/etc/pilot/secrets/,/run/credentials/pilot.service/secret_,' former/etc/pilot/pilot.toml > /etc/pilot/pilot.toml\n\
+         pilot credential new --file /etc/pilot/secrets/credentials.json --schema-version 2 --actor ana --role initiator \
+         --token-out ana.token\n\
+         printf '{FORMER_UNIT}' > /lib/systemd/system/pilot.service\n\
+         systemctl daemon-reload; systemctl start pilot; {SESSION}\n\
+         test -L /var/lib/pilot; cp /var/lib/private/pilot/log.key former.key; ! grep '^pilot:' /etc/passwd"
+    );
+    machine.run("a service of a former package", &former)?;
+    machine.run("before the upgrade", before)?;
+    machine.run("dpkg --install", "dpkg --install --force-confold pilot_*_amd64.deb")?;
+    machine.run("the restart", &format!("systemctl restart pilot; {SESSION}"))?;
+    machine.run(
+        "ledger and key are where they were",
+        "test ! -L /var/lib/pilot; test ! -e /var/lib/private/pilot; cmp former.key /var/lib/pilot/log.key\n\
+         test -z \"$(find /var/lib/pilot ! -user pilot)\"; grep '^pilot:' /etc/passwd\n\
+         runuser -u pilot -- pilot log fsck --config /etc/pilot/pilot.toml",
+    )?;
+    Ok(())
+}
+
+/// A block that is marked and belongs to no step above would look as if it were tried.
+fn every_block_was_run() -> Result<(), Failure> {
+    const RUN: [(&str, &str); 8] = [
+        (PRODUCTION, "certificate"),
+        (INSTALL, "package"),
+        (INSTALL, "first look"),
+        (BACKUP, "backup"),
+        (BACKUP, "restore"),
+        (BACKUP, "new machine"),
+        (BACKUP, "erase"),
+        (ROTATION, "rotation"),
+    ];
+    for page in PAGES {
+        let text = fs::read_to_string(root().join(page)).unwrap_or_default();
+        if let Some(name) = blocks::names(&text).into_iter().find(|name| !RUN.contains(&(page, name))) {
+            return Err(Failure::refuted(format!(
+                "{page}: nothing runs the block `{name}`; add it to xtask/src/pages.rs"
+            )));
+        }
+    }
+    Ok(())
+}

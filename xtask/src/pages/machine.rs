@@ -1,0 +1,106 @@
+//! A throw-away machine: systemd as process 1 over this machine's files, with its own processes, network and names.
+//! What it writes is in memory, and gone with it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::step::{Failure, Stopwatch, program, target_dir};
+
+const BOOT: &str = include_str!("boot.sh");
+/// Far more than it needs on a busy machine.
+const BOOT_PATIENCE: Duration = Duration::from_mins(2);
+const CANNOT: &str = "this machine cannot run the pages (root, unshare, overlayfs and cgroup2 are needed)";
+
+pub struct Machine {
+    name: &'static str,
+    unshare: Child,
+    /// Its process 1, as this machine counts.
+    init: u32,
+    group: String,
+}
+
+impl Machine {
+    /// Started with the files of `brought` in `/srv/work`.
+    pub fn boot(name: &'static str, brought: &Path) -> Result<Machine, Failure> {
+        let directory = target_dir().join("pages/machines").join(name);
+        fs::create_dir_all(&directory)
+            .map_err(|error| Failure::environment(format!("{}: {error}", directory.display())))?;
+        let group = format!("pilot-pages-{}-{name}", std::process::id());
+        // If this program is killed, the machine goes with it.
+        let mut command = program("setpriv", &["--pdeathsig", "KILL", "unshare", "--kill-child", "--fork"]);
+        command.args(["--mount", "--pid", "--uts", "--ipc", "--net", "sh", "-c", BOOT, "boot"]);
+        command.arg(&directory).arg(brought).env("PILOT_PAGES_GROUP", &group).stdin(Stdio::null());
+        let unshare = command.spawn().map_err(|error| Failure::environment(format!("{CANNOT}: {error}")))?;
+        let mut machine = Machine { name, unshare, init: 0, group };
+        machine.wait_until_it_runs()?;
+        Ok(machine)
+    }
+
+    fn wait_until_it_runs(&mut self) -> Result<(), Failure> {
+        let watch = Stopwatch::start();
+        let (mut last, id) = (String::new(), self.unshare.id());
+        while watch.elapsed() < BOOT_PATIENCE {
+            if let Ok(Some(status)) = self.unshare.try_wait() {
+                return Err(Failure::environment(format!("{CANNOT}: {} ended with {status}", self.name)));
+            }
+            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+            self.init = children.trim().parse().unwrap_or(0);
+            let is_systemd =
+                fs::read_to_string(format!("/proc/{}/comm", self.init)).is_ok_and(|name| name == "systemd\n");
+            if is_systemd {
+                last = self.ask("systemctl is-system-running --wait").0;
+                if matches!(last.trim(), "running" | "degraded") {
+                    return Ok(());
+                }
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Err(Failure::environment(format!("{CANNOT}: {} did not come up: {last:?}", self.name)))
+    }
+
+    /// A script that must succeed, its output shown only when it does not.
+    pub fn run(&self, what: &str, script: &str) -> Result<String, Failure> {
+        let watch = Stopwatch::start();
+        // Each command is shown before it runs: the last of them is the one that failed.
+        let (output, succeeded) = self.ask(&format!("set -x\n{script}"));
+        if succeeded {
+            println!("  {}: {what}: {:.1} s", self.name, watch.elapsed().as_secs_f64());
+            return Ok(output);
+        }
+        let log = self.ask("systemctl status pilot --no-pager --full; journalctl -u pilot --no-pager -n 40").0;
+        Err(Failure::refuted(format!("{}: {what} failed.\n{script}\n\n{output}\n{log}", self.name)))
+    }
+
+    /// Standard output and error together, and whether it succeeded.
+    fn ask(&self, script: &str) -> (String, bool) {
+        let init = self.init.to_string();
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &init, "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"]);
+        command.args(["env", "--ignore-environment", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"]);
+        command.args(["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-c"]);
+        command.arg(format!("cd /srv/work; exec 2>&1; set -euo pipefail; umask 022\n{script}"));
+        match command.stdin(Stdio::null()).output() {
+            Ok(output) => (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()),
+            Err(error) => (format!("nsenter cannot be started: {error}"), false),
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Its process 1 and with it every other; of our own, nobody.
+        let _ = self.unshare.kill();
+        let _ = self.unshare.wait();
+        let script = "mount -t cgroup2 none /mnt && find \"/mnt/$0\" -depth -type d -exec rmdir {} +";
+        // The kernel takes a moment to let go of processes that were killed.
+        for _ in 0..20 {
+            let mut remove = program("unshare", &["--mount", "sh", "-c", script, &self.group]);
+            if remove.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
