@@ -24,6 +24,8 @@ mod clients;
 #[path = "flood/limited.rs"]
 mod limited;
 
+/// A program that knows no bounds ends here, and not with the machine's last memory.
+const LIMITED: &str = "ulimit -v 8388608; exec \"$0\" serve --config \"$1\"";
 const QUIET: Duration = Duration::from_secs(3);
 const ATTACKED: Duration = Duration::from_secs(8);
 
@@ -79,8 +81,8 @@ impl Stage {
         let new = |actor: &str, role: &str| new_token(pilot, &config, actor, role);
         let (initiator, executor) = (new("mal", "initiator")?, new("max", "executor")?);
         let (auditor, honest) = (new("may", "auditor")?, new("ana", "initiator")?);
-        let mut serve = program(&pilot.to_string_lossy(), &["serve", "--config"]);
-        let server = Server::start(serve.arg(&config), &directory.path().join("pilot.log"))?;
+        let mut serve = program("sh", &["-c", LIMITED]);
+        let server = Server::start(serve.arg(pilot).arg(&config), &directory.path().join("pilot.log"))?;
         let port = server.address().rsplit(':').next().and_then(|port| port.parse().ok());
         let port: u16 = port.ok_or_else(|| Failure::environment("the service names no port"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -112,8 +114,8 @@ struct Figures {
     /// Nothing when the well-behaved actor was not answered as it should be, and why.
     beside: Result<Waits, String>,
     quiet_kib: u64,
-    peak_kib: u64,
-    cpu: Duration,
+    /// Nothing when the service did not outlive the attack.
+    peak: Option<(u64, Duration)>,
     told: String,
 }
 
@@ -139,8 +141,7 @@ impl Figures {
             quiet: Waits::of(quiet),
             beside: beside.map(Waits::of),
             quiet_kib,
-            peak_kib: process.peak().map_err(unmeasured)?,
-            cpu: process.cpu().map_err(unmeasured)?.saturating_sub(cpu),
+            peak: process.peak().ok().zip(process.cpu().ok().map(|now| now.saturating_sub(cpu))),
             told: told.join(", "),
         })
     }
@@ -156,7 +157,10 @@ impl Figures {
             }
             Err(why) => format!("failed: {why}"),
         };
-        let (memory, peak, cpu) = (self.quiet_kib / 1024, self.peak_kib / 1024, self.cpu.as_secs_f64());
-        println!("{name:<36} {quiet:>6.1} {beside} {memory:>7} {peak:>6} {cpu:>10.1}   {}", self.told);
+        let peak = match self.peak {
+            Some((kib, cpu)) => format!("{:>6} {:>10.1}", kib / 1024, cpu.as_secs_f64()),
+            None => "the service is gone".to_owned(),
+        };
+        println!("{name:<36} {quiet:>6.1} {beside} {:>7} {peak}   {}", self.quiet_kib / 1024, self.told);
     }
 }
