@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::step::{Failure, cargo, program, root, run_timed};
+use crate::step::{Failure, build_programs, program, root, run_timed};
 use crate::tools::{self, CHROMIUM, modified};
 
 /// Only when the sources are newer than what was built from them.
@@ -30,7 +30,7 @@ pub fn check_in_browser() -> Result<(), Failure> {
     tools::install_missing(&[CHROMIUM])?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
     build()?;
-    run_timed("build", &mut cargo(&["build", "--package", "pilot"]))?;
+    build_programs()?;
     npm("browser tests", &["run", "--silent", "browser"])
 }
 

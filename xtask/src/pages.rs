@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::distribution;
-use crate::step::{Failure, cargo, root, run_timed, target_dir};
+use crate::step::{Failure, build_programs, root, target_dir};
 use crate::tools::{self, CURL, DPKG_DEB, IP, OPENSSL, SYSTEMD, TAR, UNSHARE};
 
 mod blocks;
@@ -29,10 +29,7 @@ const SESSION: &str = "pilot session --url https://pilot.example:7450 --ca-file 
 
 pub fn run_all() -> Result<(), Failure> {
     tools::install_missing(&[CURL, OPENSSL, DPKG_DEB, SYSTEMD, UNSHARE, IP, TAR])?;
-    // One by one: together their dependencies would have other features, and be built once more.
-    for name in ["pilot", "pilot-verify"] {
-        run_timed("build", &mut cargo(&["build", "--package", name]))?;
-    }
+    build_programs()?;
     let package = distribution::quick_package(&target_dir().join("debug"))?;
     let brought = Brought::make("new", &package)?;
     let carried = first_machine(&brought)?;

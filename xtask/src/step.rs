@@ -87,6 +87,12 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(Failure::refuted(format!("`{line}` failed ({status})"))) }
 }
 
+/// The programs for steps that run them. Everything at once, as the tests are built: a part of the workspace would have its
+/// dependencies with other features, and built once more.
+pub fn build_programs() -> Result<(), Failure> {
+    run_timed("build", &mut cargo(&["build", "--workspace", "--all-targets"]))
+}
+
 /// As [`run`], but says what is done and how long it took: for steps that are not numbered.
 pub fn run_timed(what: &str, command: &mut Command) -> Result<(), Failure> {
     eprintln!("{what}: {}", shown(command));
