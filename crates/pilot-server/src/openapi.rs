@@ -177,7 +177,7 @@ fn answer_header(name: &str) -> Value {
         "Content-Disposition" => (true, "^attachment; filename=\"evidence-[0-9a-z-]+[.]zip\"$", "A name for the file"),
         "Evidence-Entries" => (true, "^[0-9]+$", "How many entries the bundle holds, for those who show progress"),
         "Location" => (true, "^/v1/items/[0-9a-f-]{36}$", "Where the new item is"),
-        _ => (false, "^</v1/items\\?.*>; rel=\"next\"$", "The next page, unless this is the last"),
+        _ => (false, "^</v1/items(/[0-9a-f-]+/[a-z]+)?\\?.*>; rel=\"next\"$", "The next page, unless this is the last"),
     };
     json!({ "description": description, "required": required, "schema": { "type": "string", "pattern": pattern } })
 }

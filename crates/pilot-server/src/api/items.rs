@@ -11,7 +11,7 @@ use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::{
-    PAGE_BYTES_MAX, PAGE_ITEMS_MAX, SEARCH_ROWS_MAX, SEARCH_VISIT_ROWS_MAX, SMALL_BODY_BYTES_MAX,
+    ACTOR_BYTES_HELD_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, SEARCH_ROWS_MAX, SEARCH_VISIT_ROWS_MAX, SMALL_BODY_BYTES_MAX,
 };
 use pilot_core::workflow::Definition;
 use pilot_store::{Filter, Subject, Write};
@@ -148,7 +148,10 @@ pub async fn list_items(call: &mut Call) -> Answer {
         before: query.get("cursor").map(read_cursor).transpose()?,
     };
     let actor_id = &call.caller.actor.actor_id;
-    call.share = Some(Box::pin(call.app.budget.take(actor_id, PAGE_BYTES_MAX)).await?);
+    // A search keeps a reader of the store busy for long: one actor has one at a time, and the others are for everyone else.
+    let is_search = filter.text.is_some() || is_inbox;
+    let bytes = if is_search { ACTOR_BYTES_HELD_MAX } else { PAGE_BYTES_MAX };
+    call.share = Some(Box::pin(call.app.budget.take(actor_id, bytes)).await?);
     let (mut page, mut bytes, mut next): (Vec<Item>, usize, Option<ItemId>) = (Vec::new(), 0, None);
     for _ in 0..VISITS_MAX {
         // As many as there is room for; where only some are for the caller, as many as may be.
