@@ -69,18 +69,6 @@ pub fn join(parent: &str, name: &str) -> String {
     pointer
 }
 
-/// What a JSON pointer leads to. The library's own copies every name on the way; almost none needs that.
-pub fn at<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
-    let mut names = pointer.split('/');
-    if pointer.contains('~') || names.next() != Some("") {
-        return value.pointer(pointer);
-    }
-    names.try_fold(value, |value, name| match value {
-        Value::Object(members) => members.get(name),
-        other => other.pointer(&format!("/{name}")),
-    })
-}
-
 /// Every text in `value`, member names included, with the pointer to where it stands.
 pub fn for_each_text<'a>(value: &'a Value, visit: &mut impl FnMut(&str, &'a str)) {
     walk(value, &mut String::new(), visit);
@@ -303,34 +291,6 @@ mod tests {
             Err(faults) => faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"),
         };
         expected.assert_eq(&verdict);
-    }
-
-    #[test]
-    fn a_pointer_leads_where_the_library_says_it_leads() {
-        let value = serde_json::json!({"a": {"b": [1, {"c": 2}], "": 3}, "x/y": {"m~n": 4}, "0": 5});
-        for pointer in [
-            "",
-            "/",
-            "a",
-            "/a",
-            "/a/b",
-            "/a/b/0",
-            "/a/b/1/c",
-            "/a/b/01",
-            "/a/b/9",
-            "/a/b/x",
-            "/a/",
-            "/a//",
-            "/0",
-            "/x~1y",
-            "/x~1y/m~0n",
-            "/x/y",
-            "/missing/a",
-            "/a/b/0/c",
-            "//a",
-        ] {
-            assert_eq!(at(&value, pointer), value.pointer(pointer), "{pointer}");
-        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Bounds that were reached: counted, logged, and told by `/readyz`.
 //!
-//! A bound keeps one caller from hurting another, and whoever runs the service has to learn that it was needed.
+//! A bound keeps one caller from hurting another, and operators have to learn when it was needed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -163,7 +163,7 @@ pub async fn run(app: Arc<App>) {
         let size = head.borrow_and_update().size();
         let from = *app.feeds.published.borrow();
         if app.feeds.count() == 0 {
-            // Nobody listens. Whoever comes reads what is there by itself.
+            // Nobody listens. A new feed reads what is there by itself.
             app.feeds.published.send_replace(size);
         } else if from < size {
             let read = app.store.entries(from, PAGE_ITEMS_MAX).await.map_err(Problem::from);
