@@ -52,7 +52,9 @@ fuzz_target!(|bytes: &[u8]| {
 fn check_cost(bytes: &[u8]) {
     if let Some(text) = cost::grown(bytes, b"", ACTION_BODY_BYTES_MAX) {
         let document = Value::String(String::from_utf8_lossy(&text).into_owned());
-        cost::bounded_within(4 * cost::TIME_MAX, text.len(), || (GUARD.find_in_json(&document), GUARD.find_live_in_json(&document).is_some()));
+        cost::bounded_within(4 * cost::TIME_MAX, text.len(), || {
+            (GUARD.find_in_json(&document), GUARD.find_live_in_json(&document).is_some())
+        });
     }
     if let Some(text) = cost::grown(bytes, b"", URL_BYTES_MAX) {
         let target = String::from_utf8_lossy(&text);
