@@ -1,6 +1,8 @@
 //! `cargo xtask bench NAME`: measurements anyone can repeat. They report and judge nothing: exit code 0, or 3 when
 //! nothing could be measured.
 
+use std::path::PathBuf;
+
 use crate::step::Failure;
 
 mod export;
@@ -12,29 +14,42 @@ mod rules;
 mod session;
 mod transitions;
 
-type Bench = (&'static str, fn() -> Result<(), Failure>);
+type Bench = (&'static str, fn(&[&str]) -> Result<(), Failure>);
 
 const BENCHES: &[Bench] = &[
     ("session", session::run),
     ("rules", rules::run),
     ("transitions", transitions::run),
     ("growth", growth::run),
-    ("flood", || flood::run(&[])),
+    ("flood", flood::run),
     ("export", export::run),
 ];
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     let names = || BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    // A benchmark does not refute anything: when it fails, it could not measure.
-    let unmeasured = |failure: Failure| Failure::environment(failure.to_string());
-    if let ["flood", rest @ ..] = arguments {
-        return flood::run(rest).map_err(unmeasured);
-    }
-    let [wanted] = arguments else {
-        return Err(Failure::usage(format!("usage: cargo xtask bench NAME, with one of {}", names())));
+    let [wanted, rest @ ..] = arguments else {
+        return Err(Failure::usage(format!("usage: cargo xtask bench NAME, where NAME is one of {}", names())));
     };
     let Some((_, bench)) = BENCHES.iter().find(|(name, _)| name == wanted) else {
-        return Err(Failure::usage(format!("there is no benchmark `{wanted}`; there are {}", names())));
+        return Err(Failure::usage(format!("there is no benchmark `{wanted}`; choose one of {}", names())));
     };
-    bench().map_err(unmeasured)
+    // A benchmark does not refute anything: when it fails, it could not measure. A wrong option is still the caller's.
+    bench(rest).map_err(|failure| if failure.is_usage() { failure } else { Failure::environment(failure.to_string()) })
+}
+
+/// For a benchmark without options.
+fn no_options(arguments: &[&str]) -> Result<(), Failure> {
+    match arguments.first() {
+        None => Ok(()),
+        Some(option) => Err(Failure::usage(format!("this benchmark takes no options, and `{option}` was given"))),
+    }
+}
+
+/// `--beside PATH`: another build of the program, measured in turns with the one built here.
+fn other_program(arguments: &[&str]) -> Result<Option<PathBuf>, Failure> {
+    match arguments {
+        [] => Ok(None),
+        ["--beside", path] => Ok(Some(PathBuf::from(path))),
+        _ => Err(Failure::usage("the only option is --beside PATH, the path of another build of `pilot`")),
+    }
 }

@@ -38,9 +38,12 @@ cargo xtask COMMAND
   manifests               hold deploy/kubernetes against the schemas that Kubernetes publishes
   dist                    everything for those who run it, in target/dist: static programs, packages, bill of materials
   vault                   build a server that speaks Vault's protocol, for the tests that read credentials from one
-  bench session           /v1/session with 1,000 credentials beside a bare axum handler
+  bench session [--beside PATH]
+                          /v1/session with 1,000 credentials beside a bare axum handler, and beside another build
   bench rules             decisions per second of the rule engine
-  bench transitions       durable transitions over HTTP beside a plain SQLite loop that writes the same rows
+  bench transitions [--beside PATH]
+                          durable transitions over HTTP beside a plain SQLite loop that writes the same rows, and
+                          beside another build
   bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
   bench flood [--program PATH] [WORDS]
                           how long a well-behaved actor waits beside each kind of attack, and what the service takes;

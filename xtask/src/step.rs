@@ -24,7 +24,11 @@ impl Failure {
         Failure { message: message.into(), code: 2 }
     }
 
-    /// The machine does not play along: exit code 3.
+    pub fn is_usage(&self) -> bool {
+        self.code == 2
+    }
+
+    /// The environment failed (disk, port, permissions, network): exit code 3.
     pub fn environment(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: 3 }
     }

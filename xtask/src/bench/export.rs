@@ -8,7 +8,8 @@ use crate::step::{Failure, Stopwatch, output_of};
 const ENTRIES: u64 = 400_000;
 const ROUNDS: usize = 3;
 
-pub fn run() -> Result<(), Failure> {
+pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+    super::no_options(arguments)?;
     moves::build()?;
     let installation = Installation::make("export")?;
     let token = installation.auditor()?;

@@ -95,7 +95,12 @@ impl Installation {
     }
 
     pub fn start(&self) -> Result<Server, Failure> {
-        let mut serve = pilot(&["serve", "--config"]);
+        self.start_program(&built())
+    }
+
+    /// As `start`, with another build of the program.
+    pub fn start_program(&self, path: &Path) -> Result<Server, Failure> {
+        let mut serve = program(&path.to_string_lossy(), &["serve", "--config"]);
         serve.arg(self.directory.path().join("pilot.toml"));
         Server::start(&mut serve, &self.directory.path().join("pilot.log"))
     }
@@ -121,7 +126,12 @@ fn new_credential(directory: &Directory, actor: &str, role: &str) -> Result<Path
 }
 
 pub fn pilot(arguments: &[&str]) -> Command {
-    program(&target_dir().join("release/pilot").to_string_lossy(), arguments)
+    program(&built().to_string_lossy(), arguments)
+}
+
+/// The program that `build` makes.
+pub fn built() -> PathBuf {
+    target_dir().join("release/pilot")
 }
 
 fn load(server: &Server, what: &str, number: &str, input: &str) -> Result<String, Failure> {

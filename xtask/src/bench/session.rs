@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::load::{Figures, Server};
+use super::moves::{load_average, print_figure};
 use crate::step::{Failure, cargo, output_of, run_timed, target_dir};
 use crate::tools::{self, TASKSET, WRK};
 
@@ -13,10 +14,11 @@ const CREDENTIALS: &str = "1000";
 const ROUNDS: usize = 3;
 const WARM_UP_SECONDS: u32 = 2;
 const ROUND_SECONDS: u32 = 5;
-const PER_CPU_SECOND_TARGET: f64 = 0.85;
-const P99_TARGET: f64 = 1.5;
+const PER_CPU_SECOND_TARGET: &str = "at least 0.85";
+const P99_TARGET: &str = "at most 1.5";
 
-pub fn run() -> Result<(), Failure> {
+pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+    let other = super::other_program(arguments)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
         return Err(Failure::environment("server and load need a core each, and this machine has one"));
@@ -24,42 +26,52 @@ pub fn run() -> Result<(), Failure> {
     tools::install_missing(&[WRK, TASKSET])?;
     run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot"]))?;
     run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot-server", "--example", "bare_axum"]))?;
-    let installation = Installation::make()?;
     let release = target_dir().join("release");
-    let config = installation.path.join("pilot.toml");
-    let arguments = ["serve", "--config", &config.to_string_lossy()];
-    let pilot = Server::start_pinned(&release.join("pilot"), &arguments, &installation.path.join("pilot.log"))?;
-    let axum = Server::start_pinned(&release.join("examples/bare_axum"), &[], &installation.path.join("axum.log"))?;
-    compare(&pilot, &axum, &format!("Authorization: Bearer {}", installation.token))
+    let credentials = many_credentials()?;
+    let here = Installation::make("here", &credentials)?;
+    let log = here.path.join("axum.log");
+    let mut servers = vec![
+        ("pilot", here.serve(&release.join("pilot"))?),
+        ("axum", Server::start_pinned(&release.join("examples/bare_axum"), &[], &log)?),
+    ];
+    let there = Installation::make("other", &credentials)?;
+    if let Some(program) = other {
+        servers.push(("other", there.serve(&program)?));
+    }
+    let (token, _) = credentials;
+    compare(&servers, &format!("Authorization: Bearer {token}"))
 }
 
-/// Turn and turn about, so that whatever else the machine does meets both.
-fn compare(pilot: &Server, axum: &Server, header: &str) -> Result<(), Failure> {
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load average before: {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
-    for server in [pilot, axum] {
+/// In turns, so that whatever else the machine does meets all of them.
+fn compare(servers: &[(&str, Server)], header: &str) -> Result<(), Failure> {
+    println!("load average before: {}", load_average());
+    for (_, server) in servers {
         server.measure("/v1/session", header, WARM_UP_SECONDS)?;
     }
     println!("server  round    requests   req/s   CPU s   req/CPU s   p50 µs   p99 µs");
-    let (mut of_pilot, mut of_axum) = (Vec::new(), Vec::new());
+    let mut rounds = vec![Vec::new(); servers.len()];
     for round in 1..=ROUNDS {
-        for (name, server, all) in [("pilot", pilot, &mut of_pilot), ("axum", axum, &mut of_axum)] {
+        for ((name, server), all) in servers.iter().zip(&mut rounds) {
             let figures = server.measure("/v1/session", header, ROUND_SECONDS)?;
             print_row(name, &round.to_string(), &figures);
             all.push(figures);
         }
     }
-    let (pilot, axum) = (medians(&of_pilot), medians(&of_axum));
-    print_row("pilot", "median", &pilot);
-    print_row("axum", "median", &axum);
-    let speed = pilot.per_cpu_second / axum.per_cpu_second;
-    println!(
-        "\npilot / axum, requests per server CPU second   {speed:.3}   (to reach: at least {PER_CPU_SECOND_TARGET})"
-    );
-    println!(
-        "pilot / axum, p99                              {:.3}   (to reach: at most {P99_TARGET})",
-        pilot.p99_micros / axum.p99_micros
-    );
+    let medians: Vec<_> = rounds.iter().map(|rounds| medians(rounds)).collect();
+    for ((name, _), figures) in servers.iter().zip(&medians) {
+        print_row(name, "median", figures);
+    }
+    println!();
+    if let [pilot, axum, rest @ ..] = medians.as_slice() {
+        let speed = |other: &Figures| format!("{:.3}", pilot.per_cpu_second / other.per_cpu_second);
+        let wait = |other: &Figures| format!("{:.3}", pilot.p99_micros / other.p99_micros);
+        print_figure("pilot / axum, requests per CPU second", &speed(axum), PER_CPU_SECOND_TARGET);
+        print_figure("pilot / axum, p99", &wait(axum), P99_TARGET);
+        if let [other] = rest {
+            print_figure("pilot / other, requests per CPU second", &speed(other), "about 1");
+            print_figure("pilot / other, p99", &wait(other), "about 1");
+        }
+    }
     Ok(())
 }
 
@@ -87,26 +99,39 @@ fn medians(rounds: &[Figures]) -> Figures {
     }
 }
 
+/// A token, and the credential file in which it is one of many.
+type Credentials = (String, String);
+
+fn many_credentials() -> Result<Credentials, Failure> {
+    let example = ["run", "--quiet", "--release", "--package", "pilot-core", "--example", "many_credentials"];
+    let made = output_of(cargo(&example).args(["--", CREDENTIALS]))?;
+    let (token, file) = made.split_once('\n').unwrap_or_default();
+    if file.is_empty() {
+        return Err(Failure::environment("the example many_credentials printed nothing"));
+    }
+    Ok((token.to_owned(), file.to_owned()))
+}
+
 /// A configured service in a directory of its own, removed when dropped.
 struct Installation {
     path: PathBuf,
-    token: String,
 }
 
 impl Installation {
-    fn make() -> Result<Installation, Failure> {
-        let example = ["run", "--quiet", "--release", "--package", "pilot-core", "--example", "many_credentials"];
-        let made = output_of(cargo(&example).args(["--", CREDENTIALS]))?;
-        let Some((token, credentials)) = made.split_once('\n') else {
-            return Err(Failure::environment("the example many_credentials printed nothing"));
-        };
-        let path = std::env::temp_dir().join(format!("pilot-bench-{}", std::process::id()));
+    fn make(name: &str, (_, credentials): &Credentials) -> Result<Installation, Failure> {
+        let path = std::env::temp_dir().join(format!("pilot-bench-{name}-{}", std::process::id()));
         let directory = fs::DirBuilder::new().mode(0o700).create(&path);
         directory.map_err(|error| Failure::environment(format!("{}: {error}", path.display())))?;
-        let installation = Installation { path, token: token.to_owned() };
+        let installation = Installation { path };
         installation.write("credentials.json", credentials)?;
         installation.write("pilot.toml", "listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credentials.json\"\n")?;
         Ok(installation)
+    }
+
+    fn serve(&self, program: &Path) -> Result<Server, Failure> {
+        let config = self.path.join("pilot.toml");
+        let arguments = ["serve", "--config", &config.to_string_lossy()];
+        Server::start_pinned(program, &arguments, &self.path.join("pilot.log"))
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
