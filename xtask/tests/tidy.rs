@@ -7,7 +7,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate depends on those before it alone.
-const CRATES: [&str; 6] = ["pilot-core", "pilot-evidence", "pilot-verify", "pilot-store", "pilot-server", "pilot"];
+const CRATES: [&str; 11] = [
+    "pilot-core",
+    "pilot-evidence",
+    "pilot-verify",
+    "pilot-store",
+    "pilot-wire",
+    "pilot-setup",
+    "pilot-api",
+    "pilot-ledger",
+    "pilot-witness",
+    "pilot-server",
+    "pilot",
+];
 /// Crates whose verdicts must be the same everywhere and for ever.
 const PURE_CRATES: [&str; 2] = ["pilot-core", "pilot-evidence"];
 const IMPURE: [&str; 12] = [

@@ -5,28 +5,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::access::Access;
-use crate::api::page as plain_page;
-use crate::app::App;
-use crate::console;
+use crate::caller::Access;
 use crate::problem::Code;
-use crate::routes::{Answer, Handler, Needed, Parameter, RequestBody, Route, Success};
+use crate::routes::{Handler, Needed, Parameter, RequestBody, Route, Success};
 
 /// The version of the interface, not of the program: an outsider learns nothing from it.
 const API_VERSION: &str = "1.0.0";
 const SCHEMAS: &str = include_str!("openapi/schemas.json");
-
-pub fn get_openapi(app: &App) -> Answer {
-    Ok(plain_page("application/json", app.openapi.clone()))
-}
-
-pub fn get_docs(app: &App) -> Answer {
-    Ok(console::document(app.docs.clone()))
-}
-
-pub fn get_docs_style(_: &App) -> Answer {
-    Ok(plain_page("text/css; charset=utf-8", include_str!("openapi/page.css")))
-}
 
 pub fn document(routes: &[Route]) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();

@@ -6,16 +6,21 @@ use std::time::Duration;
 use pilot_core::credentials::Credentials;
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
+use pilot_ledger::clock::Clock;
+use pilot_ledger::witnesses::Witnesses;
+use pilot_setup::config::{self, Config, Mechanism, Profile};
+use pilot_setup::credentials::{self, RoleMapFile};
+use pilot_setup::definitions;
+use pilot_setup::error::{StartError, no_such_store, with_cause};
+use pilot_setup::exposed;
+use pilot_setup::private_file::{self, Others};
+use pilot_setup::{log_key, production};
 use rustix::fs::Access;
 use serde::Serialize;
 
-use crate::clock::Clock;
-use crate::config::{self, Config, Mechanism, Profile};
+use crate::examined::mesh_secrets;
 use crate::identity::oauth::Trusted;
-use crate::private_file::{self, Others};
-use crate::start::{self, RoleMapFile, StartError, with_cause};
-use crate::witnesses::Witnesses;
-use crate::{production, tls, workflows};
+use crate::tls;
 
 /// A certificate that expires sooner is worth a word.
 const CERTIFICATE_WARNING: Duration = Duration::from_hours(14 * 24);
@@ -65,7 +70,7 @@ impl Finding {
 
 /// Every check has a finding; `now` judges how long the certificate still lasts.
 pub fn check(config: &Config, now: Time) -> Vec<Finding> {
-    let loaded = start::load_credentials(config);
+    let loaded = credentials::load_credentials(config);
     let mut findings = check_profile(config);
     findings.push(check_listener(config));
     findings.extend(check_tls(config, now));
@@ -107,7 +112,7 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         None => return ok("off".into()),
         Some(config::Tls::Mesh(mesh)) => {
             let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
-            if let Err(error) = start::mesh_secrets(config) {
+            if let Err(error) = mesh_secrets(config) {
                 return vec![Finding::failed("tls", &error)];
             }
             let clients = mesh.clients.as_ref().map(tls::client_verifier).transpose();
@@ -118,7 +123,7 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         }
         Some(config::Tls::Here(files)) => files,
     };
-    let loaded = match tls::load(files, start::others(config)) {
+    let loaded = match tls::load(files, config.others()) {
         Ok(loaded) => loaded,
         Err(error) => return vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
     };
@@ -170,12 +175,12 @@ fn check_credentials(config: &Config, loaded: &Loaded) -> Vec<Finding> {
         }
         Mechanism::CredentialFile => check_credential_file(config, credentials, role_map),
     };
-    let warning = role_map.and_then(start::too_few_approvers);
+    let warning = role_map.and_then(exposed::too_few_approvers);
     findings.extend(warning.map(|warning| Finding::new("credentials", Verdict::Warning, warning)));
-    match start::leak_guard(config, credentials) {
+    match credentials::leak_guard(config, credentials) {
         Err(error) => findings.push(Finding::new("credentials", Verdict::Environment, error.to_string())),
         Ok(guard) => {
-            let refusals = start::tokens_in_names(config, credentials, role_map, &guard);
+            let refusals = exposed::tokens_in_names(config, credentials, role_map, &guard);
             findings.extend(refusals.into_iter().map(|it| Finding::new("credentials", Verdict::Refused, it)));
         }
     }
@@ -211,13 +216,13 @@ fn check_workflows(config: &Config, loaded: &Loaded) -> Finding {
     let dir = config.workflows.dir.as_deref();
     // Credentials that cannot be read are refused elsewhere; generated tokens are found without them.
     let guard = match loaded {
-        Ok((credentials, _)) => start::leak_guard(config, credentials).map_err(StartError::from),
+        Ok((credentials, _)) => credentials::leak_guard(config, credentials).map_err(StartError::from),
         Err(_) => Ok(LeakGuard::for_generated_tokens()),
     };
-    let offered = start::check_workflows_dir(config)
+    let offered = definitions::check_dir(config)
         .and(guard)
-        .and_then(|guard| start::refuse_tokens_in_definitions(dir, &guard))
-        .and_then(|()| workflows::offered(dir));
+        .and_then(|guard| exposed::refuse_tokens_in_definitions(dir, &guard))
+        .and_then(|()| definitions::offered(dir));
     match offered {
         Ok((offered, _)) => {
             let names: Vec<_> = offered.in_force().map(|definition| definition.name().to_string()).collect();
@@ -248,7 +253,7 @@ fn check_data_dir(path: &Path) -> Finding {
 
 fn check_store(config: &Config) -> Finding {
     match config.sqlite_path() {
-        None => Finding::failed("store", &start::no_such_store()),
+        None => Finding::failed("store", &no_such_store()),
         Some(path) if !path.exists() => {
             Finding::new("store", Verdict::Ok, format!("{} will be made at the start", path.display()))
         }
@@ -270,7 +275,7 @@ fn check_log_key(config: &Config) -> Finding {
     let path = config.log_key_path();
     let shown = path.display();
     if path.exists() {
-        return match start::load_key(&path) {
+        return match log_key::load(&path) {
             Ok(_) => Finding::new("log key", Verdict::Ok, format!("{shown} can be used")),
             Err(error) => Finding::failed("log key", &error),
         };

@@ -1,18 +1,17 @@
 //! Every "no" the service can say (RFC 9457), and the only place where status codes of errors exist.
 
 use std::borrow::Cow;
-
 use std::time::Duration;
 
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
+use pilot_api::problem::{FaultView, ProblemView};
 use pilot_core::fault::Fault;
 use pilot_core::limits::FAULTS_MAX;
-use pilot_core::refusal::Refusal;
-use serde::Serialize;
+use pilot_wire::body::Body;
+use pilot_wire::caps::Cap;
 
-use crate::body::Body;
-use crate::caps::Cap;
+mod reasons;
 
 macro_rules! codes {
     ($($variant:ident = $code:literal, $status:literal, $title:literal, $help:literal;)+) => {
@@ -96,7 +95,7 @@ pub struct Problem {
     pub code: Code,
     status: StatusCode,
     detail: Cow<'static, str>,
-    errors: Vec<Fault>,
+    pub(crate) errors: Vec<Fault>,
     header: Option<(HeaderName, HeaderValue)>,
     /// Where one request ends and the next begins is no longer certain.
     pub ends_connection: bool,
@@ -197,6 +196,10 @@ impl Problem {
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Internal, detail) }
     }
 
+    pub fn no_such_item() -> Problem {
+        Problem::new(Code::NotFound, "There is no item with this id.")
+    }
+
     pub fn key_reused() -> Problem {
         let detail = "This Idempotency-Key was used with another body; use a new key for a new request.";
         let errors = vec![Fault::new("/headers/Idempotency-Key", "was used with another body")];
@@ -260,35 +263,4 @@ pub fn is_for_known_callers(status: StatusCode) -> bool {
                 | StatusCode::UNSUPPORTED_MEDIA_TYPE
                 | StatusCode::UNPROCESSABLE_ENTITY
         )
-}
-
-/// A refusal's code says which problem it is.
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        let errors = refusal.errors();
-        match Code::ALL.iter().find(|code| code.as_str() == refusal.code()) {
-            Some(Code::InvalidRequest) => Problem::invalid(errors),
-            Some(code) => Problem { errors, ..Problem::new(*code, refusal.to_string()) },
-            None => Problem::internal(&refusal),
-        }
-    }
-}
-
-/// RFC 9457 problem details.
-#[derive(Serialize)]
-struct ProblemView<'a> {
-    r#type: String,
-    title: &'static str,
-    status: u16,
-    detail: Cow<'static, str>,
-    code: &'static str,
-    request_id: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<FaultView>,
-}
-
-#[derive(Serialize)]
-struct FaultView {
-    pointer: String,
-    detail: String,
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_core::fault::Fault;
 use pilot_core::role_map::RoleMap;
-use pilot_server::config::{Config, Profile, Source};
-use pilot_server::credential_source::{self, Fetched};
-use pilot_server::private_file::{self, FileError, Others};
-use pilot_server::start::{self, CredentialFormat, StartError};
+use pilot_setup::config::{Config, Profile, Source};
+use pilot_setup::credential_source::{self, Fetched};
+use pilot_setup::credentials::{self, CredentialFormat};
+use pilot_setup::error::StartError;
+use pilot_setup::private_file::{self, FileError, Others};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -56,7 +57,7 @@ impl FileArguments {
         };
         let config = Config::load(&config, environment.variables())?;
         Ok(Files {
-            format: start::credential_format(&config),
+            format: credentials::credential_format(&config),
             source: self.file.clone().map_or_else(|| config.credentials.source.clone(), Source::File),
             role_map: self.role_map.clone().or_else(|| config.credentials.role_map.clone()),
             rotation_record: config.data_dir.join(ROTATION_RECORD),

@@ -22,11 +22,12 @@ use pilot_store::Key;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::access::{self, Caller};
+use crate::access;
 use crate::budget::{Budget, Share};
+use crate::call::Call;
+use crate::caller::Caller;
 use crate::exposure;
 use crate::problem::{Code, Problem};
-use crate::routes::Call;
 use crate::upload::Upload;
 
 /// A body may be nested a little deeper than the payload inside of it.
@@ -268,16 +269,12 @@ pub fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
 
 /// The item a path names. An id that is none is simply not found.
 pub fn item_id(call: &Call) -> Result<ItemId, Problem> {
-    call.parameter.as_deref().and_then(read_item_id).ok_or_else(no_such_item)
+    call.parameter.as_deref().and_then(read_item_id).ok_or_else(Problem::no_such_item)
 }
 
 /// An id as anyone may write it: in either letter case (RFC 9562). It is answered in lower case.
 pub fn read_item_id(text: &str) -> Option<ItemId> {
     text.to_ascii_lowercase().parse().ok()
-}
-
-pub fn no_such_item() -> Problem {
-    Problem::new(Code::NotFound, "There is no item with this id.")
 }
 
 /// Query parameters, each at most once and none unknown.

@@ -11,25 +11,26 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use http::header::{HeaderMap, HeaderName};
 use http::request::Parts;
+use pilot_api::access::ActorView;
+use pilot_api::access::{CredentialView, State};
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
+use pilot_ledger::clock::Clock;
+use pilot_ledger::register::{self, Automatic, Ended, NamedCredential, Register, ShownCredential};
+use pilot_setup::config::{self, ClientTrust};
+use pilot_setup::error::with_cause;
+use pilot_wire::peer::PeerCertificate;
 use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use sha2::{Digest, Sha256};
 
 use super::{KnownCredential, Unknown};
-use crate::access::Caller;
-use crate::api::actors::ActorView;
-use crate::api::credentials::{CredentialView, State};
-use crate::clock::Clock;
-use crate::config::{self, ClientTrust};
-use crate::peer::PeerCertificate;
-use crate::register::{self, Automatic, Ended, NamedCredential, Register, ShownCredential};
-use crate::start::with_cause;
-use crate::tls::{self, LOOK, TlsError, Watched};
+use crate::caller::Caller;
+use crate::tls::{self, TlsError};
+use crate::watched::{LOOK, Watched};
 
 mod subject;
 

@@ -2,7 +2,10 @@
 
 use pilot_core::limits::{ACTION_BODY_BYTES_MAX, BODY_BYTES_MAX, COMMENT_BODY_BYTES_MAX, CONTENT_BODY_BYTES_MAX};
 
-use super::{Code, Docs, JSON, Needed, Parameter, RequestBody, Success};
+use super::route::{Docs, Needed, Parameter, RequestBody, Success};
+use crate::problem::Code;
+
+const JSON: &str = "application/json";
 
 const NOT_FOUND: &[Code] = &[Code::NotFound, Code::Unavailable];
 const OF_DIGEST: &[Parameter] =

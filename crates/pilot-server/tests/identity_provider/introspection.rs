@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use pilot_server::config::ProviderUrl;
 use pilot_server::identity::oauth::introspection::{Introspector, form_encoded};
-use pilot_server::outgoing::Outgoing;
+use pilot_setup::config::ProviderUrl;
+use pilot_wire::outgoing::Outgoing;
 
 use crate::stage::{Stage, advance, clock};
 
 const TOKEN: &[u8] = b"eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbmEifQ.AAAA";
 
-fn introspector(stage: &Stage, clock: &pilot_server::clock::Clock) -> Introspector {
+fn introspector(stage: &Stage, clock: &pilot_ledger::clock::Clock) -> Introspector {
     let url = ProviderUrl::parse(&format!("{}/introspect", stage.url)).unwrap();
     Introspector::new(url, "pilot service", "s3cret:/", clock.clone())
 }

@@ -257,7 +257,7 @@ async fn what_cannot_be_believed_changes_nothing() {
 async fn a_configured_address_of_the_keys_needs_no_discovery_except_for_the_console() {
     let (stage, kept, clock) = (Stage::open().await, Kept::new("address"), clock());
     let mut oauth = config(&stage.url);
-    oauth.jwks_url = pilot_server::config::ProviderUrl::parse(&format!("{}/jwks", stage.url));
+    oauth.jwks_url = pilot_setup::config::ProviderUrl::parse(&format!("{}/jwks", stage.url));
     let open = |oauth| {
         Arc::new(pilot_server::identity::oauth::provider::Provider::new(oauth, kept.path(), clock.clone()).unwrap())
     };

@@ -138,7 +138,7 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::SystemIoFailure) if !read::is_of_the_disk(error) => StoreError::Unavailable(format!(
             "{path}: there is no room for the index of its log ({error}); if the disk is full, make room on it"
         )),
-        Some(ErrorCode::DiskFull) => StoreError::Unavailable(format!("{path}: the disk is full; make room on it")),
+        Some(ErrorCode::DiskFull) => StoreError::Full(format!("{path}: the disk is full; make room on it")),
         _ => StoreError::Unavailable(format!("{path}: {error}")),
     }
 }

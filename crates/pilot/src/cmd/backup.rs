@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pilot_evidence::checkpoint::Checkpoint;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
-use pilot_server::{private_file, second_place, start};
+use pilot_ledger::clock::Clock;
+use pilot_ledger::second_place;
+use pilot_setup::config::Config;
+use pilot_setup::log_key;
+use pilot_setup::private_file;
 use pilot_store::sqlite::copy::{copy, root_at};
 use pilot_store::sqlite::fsck::Report;
 use pilot_store::sqlite::head;
@@ -103,7 +105,7 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
             from.display()
         )));
     }
-    let key = start::load_key(&config.log_key_path())?;
+    let key = log_key::load(&config.log_key_path())?;
     // Before the database: then the copy has everything the checkpoint speaks of.
     let place = config.checkpoint_path();
     let note = second_place::read(&place).map_err(|error| Failure::environment(place.display(), error))?;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use pilot_core::leak::LeakGuard;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
+use pilot_ledger::clock::Clock;
 use pilot_server::preflight::{self, Finding, Verdict};
+use pilot_setup::config::Config;
 use serde::Serialize;
 
 use crate::environment::Environment;

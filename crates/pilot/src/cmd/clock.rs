@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use pilot_core::limits::CLOCK_LEAP_MAX;
 use pilot_core::time::Time;
-use pilot_server::clock::{Clock, Record, SinceBoot, boot_id};
-use pilot_server::config::Config;
+use pilot_ledger::clock::{Clock, Record, SinceBoot, boot_id};
+use pilot_setup::config::Config;
 
 use crate::environment::Environment;
 use crate::exit::Failure;

@@ -10,9 +10,9 @@ use pilot_core::digest::Fingerprint;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::token::Token;
-use pilot_server::clock::Clock;
-use pilot_server::private_file;
-use pilot_server::random;
+use pilot_ledger::clock::Clock;
+use pilot_setup::private_file;
+use pilot_setup::random;
 use serde::Serialize;
 use zeroize::Zeroizing;
 

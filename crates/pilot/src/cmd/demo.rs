@@ -8,11 +8,11 @@ use pilot_core::credentials::{Credential, Schema};
 use pilot_core::role::Role;
 use pilot_core::role_map::{Kind, MappedActor, RoleMap};
 use pilot_core::token::Token;
-use pilot_server::clock::Clock;
-use pilot_server::config::{self, Config};
+use pilot_ledger::clock::Clock;
 use pilot_server::log::{Format, Log};
-use pilot_server::start::Service;
-use pilot_server::{private_file, random};
+use pilot_server::run::Service;
+use pilot_setup::config::{self, Config};
+use pilot_setup::{private_file, random};
 use tracing::level_filters::LevelFilter;
 use zeroize::Zeroizing;
 

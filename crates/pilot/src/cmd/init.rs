@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pilot_core::role_map::RoleMap;
 use pilot_evidence::note::NoteKey;
-use pilot_server::{private_file, random, start};
+use pilot_setup::log_key;
+use pilot_setup::{private_file, random};
 
 use crate::exit::Failure;
 use crate::output::print;
@@ -40,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // What is there already, from an earlier run that was cut off or by hand, is kept.
     let key = data.join("log.key");
     if !key.exists() {
-        start::make_log_key(&key, &name)?;
+        log_key::make(&key, &name)?;
     }
     let role_map = directory.join("role-map.json");
     if !role_map.exists() {

@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use pilot_evidence::note::NoteKey;
-use pilot_server::config::Config;
-use pilot_server::private_file::{self, Others};
+use pilot_setup::config::Config;
+use pilot_setup::private_file::{self, Others};
 use pilot_store::sqlite::fsck::{Progress, Report, fsck};
 
 use crate::environment::Environment;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::note::NoteKey;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
-use pilot_server::second_place::SecondPlace;
-use pilot_server::start::StartError;
-use pilot_server::{private_file, random, start};
+use pilot_ledger::clock::Clock;
+use pilot_ledger::second_place::SecondPlace;
+use pilot_setup::config::Config;
+use pilot_setup::error::StartError;
+use pilot_setup::log_key;
+use pilot_setup::{private_file, random};
 use pilot_store::Store;
 use pilot_store::sqlite::{Sqlite, lock};
 use serde_json::json;
@@ -70,7 +71,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     clock::check(&config)?;
     make_directory(&config.data_dir)?;
     // Both are held to the end: no service can start in the middle.
-    let place = start::open_place(&config.checkpoint_path()).map_err(busy)?;
+    let place = SecondPlace::open(&config.checkpoint_path()).map_err(StartError::from).map_err(busy)?;
     let _running = lock(&database).map_err(|error| busy(error.into()))?;
     let places = Places::new(database, &config);
     if let Some(backup) = &arguments.backup {
@@ -187,10 +188,10 @@ fn restore(
 fn find_key(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, Failure> {
     let here = config.log_key_path();
     if here.exists() {
-        return Ok(Some(start::load_key(&here)?));
+        return Ok(Some(log_key::load(&here)?));
     }
     let there = backup.map(|path| path.join(backup::KEY)).filter(|path| path.exists());
-    Ok(there.map(|path| start::load_key(&path)).transpose()?)
+    Ok(there.map(|path| log_key::load(&path)).transpose()?)
 }
 
 /// Another name too: to witnesses and auditors it is another log, which begins with what is left of this one.

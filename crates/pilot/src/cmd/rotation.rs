@@ -9,8 +9,8 @@ use pilot_core::actor::{Actor, ActorId};
 use pilot_core::credentials::Credential;
 use pilot_core::digest::Fingerprint;
 use pilot_core::token::Token;
-use pilot_server::clock::Clock;
-use pilot_server::random;
+use pilot_ledger::clock::Clock;
+use pilot_setup::random;
 
 use crate::client::{Client, ClientArguments};
 use crate::cmd::credential::{LifeArguments, NewToken, note};

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pilot_core::leak::LeakGuard;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
-use pilot_server::outgoing::Outgoing;
-use pilot_server::{private_file, second_place, start};
+use pilot_ledger::clock::Clock;
+use pilot_ledger::second_place;
+use pilot_setup::config::Config;
+use pilot_setup::credentials;
+use pilot_setup::private_file;
+use pilot_wire::outgoing::Outgoing;
 
 use crate::cmd::backup::redact_config;
 use crate::cmd::log::{examine_signed, in_words};
@@ -41,10 +43,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     // Whatever is wrong with the credentials, the bundle is wanted all the more; but then it can be guarded less.
-    let credentials = start::load_credentials(&config);
+    let credentials = credentials::load_credentials(&config);
     let (guard, guarded_by) = match &credentials {
         Ok((credentials, _)) => {
-            let guard = start::leak_guard(&config, credentials)?;
+            let guard = credentials::leak_guard(&config, credentials)?;
             (guard, "generated tokens, and every live token of the credential file".to_owned())
         }
         Err(_) => {

@@ -22,7 +22,7 @@ fn installation_with(more: &str) -> Installation {
     installation.write("role-map.json", &role_map(&TEAM));
     let tokens: Vec<_> = TEAM.iter().map(|(name, _)| token(name)).collect();
     let entries: Vec<_> = TEAM.iter().zip(&tokens).map(|((name, role), token)| (*name, *role, &**token)).collect();
-    let in_a_month = pilot_server::clock::Clock::System.now().plus(std::time::Duration::from_hours(30 * 24));
+    let in_a_month = pilot_ledger::clock::Clock::System.now().plus(std::time::Duration::from_hours(30 * 24));
     installation.write("credentials.json", &expiring_credential_file(&entries, &in_a_month.to_string()));
     installation
 }
@@ -88,7 +88,7 @@ fn a_clock_200_days_ahead_ends_no_credential_and_no_item_and_the_service_goes_on
     let types: Vec<_> = after.iter().skip(before).map(|event| event["type"].as_str().unwrap()).collect();
     assert!(!types.contains(&"credential.expired"), "{types:?}");
     let latest = after.iter().map(|event| event["at"].as_str().unwrap()).max().unwrap().to_owned();
-    let soon = pilot_server::clock::Clock::System.now().plus(std::time::Duration::from_hours(1)).to_string();
+    let soon = pilot_ledger::clock::Clock::System.now().plus(std::time::Duration::from_hours(1)).to_string();
     assert!(latest < soon, "{latest} is dated by the leap");
     server.stop().expect(0);
     installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);

@@ -100,7 +100,7 @@ fn on_another_machine_older_credentials_are_doubted_and_those_issued_since_count
     // One of them is rotated: a new token, issued now.
     let tokens: Vec<_> = TEAM.iter().map(|(name, _)| token(name)).collect();
     let entries: Vec<_> = TEAM.iter().zip(&tokens).map(|((name, role), token)| (*name, *role, &**token)).collect();
-    let now = pilot_server::clock::Clock::System.now();
+    let now = pilot_ledger::clock::Clock::System.now();
     let end = now.plus(std::time::Duration::from_hours(30 * 24)).to_string();
     let mut file: Value = serde_json::from_str(&expiring_credential_file(&entries, &end)).unwrap();
     let new = "a-new-token-of-ada-that-was-made-after-the-restore";

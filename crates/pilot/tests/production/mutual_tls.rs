@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use pilot_core::time::Time;
-use pilot_server::clock::Clock;
+use pilot_ledger::clock::Clock;
 use rcgen::DnType;
 use serde_json::{Value, json};
 

@@ -3,10 +3,9 @@
 use http::Uri;
 use pilot_core::json::{self, Bounds};
 use pilot_core::limits::ANSWER_VALUES_MAX;
+use pilot_setup::config::ProviderUrl;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::config::ProviderUrl;
 
 const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 

@@ -13,13 +13,13 @@ use http::HeaderValue;
 use pilot_core::json::{self, Bounds};
 use pilot_core::limits::{ANSWER_VALUES_MAX, INTROSPECTION_KEPT, INTROSPECTIONS_MAX, PROVIDER_DEADLINE};
 use pilot_core::time::Time;
+use pilot_ledger::clock::Clock;
+use pilot_setup::config::ProviderUrl;
+use pilot_wire::outgoing::{Outgoing, OutgoingError};
 use serde_json::Value;
 use sha2::Digest as _;
 
 use super::provider::Undecided;
-use crate::clock::Clock;
-use crate::config::ProviderUrl;
-use crate::outgoing::{Outgoing, OutgoingError};
 
 /// After a failure, others who ask for the same token are told so for this long, instead of waiting in turn.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);

@@ -13,15 +13,15 @@ use pilot_core::limits::{
     KEY_SET_KEPT, KEY_SET_PAUSE, KEY_SET_REFETCHED, KEY_SET_RETRIED, KEY_SET_WAITING_MAX, PROVIDER_DEADLINE,
 };
 use pilot_core::time::Time;
+use pilot_ledger::clock::Clock;
+use pilot_setup::config::{Oauth, ProviderUrl};
+use pilot_setup::private_file::{self, Others};
+use pilot_wire::outgoing::{Outgoing, OutgoingError, TrustError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use super::discovery::{DiscoveryFault, Endpoints, locations};
-use crate::clock::Clock;
-use crate::config::{Oauth, ProviderUrl};
-use crate::outgoing::{Outgoing, OutgoingError, TrustError};
-use crate::private_file::{self, Others};
 
 #[derive(Debug, thiserror::Error)]
 enum FetchError {

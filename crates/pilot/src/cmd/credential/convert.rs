@@ -1,7 +1,7 @@
 //! `pilot credential convert`: from the format of a pilot to the one production reads. Digests stay, and so tokens do.
 
 use pilot_core::credentials::{Credential, Credentials, Schema};
-use pilot_server::clock::Clock;
+use pilot_ledger::clock::Clock;
 
 use super::{end, note, print_list};
 use crate::environment::Environment;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use pilot_core::credentials::CredentialId;
 use pilot_core::entry::{Entry, EntryType};
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
-use pilot_server::register::Doubt;
+use pilot_ledger::clock::Clock;
+use pilot_ledger::register::Doubt;
+use pilot_setup::config::Config;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;

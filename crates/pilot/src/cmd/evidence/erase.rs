@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
+use pilot_ledger::clock::Clock;
+use pilot_setup::config::Config;
 use pilot_store::sqlite::{Sqlite, erase};
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;

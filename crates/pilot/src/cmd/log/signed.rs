@@ -4,10 +4,11 @@ use std::path::Path;
 
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::note::NoteKey;
-use pilot_server::config::Config;
-use pilot_server::start::StartError;
-use pilot_server::starts::LastStart;
-use pilot_server::{second_place, signer, start};
+use pilot_ledger::starts::LastStart;
+use pilot_ledger::{second_place, signer};
+use pilot_setup::config::Config;
+use pilot_setup::error::StartError;
+use pilot_setup::log_key;
 use pilot_store::sqlite::copy::{fact_in, root_at};
 use pilot_store::sqlite::fsck::{Report, StoredFault};
 
@@ -52,7 +53,7 @@ impl Faults {
             }
             return None;
         }
-        match start::load_key(path) {
+        match log_key::load(path) {
             Ok(key) => Some(key),
             Err(StartError::Refused(what) | StartError::Environment { what, .. }) => {
                 let said = format!("{}: ", path.display());

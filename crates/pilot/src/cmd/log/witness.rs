@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use pilot_evidence::note::VerifierKey;
-use pilot_server::clock::Clock;
+use pilot_ledger::clock::Clock;
 use pilot_server::log::{Format, Log};
-use pilot_server::witness::{State, WitnessService};
+use pilot_witness::{State, WitnessService};
 use tracing::level_filters::LevelFilter;
 
 use crate::cmd::serve::{log_panics, stop_on_signal};

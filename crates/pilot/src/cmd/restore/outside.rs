@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::note::NoteKey;
-use pilot_server::config::Config;
-use pilot_server::second_place::{self, SecondPlace};
-use pilot_server::signer::{Signed, continued, read};
-use pilot_server::start::StartError;
-use pilot_server::witnesses::{Seen, Witnesses, ask};
+use pilot_ledger::second_place::{self, SecondPlace};
+use pilot_ledger::signer::{Signed, continued, read};
+use pilot_ledger::witnesses::{Seen, Witnesses, ask};
+use pilot_setup::config::Config;
+use pilot_setup::error::StartError;
 use pilot_store::Store;
 
 use crate::exit::Failure;

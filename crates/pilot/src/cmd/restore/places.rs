@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pilot_evidence::note::NoteKey;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
-use pilot_server::private_file;
+use pilot_ledger::clock::Clock;
+use pilot_setup::config::Config;
+use pilot_setup::private_file;
 use pilot_store::sqlite::copy::copy;
 
 use crate::cmd::backup;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use pilot_server::config::Config;
-use pilot_server::register::{EndedCredentials, OutsideError};
+use pilot_ledger::register::{EndedCredentials, OutsideError};
+use pilot_setup::config::Config;
 use pilot_store::sqlite::copy::fact_in;
 
 use super::entry::Credentials;

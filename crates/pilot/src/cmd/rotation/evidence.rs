@@ -6,8 +6,8 @@ use pilot_core::actor::ActorId;
 use pilot_evidence::bundle::Scope;
 use pilot_evidence::credentials::{CredentialEvent, tell};
 use pilot_evidence::verify::{About, Trust, Verdict};
-use pilot_server::config::Config;
-use pilot_server::start;
+use pilot_setup::config::Config;
+use pilot_setup::log_key;
 use serde_json::json;
 
 use crate::client::{Client, ClientArguments};
@@ -93,7 +93,7 @@ fn whom_to_trust(
         return Err(Failure::Usage(format!("say by which key the evidence is verified: {remedy}")));
     };
     let config = Config::load(path, environment.variables())?;
-    let key = start::load_key(&config.log_key_path());
+    let key = log_key::load(&config.log_key_path());
     let key = key.map_err(|error| Failure::Usage(format!("{error}; or name the verifier key with --key")))?;
     Ok(Trust::log(key.verifier()))
 }

@@ -9,7 +9,7 @@ use pilot_core::actor::Actor;
 use pilot_core::digest::Fingerprint;
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
-use pilot_server::private_file;
+use pilot_setup::private_file;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
