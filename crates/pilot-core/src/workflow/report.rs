@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::actor::Actor;
 use crate::role_map::RoleMap;
+use crate::workflow::definition::Judged;
 use crate::workflow::people::{People, examine};
 use crate::workflow::source::{Finding, Flaws};
-use crate::workflow::{Definition, Judged, Rules};
+use crate::workflow::{Definition, Rules};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
