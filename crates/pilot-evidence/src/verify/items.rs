@@ -10,7 +10,7 @@ use pilot_core::workflow::{Definition, Rule};
 
 use super::contents::{Contents, Held};
 use super::role_maps::Starts;
-use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Open, Outcome};
+use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Open, Outcome, short};
 use crate::bundle::Scope;
 use crate::replay::{Documents, Step, Stray, follow};
 
@@ -259,11 +259,6 @@ fn controls(replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<
 fn people_words(item: &Item) -> String {
     let people: Vec<_> = item.participants.iter().map(|(actor_id, role)| format!("{actor_id} ({role})")).collect();
     people.join(", ")
-}
-
-/// Enough of a digest to tell it from others on a page.
-pub fn short(digest: &str) -> String {
-    digest.chars().take("sha256:".len() + 12).collect::<String>() + "…"
 }
 
 /// Where a workflow allows each person one open item, no two were open at once. Only a ledger from its beginning tells.

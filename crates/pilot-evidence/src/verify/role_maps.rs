@@ -7,8 +7,7 @@ use pilot_core::item::ItemId;
 use pilot_core::role_map::RoleMap;
 
 use super::contents::{Contents, Held};
-use super::items::short;
-use super::verdict::{Check, Control, Fault, Finding};
+use super::verdict::{Check, Control, Fault, Finding, short};
 
 struct Start<'c> {
     index: u64,
