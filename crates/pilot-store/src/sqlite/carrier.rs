@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 
 use super::connection::open_carrier;
+use super::failure::failed;
 use super::health::Health;
-use super::read::failed;
 use crate::{Result, StoreError};
 
 pub(super) struct Carrier {

@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::connection::open_reader;
+use super::failure::too_long;
 use super::health::Health;
 use crate::{Pending, Result, StoreError};
 
@@ -50,11 +51,6 @@ impl Ticket {
             give_up(error);
         }
     }
-}
-
-pub(super) fn too_long() -> StoreError {
-    let allowed = QUESTION_DEADLINE.as_secs();
-    StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at once, or later"))
 }
 
 /// Whoever waited has gone.
@@ -383,7 +379,7 @@ mod tests {
                 begun.send(()).unwrap();
                 connection
                     .query_row(ENDLESS, [], |row| row.get::<_, i64>(0))
-                    .map_err(|error| super::super::read::failed(&error))
+                    .map_err(|error| crate::sqlite::failure::failed(&error))
             })
         };
         let late = endless();
