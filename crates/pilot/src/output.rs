@@ -4,8 +4,10 @@
 //! hide from the reader, so everything is made visible here, on its way out, and nowhere else.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use clap::ValueEnum;
+use pilot_core::leak::LeakGuard;
 use pilot_core::visible::{visible, visible_json, visible_line};
 use serde::Serialize;
 
@@ -53,6 +55,19 @@ fn visible_but_colours(text: &str) -> String {
 /// On standard error, a line or several.
 pub fn complain(text: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{}", visible(text))
+}
+
+/// A remark for the person, kept out of what programs read.
+pub fn note(text: &str) -> Result<(), Failure> {
+    complain(text).map_err(|error| Failure::environment("standard error", error))
+}
+
+/// Why a command failed, and the code it ends with.
+pub fn report(failure: &Failure) -> ExitCode {
+    // What goes wrong is often quoted from a file, and a file may hold anything.
+    let text = LeakGuard::for_generated_tokens().redact(failure.text()).into_owned();
+    let _ = complain(&format!("pilot: {text}"));
+    ExitCode::from(failure.code())
 }
 
 fn write_out(text: &str) -> Result<(), Failure> {

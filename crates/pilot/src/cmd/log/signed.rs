@@ -11,7 +11,7 @@ use pilot_server::{second_place, signer, start};
 use pilot_store::sqlite::copy::{fact_in, root_at};
 use pilot_store::sqlite::fsck::{Report, StoredFault};
 
-use super::examine;
+use super::examine::examine;
 use crate::exit::Failure;
 
 /// Reads the whole store as [`examine`] does, and says besides whether it is the one that was signed.
