@@ -318,6 +318,6 @@ impl Verdict {
 }
 
 /// Enough of a digest to tell it from others on a page.
-pub fn short(digest: &str) -> String {
+pub(super) fn short(digest: &str) -> String {
     digest.chars().take("sha256:".len() + 12).collect::<String>() + "…"
 }
