@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate depends on those before it alone.
-const CRATES: [&str; 6] = ["pilot-core", "pilot-evidence", "pilot-verify", "pilot-store", "pilot-server", "pilot"];
+const CRATES: [&str; 7] =
+    ["pilot-core", "pilot-explain", "pilot-evidence", "pilot-verify", "pilot-store", "pilot-server", "pilot"];
 /// Crates whose verdicts must be the same everywhere and for ever.
-const PURE_CRATES: [&str; 2] = ["pilot-core", "pilot-evidence"];
+const PURE_CRATES: [&str; 3] = ["pilot-core", "pilot-explain", "pilot-evidence"];
 const IMPURE: [&str; 12] = [
     "std::fs",
     "std::net",

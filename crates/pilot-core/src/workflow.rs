@@ -6,8 +6,6 @@
 pub mod builtin;
 pub mod check;
 mod definition;
-pub mod explain;
-pub mod graph;
 mod parse;
 pub mod people;
 pub mod registry;

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use pilot_core::item::WorkflowRef;
 use pilot_core::limits::DEFINITIONS_MAX;
 use pilot_core::workflow::registry::Definitions;
-use pilot_core::workflow::{Definition, Name, builtin, graph};
+use pilot_core::workflow::{Definition, Name, builtin};
+use pilot_explain::{flaws, graph};
 use pilot_store::{Store, StoredDefinition};
 
 use crate::start::StartError;
@@ -89,7 +90,7 @@ pub(crate) fn offered(dir: Option<&Path>) -> Result<(Definitions, Vec<StoredDefi
 
 fn parse(name: &str, text: &str) -> Result<Arc<Definition>, StartError> {
     let parsed = Definition::parse(text).map(Arc::new);
-    parsed.map_err(|flaws| StartError::Refused(flaws.render(name, false)))
+    parsed.map_err(|found| StartError::Refused(flaws::render(&found, name, false)))
 }
 
 fn stored(definition: &Definition, text: &str) -> StoredDefinition {

@@ -91,7 +91,8 @@ impl Definition {
         &self.all
     }
 
-    pub(crate) fn hold_blocks(&self, action: &str) -> bool {
+    /// Whether a hold stops this action.
+    pub fn hold_blocks(&self, action: &str) -> bool {
         self.rules.hold.as_ref().is_some_and(|hold| hold.blocks.iter().any(|blocked| **blocked == *action))
     }
 

@@ -145,7 +145,7 @@ impl<'b> Contents<'b> {
             }
             Piece::Definition(hex) => {
                 let definition = Definition::parse(text()?);
-                let definition = definition.map_err(|flaws| wrong(flaws.render(file.path, false)))?;
+                let definition = definition.map_err(|flaws| wrong(flaws.to_string()))?;
                 if definition.digest().strip_prefix("sha256:") != Some(hex) {
                     return Err(wrong(format!("its rules have the digest {}", definition.digest())));
                 }
