@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Without JSON Schema, which judges payloads (docs/adr/0049-what-the-verifier-links.md).
-const OWN_MAX: usize = 49;
-const ALL_MAX: usize = 95;
+const OWN_MAX: usize = 48;
+const ALL_MAX: usize = 96;
 const JSON_SCHEMA: &str = "jsonschema";
 /// Drawing and explaining is for those who write definitions.
 const NOT_LINKED: [&str; 4] = ["pilot-explain", "dagre", "annotate-snippets", "clap"];

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -16,6 +17,8 @@ pub(super) const SCHEMA_VERSION: i64 = 2;
 /// The first has the same tables, and more in an item's JSON; a row is written anew with its item's next move.
 pub(super) const OLDEST_SCHEMA_VERSION: i64 = 1;
 pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
+/// What ends the path in the name of a file that is written as a URI, or begins an escape.
+const NOT_OF_A_PATH: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#');
 /// Marks the file as ours ("PILT").
 pub(super) const APPLICATION_ID: i64 = 0x5049_4c54;
 
@@ -87,7 +90,7 @@ pub(super) fn open_alone(path: &Path) -> Result<Connection> {
             "{name}: is on a read-only file system, and its last entries are in the -wal file beside it; {remedy}"
         )));
     }
-    let encoded = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let encoded = utf8_percent_encode(name, NOT_OF_A_PATH);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(format!("file:{encoded}?immutable=1"), flags);
     set_up_reader(connection.map_err(|error| failed(path, &error))?, path)
