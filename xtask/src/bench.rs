@@ -1,8 +1,6 @@
 //! `cargo xtask bench NAME`: measurements anyone can repeat. They report and judge nothing: exit code 0, or 3 when
 //! nothing could be measured.
 
-use std::path::PathBuf;
-
 use crate::step::Failure;
 
 mod export;
@@ -10,6 +8,7 @@ mod flood;
 mod growth;
 mod load;
 mod moves;
+mod options;
 mod rules;
 mod session;
 mod transitions;
@@ -35,21 +34,4 @@ pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     };
     // A benchmark does not refute anything: when it fails, it could not measure. A wrong option is still the caller's.
     bench(rest).map_err(|failure| if failure.is_usage() { failure } else { Failure::environment(failure.to_string()) })
-}
-
-/// For a benchmark without options.
-fn no_options(arguments: &[&str]) -> Result<(), Failure> {
-    match arguments.first() {
-        None => Ok(()),
-        Some(option) => Err(Failure::usage(format!("this benchmark takes no options, and `{option}` was given"))),
-    }
-}
-
-/// `--beside PATH`: another build of the program, measured in turns with the one built here.
-fn other_program(arguments: &[&str]) -> Result<Option<PathBuf>, Failure> {
-    match arguments {
-        [] => Ok(None),
-        ["--beside", path] => Ok(Some(PathBuf::from(path))),
-        _ => Err(Failure::usage("the only option is --beside PATH, the path of another build of `pilot`")),
-    }
 }

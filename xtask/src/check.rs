@@ -22,7 +22,9 @@ type Step = (&'static str, fn(&mut Tests) -> Result<(), Failure>);
 const STEPS: &[Step] = &[
     ("tools", |_| install_tools()),
     ("format", |_| format()),
-    ("tidy", |_| step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy"]))),
+    ("tidy", |_| {
+        step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy", "--test", "circles"]))
+    }),
     // Before anything of Rust: the program is built with its files.
     ("console", |_| console::check()),
     ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),

@@ -4,16 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::console;
-use crate::step::{self, Failure, output_of, program, root, target_dir};
+use crate::step::{self, Failure, output_of, program};
 use crate::tools::{self, CC, DPKG_DEB, LINTIAN, MUSL, SYSTEMD_ANALYZE};
 
 mod build;
 mod materials;
 mod package;
+mod place;
 mod proof;
 mod tree;
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use place::{Place, at, copy, name_of, write};
+
 /// How exposed `systemd-analyze security` may find the unit, in tenths.
 const EXPOSURE_MAX: &str = "15";
 
@@ -53,39 +55,6 @@ pub fn quick_package(from: &Path) -> Result<PathBuf, Failure> {
     package::debian(&place, "none")
 }
 
-/// Where things are put, and the time they all carry.
-pub struct Place {
-    /// What is handed over.
-    pub out: PathBuf,
-    /// What it is made from.
-    pub stage: PathBuf,
-    /// Seconds since 1970 of the last commit: the same sources give the same archives.
-    pub epoch: String,
-}
-
-impl Place {
-    /// Both anew: nothing of an earlier version is handed over by mistake.
-    fn make(epoch: String) -> Result<Place, Failure> {
-        Place::make_as("dist", epoch)
-    }
-
-    fn make_as(name: &str, epoch: String) -> Result<Place, Failure> {
-        let (out, stage) = (target_dir().join(name), target_dir().join(format!("{name}-stage")));
-        for path in [&out, &stage] {
-            if path.exists() {
-                fs::remove_dir_all(path).map_err(|error| at(path, &error))?;
-            }
-            make_directory(path)?;
-        }
-        Ok(Place { out, stage, epoch })
-    }
-
-    /// The files as a package installs them.
-    pub fn installed(&self) -> PathBuf {
-        self.stage.join("installed")
-    }
-}
-
 /// systemd reads the unit, with the program that was built in the place of the one it will find.
 fn check_unit(place: &Place) -> Result<(), Failure> {
     let installed = place.installed();
@@ -117,26 +86,4 @@ fn summarise(place: &Place) -> Result<(), Failure> {
         println!("{name:<34}{bytes:>11}  {sum}");
     }
     Ok(())
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn at(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::environment(format!("{}: {error}", path.display()))
-}
-
-fn make_directory(path: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(path).map_err(|error| at(path, &error))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| at(path, &error))
-}
-
-/// Into a directory that may not be there yet.
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    make_directory(to.parent().unwrap_or(root()))?;
-    fs::copy(from, to).map(drop).map_err(|error| at(from, &error))
 }

@@ -7,8 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate depends on those before it alone.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "pilot-core",
+    "pilot-explain",
     "pilot-evidence",
     "pilot-verify",
     "pilot-store",
@@ -21,7 +22,7 @@ const CRATES: [&str; 11] = [
     "pilot",
 ];
 /// Crates whose verdicts must be the same everywhere and for ever.
-const PURE_CRATES: [&str; 2] = ["pilot-core", "pilot-evidence"];
+const PURE_CRATES: [&str; 3] = ["pilot-core", "pilot-explain", "pilot-evidence"];
 const IMPURE: [&str; 12] = [
     "std::fs",
     "std::net",

@@ -8,13 +8,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
 use crate::digest::Digest;
 use crate::fault::{Fault, Faults};
 use crate::json::{self, Bounds};
 use crate::limits::FILE_VALUES_MAX;
+use crate::operator_file::{grouped, members, members_with_optional, read_actor_id, read_role, without_long_names};
 use crate::role::Role;
 use crate::role_map::RoleMap;
 use crate::time::Time;
@@ -196,21 +197,6 @@ fn leading(key: &[u8; 32]) -> u64 {
     u64::from_be_bytes(key.first_chunk().copied().unwrap_or_default())
 }
 
-/// A name of 32 or more characters could be a token in the wrong place.
-pub(crate) fn without_long_names(faults: Vec<Fault>) -> Vec<Fault> {
-    let short = |name: &str| if name.len() < 32 { name.to_owned() } else { "(long name)".to_owned() };
-    let mend =
-        |fault: Fault| Fault { pointer: fault.pointer.split('/').map(short).collect::<Vec<_>>().join("/"), ..fault };
-    faults.into_iter().map(mend).collect()
-}
-
-/// Faults of JSON itself, which come one by one.
-pub(crate) fn grouped(found: Vec<Fault>) -> Vec<Fault> {
-    let mut faults = Faults::default();
-    faults.extend(without_long_names(found));
-    faults.into_list()
-}
-
 fn read_file(value: &Value, schema: Schema, faults: &mut Faults) -> Vec<Credential> {
     let Some(file) = members(value, "", &["schema_version", "credentials"], faults) else { return Vec::new() };
     let Some(list) = file.get("credentials") else { return Vec::new() };
@@ -246,12 +232,6 @@ fn refuse_tokens_as_names(together: &Together, faults: &mut Faults) {
             let detail = "is a token; give the credential another name, and replace the token";
             faults.push(Fault::new(format!("/credentials/{index}/credential_id"), detail));
         }
-    }
-}
-
-pub(crate) fn check_schema_version(file: &Map<String, Value>, faults: &mut Faults) {
-    if file.get("schema_version").is_some_and(|version| version.as_u64() != Some(1)) {
-        faults.push(Fault::new("/schema_version", "must be the integer 1, the only version this program reads"));
     }
 }
 
@@ -345,28 +325,12 @@ fn read_entry(
     Some(Credential::plain(Actor { actor_id, role }, digest?))
 }
 
-pub(crate) fn read_actor_id(value: &Value, at: &str, faults: &mut Faults) -> Option<ActorId> {
-    let read = value
-        .as_str()
-        .ok_or_else(|| "must be text".to_owned())
-        .and_then(|text| text.parse().map_err(|error| format!("{error}")));
-    read.map_err(|detail: String| faults.push(Fault::new(at, detail))).ok()
-}
-
 fn read_one_role(value: &Value, at: &str, faults: &mut Faults) -> Option<Role> {
     let Some([role]) = value.as_array().map(Vec::as_slice) else {
         faults.push(Fault::new(at, "must be an array of exactly one role: a credential cannot combine roles"));
         return None;
     };
     read_role(role, &format!("{at}/0"), faults)
-}
-
-pub(crate) fn read_role(value: &Value, at: &str, faults: &mut Faults) -> Option<Role> {
-    let role = value.as_str().and_then(|text| text.parse().ok());
-    if role.is_none() {
-        faults.push(Fault::new(at, "must be one of initiator, approver, security_admin, executor, auditor"));
-    }
-    role
 }
 
 fn read_digest(value: &Value, at: &str, faults: &mut Faults) -> Option<Digest> {
@@ -378,39 +342,4 @@ fn read_digest(value: &Value, at: &str, faults: &mut Faults) -> Option<Digest> {
         ));
     }
     digest
-}
-
-/// The object's members, when it is one; unknown and missing members are faults.
-pub(crate) fn members<'a>(
-    value: &'a Value,
-    at: &str,
-    known: &[&str],
-    faults: &mut Faults,
-) -> Option<&'a Map<String, Value>> {
-    members_with_optional(value, at, known, &[], faults)
-}
-
-pub(crate) fn members_with_optional<'a>(
-    value: &'a Value,
-    at: &str,
-    required: &[&str],
-    optional: &[&str],
-    faults: &mut Faults,
-) -> Option<&'a Map<String, Value>> {
-    let Some(object) = value.as_object() else {
-        faults.push(Fault::new(at, format!("must be an object with {}", required.join(", "))));
-        return None;
-    };
-    for name in object.keys() {
-        if !required.contains(&name.as_str()) && !optional.contains(&name.as_str()) {
-            faults
-                .push(Fault::new(json::join(at, name), format!("is unknown here; known are {}", required.join(", "))));
-        }
-    }
-    for name in required {
-        if !object.contains_key(*name) {
-            faults.push(Fault::new(json::join(at, name), "is missing"));
-        }
-    }
-    Some(object)
 }

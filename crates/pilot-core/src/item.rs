@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, ActorId};
-use crate::decide::{Change, Transition};
 use crate::document::ContentDigest;
 use crate::payload::Payload;
 use crate::role::Role;
@@ -162,58 +161,6 @@ pub struct VotesView<'i> {
 }
 
 impl Item {
-    /// The item as it is after `transition`. Pure: the server, a replay and an auditor arrive at the same item.
-    #[must_use]
-    pub fn after(&self, transition: &Transition) -> Item {
-        let mut item = self.clone();
-        item.version = transition.version();
-        item.updated_at = transition.at();
-        if item.state != *transition.to() {
-            item.state = transition.to().clone();
-            item.entered_at = transition.at();
-        }
-        if let Some(actor) = transition.actor() {
-            item.took_part(actor);
-        }
-        for change in transition.changes() {
-            item.apply(change);
-        }
-        item
-    }
-
-    /// The first role counts.
-    fn took_part(&mut self, actor: &Actor) {
-        if !self.participants.contains_key(&actor.actor_id) {
-            Arc::make_mut(&mut self.participants).insert(actor.actor_id.clone(), actor.role);
-        }
-    }
-
-    fn apply(&mut self, change: &Change) {
-        match change {
-            Change::VoteCast(vote) => {
-                self.votes.retain(|earlier| earlier.actor_id != vote.actor_id);
-                self.votes.push(vote.clone());
-            }
-            Change::VoteTakenBack(actor_id) => self.votes.retain(|vote| vote.actor_id != *actor_id),
-            Change::VotesVoided => self.votes.clear(),
-            Change::WindowSet(window) => self.window = Some(window.clone()),
-            Change::WindowVoided => self.window = None,
-            Change::LeaseTaken(lease) => self.lease = Some(lease.clone()),
-            Change::LeaseEnded => self.lease = None,
-            Change::AttemptCounted => self.attempts = self.attempts.saturating_add(1),
-            Change::ExecutedBy(actor_id) => {
-                self.executors.insert(actor_id.clone());
-            }
-            Change::Held(held) => self.held = *held,
-            Change::Learned(learned) => self.payload = self.payload.with(learned),
-            Change::Content { title, payload, content_digest } => {
-                self.title = Arc::clone(title);
-                self.payload = payload.clone();
-                self.content_digest = content_digest.clone();
-            }
-        }
-    }
-
     /// Votes that count: given for `action`, on the content as it is now.
     pub fn votes_for<'i>(&'i self, action: &'i str) -> impl Iterator<Item = &'i Vote> {
         self.votes.iter().filter(move |vote| *vote.action == *action && vote.content_digest == self.content_digest)

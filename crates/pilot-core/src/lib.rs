@@ -17,6 +17,7 @@ pub mod json;
 pub mod key_set;
 pub mod leak;
 pub mod limits;
+mod operator_file;
 pub mod payload;
 pub mod refusal;
 pub mod role;

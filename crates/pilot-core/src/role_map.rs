@@ -6,12 +6,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
-use crate::credentials::{
-    check_schema_version, grouped, members, members_with_optional, read_actor_id, read_role, without_long_names,
-};
 use crate::fault::{Fault, Faults};
 use crate::json::{self, Bounds};
 use crate::limits::{FILE_VALUES_MAX, SUBJECT_CHARS_MAX};
+use crate::operator_file::{
+    check_schema_version, grouped, members, members_with_optional, read_actor_id, read_role, without_long_names,
+};
 use crate::role::Role;
 
 const BOUNDS: Bounds = Bounds { depth: 8, values: FILE_VALUES_MAX };

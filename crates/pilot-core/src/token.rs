@@ -41,7 +41,8 @@ impl Token {
         let mut text = Zeroizing::new(String::with_capacity(GENERATED_CHARS));
         text.push_str("pilot_");
         push_base62(&mut text, random, BODY_CHARS);
-        let sum = crc32(text.as_bytes()).to_be_bytes();
+        // CRC-32 as in zlib: it guards against accident, not malice.
+        let sum = crc32fast::hash(text.as_bytes()).to_be_bytes();
         push_base62(&mut text, &sum, CHECKSUM_CHARS);
         Token(text)
     }
@@ -88,7 +89,7 @@ fn is_generated(text: &[u8]) -> bool {
         return false;
     }
     let mut expected = String::with_capacity(CHECKSUM_CHARS);
-    push_base62(&mut expected, &crc32(signed).to_be_bytes(), CHECKSUM_CHARS);
+    push_base62(&mut expected, &crc32fast::hash(signed).to_be_bytes(), CHECKSUM_CHARS);
     checksum == expected.as_bytes()
 }
 
@@ -112,13 +113,6 @@ fn push_base62(text: &mut String, number: &[u8], width: usize) {
     text.extend(digits.iter().map(|digit| char::from(*digit)));
 }
 
-/// CRC-32 as in zlib: it guards against accident, not malice.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_generated_token_has_prefix_body_and_checksum() {
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+        assert_eq!(crc32fast::hash(b"123456789"), 0xCBF4_3926);
         let token = Token::generate(&[0xFF; 32]).hand_over();
         assert_eq!(token.len(), 55);
         assert!(token.starts_with("pilot_"));

@@ -9,7 +9,7 @@ use pilot_core::item::ItemId;
 use pilot_core::role_map::{Kind, RoleMap};
 use pilot_core::time::Time;
 use pilot_core::visible::{hidden, visible};
-use pilot_core::workflow::graph::{Trail, svg};
+use pilot_explain::graph::{Trail, svg};
 use serde_json::Value;
 
 use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};

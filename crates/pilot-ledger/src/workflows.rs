@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use pilot_core::item::{Item, WorkflowRef};
 use pilot_core::workflow::registry::Definitions;
-use pilot_core::workflow::{Definition, Name, graph};
+use pilot_core::workflow::{Definition, Name};
+use pilot_explain::graph;
 use pilot_store::{Store, StoreError, StoredDefinition};
 
 use pilot_setup::definitions::{offered, parse};

@@ -260,7 +260,7 @@ impl Config {
 
     fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
         // The file must be sound by itself: only then do its faults have a line.
-        let config = faults::read(text).map_err(|faults| {
+        let config = faults::read::<Config>(text).map_err(|faults| {
             let fault = |faults::Found { line, column, message }| ConfigError::Parse {
                 path: path.to_owned(),
                 line,

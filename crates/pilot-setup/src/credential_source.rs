@@ -3,31 +3,15 @@
 use std::future::Future;
 use std::path::Path;
 
-use zeroize::Zeroizing;
-
 use crate::config::{Config, Source, Systemd};
 use crate::error::{StartError, with_cause};
-use crate::private_file::{self, FileError, Others};
+use crate::private_file::{self, Others};
 
 mod exec;
+mod fetched;
 mod vault;
 
-/// A word this long in what others print may be a secret of theirs; a word of a sentence never is.
-const WORD_CHARS_MAX: usize = 20;
-
-pub struct Fetched {
-    pub bytes: Zeroizing<Vec<u8>>,
-    /// Set when others may read a file though they should not.
-    pub exposed: Option<FileError>,
-    /// What a helper had to say, without words that could be a secret.
-    pub remarks: Vec<String>,
-}
-
-impl Fetched {
-    pub fn new(bytes: Vec<u8>, exposed: Option<FileError>) -> Fetched {
-        Fetched { bytes: Zeroizing::new(bytes), exposed, remarks: Vec::new() }
-    }
-}
+pub use fetched::Fetched;
 
 /// The file's bytes, as its keeper has them now. What does not answer is the environment's fault; what answers with a no
 /// is someone's to change.
@@ -76,25 +60,5 @@ fn wait_for<T: Send>(work: impl Future<Output = T> + Send) -> Result<T, StartErr
     match std::thread::scope(|scope| scope.spawn(run).join()) {
         Ok(done) => done.map_err(|error| StartError::environment("the runtime", error)),
         Err(_) => Err(StartError::Environment { what: "fetching the credentials panicked".into(), source: None }),
-    }
-}
-
-/// Someone else's text for our log: one line, no long word.
-fn plain_words(text: &str) -> String {
-    let word = |word: &str| {
-        if word.chars().count() < WORD_CHARS_MAX { word.replace(char::is_control, "") } else { "(withheld)".to_owned() }
-    };
-    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_others_print_loses_every_word_that_could_be_a_secret() {
-        let token = "s.abcdefghijklmnopqrst";
-        assert_eq!(plain_words(&format!("denied:\n\t* no  {token}, \"a\"")), "denied: * no (withheld) \"a\"");
-        assert_eq!(plain_words("bell\u{7}s \u{1b}[31mred"), "bells [31mred");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pilot_core::limits::DEFINITIONS_MAX;
 use pilot_core::workflow::registry::Definitions;
 use pilot_core::workflow::{Definition, builtin};
+use pilot_explain::flaws;
 use pilot_store::StoredDefinition;
 
 use crate::config::Config;
@@ -42,7 +43,7 @@ pub fn offered(dir: Option<&Path>) -> Result<(Definitions, Vec<StoredDefinition>
 /// A definition, proved.
 pub fn parse(name: &str, text: &str) -> Result<Arc<Definition>, StartError> {
     let parsed = Definition::parse(text).map(Arc::new);
-    parsed.map_err(|flaws| StartError::Refused(flaws.render(name, false)))
+    parsed.map_err(|found| StartError::Refused(flaws::render(&found, name, false)))
 }
 
 fn stored(definition: &Definition, text: &str) -> StoredDefinition {

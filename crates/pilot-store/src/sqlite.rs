@@ -3,8 +3,7 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
@@ -22,31 +21,37 @@ mod cache;
 mod carrier;
 mod connection;
 pub mod copy;
+mod desk;
 pub mod erase;
+mod failure;
 pub mod fsck;
 pub mod head;
 mod health;
+mod lock;
 mod log;
+mod opening;
 mod read;
 mod reader;
 mod row;
 mod search;
 mod statement;
+mod thresholds;
 mod tree;
 mod wal;
 mod watch;
 mod writer;
 
+use desk::{Desk, Job};
 use head::HeadFile;
 use health::Health;
-use log::{Thresholds, WriteAheadLog};
+use log::WriteAheadLog;
 use reader::{Readers, Ticket};
+use thresholds::Thresholds;
 use tree::Tree;
-use watch::{Desk, Watch};
-use writer::Job;
+use watch::Watch;
 
-/// Gives the time to the writing thread; the store reads no clock of its own.
-pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
+pub use lock::lock;
+pub use writer::Now;
 
 /// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses wait for
 /// nobody's search.
@@ -76,7 +81,7 @@ impl Sqlite {
     /// Opens or makes the store, and makes sure that what is there is whole.
     pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
-        connection::refuse_damaged_log(path)?;
+        opening::refuse_damaged_log(path)?;
         Sqlite::start(path, now, lock, connection::open_writer(path)?)
     }
 
@@ -86,14 +91,14 @@ impl Sqlite {
     pub fn open_to_fill(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
         let connection = connection::open_writer(path)?;
-        connection.execute_batch("PRAGMA synchronous = OFF").map_err(|error| read::failed(&error))?;
+        connection.execute_batch("PRAGMA synchronous = OFF").map_err(|error| failure::failed(&error))?;
         Sqlite::start(path, now, lock, connection)
     }
 
     fn start(path: &Path, now: Now, lock: File, mut connection: rusqlite::Connection) -> Result<Sqlite> {
-        let opened = connection::load(&connection)?;
-        if let Some(lost) = connection::lost(&connection, &opened.edge, head::read(path)?)? {
-            return Err(StoreError::Damaged(format!("{lost}; {}", connection::AFTER_LOSS)));
+        let opened = opening::load(&connection)?;
+        if let Some(lost) = opening::lost(&connection, &opened.edge, head::read(path)?)? {
+            return Err(StoreError::Damaged(format!("{lost}; {}", opening::AFTER_LOSS)));
         }
         log::carry_recovered(&connection, path)?;
         let head_file = HeadFile::open(path, &opened.edge)?;
@@ -191,22 +196,6 @@ impl Sqlite {
             mpsc::TrySendError::Full(_) => StoreError::Unavailable("too many writes are waiting".into()),
             mpsc::TrySendError::Disconnected(_) => stopped(),
         })
-    }
-}
-
-/// A second process on the same file would number its entries the same: it must not start.
-pub fn lock(path: &Path) -> Result<File> {
-    let beside: PathBuf = path.with_extension("lock");
-    let failed = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
-    let mut options = File::options();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(&beside).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Refused(format!(
-            "{}: another process has this store open; only one service may use it (stop the other one first)",
-            path.display()
-        ))),
-        Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
     }
 }
 

@@ -21,24 +21,21 @@ use pilot_store::sqlite::fsck::{Report, fsck};
 use pilot_store::{Filter, Outcome, Store, StoreError, StoredDefinition};
 use rusqlite::Connection;
 use rusqlite::types::Value;
+use tempfile::TempDir;
 
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let directory = std::env::temp_dir().join(format!("pilot-damage-{}-{name}", std::process::id()));
-        std::fs::create_dir(&directory).unwrap();
-        Scratch(directory)
+    fn new() -> Scratch {
+        Scratch(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
     }
 
     fn database(&self) -> PathBuf {
-        self.0.join("pilot.db")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.file("pilot.db")
     }
 }
 
@@ -76,7 +73,7 @@ fn check(path: &Path) -> Report {
 
 #[tokio::test]
 async fn a_whole_ledger_has_no_faults_and_the_same_root() {
-    let scratch = Scratch::new("whole");
+    let scratch = Scratch::new();
     sample(&scratch.database()).await;
     let report = check(&scratch.database());
     assert_eq!(report.faults, []);
@@ -90,7 +87,7 @@ async fn a_whole_ledger_has_no_faults_and_the_same_root() {
 
 #[tokio::test]
 async fn an_erased_document_is_counted_and_is_no_fault() {
-    let scratch = Scratch::new("erased");
+    let scratch = Scratch::new();
     sample(&scratch.database()).await;
     let connection = Connection::open(scratch.database()).unwrap();
     connection.execute("UPDATE document SET data = NULL WHERE entry = 0", []).unwrap();
@@ -148,10 +145,10 @@ async fn every_kind_of_damage_is_found_and_named() {
         ("an answer without a key", format!("INSERT INTO idempotency VALUES (x'abababab', {KEY}, CAST('200 - -' || char(10) AS BLOB), 0)"), "answer abababab"),
         ("the guard against changes is gone", "DROP TRIGGER entry_is_never_updated".into(), "schema"),
     ];
-    let scratch = Scratch::new("table");
+    let scratch = Scratch::new();
     sample(&scratch.database()).await;
     for (name, sql, place) in damages {
-        let copy = scratch.0.join("copy.db");
+        let copy = scratch.file("copy.db");
         std::fs::copy(scratch.database(), &copy).unwrap();
         let connection = Connection::open(&copy).unwrap();
         connection.pragma_update(None, "journal_mode", "DELETE").unwrap();
@@ -171,7 +168,7 @@ async fn every_kind_of_damage_is_found_and_named() {
 
 #[tokio::test]
 async fn a_store_of_the_first_schema_is_taken_over_with_its_items_as_they_are() {
-    let scratch = Scratch::new("first");
+    let scratch = Scratch::new();
     sample(&scratch.database()).await;
     let store = open(&scratch.database()).unwrap();
     let items = store.items(Filter::default(), 100).await.unwrap();
@@ -200,7 +197,7 @@ async fn a_store_of_the_first_schema_is_taken_over_with_its_items_as_they_are() 
 
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused() {
-    let scratch = Scratch::new("newer");
+    let scratch = Scratch::new();
     sample(&scratch.database()).await;
     let connection = Connection::open(scratch.database()).unwrap();
     connection.pragma_update(None, "user_version", 3).unwrap();
@@ -220,9 +217,9 @@ async fn grow(store: &Sqlite, by: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_stays_long_stops_nobody_and_the_log_grows_no_further_when_it_leaves() {
-    let scratch = Scratch::new("reader");
+    let scratch = Scratch::new();
     let store = Sqlite::open_to_fill(&scratch.database(), Arc::new(|| Time::EPOCH)).unwrap();
-    let log_size = || std::fs::metadata(scratch.0.join("pilot.db-wal")).unwrap().len();
+    let log_size = || std::fs::metadata(scratch.file("pilot.db-wal")).unwrap().len();
     grow(&store, 1_000).await;
     let of_a_thousand = log_size();
     let reader = Connection::open_with_flags(scratch.database(), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
@@ -240,7 +237,7 @@ async fn a_reader_that_stays_long_stops_nobody_and_the_log_grows_no_further_when
     let bound = 5 * (48 << 20);
     assert!(log_size() < bound && bound < 40 * of_a_thousand, "{} after {of_a_thousand}", log_size());
     drop(store);
-    assert!(!scratch.0.join("pilot.db-wal").exists(), "at the end everything is in the database");
+    assert!(!scratch.file("pilot.db-wal").exists(), "at the end everything is in the database");
     assert_eq!(check(&scratch.database()).faults, []);
 }
 
@@ -289,20 +286,20 @@ fn times() -> u32 {
 #[tokio::test]
 async fn of_random_bit_flips_every_one_that_matters_is_found() {
     let flips = times() * 500;
-    let scratch = Scratch::new("flips");
+    let scratch = Scratch::new();
     sample(&scratch.database()).await;
     let bytes = std::fs::read(scratch.database()).unwrap();
     let original = contents(&scratch.database()).unwrap();
     let seed = u64::from(std::process::id());
     println!("seed {seed}, {} bytes", bytes.len());
-    let (mut dice, copy) = (Dice(seed), scratch.0.join("flipped.db"));
+    let (mut dice, copy) = (Dice(seed), scratch.file("flipped.db"));
     let (mut found, mut harmless) = (0, 0);
     for _ in 0..flips {
         let (place, bit) = (usize::try_from(dice.below(bytes.len() as u64)).unwrap(), dice.below(8));
         let mut flipped = bytes.clone();
         flipped[place] ^= 1 << bit;
         for companion in ["flipped.db-wal", "flipped.db-shm"] {
-            let _ = std::fs::remove_file(scratch.0.join(companion));
+            let _ = std::fs::remove_file(scratch.file(companion));
         }
         std::fs::write(&copy, flipped).unwrap();
         let is_found = fsck(&copy, &mut |_| ()).map_or(true, |report| !report.faults.is_empty());
@@ -337,12 +334,12 @@ fn crash(from: &Path, to: &Path, with_head: bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flipped_bit_in_the_log_of_a_store_that_crashed_loses_nothing_silently() {
     let flips = times() * 80;
-    let scratch = Scratch::new("log");
-    let (path, copy) = (scratch.database(), scratch.0.join("crashed.db"));
+    let scratch = Scratch::new();
+    let (path, copy) = (scratch.database(), scratch.file("crashed.db"));
     drop(open(&path).unwrap());
     let (store, writes) = (open(&path).unwrap(), 30);
     grow(&store, writes).await;
-    let log = std::fs::read(scratch.0.join("pilot.db-wal")).unwrap();
+    let log = std::fs::read(scratch.file("pilot.db-wal")).unwrap();
     let seed = u64::from(std::process::id());
     println!("seed {seed}, {} bytes of log", log.len());
     let (mut dice, mut found, mut last) = (Dice(seed), 0, 0);
@@ -352,7 +349,7 @@ async fn a_flipped_bit_in_the_log_of_a_store_that_crashed_loses_nothing_silently
         let (place, bit) = (usize::try_from(dice.below(log.len() as u64)).unwrap(), dice.below(8));
         let mut flipped = log.clone();
         flipped[place] ^= 1 << bit;
-        std::fs::write(scratch.0.join("crashed.db-wal"), flipped).unwrap();
+        std::fs::write(scratch.file("crashed.db-wal"), flipped).unwrap();
         let is_named = !check(&copy).faults.is_empty();
         match open(&copy) {
             Err(StoreError::Damaged(reason)) => {

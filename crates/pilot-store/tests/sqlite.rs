@@ -1,44 +1,33 @@
 //! The embedded engine passes the suite every engine must pass.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pilot_store::conformance::{self, Engine, TestClock};
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
 use pilot_store::{Outcome, Store};
+use tempfile::TempDir;
 
 struct Embedded {
-    directory: PathBuf,
+    directory: TempDir,
     clock: TestClock,
 }
 
 impl Embedded {
     fn new() -> Embedded {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("pilot-store-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let directory = std::env::temp_dir().join(name);
-        std::fs::create_dir(&directory).unwrap();
-        Embedded { directory, clock: TestClock::default() }
+        Embedded { directory: tempfile::tempdir().unwrap(), clock: TestClock::default() }
     }
 }
 
 impl Engine for Embedded {
     fn open(&self) -> Arc<dyn Store> {
         let clock = self.clock.clone();
-        Arc::new(Sqlite::open(&self.directory.join("pilot.db"), Arc::new(move || clock.now())).unwrap())
+        Arc::new(Sqlite::open(&self.directory.path().join("pilot.db"), Arc::new(move || clock.now())).unwrap())
     }
 
     fn clock(&self) -> &TestClock {
         &self.clock
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -54,7 +43,7 @@ macro_rules! conforms {
                 let text = pilot_core::workflow::builtin::CONTROLLED_OPERATION.to_owned();
                 let kept = pilot_store::StoredDefinition { digest: controlled.digest().to_string(), text };
                 engine.open().keep_definitions(vec![kept]).await.unwrap();
-                let report = fsck(&engine.directory.join("pilot.db"), &mut |_| ()).unwrap();
+                let report = fsck(&engine.directory.path().join("pilot.db"), &mut |_| ()).unwrap();
                 let faults: Vec<_> = report.faults.iter().filter(|fault| fault.place != "definition sha256:0").collect();
                 assert!(faults.is_empty(), "{faults:#?}");
             }
@@ -80,9 +69,9 @@ conforms!(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
     let engine = Embedded::new();
-    let (path, clock) = (engine.directory.join("pilot.db"), engine.clock.clone());
+    let (path, clock) = (engine.directory.path().join("pilot.db"), engine.clock.clone());
     let store = Sqlite::open_to_fill(&path, Arc::new(move || clock.now())).unwrap();
-    let log_bytes = || std::fs::metadata(engine.directory.join("pilot.db-wal")).unwrap().len();
+    let log_bytes = || std::fs::metadata(engine.directory.path().join("pilot.db-wal")).unwrap().len();
     // One at a time: each writes several pages.
     let write = async |numbers: std::ops::Range<u64>| {
         for number in numbers {

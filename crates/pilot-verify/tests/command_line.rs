@@ -2,31 +2,23 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use expect_test::expect;
 use pilot_evidence::sample::{key, small_ledger};
+use tempfile::TempDir;
 
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let directory = std::env::temp_dir().join(format!("pilot-verify-{name}-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        Scratch(directory)
+    fn new() -> Scratch {
+        Scratch(tempfile::tempdir().unwrap())
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> String {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         fs::write(&path, bytes).unwrap();
         path.to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -39,7 +31,7 @@ fn run(arguments: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn a_bundle_that_holds_ends_with_0_and_a_changed_one_with_1() {
-    let scratch = Scratch::new("verdict");
+    let scratch = Scratch::new();
     let ledger = small_ledger();
     let bundle = ledger.period_bundle(0, ledger.size());
     let whole = scratch.file("whole.zip", &bundle);
@@ -64,7 +56,7 @@ fn a_bundle_that_holds_ends_with_0_and_a_changed_one_with_1() {
 #[test]
 fn a_bundle_with_documents_left_out_ends_with_4_unless_that_is_allowed() {
     use pilot_evidence::bundle::redact::{Redaction, redact};
-    let scratch = Scratch::new("left-out");
+    let scratch = Scratch::new();
     let ledger = small_ledger();
     let (smaller, _) = redact(&ledger.period_bundle(0, ledger.size()), &Redaction::All).unwrap();
     let (smaller, line) = (scratch.file("smaller.zip", &smaller), key().verifier().to_string());
@@ -79,7 +71,7 @@ fn a_bundle_with_documents_left_out_ends_with_4_unless_that_is_allowed() {
 
 #[test]
 fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
-    let scratch = Scratch::new("usage");
+    let scratch = Scratch::new();
     let line = key().verifier().to_string();
     let bundle = scratch.file("b.zip", b"");
     let check = |code: i32, arguments: &[&str], said: &str| {

@@ -7,8 +7,6 @@ use pilot_core::leak::LeakGuard;
 use pilot_core::visible::visible;
 use pilot_setup::error::StartError;
 
-use crate::output::complain;
-
 /// The exit code for network, disk or database.
 pub const ENVIRONMENT: i32 = 3;
 
@@ -29,17 +27,22 @@ impl Failure {
         Failure::Environment(format!("{what}: {cause}"))
     }
 
-    pub fn report(&self) -> ExitCode {
-        let (code, text) = match self {
-            Failure::Refused(text) => (1, text),
-            Failure::Usage(text) => (2, text),
-            Failure::Environment(text) => (3, text),
-            Failure::NotAllChecked(text) => (4, text),
-        };
-        // What goes wrong is often quoted from a file, and a file may hold anything.
-        let text = LeakGuard::for_generated_tokens().redact(text).into_owned();
-        let _ = complain(&format!("pilot: {text}"));
-        ExitCode::from(code)
+    pub fn code(&self) -> u8 {
+        match self {
+            Failure::Refused(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Environment(_) => 3,
+            Failure::NotAllChecked(_) => 4,
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        match self {
+            Failure::Refused(text)
+            | Failure::Usage(text)
+            | Failure::Environment(text)
+            | Failure::NotAllChecked(text) => text,
+        }
     }
 }
 

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     let environment = Environment::read();
     match run(arguments.command, &environment) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => output::report(&failure),
     }
 }
 

@@ -3,9 +3,11 @@
 //! Much of it was written by people, or comes from a service or a file that may lie. None of it may steer the terminal or
 //! hide from the reader, so everything is made visible here, on its way out, and nowhere else.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
+use std::process::ExitCode;
 
 use clap::ValueEnum;
+use pilot_core::leak::LeakGuard;
 use pilot_core::visible::{visible, visible_json, visible_line};
 use serde::Serialize;
 
@@ -53,6 +55,45 @@ fn visible_but_colours(text: &str) -> String {
 /// On standard error, a line or several.
 pub fn complain(text: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{}", visible(text))
+}
+
+/// A remark for the person, kept out of what programs read.
+pub fn note(text: &str) -> Result<(), Failure> {
+    complain(text).map_err(|error| Failure::environment("standard error", error))
+}
+
+/// Why a command failed, and the code it ends with.
+pub fn report(failure: &Failure) -> ExitCode {
+    // What goes wrong is often quoted from a file, and a file may hold anything.
+    let text = LeakGuard::for_generated_tokens().redact(failure.text()).into_owned();
+    let _ = complain(&format!("pilot: {text}"));
+    ExitCode::from(failure.code())
+}
+
+/// One line on a terminal that says how far something has come, in the place of the one before. Nobody watches a pipe.
+#[derive(Debug)]
+pub struct ProgressLine {
+    is_watched: bool,
+}
+
+impl Default for ProgressLine {
+    fn default() -> Self {
+        ProgressLine { is_watched: io::stderr().is_terminal() }
+    }
+}
+
+impl ProgressLine {
+    pub fn show(&self, text: &str) {
+        if self.is_watched {
+            let _ = write!(io::stderr(), "\r\x1b[K{text}");
+        }
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.show("");
+    }
 }
 
 fn write_out(text: &str) -> Result<(), Failure> {

@@ -10,18 +10,17 @@ use pilot_core::visible::is_hidden;
 use pilot_evidence::report::assemble_with_report;
 use pilot_evidence::sample::{Ledger, actor, key, payload, small_ledger};
 use pilot_evidence::verify::Trust;
+use tempfile::TempDir;
 
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
     /// A directory with a bundle, the log's key, and the bundle with one byte changed.
-    fn new(name: &str) -> Scratch {
-        let directory = std::env::temp_dir().join(format!("pilot-evidence-{name}-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
+    fn new() -> Scratch {
         let ledger = small_ledger();
         let parts = ledger.period_parts(0, ledger.size());
         let mut bundle = assemble_with_report(&parts, &key(), &Trust::log(key().verifier())).unwrap();
-        let scratch = Scratch(directory);
+        let scratch = Scratch(tempfile::tempdir().unwrap());
         fs::write(scratch.path("whole.zip"), &bundle).unwrap();
         bundle.swap(200, 201);
         fs::write(scratch.path("changed.zip"), &bundle).unwrap();
@@ -30,27 +29,22 @@ impl Scratch {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
 
     /// Exit code, standard output and standard error.
     fn run(&self, line: &str) -> (i32, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pilot"));
-        let done = command.arg("evidence").args(line.split(' ')).current_dir(&self.0).env_clear().output().unwrap();
+        let done =
+            command.arg("evidence").args(line.split(' ')).current_dir(self.0.path()).env_clear().output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_whole_bundle_ends_with_0_and_a_changed_one_with_1() {
-    let scratch = Scratch::new("verify");
+    let scratch = Scratch::new();
     let (code, out, err) = scratch.run("verify whole.zip --key log.pub");
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.ends_with("The evidence holds. Not checked: witnesses.\n"), "{out}");
@@ -65,7 +59,7 @@ fn a_whole_bundle_ends_with_0_and_a_changed_one_with_1() {
 
 #[test]
 fn usage_and_missing_files_have_their_own_exit_codes() {
-    let scratch = Scratch::new("usage");
+    let scratch = Scratch::new();
     for (code, line, said) in [
         (2, "verify whole.zip", "--key"),
         (2, "verify whole.zip --key a+b+c", "--key: "),
@@ -89,7 +83,7 @@ fn usage_and_missing_files_have_their_own_exit_codes() {
 
 #[test]
 fn a_redacted_bundle_still_holds_and_nothing_is_written_over() {
-    let scratch = Scratch::new("redact");
+    let scratch = Scratch::new();
     let (code, out, err) = scratch.run("redact whole.zip --out public.zip --all-documents");
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("report.html left out\n") && out.ends_with("the log's signature stays valid\n"), "{out}");
@@ -114,7 +108,7 @@ fn a_redacted_bundle_still_holds_and_nothing_is_written_over() {
 
 #[test]
 fn a_report_is_a_page_of_its_own() {
-    let scratch = Scratch::new("report");
+    let scratch = Scratch::new();
     assert_eq!(scratch.run("report whole.zip --key log.pub --out page.html").0, 0);
     let page = fs::read_to_string(scratch.path("page.html")).unwrap();
     assert!(page.contains("Rotate the signing key") && !page.contains("<script"));
@@ -124,7 +118,7 @@ fn a_report_is_a_page_of_its_own() {
 
 #[test]
 fn nothing_in_a_bundle_or_an_argument_steers_the_terminal_or_hides_on_it() {
-    let scratch = Scratch::new("hidden");
+    let scratch = Scratch::new();
     let mut ledger = Ledger::default();
     let title = "user \u{202e}gnp.exe";
     let id = ledger.create("controlled-operation", &actor("ana"), title, payload("low")).unwrap();

@@ -9,7 +9,7 @@ const ENTRIES: u64 = 400_000;
 const ROUNDS: usize = 3;
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
-    super::no_options(arguments)?;
+    super::options::none(arguments)?;
     moves::build()?;
     let installation = Installation::make("export")?;
     let token = installation.auditor()?;

@@ -4,13 +4,12 @@
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use super::load::Server;
-use super::moves::{Directory, load_average};
-use crate::step::{Failure, cargo, output_of, program, run_timed, target_dir};
+use super::moves::{Directory, load_average, new_token};
+use crate::step::{Failure, cargo, program, run_timed, target_dir};
 use crate::tools::{self, WRK};
 
 use beside::{Honest, Process, Waits};
@@ -90,15 +89,6 @@ impl Stage {
         let target = Target { address, initiator, executor, auditor, item: theirs };
         Ok(Stage { server, target, honest, item, _directory: directory })
     }
-}
-
-/// A credential for an actor; gives its token.
-fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<String, Failure> {
-    let mut new = program(&pilot.to_string_lossy(), &["credential", "new", "--output", "json"]);
-    new.args(["--actor", actor, "--role", role, "--config"]).arg(config);
-    let made = output_of(new.stderr(Stdio::null()))?;
-    let token = made.split("\"token\":").nth(1).and_then(|rest| rest.split('"').nth(1));
-    token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` gave no token"))
 }
 
 fn new_item(address: SocketAddr, token: &str) -> Result<String, Failure> {

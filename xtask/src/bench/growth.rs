@@ -14,7 +14,7 @@ const BYTES_PER_ENTRY: u64 = 2_000;
 const ITEMS: usize = 256;
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
-    super::no_options(arguments)?;
+    super::options::none(arguments)?;
     moves::build()?;
     let small = Grown::make("small", SMALL_ENTRIES)?;
     let large = Grown::make("large", LARGE_ENTRIES)?;

@@ -224,6 +224,15 @@ pub fn print_figure(what: &str, figure: &str, target: &str) {
     println!("{what:<40} {figure:>10}   (to reach: {target})");
 }
 
+/// A credential for an actor; gives its token.
+pub fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<String, Failure> {
+    let mut new = program(&pilot.to_string_lossy(), &["credential", "new", "--output", "json"]);
+    new.args(["--actor", actor, "--role", role, "--config"]).arg(config);
+    let made = output_of(new.stderr(Stdio::null()))?;
+    let token = made.split("\"token\":").nth(1).and_then(|rest| rest.split('"').nth(1));
+    token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` gave no token"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use crate::tools::exists;
 const EXAMPLE: &str = "crates/pilot-core/examples/bench_decide.rs";
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
-    super::no_options(arguments)?;
+    super::options::none(arguments)?;
     if !exists(EXAMPLE) {
         return Err(Failure::environment(format!("{EXAMPLE} is not there, so there is nothing to measure")));
     }

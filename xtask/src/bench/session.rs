@@ -18,7 +18,7 @@ const PER_CPU_SECOND_TARGET: &str = "at least 0.85";
 const P99_TARGET: &str = "at most 1.5";
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let other = super::other_program(arguments)?;
+    let other = super::options::other_program(arguments)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
         return Err(Failure::environment("server and load need a core each, and this machine has one"));

@@ -13,7 +13,7 @@ use crate::step::{Failure, output_of};
 const ITEMS: usize = 256;
 
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let other = super::other_program(arguments)?;
+    let other = super::options::other_program(arguments)?;
     moves::build()?;
     let here = Running::start("transitions", &moves::built())?;
     let other = other.map(|program| Running::start("transitions-other", &program)).transpose()?;

@@ -30,7 +30,7 @@ pub fn run(stage: &Path) -> Result<[PathBuf; 2], Failure> {
     let made = target_dir().join(TARGET).join("release");
     let programs = PROGRAMS.map(|name| stage.join("programs").join(name));
     for (path, name) in programs.iter().zip(PROGRAMS) {
-        super::copy(&made.join(name), path)?;
+        super::place::copy(&made.join(name), path)?;
         // The list of crates stays; names of functions go. A panic is logged with its place in the sources.
         step::run(program("strip", &["--strip-all"]).arg(path))?;
     }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::{Place, VERSION, at, build};
+use super::build;
+use super::place::{self, Place, VERSION, at};
 use crate::step::{Failure, cargo, root, run_timed};
 use crate::tools;
 
@@ -35,7 +36,7 @@ fn take_bills() -> Result<Vec<(String, String)>, Failure> {
     let directories = entries.filter_map(|entry| Some(entry.ok()?.path())).chain([root().join("xtask")]);
     let mut bills = Vec::new();
     for directory in directories {
-        let name = super::name_of(&directory);
+        let name = place::name_of(&directory);
         let path: PathBuf = directory.join(format!("{name}.cdx.json"));
         if let Ok(text) = fs::read_to_string(&path) {
             fs::remove_file(&path).map_err(|error| at(&path, &error))?;
@@ -46,5 +47,5 @@ fn take_bills() -> Result<Vec<(String, String)>, Failure> {
 }
 
 fn write_bill(place: &Place, name: &str, bill: &str) -> Result<(), Failure> {
-    super::write(&place.out.join(format!("{name}-{VERSION}.cdx.json")), bill)
+    place::write(&place.out.join(format!("{name}-{VERSION}.cdx.json")), bill)
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Place, VERSION, copy, make_directory, name_of, tree, write};
+use super::place::{Place, VERSION, copy, make_directory, name_of, write};
+use super::tree;
 use crate::step::{Failure, output_of, program, root, run};
 
 /// Who the service is inside of an image.

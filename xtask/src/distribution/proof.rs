@@ -5,7 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::{Place, at, build};
+use super::build;
+use super::place::{Place, at};
 use crate::step::{Failure, output_of, program, run, shown};
 
 pub fn is_static(path: &Path) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Place, VERSION, at, copy, make_directory, name_of, write};
+use super::place::{Place, VERSION, at, copy, make_directory, name_of, write};
 use crate::step::{Failure, output_of, program, root, run};
 
 pub const MAINTAINER: &str = "The Pilot project <pilot@localhost>";

@@ -11,12 +11,13 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::actor::ActorId;
+use crate::actor::{Actor, ActorId};
+use crate::document::ContentDigest;
 use crate::item::Vote;
 use crate::role::Role;
 use crate::role_set::RoleSet;
 use crate::workflow::builtin::builtin;
-use crate::workflow::{Due, Hold, Name, QuorumIf, Rule, Rules, Span, State, Timer};
+use crate::workflow::{Due, Hold, Kind, Name, Own, QuorumIf, Rule, Rules, Span, State, Timer};
 
 /// Hands out one choice after another; zeros when there are none left.
 struct Choices<'b>(std::slice::Iter<'b, u8>);

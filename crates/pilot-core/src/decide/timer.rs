@@ -1,61 +1,14 @@
 //! Deadlines. Time takes rights away and never gives one: the prover holds every definition to that.
 
-use crate::decide::{Case, Change, Transition, Unasked};
-use crate::item::{Item, Window};
+use super::case::Case;
+use super::deadline::{due_at, earliest, ends_window, timers};
+use super::transition::{Change, Transition};
+use super::unasked::Unasked;
 use crate::refusal::Refusal;
 use crate::time::Time;
-use crate::workflow::{Definition, Due, Mark, Name, Timer};
+use crate::workflow::Name;
 
-/// When an item leaves its state by itself, and to where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deadline {
-    pub at: Time,
-    pub to: Name,
-}
-
-/// The earliest deadline of the item's state. It runs on while the item is held.
-/// Of a window nobody knows any more, the latest end there can have been counts.
-pub fn due_at(definition: &Definition, item: &Item) -> Option<Deadline> {
-    earliest(timers(definition, item), item)
-}
-
-fn timers<'d>(definition: &'d Definition, item: &'d Item) -> impl Iterator<Item = &'d Timer> {
-    definition.rules().timers.iter().filter(|timer| timer.from.contains(&item.state))
-}
-
-fn ends_window(timer: &Timer) -> bool {
-    timer.due == Due::At(Mark::WindowEnd)
-}
-
-fn earliest<'d>(timers: impl Iterator<Item = &'d Timer>, item: &Item) -> Option<Deadline> {
-    let mut earliest: Option<(Time, &Timer)> = None;
-    for timer in timers {
-        let at = match &timer.due {
-            Due::After(span) => Some(item.entered_at.plus(span.length)),
-            Due::At(Mark::WindowEnd) => item.window.as_ref().map(|window| window.not_after),
-            Due::At(Mark::LeaseEnd) => item.lease.as_ref().map(|lease| lease.expires_at),
-        };
-        // Of two at the same moment the one written first counts.
-        earliest = match (earliest, at) {
-            (Some((sooner, timer)), Some(at)) if sooner <= at => Some((sooner, timer)),
-            (_, Some(at)) => Some((at, timer)),
-            (before, None) => before,
-        };
-    }
-    earliest.map(|(at, timer)| Deadline { at, to: timer.to.clone() })
-}
-
-impl<'c> Case<'c> {
-    /// A window nobody knows any more, when a deadline of the item's state is its end.
-    fn unknown_end(self) -> Option<(&'c Window, &'c Timer)> {
-        let window = self.item.window.as_ref().filter(|window| window.is_left_out)?;
-        timers(self.definition, self.item).find(|timer| ends_window(timer)).map(|timer| (window, timer))
-    }
-
-    pub(super) fn window_may_have_ended(self) -> bool {
-        self.unknown_end().is_some_and(|(window, _)| window.not_before < self.at)
-    }
-
+impl Case<'_> {
     /// Where a deadline leads that has passed. When the end of a window nobody knows is among them, each that may have
     /// been the first is possible, and the one that the item went by was it.
     fn passed(self, unasked: &mut Vec<Unasked>) -> Option<Name> {

@@ -19,6 +19,6 @@ pub fn builtin() -> [Arc<Definition>; 2] {
 fn proved(text: &str) -> Arc<Definition> {
     match Definition::parse(text) {
         Ok(definition) => Arc::new(definition),
-        Err(flaws) => panic!("a built-in definition is flawed:\n{}", flaws.render("built-in", false)),
+        Err(flaws) => panic!("a built-in definition is flawed:\n{flaws}"),
     }
 }

@@ -1,14 +1,12 @@
-//! What `pilot workflow check` prints: the proof, or every flaw, and what a role map makes of it.
-
-use std::fmt::Write as _;
+//! What `pilot workflow check` finds: the proof, or every flaw, and what a role map makes of it.
 
 use serde::Serialize;
 
-use crate::actor::Actor;
 use crate::role_map::RoleMap;
+use crate::workflow::definition::Judged;
 use crate::workflow::people::{People, examine};
 use crate::workflow::source::{Finding, Flaws};
-use crate::workflow::{Definition, Judged, Rules};
+use crate::workflow::{Definition, Rules};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -88,72 +86,8 @@ impl Report {
         self.workflow.is_some() && self.people.as_ref().is_none_or(|people| people.finishable)
     }
 
-    pub fn to_text(&self, file: &str, colour: bool) -> String {
-        let mut text = String::new();
-        if let Some(flaws) = &self.flaws {
-            text.push_str(&flaws.render(file, colour));
-            let count = self.findings.len();
-            let _ = writeln!(text, "{file}: refused, {count} {}", if count == 1 { "flaw" } else { "flaws" });
-        }
-        if let Some(proved) = &self.workflow {
-            proved.write(file, self.situations, &mut text);
-        }
-        if let Some(people) = &self.people {
-            people.write(&mut text);
-        }
-        text
+    /// Where the findings stand in the text; nothing when there are none.
+    pub fn flaws(&self) -> Option<&Flaws> {
+        self.flaws.as_ref()
     }
-}
-
-impl Proved {
-    fn write(&self, file: &str, situations: usize, text: &mut String) {
-        let _ = writeln!(text, "{file}: proved");
-        let _ = writeln!(text, "  {} version {}, {}", self.name, self.version, self.digest);
-        let _ = writeln!(
-            text,
-            "  {} states, {} transitions, {situations} situations searched",
-            self.states, self.transitions
-        );
-        let people = self.required_roles.len();
-        let _ = writeln!(
-            text,
-            "  {}: never without {}, {people} different people",
-            self.effects.join(", "),
-            self.required_roles.join(", "),
-        );
-        let _ = writeln!(text, "  timers only take rights away; every state can be reached and every item can end");
-    }
-}
-
-impl People {
-    fn write(&self, text: &mut String) {
-        let _ = writeln!(text, "\npeople");
-        for staffing in &self.roles {
-            let verdict = if staffing.have >= staffing.need { "" } else { "  too few" };
-            let _ = writeln!(text, "  {:<15} {} of {} needed{verdict}", staffing.role, staffing.have, staffing.need);
-        }
-        let can = if self.finishable { "can" } else { "CANNOT" };
-        let _ = writeln!(text, "  these people {can} carry an item through an effect to an end");
-        match &self.smallest_group {
-            Some(group) => {
-                let _ = writeln!(
-                    text,
-                    "  smallest group that could bring about an effect: {} people, for example {}",
-                    group.len(),
-                    names(group)
-                );
-            }
-            None => {
-                let _ = writeln!(text, "  no group of these people can bring about an effect");
-            }
-        }
-        if self.finishable {
-            let who = if self.indispensable.is_empty() { "nobody".to_owned() } else { names(&self.indispensable) };
-            let _ = writeln!(text, "  whose absence alone leaves items unfinishable: {who}");
-        }
-    }
-}
-
-fn names(actors: &[Actor]) -> String {
-    actors.iter().map(|actor| format!("{} ({})", actor.actor_id, actor.role)).collect::<Vec<_>>().join(", ")
 }

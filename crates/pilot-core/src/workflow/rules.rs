@@ -1,6 +1,7 @@
 //! The rules of a definition as written: complete and typed, not yet proved.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -8,7 +9,9 @@ use serde_json::Value;
 
 use crate::payload::Payload;
 use crate::role_set::RoleSet;
-use crate::workflow::Name;
+
+/// Names are short, few and shared: cloning one costs a counter.
+pub type Name = Arc<str>;
 
 /// Action words with a fixed meaning, which no definition may use for its own.
 pub const RESERVED_ACTIONS: [&str; 6] = ["create", "edit", "timer", "comment", "hold", "release"];

@@ -1,10 +1,9 @@
-//! A definition's text: from TOML to JSON with the place of every value, and flaws shown where they stand.
+//! A definition's text: from TOML to JSON with the place of every value, and what is wrong with it.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -89,6 +88,16 @@ impl Flaws {
         &self.findings
     }
 
+    /// The definition as it was read.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The bytes of the text that a finding is about.
+    pub fn span(&self, finding: &Finding) -> Range<usize> {
+        self.places.of(finding)
+    }
+
     /// Line and column, both from 1, of a finding.
     pub fn place(&self, finding: &Finding) -> (usize, usize) {
         let start = self.places.of(finding).start.min(self.text.len());
@@ -97,38 +106,23 @@ impl Flaws {
         let column = before.get(line_start..).map_or(0, |line| line.chars().count()) + 1;
         (before.matches('\n').count() + 1, column)
     }
-
-    /// Every finding with its line, a caret and how to mend it.
-    pub fn render(&self, file: &str, colour: bool) -> String {
-        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-        let mut shown = String::new();
-        for finding in &self.findings {
-            let span = self.places.of(finding);
-            let snippet = Snippet::source(&self.text).path(file).annotation(AnnotationKind::Primary.span(span));
-            let title = Level::ERROR.primary_title(&finding.message).id(finding.code);
-            let mut group = title.element(snippet);
-            if !finding.path.is_empty() {
-                group = group.element(Level::NOTE.message(steps(&finding.path)));
-            }
-            let report = [group.element(Level::HELP.message(&finding.mend))];
-            let _ = writeln!(shown, "{}\n", renderer.render(&report));
-        }
-        shown
-    }
 }
 
 impl fmt::Display for Flaws {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render("definition", false))
+        for finding in &self.findings {
+            let (line, column) = self.place(finding);
+            writeln!(f, "line {line}, column {column}: {} [{}]", finding.message, finding.code)?;
+            for (number, step) in (1..).zip(&finding.path) {
+                writeln!(f, "  {number}. {step}")?;
+            }
+            writeln!(f, "  {}", finding.mend)?;
+        }
+        Ok(())
     }
 }
 
 impl std::error::Error for Flaws {}
-
-fn steps(path: &[String]) -> String {
-    let numbered = path.iter().enumerate().map(|(index, step)| format!("{}. {step}", index + 1));
-    format!("the shortest path:\n{}", numbered.collect::<Vec<_>>().join("\n"))
-}
 
 /// Where each value stands in the text, by JSON pointer.
 #[derive(Debug, Clone, Default)]

@@ -194,7 +194,7 @@ pub fn assemble(parts: &Parts, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
     }
     for text in &parts.definitions {
         let definition = Definition::parse(text);
-        let definition = definition.map_err(|flaws| BundleError::Definition(flaws.render("definition", false)))?;
+        let definition = definition.map_err(|flaws| BundleError::Definition(flaws.to_string()))?;
         writer.definition(definition.digest(), text)?;
     }
     for entries in parts.entries.chunks(ENTRIES_PER_FILE) {

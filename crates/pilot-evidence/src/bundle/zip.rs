@@ -7,6 +7,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+// The checksum of the format. It finds accidents; the manifest finds everything else.
+use crc32fast::hash as crc32;
+
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 const CENTRAL: [u8; 4] = *b"PK\x01\x02";
 const END: [u8; 4] = *b"PK\x05\x06";
@@ -229,52 +232,6 @@ fn next(rest: &[u8], at: u64) -> Result<Packed<'_>, ZipFault> {
     Ok(Packed { path, bytes, at: at + start as u64, is_whole: crc32(bytes) == checksum })
 }
 
-/// What a byte does to the checksum, with so many further bytes after it.
-const CRC_TABLES: [[u32; 256]; 8] = crc_tables();
-
-#[expect(
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "computed by the compiler, within bounds"
-)]
-const fn crc_tables() -> [[u32; 256]; 8] {
-    let mut tables = [[0; 256]; 8];
-    let mut at = 0;
-    while at < 256 {
-        let (mut rest, mut bit) = (at as u32, 0);
-        while bit < 8 {
-            rest = if rest & 1 == 1 { 0xEDB8_8320 ^ (rest >> 1) } else { rest >> 1 };
-            bit += 1;
-        }
-        tables[0][at] = rest;
-        at += 1;
-    }
-    let mut after = 1;
-    while after < 8 {
-        at = 0;
-        while at < 256 {
-            let before = tables[after - 1][at];
-            tables[after][at] = tables[0][(before & 0xFF) as usize] ^ (before >> 8);
-            at += 1;
-        }
-        after += 1;
-    }
-    tables
-}
-
-/// The checksum of the format. It finds accidents; the manifest finds everything else.
-pub fn crc32(bytes: &[u8]) -> u32 {
-    let [last, ..] = &CRC_TABLES;
-    let look = |table: &[u32; 256], byte: u8| table.get(usize::from(byte)).copied().unwrap_or_default();
-    // Eight bytes a step: every byte of a bundle goes through here.
-    let (eights, rest) = bytes.as_chunks::<8>();
-    let whole = eights.iter().fold(u32::MAX, |crc, bytes| {
-        let bytes = (u64::from_le_bytes(*bytes) ^ u64::from(crc)).to_le_bytes();
-        bytes.iter().zip(CRC_TABLES.iter().rev()).fold(0, |crc, (byte, table)| crc ^ look(table, *byte))
-    });
-    !rest.iter().fold(whole, |crc, byte| look(last, crc.to_le_bytes()[0] ^ byte) ^ (crc >> 8))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,19 +242,6 @@ mod tests {
             assert!(writer.add(*path, bytes));
         }
         writer.finish()
-    }
-
-    #[test]
-    fn the_checksum_is_the_one_every_zip_tool_computes() {
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
-        let bit_by_bit = |bytes: &[u8]| {
-            let shift = |crc: u32, _| if crc & 1 == 1 { 0xEDB8_8320 ^ (crc >> 1) } else { crc >> 1 };
-            !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shift))
-        };
-        let text: Vec<u8> = (0..200_u32).map(|at| at.wrapping_mul(0x9E37_79B9).to_le_bytes()[3]).collect();
-        for length in 0..text.len() {
-            assert_eq!(crc32(&text[..length]), bit_by_bit(&text[..length]), "{length} bytes");
-        }
     }
 
     #[test]

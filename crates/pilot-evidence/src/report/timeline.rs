@@ -7,7 +7,7 @@ use pilot_core::time::Time;
 
 /// One step, or several equal ones in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub(super) struct Step {
     pub action: String,
     /// Empty when time itself moved the item.
     pub who: String,
@@ -25,7 +25,7 @@ const TOP: usize = 50;
 const LANE: usize = 38;
 
 /// Steps that only repeat become one, so that an hour of heartbeats is not a page.
-pub fn gathered(steps: impl Iterator<Item = Step>) -> Vec<Step> {
+pub(super) fn gathered(steps: impl Iterator<Item = Step>) -> Vec<Step> {
     let mut gathered: Vec<Step> = Vec::new();
     for step in steps {
         match gathered.last_mut() {
@@ -39,7 +39,7 @@ pub fn gathered(steps: impl Iterator<Item = Step>) -> Vec<Step> {
     gathered
 }
 
-pub fn svg(steps: &[Step]) -> String {
+pub(super) fn svg(steps: &[Step]) -> String {
     let order = ["initiator", "approver", "security_admin", "executor", "auditor", "clock"];
     let lanes: Vec<_> = order.into_iter().filter(|lane| steps.iter().any(|step| step.lane == *lane)).collect();
     let mut text = String::new();

@@ -16,14 +16,14 @@ use crate::bundle::{ENTRIES_PER_FILE, MANIFEST, Manifest, ManifestError, Piece, 
 use crate::note::{Note, NoteError, VerifierKey};
 
 /// An entry with its bytes and its place.
-pub struct Held<'b> {
+pub(crate) struct Held<'b> {
     pub bytes: &'b [u8],
     pub entry: Entry,
     pub file: &'b str,
 }
 
 /// Everything in a bundle whose bytes are those the log signed for.
-pub struct Contents<'b> {
+pub(crate) struct Contents<'b> {
     pub manifest: Manifest,
     /// Listed, absent, and allowed to be.
     pub left_out: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Contents<'b> {
 }
 
 /// Opens a bundle, or says what is wrong with it: with the container, with the manifest, or with its files.
-pub fn open<'b>(bundle: &'b [u8], key: &VerifierKey) -> Result<Contents<'b>, Vec<Fault>> {
+pub(crate) fn open<'b>(bundle: &'b [u8], key: &VerifierKey) -> Result<Contents<'b>, Vec<Fault>> {
     let files = read(bundle).map_err(|fault| vec![Fault::new(Check::Container, "container", fault.to_string())])?;
     let manifest = manifest(&files, key).map_err(|fault| vec![fault])?;
     let mut faults = Vec::new();
@@ -145,7 +145,7 @@ impl<'b> Contents<'b> {
             }
             Piece::Definition(hex) => {
                 let definition = Definition::parse(text()?);
-                let definition = definition.map_err(|flaws| wrong(flaws.render(file.path, false)))?;
+                let definition = definition.map_err(|flaws| wrong(flaws.to_string()))?;
                 if definition.digest().strip_prefix("sha256:") != Some(hex) {
                     return Err(wrong(format!("its rules have the digest {}", definition.digest())));
                 }

@@ -10,15 +10,15 @@ use pilot_core::workflow::{Definition, Rule};
 
 use super::contents::{Contents, Held};
 use super::role_maps::Starts;
-use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Open, Outcome};
+use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Open, Outcome, short};
 use crate::bundle::Scope;
 use crate::replay::{Documents, Step, Stray, follow};
 
 /// An item's entries in order.
-pub type History<'c, 'b> = Vec<&'c Held<'b>>;
+pub(crate) type History<'c, 'b> = Vec<&'c Held<'b>>;
 
 /// The items a bundle is about, by their first entry: for a period, those with an entry in it.
-pub fn histories<'c, 'b>(contents: &'c Contents<'b>) -> Vec<(ItemId, History<'c, 'b>)> {
+pub(crate) fn histories<'c, 'b>(contents: &'c Contents<'b>) -> Vec<(ItemId, History<'c, 'b>)> {
     let is_inside = |index: u64| match contents.manifest.scope {
         Scope::Item(_) => true,
         Scope::Period { first, end, .. } => (first..end).contains(&index),
@@ -36,7 +36,7 @@ pub fn histories<'c, 'b>(contents: &'c Contents<'b>) -> Vec<(ItemId, History<'c,
 }
 
 /// The documents of an entry that the bundle holds.
-pub fn documents<'b>(contents: &Contents<'b>, held: &Held<'_>) -> Documents<'b> {
+pub(crate) fn documents<'b>(contents: &Contents<'b>, held: &Held<'_>) -> Documents<'b> {
     let entry = &held.entry;
     let brings = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
     let find = |digest: Option<&_>| digest.and_then(|digest| contents.documents.get(digest)).copied();
@@ -48,7 +48,7 @@ pub fn documents<'b>(contents: &Contents<'b>, held: &Held<'_>) -> Documents<'b> 
 }
 
 /// Which documents the bundle should hold: those of the items it is about.
-pub fn documents_named<'c>(
+pub(crate) fn documents_named<'c>(
     histories: &'c [(ItemId, History<'_, '_>)],
 ) -> BTreeSet<&'c pilot_core::document::ContentDigest> {
     let entries = histories.iter().flat_map(|(_, history)| history.iter().map(|held| &held.entry));
@@ -57,7 +57,7 @@ pub fn documents_named<'c>(
 
 /// What is wrong, and what could not be asked, over all items.
 #[derive(Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     pub faults: Vec<Fault>,
     pub unasked: Vec<Open>,
 }
@@ -75,7 +75,7 @@ struct Replay {
     windows: Vec<String>,
 }
 
-pub fn judge(
+pub(crate) fn judge(
     contents: &Contents<'_>,
     id: &ItemId,
     history: &[&Held<'_>],
@@ -261,13 +261,8 @@ fn people_words(item: &Item) -> String {
     people.join(", ")
 }
 
-/// Enough of a digest to tell it from others on a page.
-pub fn short(digest: &str) -> String {
-    digest.chars().take("sha256:".len() + 12).collect::<String>() + "…"
-}
-
 /// Where a workflow allows each person one open item, no two were open at once. Only a ledger from its beginning tells.
-pub fn one_at_a_time(contents: &Contents<'_>, histories: &[(ItemId, History<'_, '_>)], faults: &mut Vec<Fault>) {
+pub(crate) fn one_at_a_time(contents: &Contents<'_>, histories: &[(ItemId, History<'_, '_>)], faults: &mut Vec<Fault>) {
     let mut last_end: BTreeMap<(String, String), Option<u64>> = BTreeMap::new();
     for (id, history) in histories {
         let Some(first) = history.first() else { continue };

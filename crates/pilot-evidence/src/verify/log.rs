@@ -13,14 +13,14 @@ use crate::proof::{check_consistency, check_inclusion};
 use crate::tlog_proof::TlogProof;
 
 /// The bundle's newest checkpoint.
-pub fn checkpoint(contents: &Contents<'_>, trust: &Trust, path: &'static str) -> Result<Checkpoint, Fault> {
+pub(super) fn checkpoint(contents: &Contents<'_>, trust: &Trust, path: &'static str) -> Result<Checkpoint, Fault> {
     let wrong = |what: String| Fault::new(Check::Checkpoint, "checkpoint", what).in_file(path);
     let note = contents.texts.get(path).ok_or_else(|| wrong("it is not there".into()))?;
     Checkpoint::open(note, &trust.key).map_err(|error| wrong(error.to_string()))
 }
 
 /// How many of the known witnesses have signed the newest checkpoint.
-pub fn witnesses(contents: &Contents<'_>, trust: &Trust, faults: &mut Vec<Fault>) -> Finding<Check> {
+pub(super) fn witnesses(contents: &Contents<'_>, trust: &Trust, faults: &mut Vec<Fault>) -> Finding<Check> {
     let check = Check::Witnesses;
     if trust.witnesses.is_empty() {
         return Finding::not_checked(check, "no witness key was given; the log's word alone stands for its history");
@@ -53,7 +53,7 @@ fn seconds(time: u64) -> String {
 }
 
 /// Every entry against the log's tree.
-pub fn inclusion(
+pub(super) fn inclusion(
     contents: &Contents<'_>,
     newest: &Checkpoint,
     trust: &Trust,
@@ -156,7 +156,7 @@ fn hashes(contents: &Contents<'_>, path: &'static str) -> Result<Vec<Hash>, Faul
 }
 
 /// Whether the entries are those the manifest promises: the period's, or the item's.
-pub fn completeness(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>) -> Finding<Check> {
+pub(super) fn completeness(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>) -> Finding<Check> {
     let check = Check::Completeness;
     let finding = match &contents.manifest.scope {
         Scope::Item(id) => {

@@ -7,8 +7,7 @@ use pilot_core::item::ItemId;
 use pilot_core::role_map::RoleMap;
 
 use super::contents::{Contents, Held};
-use super::items::short;
-use super::verdict::{Check, Control, Fault, Finding};
+use super::verdict::{Check, Control, Fault, Finding, short};
 
 struct Start<'c> {
     index: u64,
@@ -23,10 +22,10 @@ struct Start<'c> {
 }
 
 /// The starts of the service in a bundle, in order.
-pub struct Starts<'c>(Vec<Start<'c>>);
+pub(crate) struct Starts<'c>(Vec<Start<'c>>);
 
 impl<'c> Starts<'c> {
-    pub fn of(contents: &'c Contents<'_>, faults: &mut Vec<Fault>) -> Starts<'c> {
+    pub(crate) fn of(contents: &'c Contents<'_>, faults: &mut Vec<Fault>) -> Starts<'c> {
         let started = contents.entries.iter().filter(|held| held.entry.r#type == EntryType::ServiceStarted);
         let starts = Starts(started.map(|held| Start::of(contents, held)).collect());
         for start in &starts.0 {
@@ -59,7 +58,7 @@ impl<'c> Starts<'c> {
     }
 
     /// Every actor of an item against the map in force at each entry, and its creation against the definitions.
-    pub fn check(&self, id: &ItemId, history: &[&Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
+    pub(crate) fn check(&self, id: &ItemId, history: &[&Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
         let control = Control::RoleMap;
         let (mut maps, mut unknown, mut wrong, mut withheld) = (BTreeSet::new(), None, None, false);
         for held in history {

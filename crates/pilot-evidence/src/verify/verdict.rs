@@ -316,3 +316,8 @@ impl Verdict {
         }
     }
 }
+
+/// Enough of a digest to tell it from others on a page.
+pub(super) fn short(digest: &str) -> String {
+    digest.chars().take("sha256:".len() + 12).collect::<String>() + "…"
+}

@@ -15,9 +15,9 @@ use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
-use pilot_ledger::register::{Ended, NamedCredential, Register, ShownCredential};
+use pilot_ledger::register::{Ended, KnownCredential, NamedCredential, Register, ShownCredential};
 
-use super::{KnownCredential, Unknown};
+use super::denial::Unknown;
 use crate::caller::Caller;
 
 pub struct CredentialFile {

@@ -18,7 +18,7 @@ use pilot_core::credentials::CredentialId;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
-use pilot_ledger::register::{self, Automatic, Ended, NamedCredential, Register, ShownCredential};
+use pilot_ledger::register::{self, Automatic, Ended, KnownCredential, NamedCredential, Register, ShownCredential};
 use pilot_setup::config::{self, ClientTrust};
 use pilot_setup::error::with_cause;
 use pilot_wire::peer::PeerCertificate;
@@ -27,7 +27,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use sha2::{Digest, Sha256};
 
-use super::{KnownCredential, Unknown};
+use super::denial::Unknown;
 use crate::caller::Caller;
 use crate::tls::{self, TlsError};
 use crate::watched::{LOOK, Watched};

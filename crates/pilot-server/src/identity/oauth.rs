@@ -18,14 +18,14 @@ use pilot_core::role_map::{MappedActor, RoleMap};
 use pilot_core::time::Time;
 use pilot_core::token::Token;
 use pilot_ledger::clock::Clock;
-use pilot_ledger::register::{Ended, NamedCredential, Register, ShownCredential};
+use pilot_ledger::register::{Ended, KnownCredential, NamedCredential, Register, ShownCredential};
 use pilot_setup::config::{Config, Introspection, Mechanism};
 use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::private_file::{self, Others};
 use sha2::Digest as _;
 use zeroize::Zeroizing;
 
-use super::{Denial, KnownCredential, Unknown};
+use super::denial::{Denial, Unknown};
 use crate::caller::Caller;
 
 pub mod discovery;

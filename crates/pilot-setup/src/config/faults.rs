@@ -2,8 +2,7 @@
 //! text, in a way that leaves lines where they are and makes no new fault, and the rest is read again.
 
 use pilot_core::limits::FAULTS_MAX;
-
-use super::Config;
+use serde::de::DeserializeOwned;
 
 pub struct Found {
     pub line: usize,
@@ -12,7 +11,7 @@ pub struct Found {
     pub message: String,
 }
 
-pub fn read(text: &str) -> Result<Config, Vec<Found>> {
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Vec<Found>> {
     let mut faults = Vec::new();
     // What is not TOML at all has one fault; everything after it would be a guess.
     let is_toml = toml::from_str::<toml::Table>(text).is_ok();
@@ -71,11 +70,12 @@ fn place(text: &str, offset: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Config;
     use super::*;
 
     #[track_caller]
     fn check(text: &str, expected: &[(usize, &str)]) {
-        let found = read(text).map_or_else(|faults| faults, |_| Vec::new());
+        let found = read::<Config>(text).map_or_else(|faults| faults, |_| Vec::new());
         let said: Vec<_> = found.iter().map(|fault| (fault.line, fault.message.as_str())).collect();
         assert_eq!(said.len(), expected.len(), "{said:#?}");
         for ((line, words), (found_line, message)) in expected.iter().zip(said) {
@@ -118,6 +118,6 @@ mod tests {
     #[test]
     fn faults_without_end_are_not_all_looked_for() {
         let text: String = (0..500).map(|number| format!("key{number} = 1\n")).collect();
-        assert_eq!(read(&text).err().map(|faults| faults.len()), Some(FAULTS_MAX));
+        assert_eq!(read::<Config>(&text).err().map(|faults| faults.len()), Some(FAULTS_MAX));
     }
 }

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
-use super::{Fetched, plain_words};
+use super::fetched::{Fetched, plain_words};
 use crate::config::Exec;
 use crate::error::{StartError, with_cause};
 use crate::private_file;

@@ -11,7 +11,7 @@ use pilot_core::limits::{FILE_VALUES_MAX, PRIVATE_FILE_BYTES_MAX};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::{Fetched, plain_words};
+use super::fetched::{Fetched, plain_words};
 use crate::config::{Login, Vault};
 use crate::error::{StartError, with_cause};
 use crate::private_file::{self, Others};

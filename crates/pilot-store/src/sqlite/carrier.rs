@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 
 use super::connection::open_carrier;
+use super::failure::failed;
 use super::health::Health;
-use super::read::failed;
 use crate::{Result, StoreError};
 
 pub(super) struct Carrier {
@@ -102,9 +102,8 @@ mod tests {
 
     #[test]
     fn a_disk_that_fails_stops_the_writing_before_anybody_asks_what_became_of_it() {
-        let directory = std::env::temp_dir().join(format!("pilot-carrier-{}", std::process::id()));
-        std::fs::create_dir(&directory).unwrap();
-        let path = directory.join("pilot.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pilot.db");
         let writer = open_writer(&path).unwrap();
         // What is no file on a disk cannot be synced.
         for (database, is_failed) in [(path.as_path(), false), (Path::new("/dev/null"), true)] {
@@ -117,6 +116,5 @@ mod tests {
             assert!(!carrier.is_busy());
         }
         drop(writer);
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -1,18 +1,13 @@
-//! Opening the file: version, schema, and whether what is stored is whole.
+//! Connections to the file: settings, version, schema.
 
 use std::path::Path;
 
-use pilot_core::entry::Entry;
-use pilot_core::time::Time;
-use pilot_evidence::merkle::{Edge, Hash, root_of};
-use pilot_evidence::tile::TILE_WIDTH;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::head::Head;
-use super::log::Thresholds;
-use super::tree::Tree;
-use super::{read, wal};
+use super::failure::is_of_the_disk;
+use super::thresholds::Thresholds;
 use crate::{Result, StoreError};
 
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
@@ -22,21 +17,10 @@ pub(super) const SCHEMA_VERSION: i64 = 2;
 /// The first has the same tables, and more in an item's JSON; a row is written anew with its item's next move.
 pub(super) const OLDEST_SCHEMA_VERSION: i64 = 1;
 pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
+/// What ends the path in the name of a file that is written as a URI, or begins an escape.
+const NOT_OF_A_PATH: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#');
 /// Marks the file as ours ("PILT").
 pub(super) const APPLICATION_ID: i64 = 0x5049_4c54;
-
-/// Where the size and root of the tree are kept, as of the last commit.
-pub(super) const HEAD_FACT: &str = "head";
-
-pub(super) fn head_bytes(edge: &Edge) -> Vec<u8> {
-    [&edge.size().to_be_bytes()[..], &edge.root().0].concat()
-}
-
-/// What the writing thread starts from.
-pub(super) struct Opened {
-    pub(super) edge: Edge,
-    pub(super) last_at: Time,
-}
 
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     if rusqlite::version_number() < VERSION_MIN {
@@ -106,7 +90,7 @@ pub(super) fn open_alone(path: &Path) -> Result<Connection> {
             "{name}: is on a read-only file system, and its last entries are in the -wal file beside it; {remedy}"
         )));
     }
-    let encoded = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let encoded = utf8_percent_encode(name, NOT_OF_A_PATH);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(format!("file:{encoded}?immutable=1"), flags);
     set_up_reader(connection.map_err(|error| failed(path, &error))?, path)
@@ -135,7 +119,7 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy) => {
             StoreError::Refused(format!("{path}: another program is using it; stop that first"))
         }
-        Some(ErrorCode::SystemIoFailure) if !read::is_of_the_disk(error) => StoreError::Unavailable(format!(
+        Some(ErrorCode::SystemIoFailure) if !is_of_the_disk(error) => StoreError::Unavailable(format!(
             "{path}: there is no room for the index of its log ({error}); if the disk is full, make room on it"
         )),
         Some(ErrorCode::DiskFull) => StoreError::Full(format!("{path}: the disk is full; make room on it")),
@@ -170,98 +154,4 @@ fn migrate(connection: &Connection, path: &Path) -> Result<()> {
             path.display()
         ))),
     }
-}
-
-/// Rebuilds the tree's right edge from what is stored, and checks on the way that the newest part of it is whole.
-pub(super) fn load(connection: &Connection) -> Result<Opened> {
-    let last: Option<i64> = connection
-        .query_row("SELECT max(idx) FROM entry", [], |row| row.get(0))
-        .map_err(|error| read::failed(&error))?;
-    let size = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
-    let edge = load_edge(connection, size)?;
-    let head = read::fact(connection, HEAD_FACT)?;
-    if size > 0 && head != Some(head_bytes(&edge)) || size == 0 && head.is_some() {
-        return Err(damaged("the entries do not add up to what was written beside them"));
-    }
-    let last_at = match size.checked_sub(1) {
-        None => Time::EPOCH,
-        Some(last) => last_entry(connection, last)?.at,
-    };
-    Ok(Opened { edge, last_at })
-}
-
-/// For whoever finds that acknowledged entries are missing.
-pub(super) const AFTER_LOSS: &str = "do not delete anything: what is missing may still be read from the files by hand; \
-     `pilot restore` goes on from a backup, and with --accept-loss from what is left";
-
-/// Before SQLite reads the log, and drops what it cannot read.
-pub(super) fn refuse_damaged_log(path: &Path) -> Result<()> {
-    let unreadable = |error| StoreError::DiskFailed(format!("{}: {error}", wal::beside(path).display()));
-    match wal::damage(path).map_err(unreadable)? {
-        None => Ok(()),
-        Some(what) => Err(StoreError::Damaged(format!("{}: {what}; {AFTER_LOSS}", path.display()))),
-    }
-}
-
-/// What was acknowledged and is not there, in words.
-pub(super) fn lost(connection: &Connection, edge: &Edge, head: Option<Head>) -> Result<Option<String>> {
-    let Some(Head { size, root }) = head.filter(|head| head.size > 0) else { return Ok(None) };
-    if edge.size() < size {
-        let missing = size - edge.size();
-        return Ok(Some(format!(
-            "{size} entries were acknowledged and {} are there: the last {missing} are missing, because the write-ahead log \
-             is damaged or gone, or because another database was put in the place of the one that crashed",
-            edge.size()
-        )));
-    }
-    let then = Tree::new(connection, edge).edge_at(size)?;
-    Ok((then.root() != root).then(|| format!("the first {size} entries are not those that were acknowledged")))
-}
-
-fn last_entry(connection: &Connection, index: u64) -> Result<Entry> {
-    let stored = read::entries(connection, index, 1)?;
-    let entry = stored.first().and_then(|stored| serde_json::from_slice::<Entry>(&stored.bytes).ok());
-    entry
-        .filter(|entry| entry.index == index)
-        .ok_or_else(|| damaged(&format!("entry {index}, the last one, cannot be read")))
-}
-
-fn damaged(what: &str) -> StoreError {
-    StoreError::Damaged(format!("{what}; run `pilot log fsck`, and restore from a backup"))
-}
-
-pub(super) fn load_edge(connection: &Connection, size: u64) -> Result<Edge> {
-    let width = TILE_WIDTH as u64;
-    let mut levels = Vec::new();
-    let (mut level, mut row_size) = (0_u8, size);
-    while row_size > 0 {
-        let full = row_size / width;
-        check_tiles(connection, level, full)?;
-        levels.push(match level {
-            0 => read::leaves(connection, full * width, row_size - full * width).map_err(|error| match error {
-                StoreError::Damaged(what) => damaged(&what),
-                other => other,
-            })?,
-            _ => (full * width..row_size).map(|at| tile_root(connection, level - 1, at)).collect::<Result<_>>()?,
-        });
-        (level, row_size) = (level + 1, full);
-    }
-    Ok(Edge::new(size, levels))
-}
-
-fn tile_root(connection: &Connection, level: u8, index: u64) -> Result<Hash> {
-    let tile = read::tile(connection, level, index)?;
-    tile.map(|hashes| root_of(&hashes)).ok_or_else(|| damaged(&format!("tile {level}/{index} is missing")))
-}
-
-/// The tiles of a level must be exactly those the number of entries calls for.
-fn check_tiles(connection: &Connection, level: u8, expected: u64) -> Result<()> {
-    let last: Option<i64> = connection
-        .query_row("SELECT max(idx) FROM tile WHERE level = ?1", [level], |row| row.get(0))
-        .map_err(|error| read::failed(&error))?;
-    let found = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
-    if found == expected {
-        return Ok(());
-    }
-    Err(damaged(&format!("level {level} of the tree has {found} tiles, and the entries call for {expected}")))
 }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::tree::Tree;
-use super::{connection, read};
+use super::{connection, failure, opening, read};
 use crate::{Result, StoreError};
 
 /// Copies the database as it is at one moment into a new file, private to its owner and on disk when this returns.
@@ -36,12 +36,12 @@ pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
     let connection = connection::open_alone(path)?;
     let last: Option<i64> = connection
         .query_row("SELECT max(idx) FROM entry", [], |row| row.get(0))
-        .map_err(|error| read::failed(&error))?;
+        .map_err(|error| failure::failed(&error))?;
     let entries = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
     if entries < size {
         return Ok(None);
     }
-    let head = connection::load_edge(&connection, entries)?;
+    let head = opening::load_edge(&connection, entries)?;
     Ok(Some(Tree::new(&connection, &head).edge_at(size)?.root()))
 }
 

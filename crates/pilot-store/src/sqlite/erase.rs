@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::log::carry_recovered;
 use super::row::to_key;
-use super::{connection, lock, read};
+use super::{connection, failure, lock};
 use crate::{Result, StoreError};
 
 /// Stands where the title was.
@@ -24,7 +24,7 @@ pub fn erasable(path: &Path, id: &ItemId) -> Result<u64> {
 }
 
 fn count(connection: &Connection, id: &ItemId) -> Result<u64> {
-    let failed = |error: rusqlite::Error| read::failed(&error);
+    let failed = |error: rusqlite::Error| failure::failed(&error);
     let is_open =
         connection.query_row("SELECT open FROM item WHERE id = ?1", [to_key(id)], |row| row.get::<_, bool>(0));
     match is_open.optional().map_err(failed)? {
@@ -46,7 +46,7 @@ fn count(connection: &Connection, id: &ItemId) -> Result<u64> {
 pub fn erase(path: &Path, id: &ItemId) -> Result<u64> {
     let _lock = lock(path)?;
     let connection = connection::open_writer(path)?;
-    let failed = |error: rusqlite::Error| read::failed(&error);
+    let failed = |error: rusqlite::Error| failure::failed(&error);
     let documents = count(&connection, id)?;
     connection.execute_batch("PRAGMA secure_delete = ON; BEGIN IMMEDIATE").map_err(failed)?;
     let erase = format!("{CHAIN} UPDATE document SET data = NULL WHERE entry IN (SELECT idx FROM chain)");

@@ -19,10 +19,10 @@ mod items;
 
 use documents::Documents;
 
-use super::connection::{self, APPLICATION_ID, HEAD_FACT, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION, head_bytes};
-use super::head::{self, Head};
+use super::connection::{self, APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION};
+use super::head::{self, HEAD_FACT, Head, head_bytes};
 use super::read::{self, kind_number, kind_of};
-use super::{lock, wal};
+use super::{failure, lock, opening, wal};
 use crate::{Result, StoreError};
 
 /// Something that does not fit, and where.
@@ -120,7 +120,7 @@ const STRIDE: u64 = 4_096;
 impl Check<'_> {
     fn run(&mut self, path: &Path) -> Result<()> {
         if let Err(error) = self.connection.execute_batch("BEGIN") {
-            return self.unreadable("database", &read::failed(&error));
+            return self.unreadable("database", &failure::failed(&error));
         }
         let known = self.schema(path);
         self.or_fault("schema", known)?;
@@ -139,8 +139,8 @@ impl Check<'_> {
 
     fn lost(&mut self, head: Option<Head>) -> Result<()> {
         let entries = self.number("SELECT coalesce(max(idx), -1) FROM entry")?;
-        let edge = connection::load_edge(self.connection, u64::try_from(entries + 1).unwrap_or(0))?;
-        if let Some(what) = connection::lost(self.connection, &edge, head)? {
+        let edge = opening::load_edge(self.connection, u64::try_from(entries + 1).unwrap_or(0))?;
+        if let Some(what) = opening::lost(self.connection, &edge, head)? {
             self.report.fault("head", what);
         }
         Ok(())
@@ -181,7 +181,7 @@ impl Check<'_> {
     }
 
     fn number(&self, sql: &str) -> Result<i64> {
-        self.connection.query_row(sql, [], |row| row.get(0)).map_err(|error| read::failed(&error))
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(|error| failure::failed(&error))
     }
 
     fn count(&self, table: &str) -> Result<u64> {
@@ -201,7 +201,7 @@ impl Check<'_> {
         if found < OLDEST_SCHEMA_VERSION || self.number("PRAGMA application_id")? != APPLICATION_ID {
             self.report.fault("schema", "the file is not marked as a store of this program");
         }
-        let failed = |error: rusqlite::Error| read::failed(&error);
+        let failed = |error: rusqlite::Error| failure::failed(&error);
         let fresh = Connection::open_in_memory().map_err(failed)?;
         fresh.execute_batch(SCHEMA).map_err(failed)?;
         if described(&fresh)? != described(self.connection)? {
@@ -212,10 +212,11 @@ impl Check<'_> {
 
     fn integrity(&mut self) -> Result<()> {
         self.tell("database", 0, 1);
-        let mut statement = self.connection.prepare("PRAGMA integrity_check").map_err(|error| read::failed(&error))?;
-        let lines = statement.query_map([], |row| row.get::<_, String>(0)).map_err(|error| read::failed(&error))?;
+        let mut statement =
+            self.connection.prepare("PRAGMA integrity_check").map_err(|error| failure::failed(&error))?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0)).map_err(|error| failure::failed(&error))?;
         for line in lines {
-            let line = line.map_err(|error| read::failed(&error))?;
+            let line = line.map_err(|error| failure::failed(&error))?;
             if line != "ok" {
                 self.report.fault("database", line);
             }
@@ -225,7 +226,7 @@ impl Check<'_> {
     }
 
     fn definitions(&mut self) -> Result<()> {
-        let failed = |error: rusqlite::Error| read::failed(&error);
+        let failed = |error: rusqlite::Error| failure::failed(&error);
         let mut statement = self.connection.prepare("SELECT digest, text FROM definition").map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
@@ -247,7 +248,7 @@ impl Check<'_> {
         let total = self.count("entry")?;
         let mut ledger = Ledger::default();
         let mut documents = Documents::new(self.connection)?;
-        let failed = |error: rusqlite::Error| read::failed(&error);
+        let failed = |error: rusqlite::Error| failure::failed(&error);
         let mut statement =
             self.connection.prepare("SELECT idx, prev, data FROM entry ORDER BY idx").map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
@@ -345,7 +346,7 @@ impl Check<'_> {
         if head != (ledger.next > 0).then(|| head_bytes(&ledger.edge)) {
             self.report.fault("tree", "the entries do not add up to what was written beside them");
         }
-        let failed = |error: rusqlite::Error| read::failed(&error);
+        let failed = |error: rusqlite::Error| failure::failed(&error);
         let mut statement =
             self.connection.prepare("SELECT level, idx FROM tile ORDER BY level, idx").map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
@@ -414,7 +415,7 @@ fn span(from: u64, to: u64) -> String {
 }
 
 fn described(connection: &Connection) -> Result<Vec<(String, String, Option<String>)>> {
-    let failed = |error: rusqlite::Error| read::failed(&error);
+    let failed = |error: rusqlite::Error| failure::failed(&error);
     // What ANALYZE leaves behind is no part of the schema.
     let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
     let mut statement = connection.prepare(sql).map_err(failed)?;

@@ -14,11 +14,17 @@ use std::path::{Path, PathBuf};
 use pilot_evidence::merkle::{Edge, Hash};
 use sha2::{Digest, Sha256};
 
-use super::connection::head_bytes;
 use crate::{Result, StoreError};
 
 /// Size, root, and the beginning of a digest of both: half a line is no head.
 const BYTES: usize = 48;
+
+/// Where the size and root of the tree are kept, as of the last commit.
+pub(super) const HEAD_FACT: &str = "head";
+
+pub(super) fn head_bytes(edge: &Edge) -> Vec<u8> {
+    [&edge.size().to_be_bytes()[..], &edge.root().0].concat()
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {

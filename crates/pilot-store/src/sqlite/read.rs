@@ -8,40 +8,11 @@ use pilot_core::limits::STORE_PAGE_BYTES_MAX;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Hash;
 use pilot_evidence::tile::TILE_WIDTH;
-use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension};
 
-use super::reader::too_long;
+use super::failure::failed;
 use super::row::{Columns, ItemKey, from_key, to_item, to_key};
 use crate::{Result, StoreError, StoredEntry};
-
-pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
-    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
-    match error.sqlite_error_code() {
-        // Something else is stored than ever was written.
-        None if matches!(
-            error,
-            FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
-        ) =>
-        {
-            StoreError::Damaged(error.to_string())
-        }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
-        Some(ErrorCode::OperationInterrupted) => too_long(),
-        Some(ErrorCode::DiskFull) => {
-            StoreError::Full("the disk is full; make room on the disk of the data directory".into())
-        }
-        Some(ErrorCode::SystemIoFailure) if is_of_the_disk(error) => StoreError::DiskFailed(error.to_string()),
-        _ => StoreError::Unavailable(error.to_string()),
-    }
-}
-
-/// An error of the file itself. The index of the write-ahead log is no part of it: it is memory shared through a file,
-/// made anew at every start, and when the disk has no room for it nothing that matters is lost.
-pub(super) fn is_of_the_disk(error: &rusqlite::Error) -> bool {
-    use rusqlite::ffi::{SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
-    let harmless = [SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE];
-    !error.sqlite_error().is_some_and(|error| harmless.contains(&error.extended_code))
-}
 
 /// Indices and versions count from zero or one; a negative one would be damage, and is caught where it is compared.
 fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {

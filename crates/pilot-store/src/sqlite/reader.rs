@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::connection::open_reader;
+use super::failure::too_long;
 use super::health::Health;
 use crate::{Pending, Result, StoreError};
 
@@ -50,11 +51,6 @@ impl Ticket {
             give_up(error);
         }
     }
-}
-
-pub(super) fn too_long() -> StoreError {
-    let allowed = QUESTION_DEADLINE.as_secs();
-    StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at once, or later"))
 }
 
 /// Whoever waited has gone.
@@ -269,29 +265,14 @@ mod tests {
     use std::sync::mpsc;
 
     use pilot_core::time::Time;
+    use tempfile::TempDir;
 
     use super::*;
     use crate::Store;
     use crate::sqlite::Sqlite;
 
-    struct Scratch(std::path::PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Scratch {
-            let path = std::env::temp_dir().join(format!("pilot-reader-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&path).unwrap();
-            Scratch(path)
-        }
-
-        fn open(&self) -> Sqlite {
-            Sqlite::open(&self.0.join("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap()
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
+    fn open(directory: &TempDir) -> Sqlite {
+        Sqlite::open(&directory.path().join("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap()
     }
 
     fn runtime() -> tokio::runtime::Runtime {
@@ -300,13 +281,13 @@ mod tests {
 
     #[test]
     fn damage_and_a_failed_disk_met_while_reading_stop_the_store_and_a_passing_failure_does_not() {
-        let scratch = Scratch::new("damage");
+        let scratch = tempfile::tempdir().unwrap();
         for (error, word) in [
             (StoreError::Unavailable("busy".into()), None),
             (StoreError::DiskFailed("a read failed".into()), Some("a read failed")),
             (StoreError::Damaged("a broken page".into()), Some("a broken page")),
         ] {
-            let store = scratch.open();
+            let store = open(&scratch);
             let is_damage = matches!(error, StoreError::Damaged(_));
             runtime().block_on(store.read::<(), _>(move |_| Err(error))).unwrap_err();
             match (store.check(), word) {
@@ -343,9 +324,9 @@ mod tests {
 
     #[test]
     fn a_question_is_dropped_when_its_asker_has_gone_and_refused_when_too_many_wait() {
-        let scratch = Scratch::new("line");
-        drop(scratch.open());
-        let readers = Readers::start(&scratch.0.join("pilot.db"), "test", 1, 2, Arc::default()).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        drop(open(&scratch));
+        let readers = Readers::start(&scratch.path().join("pilot.db"), "test", 1, 2, Arc::default()).unwrap();
         let (busy, go) = held(&readers);
         let asked = Arc::new(Mutex::new(Vec::new()));
         let note = |number| {
@@ -373,9 +354,9 @@ mod tests {
 
     #[test]
     fn a_question_that_takes_too_long_is_broken_off_and_so_is_one_whose_asker_goes() {
-        let scratch = Scratch::new("late");
-        drop(scratch.open());
-        let readers = Readers::start(&scratch.0.join("pilot.db"), "test", 1, 8, Arc::default()).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        drop(open(&scratch));
+        let readers = Readers::start(&scratch.path().join("pilot.db"), "test", 1, 8, Arc::default()).unwrap();
         let (begun, has_begun) = mpsc::channel();
         let endless = || {
             let begun = begun.clone();
@@ -383,7 +364,7 @@ mod tests {
                 begun.send(()).unwrap();
                 connection
                     .query_row(ENDLESS, [], |row| row.get::<_, i64>(0))
-                    .map_err(|error| super::super::read::failed(&error))
+                    .map_err(|error| crate::sqlite::failure::failed(&error))
             })
         };
         let late = endless();
@@ -400,9 +381,9 @@ mod tests {
 
     #[test]
     fn whoever_waits_for_a_disk_that_does_not_answer_is_told_so() {
-        let scratch = Scratch::new("stuck");
-        drop(scratch.open());
-        let readers = Readers::start(&scratch.0.join("pilot.db"), "test", 1, 8, Arc::default()).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        drop(open(&scratch));
+        let readers = Readers::start(&scratch.path().join("pilot.db"), "test", 1, 8, Arc::default()).unwrap();
         let (stuck, go) = held(&readers);
         let behind = readers.run(|_, _| Ok(()));
         readers.line().look(COMMIT_DEADLINE);

@@ -5,7 +5,8 @@ use pilot_core::item::ItemId;
 use pilot_core::limits::SEARCH_VISIT_ROWS_MAX;
 use rusqlite::{Connection, ToSql};
 
-use super::read::{failed, item};
+use super::failure::failed;
+use super::read::item;
 use super::row::{ItemKey, from_key, role_bit, to_key};
 use crate::{Filter, ItemPage, Result, StoreError};
 

@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, ErrorCode, Params, Statement};
 
-use super::read;
+use super::failure;
 use crate::{Result, StoreError};
 
 pub(super) struct Prepared<'c> {
@@ -62,13 +62,13 @@ impl<'c> Prepared<'c> {
     pub(super) fn execute(&mut self, connection: &'c Connection, values: impl Params) -> Result<usize> {
         let statement = match &mut self.statement {
             Some(statement) => statement,
-            None => self.statement.insert(connection.prepare(self.text).map_err(|error| read::failed(&error))?),
+            None => self.statement.insert(connection.prepare(self.text).map_err(|error| failure::failed(&error))?),
         };
         statement.execute(values).map_err(|error| match error.sqlite_error_code() {
             Some(ErrorCode::ConstraintViolation) => {
                 StoreError::Damaged(format!("the ledger would contradict itself: {error}"))
             }
-            _ => read::failed(&error),
+            _ => failure::failed(&error),
         })
     }
 

@@ -2,77 +2,18 @@
 //!
 //! It counts its own ticks and reads no clock: on a machine that is busy they are longer, and nobody is given up early.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pilot_core::limits::COMMIT_DEADLINE;
-use tokio::sync::oneshot;
 
+use super::desk::Desk;
 use super::health::Health;
 use super::reader::Line;
-use super::writer::Job;
-use crate::{Outcome, Result, StoreError};
+use crate::{Result, StoreError};
 
 const TICK: Duration = Duration::from_millis(250);
-
-pub(super) type Waiting = oneshot::Sender<Result<Outcome>>;
-
-/// What the writing thread has before it, within reach of others for when it cannot answer.
-pub(super) struct Desk {
-    queue: Mutex<mpsc::Receiver<Job>>,
-    /// Those who wait for the group under way. The place of each is that of its write in the group.
-    in_hand: Mutex<Vec<Waiting>>,
-    /// Odd while the thread works, and another number each time.
-    turn: AtomicU64,
-}
-
-impl Desk {
-    pub(super) fn new(queue: mpsc::Receiver<Job>) -> Desk {
-        Desk { queue: Mutex::new(queue), in_hand: Mutex::default(), turn: AtomicU64::new(0) }
-    }
-
-    /// What has queued up, once there is something; nothing when nobody can hand in any more.
-    pub(super) fn next(&self, max: usize) -> Option<Vec<Job>> {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = queue.recv().ok()?;
-        let mut jobs = vec![first];
-        jobs.extend(queue.try_iter().take(max - 1));
-        self.turn.fetch_add(1, Ordering::AcqRel);
-        Some(jobs)
-    }
-
-    pub(super) fn done(&self) {
-        self.turn.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(super) fn hold(&self, waiting: Vec<Waiting>) {
-        *self.in_hand.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
-    }
-
-    /// Those who still wait: everyone, or no one.
-    pub(super) fn release(&self) -> Vec<Waiting> {
-        std::mem::take(&mut *self.in_hand.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Answers everyone in the place of the writing thread.
-    fn give_up(&self, since: Duration) {
-        for waiting in self.release() {
-            let _ =
-                waiting.send(Err(StoreError::Hangs(format!("this write has waited for it for {} s", since.as_secs()))));
-        }
-        // The thread holds the queue only while it waits for work.
-        let Ok(queue) = self.queue.try_lock() else { return };
-        for job in queue.try_iter() {
-            let unwritten = || StoreError::Unavailable("the disk does not answer; this was not written".into());
-            match job {
-                Job::Settle { reply, .. } => drop(reply.send(Err(unwritten()))),
-                Job::KeepDefinitions { reply, .. } => drop(reply.send(Err(unwritten()))),
-            }
-        }
-    }
-}
 
 /// What was seen at the last look.
 struct Watcher {
@@ -85,7 +26,7 @@ struct Watcher {
 
 impl Watcher {
     fn look(&mut self, passed: Duration) {
-        let turn = self.desk.turn.load(Ordering::Acquire);
+        let turn = self.desk.turn();
         if turn == self.turn && turn % 2 == 1 {
             self.since += passed;
         } else {
@@ -136,7 +77,10 @@ impl Drop for Watch {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot;
+
     use super::*;
+    use crate::sqlite::desk::Job;
     use crate::{Subject, Write};
 
     fn write() -> Write {

@@ -8,18 +8,18 @@ use pilot_core::limits::{COMMENTED_ENTRIES_MAX, IDEMPOTENCY_KEY_KEPT};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use rusqlite::{Connection, OptionalExtension};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
-use super::Now;
 use super::cache::Cache;
-use super::connection::{HEAD_FACT, Opened, head_bytes};
-use super::head::HeadFile;
+use super::desk::{Desk, Job, Waiting};
+use super::failure;
+use super::head::{HEAD_FACT, HeadFile, head_bytes};
 use super::health::Health;
 use super::log::WriteAheadLog;
+use super::opening::Opened;
 use super::read::{self, Placed, kind_number};
 use super::row::{ItemKey, TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
-use super::watch::{Desk, Waiting};
 use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
 
 /// How many writes one commit takes at the most.
@@ -27,10 +27,8 @@ const GROUP_MAX: usize = 512;
 /// Bundles of entries have two bytes for the length of each.
 const ENTRY_BYTES_MAX: usize = u16::MAX as usize;
 
-pub(super) enum Job {
-    Settle { write: Write, reply: oneshot::Sender<Result<Outcome>> },
-    KeepDefinitions { definitions: Vec<StoredDefinition>, reply: oneshot::Sender<Result<Vec<StoredDefinition>>> },
-}
+/// Gives the time to the writing thread; the store reads no clock of its own.
+pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
 pub(super) struct Writer<'c> {
     connection: &'c Connection,
@@ -207,7 +205,7 @@ impl<'c> Writer<'c> {
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute([]))
             .map(drop)
-            .map_err(|error| read::failed(&error))
+            .map_err(|error| failure::failed(&error))
     }
 
     /// Durable now: the tree and the callers may know.
@@ -289,10 +287,10 @@ impl<'c> Writer<'c> {
 
     fn recall(&self, key: &Key, now: Time) -> Result<Option<Outcome>> {
         let sql = "SELECT body, answer FROM idempotency WHERE scope = ?1 AND at >= ?2";
-        let mut statement = self.connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(|error| failure::failed(&error))?;
         let found =
             statement.query_row((key.scope, oldest_key(now)), |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?)));
-        let found: Option<([u8; 32], Vec<u8>)> = found.optional().map_err(|error| read::failed(&error))?;
+        let found: Option<([u8; 32], Vec<u8>)> = found.optional().map_err(|error| failure::failed(&error))?;
         Ok(found.map(|(body, answer)| if body == key.body { Outcome::Repeated { answer } } else { Outcome::KeyReused }))
     }
 
@@ -427,12 +425,12 @@ impl<'c> Writer<'c> {
         let mut statement = self
             .connection
             .prepare_cached("DELETE FROM idempotency WHERE at < ?1")
-            .map_err(|error| read::failed(&error))?;
-        statement.execute([oldest_key(now)]).map(drop).map_err(|error| read::failed(&error))
+            .map_err(|error| failure::failed(&error))?;
+        statement.execute([oldest_key(now)]).map(drop).map_err(|error| failure::failed(&error))
     }
 
     fn keep_definitions(&self, definitions: &[StoredDefinition]) -> Result<Vec<StoredDefinition>> {
-        let failed = |error: rusqlite::Error| read::failed(&error);
+        let failed = |error: rusqlite::Error| failure::failed(&error);
         for definition in definitions {
             let sql = "INSERT INTO definition (digest, text) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
             self.connection.execute(sql, [&definition.digest, &definition.text]).map_err(failed)?;

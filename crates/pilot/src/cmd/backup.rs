@@ -19,17 +19,11 @@ use crate::exit::Failure;
 use crate::files;
 use crate::output::{Output, OutputArguments, print, print_json};
 
+mod layout;
 mod manifest;
 
+pub use layout::{CHECKPOINT, CONFIG, DATABASE, KEY, REVOCATIONS, ROLE_MAP, WORKFLOWS};
 pub use manifest::{Manifest, redact_config};
-
-pub const DATABASE: &str = "pilot.db";
-pub const CHECKPOINT: &str = "log.checkpoint";
-pub const KEY: &str = "log.key";
-pub const REVOCATIONS: &str = "log.checkpoint.revocations";
-pub const ROLE_MAP: &str = "role-map.json";
-pub const WORKFLOWS: &str = "workflows";
-pub const CONFIG: &str = "pilot.toml";
 
 #[derive(clap::Args)]
 pub struct Arguments {

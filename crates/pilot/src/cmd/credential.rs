@@ -2,13 +2,11 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::credentials::{Credential, CredentialId, Credentials, Schema};
 use pilot_core::digest::Fingerprint;
 use pilot_core::role::Role;
-use pilot_core::time::Time;
 use pilot_core::token::Token;
 use pilot_ledger::clock::Clock;
 use pilot_setup::private_file;
@@ -19,10 +17,15 @@ use zeroize::Zeroizing;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::{FileArguments, Files, list_faults, lock, read_credentials, read_role_map, write_credentials};
-use crate::output::{Output, OutputArguments, complain, print, print_json, table};
+use crate::output::{Output, OutputArguments, note, print, print_json};
 
 mod convert;
+mod life;
 mod trust;
+mod view;
+
+pub use life::LifeArguments;
+use view::{CredentialView, print_list};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -71,50 +74,6 @@ fn schema_version(text: &str) -> Result<Schema, &'static str> {
     }
 }
 
-/// What schema_version 2 says of a credential besides.
-#[derive(clap::Args)]
-pub struct LifeArguments {
-    /// What the credential is called [default: its fingerprint] (schema_version 2)
-    #[arg(long = "id", value_name = "CREDENTIAL_ID")]
-    id: Option<CredentialId>,
-    /// After how many days it expires [default: 90] (schema_version 2)
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
-    expires_in: Option<u32>,
-}
-
-const EXPIRES_IN_DAYS: u32 = 90;
-
-impl LifeArguments {
-    /// A credential as a file of this schema has it.
-    pub fn credential(&self, schema: Schema, actor: Actor, token: &Token, now: Time) -> Result<Credential, Failure> {
-        let plain = Credential::new(actor, token);
-        match schema {
-            Schema::One if self.id.is_some() || self.expires_in.is_some() => Err(Failure::Usage(
-                "the credential file has schema_version 1, which knows neither --id nor --expires-in; \
-                 `pilot credential convert` makes it schema_version 2 and keeps the tokens"
-                    .into(),
-            )),
-            Schema::One => Ok(plain),
-            Schema::Two => Ok(Credential {
-                id: self.id.clone().unwrap_or(plain.id),
-                not_before: Some(now),
-                expires_at: Some(end(self.expires_in, now)),
-                ..plain
-            }),
-        }
-    }
-
-    /// The format these options can only mean.
-    fn schema(&self) -> Option<Schema> {
-        (self.id.is_some() || self.expires_in.is_some()).then_some(Schema::Two)
-    }
-}
-
-/// When a credential that begins now ends.
-pub(super) fn end(days: Option<u32>, now: Time) -> Time {
-    now.plus(Duration::from_hours(24 * u64::from(days.unwrap_or(EXPIRES_IN_DAYS))))
-}
-
 #[derive(clap::Args)]
 pub struct RemoveArguments {
     /// The credential's fingerprint, as `pilot credential list` shows it
@@ -145,35 +104,6 @@ pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Check(arguments) => check(&arguments, environment),
         Command::Trust(arguments) => trust::run(&arguments, environment),
         Command::Convert(arguments) => convert::run(&arguments, environment),
-    }
-}
-
-/// A credential as people speak of it.
-#[derive(Serialize)]
-pub struct CredentialView {
-    pub actor_id: ActorId,
-    pub role: Role,
-    pub fingerprint: String,
-    /// Absent in schema_version 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub credential_id: Option<CredentialId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Time>,
-}
-
-impl From<&Credential> for CredentialView {
-    fn from(credential: &Credential) -> Self {
-        CredentialView {
-            actor_id: credential.actor.actor_id.clone(),
-            role: credential.actor.role,
-            fingerprint: credential.digest.fingerprint().to_string(),
-            // In version 2 every credential has an end.
-            credential_id: credential.expires_at.map(|_| credential.id.clone()),
-            not_before: credential.not_before,
-            expires_at: credential.expires_at,
-        }
     }
 }
 
@@ -308,11 +238,6 @@ struct NewView<'a> {
     token: Option<&'a str>,
 }
 
-/// A remark for the person, kept out of what programs read.
-pub fn note(text: &str) -> Result<(), Failure> {
-    complain(text).map_err(|error| Failure::environment("standard error", error))
-}
-
 fn remove(arguments: &RemoveArguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
     let fingerprint = arguments.fingerprint.as_deref().map(parse_fingerprint).transpose()?;
@@ -354,34 +279,6 @@ fn list(arguments: &ListArguments, environment: &Environment) -> Result<(), Fail
     let parsed = Credentials::parse_either(&files.fetch()?.bytes);
     let credentials = parsed.map_err(|faults| Failure::Usage(list_faults(&files.source, &faults)))?;
     print_list(&credentials, arguments.output.output)
-}
-
-fn print_list(credentials: &Credentials, output: Output) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct ListView {
-        credentials: Vec<CredentialView>,
-    }
-    let views: Vec<_> = credentials.entries().iter().map(CredentialView::from).collect();
-    if output == Output::Json {
-        return print_json(&ListView { credentials: views });
-    }
-    if credentials.schema() == Schema::One {
-        let rows =
-            views.into_iter().map(|view| vec![view.actor_id.to_string(), view.role.to_string(), view.fingerprint]);
-        return print(&table(&["actor", "role", "fingerprint"], rows));
-    }
-    let text = |value: Option<String>| value.unwrap_or_default();
-    let rows = views.into_iter().map(|view| {
-        vec![
-            view.actor_id.to_string(),
-            view.role.to_string(),
-            text(view.credential_id.map(|id| id.to_string())),
-            view.fingerprint,
-            text(view.not_before.map(|time| time.to_string())),
-            text(view.expires_at.map(|time| time.to_string())),
-        ]
-    });
-    print(&table(&["actor", "role", "credential", "fingerprint", "not before", "expires at"], rows))
 }
 
 fn check(arguments: &ListArguments, environment: &Environment) -> Result<(), Failure> {

@@ -1,22 +1,23 @@
 //! `pilot log`: the transparency log.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use pilot_evidence::note::NoteKey;
 use pilot_setup::config::Config;
 use pilot_setup::private_file::{self, Others};
-use pilot_store::sqlite::fsck::{Progress, Report, fsck};
+use pilot_store::sqlite::fsck::Report;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
 
 mod checkpoint;
+mod examine;
 mod signed;
 mod witness;
 
+pub use examine::examine;
 pub use signed::examine_signed;
 
 #[derive(clap::Subcommand)]
@@ -81,26 +82,6 @@ fn check(report: &Report, output: Output) -> Result<(), Failure> {
         1 => Err(Failure::Refused(format!("the ledger has 1 fault; {remedy}"))),
         count => Err(Failure::Refused(format!("the ledger has {count} faults; {remedy}"))),
     }
-}
-
-/// Reads the whole store, and shows how far it has come to whoever watches.
-pub fn examine(path: &Path) -> Result<Report, Failure> {
-    let is_watched = std::io::stderr().is_terminal();
-    let mut show = |progress: Progress| {
-        if is_watched {
-            show_progress(progress);
-        }
-    };
-    let report = fsck(path, &mut show);
-    if is_watched {
-        let _ = write!(std::io::stderr(), "\r\x1b[K");
-    }
-    report.map_err(|error| Failure::Environment(error.to_string()))
-}
-
-fn show_progress(Progress { step, done, of }: Progress) {
-    let percent = done.saturating_mul(100).checked_div(of).unwrap_or(100);
-    let _ = write!(std::io::stderr(), "\r\x1b[Kchecking {step}: {percent} %");
 }
 
 pub fn in_words(report: &Report) -> String {

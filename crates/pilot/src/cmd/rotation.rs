@@ -13,11 +13,11 @@ use pilot_ledger::clock::Clock;
 use pilot_setup::random;
 
 use crate::client::{Client, ClientArguments};
-use crate::cmd::credential::{LifeArguments, NewToken, note};
+use crate::cmd::credential::{LifeArguments, NewToken};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::{FileArguments, Files, lock, read_credentials, write_credentials};
-use crate::output::{Output, OutputArguments, print, print_json, table};
+use crate::output::{Output, OutputArguments, note, print, print_json, table};
 
 mod evidence;
 mod record;

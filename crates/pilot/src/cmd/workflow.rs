@@ -7,10 +7,11 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use pilot_core::item::WorkflowRef;
 use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
-use pilot_core::workflow::explain::explain;
-use pilot_core::workflow::graph::{dot, mermaid, svg};
 use pilot_core::workflow::report::report;
 use pilot_core::workflow::{Definition, builtin};
+use pilot_explain::graph::{dot, mermaid, svg};
+use pilot_explain::report::to_text;
+use pilot_explain::words::explain;
 use serde_json::{Value, json};
 
 use crate::environment::Environment;
@@ -138,7 +139,9 @@ impl WhichArguments {
 
     fn definition(&self) -> Result<Arc<Definition>, Failure> {
         let parsed = Definition::parse(&self.text()?);
-        parsed.map(Arc::new).map_err(|flaws| Failure::Refused(flaws.render(&self.name(), false)))
+        parsed
+            .map(Arc::new)
+            .map_err(|flaws| Failure::Refused(pilot_explain::flaws::render(&flaws, &self.name(), false)))
     }
 }
 
@@ -153,7 +156,7 @@ fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Fa
             // A definition with sequences of its own, one that conceals text for example, gets no colours at all.
             let is_ours = !text.contains('\u{1b}') && !name.contains('\u{1b}');
             let colour = is_ours && std::io::stdout().is_terminal() && environment.get("NO_COLOR").is_none();
-            let text = report.to_text(&name, colour);
+            let text = to_text(&report, &name, colour);
             if colour { print_coloured(&text)? } else { print(&text)? }
         }
     }

@@ -3,10 +3,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 use pilot_core::digest::Digest;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
 use crate::wire::{Response, Wire};
@@ -76,28 +76,18 @@ pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Removed with everything in it when the installation and the servers on it are gone.
-struct Directory(PathBuf);
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// A directory with a configuration.
 pub struct Installation {
-    directory: Arc<Directory>,
+    /// Removed with everything in it when the installation and the servers on it are gone.
+    directory: Arc<TempDir>,
 }
 
 impl Installation {
     /// A directory with nothing in it.
     pub fn bare() -> Installation {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("pilot-front-door-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let directory = std::env::temp_dir().join(name);
-        fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
-        Installation { directory: Arc::new(Directory(directory)) }
+        let private = fs::Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().prefix("pilot-front-door-").permissions(private).tempdir().unwrap();
+        Installation { directory: Arc::new(directory) }
     }
 
     /// A configuration without a role map, and these credentials.
@@ -114,7 +104,7 @@ impl Installation {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.directory.0.join(name)
+        self.directory.path().join(name)
     }
 
     /// Writes a file with mode 0600.
@@ -133,7 +123,7 @@ impl Installation {
     /// Every file below the directory.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
-        let mut directories = vec![self.directory.0.clone()];
+        let mut directories = vec![self.directory.path().to_owned()];
         while let Some(directory) = directories.pop() {
             for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
                 if entry.file_type().unwrap().is_dir() { &mut directories } else { &mut files }.push(entry.path());
@@ -150,8 +140,8 @@ impl Installation {
     }
 
     pub fn prepare(&self, mut command: Command) -> Command {
-        command.current_dir(&self.directory.0).env_clear();
-        command.env("TMPDIR", &self.directory.0).env("PILOT_OPERATOR", "olga");
+        command.current_dir(self.directory.path()).env_clear();
+        command.env("TMPDIR", self.directory.path()).env("PILOT_OPERATOR", "olga");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -272,11 +262,11 @@ pub struct Server {
     stdout_ended: Receiver<()>,
     /// Hears once that standard error has ended, which is when the process has.
     ended: Receiver<()>,
-    _directory: Arc<Directory>,
+    _directory: Arc<TempDir>,
 }
 
 impl Server {
-    fn start(mut command: Command, directory: Arc<Directory>) -> Server {
+    fn start(mut command: Command, directory: Arc<TempDir>) -> Server {
         let mut child = command.spawn().unwrap();
         let (log, ended) = follow_log(child.stderr.take().unwrap());
         let (printed, address, stdout_ended) = follow_stdout(child.stdout.take().unwrap());

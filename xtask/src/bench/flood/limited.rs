@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::new_token;
 use crate::bench::load::Server;
-use crate::bench::moves::{Directory, print_figure};
+use crate::bench::moves::{Directory, new_token, print_figure};
 use crate::step::{Failure, Stopwatch, cannot_start, program, shown};
 
 /// Far below the default budget of 20 reads a second.

@@ -4,6 +4,7 @@ use pilot_core::item::ItemId;
 use serde::Deserialize;
 
 use super::{Check, Traces, damaged};
+use crate::sqlite::failure;
 use crate::sqlite::read;
 use crate::{Result, StoreError};
 
@@ -18,7 +19,7 @@ struct Said {
 
 impl Check<'_> {
     pub(super) fn answers(&mut self, traces: &Traces) -> Result<()> {
-        let failed = |error: rusqlite::Error| read::failed(&error);
+        let failed = |error: rusqlite::Error| failure::failed(&error);
         let sql = "SELECT scope, body, answer, at FROM idempotency ORDER BY at";
         let mut statement = self.connection.prepare(sql).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;

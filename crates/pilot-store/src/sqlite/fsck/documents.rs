@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rusqlite::Connection;
 
 use crate::Result;
-use crate::sqlite::read;
+use crate::sqlite::failure;
 
 pub(super) type StoredDocument = (u64, i64, Option<Vec<u8>>);
 
@@ -29,7 +29,7 @@ impl<'c> Documents<'c> {
     fn fill(&mut self) -> Result<()> {
         const PAGE: usize = 256;
         let sql = "SELECT entry, kind, data FROM document WHERE (entry, kind) > (?1, ?2) ORDER BY entry, kind LIMIT ?3";
-        let failed = |error: rusqlite::Error| read::failed(&error);
+        let failed = |error: rusqlite::Error| failure::failed(&error);
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
         let mut rows = statement.query((self.after.0, self.after.1, limit)).map_err(failed)?;

@@ -10,6 +10,7 @@ use pilot_evidence::replay::{Stray, follow};
 use rusqlite::Connection;
 
 use super::{Check, Trace, Traces, damaged, place_of};
+use crate::sqlite::failure;
 use crate::sqlite::read::{self, Placed};
 use crate::sqlite::row::{from_key, role_bits, to_key};
 use crate::{Result, StoreError, StoredEntry};
@@ -18,7 +19,7 @@ impl Check<'_> {
     /// Every item row against a replay of its history.
     pub(super) fn items(&mut self, traces: &Traces) -> Result<()> {
         let total = self.count("item")?;
-        let failed = |error: rusqlite::Error| read::failed(&error);
+        let failed = |error: rusqlite::Error| failure::failed(&error);
         let mut statement = self.connection.prepare("SELECT id FROM item ORDER BY id").map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
         let (mut known, mut spans) = (0_u64, Vec::new());
@@ -243,7 +244,7 @@ impl Columns {
                 content_entry: row.get(8)?,
             })
         };
-        let mut statement = connection.prepare_cached(sql).map_err(|error| read::failed(&error))?;
-        statement.query_row([to_key(&item.id)], read).map_err(|error| read::failed(&error))
+        let mut statement = connection.prepare_cached(sql).map_err(|error| failure::failed(&error))?;
+        statement.query_row([to_key(&item.id)], read).map_err(|error| failure::failed(&error))
     }
 }

@@ -12,6 +12,7 @@ use pilot_store::sqlite::fsck::Report;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::layout;
 use crate::exit::Failure;
 
 pub const NAME: &str = "manifest.json";
@@ -120,36 +121,36 @@ impl Manifest {
                 read => read.map(Some).map_err(|error| Failure::environment(path.display(), error)),
             }
         };
-        let secret = read(super::KEY)?.map(|text| NoteKey::parse(&text));
+        let secret = read(layout::KEY)?.map(|text| NoteKey::parse(&text));
         match secret {
-            Some(Err(error)) => wrong.push(format!("{} cannot be used: {error}", super::KEY)),
+            Some(Err(error)) => wrong.push(format!("{} cannot be used: {error}", layout::KEY)),
             Some(Ok(secret)) if secret.verifier().to_string() != self.verifier_key => {
-                wrong.push(format!("verifier_key is not that of {}", super::KEY));
+                wrong.push(format!("verifier_key is not that of {}", layout::KEY));
             }
             _ => {}
         }
-        let signed = read(super::CHECKPOINT)?.map(|note| Checkpoint::open(&note, key));
+        let signed = read(layout::CHECKPOINT)?.map(|note| Checkpoint::open(&note, key));
         match (&signed, self.signed_entries) {
             (Some(Err(error)), _) => {
-                wrong.push(format!("verifier_key does not fit the signature of {} ({error})", super::CHECKPOINT));
+                wrong.push(format!("verifier_key does not fit the signature of {} ({error})", layout::CHECKPOINT));
             }
             (Some(Ok(checkpoint)), claimed) if claimed != Some(checkpoint.size) => {
-                wrong.push(format!("signed_entries is not the {} of {}", checkpoint.size, super::CHECKPOINT));
+                wrong.push(format!("signed_entries is not the {} of {}", checkpoint.size, layout::CHECKPOINT));
             }
-            (None, Some(_)) => wrong.push(format!("signed_entries is given, and there is no {}", super::CHECKPOINT)),
+            (None, Some(_)) => wrong.push(format!("signed_entries is given, and there is no {}", layout::CHECKPOINT)),
             _ => {}
         }
         if let Some(Ok(Checkpoint { size, root, .. })) = signed {
-            let found = root_at(&directory.join(super::DATABASE), size);
+            let found = root_at(&directory.join(layout::DATABASE), size);
             if found.map_err(|error| Failure::Environment(error.to_string()))? != Some(root) {
-                wrong.push(format!("{} does not fit the database at {size} entries", super::CHECKPOINT));
+                wrong.push(format!("{} does not fit the database at {size} entries", layout::CHECKPOINT));
             }
         }
         Ok(())
     }
 
     pub fn in_words(&self, out: &Path) -> String {
-        let has_key = self.files.iter().any(|file| file.name == super::KEY);
+        let has_key = self.files.iter().any(|file| file.name == layout::KEY);
         let key = if has_key {
             "It holds the log signing key: guard it like the key itself."
         } else {

@@ -3,11 +3,12 @@
 use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_ledger::clock::Clock;
 
-use super::{end, note, print_list};
+use super::life::end;
+use super::view::print_list;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files::{FileArguments, list_faults, lock, read_credentials, write_credentials};
-use crate::output::OutputArguments;
+use crate::output::{OutputArguments, note};
 
 #[derive(clap::Args)]
 pub struct Arguments {

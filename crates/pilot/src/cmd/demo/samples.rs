@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
-use crate::cmd::credential::note;
 use crate::exit::Failure;
+use crate::output::note;
 
 /// Title, risk, what is executed, and the steps it takes beyond the draft.
 const SAMPLES: [(&str, &str, &str, &[Step]); 5] = [

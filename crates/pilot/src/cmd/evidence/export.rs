@@ -1,16 +1,17 @@
 //! `pilot evidence export`: takes a bundle from the service, piece by piece.
 
 use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
 use crate::client::{Client, ClientArguments};
 use crate::environment::Environment;
 use crate::exit::Failure;
-use crate::output::{Output, OutputArguments, print, print_json};
+use crate::output::{Output, OutputArguments, ProgressLine, print, print_json};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -43,14 +44,14 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     }
     let client = Client::new(&arguments.client, environment)?;
     let mut part = Part::create(&out)?;
-    let mut progress = Progress::default();
+    let (mut progress, line) = (Progress::default(), ProgressLine::default());
     client.download(&path, |header, bytes| {
         progress.of = header("evidence-entries").and_then(|number| number.parse().ok()).unwrap_or(0);
         progress.read(bytes);
-        progress.show();
+        line.show(&progress.in_words());
         part.write(bytes)
     })?;
-    Progress::clear();
+    drop(line);
     part.finish(&out)?;
     let Progress { bytes, entries, .. } = progress;
     match arguments.output.output {
@@ -80,11 +81,11 @@ fn request(arguments: &Arguments) -> (String, String) {
     }
 }
 
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
+
 /// Percent-encoded, for a query.
 pub fn encode(text: &str) -> String {
-    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
-    let one = |byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    text.bytes().map(one).collect()
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 /// What can stand in a file's name anywhere.
@@ -181,17 +182,9 @@ impl Progress {
         }
     }
 
-    fn show(&self) {
-        if std::io::stderr().is_terminal() {
-            let (entries, of, kib) = (self.entries, self.of, self.bytes / 1024);
-            let _ = write!(std::io::stderr(), "\r\x1b[K{entries} of {of} entries, {kib} KiB");
-        }
-    }
-
-    fn clear() {
-        if std::io::stderr().is_terminal() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
+    fn in_words(&self) -> String {
+        let (entries, of, kib) = (self.entries, self.of, self.bytes / 1024);
+        format!("{entries} of {of} entries, {kib} KiB")
     }
 }
 

@@ -12,7 +12,7 @@ use pilot_setup::log_key;
 use pilot_store::sqlite::copy::{fact_in, root_at};
 use pilot_store::sqlite::fsck::{Report, StoredFault};
 
-use super::examine;
+use super::examine::examine;
 use crate::exit::Failure;
 
 /// Reads the whole store as [`examine`] does, and says besides whether it is the one that was signed.

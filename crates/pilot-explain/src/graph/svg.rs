@@ -9,10 +9,10 @@ use dagre::{EdgeLabel, LayoutOptions, NodeLabel, Point, layout};
 use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256};
 
-use crate::role::Role;
-use crate::role_set::RoleSet;
-use crate::workflow::graph::{Edge, Label, Trail, edges, inner, kind_class};
-use crate::workflow::{Definition, Kind, Name, State};
+use super::{Edge, Label, Trail, edges, inner, kind_class};
+use pilot_core::role::Role;
+use pilot_core::role_set::RoleSet;
+use pilot_core::workflow::{Definition, Kind, Name, State};
 
 const LINE: f64 = 15.0;
 const LETTER: f64 = 6.7;

@@ -1,5 +1,5 @@
 //! Definitions as files: the built-ins are proved and explained, the flawed examples are refused with a reason.
-//! `UPDATE_EXPECT=1 cargo test -p pilot-core` writes the generated files anew.
+//! `UPDATE_EXPECT=1 cargo test -p pilot-explain` writes the generated files anew.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,9 +18,10 @@ use expect_test::{expect, expect_file};
 use pilot_core::role_map::RoleMap;
 use pilot_core::workflow::Definition;
 use pilot_core::workflow::builtin::{CONTROLLED_OPERATION, builtin};
-use pilot_core::workflow::explain::explain;
-use pilot_core::workflow::graph;
 use pilot_core::workflow::report::report;
+use pilot_explain::graph;
+use pilot_explain::report::to_text;
+use pilot_explain::words::explain;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -44,7 +45,7 @@ fn each_flawed_example_is_refused_for_its_flaw_with_the_explanation_beside_it() 
         let announced = text.lines().find_map(|line| line.strip_prefix("# flaw: ")).unwrap();
         let flaws = Definition::parse(&text).unwrap_err();
         let found: BTreeSet<_> = flaws.findings().iter().map(|finding| finding.code).collect();
-        expect_file![file.with_extension("txt")].assert_eq(&report(&text, None).to_text(name, false));
+        expect_file![file.with_extension("txt")].assert_eq(&to_text(&report(&text, None), name, false));
         if found != announced.split(' ').collect() {
             surprises.push(format!("{name} was refused for {found:?}"));
         }
@@ -61,7 +62,7 @@ fn the_built_in_definitions_are_proved() {
           executing, rolling_back: never without initiator, approver, security_admin, executor, 4 different people
           timers only take rights away; every state can be reached and every item can end
     "#]]
-    .assert_eq(&report(CONTROLLED_OPERATION, None).to_text("controlled-operation.toml", false));
+    .assert_eq(&to_text(&report(CONTROLLED_OPERATION, None), "controlled-operation.toml", false));
     assert_eq!(
         builtin().map(|definition| definition.name().to_string()),
         ["controlled-operation", "emergency-operation"]
@@ -82,7 +83,7 @@ fn people(actors: &[(&str, &str)]) -> String {
         actors.iter().map(|(name, role)| format!(r#"{{"actor_id":"{name}","role":"{role}"}}"#)).collect();
     let map = format!(r#"{{"schema_version":1,"approved_by":["x","y"],"actors":[{}]}}"#, entries.join(","));
     let map = RoleMap::parse(map.as_bytes()).unwrap();
-    let report = report(CONTROLLED_OPERATION, Some(&map)).to_text("c.toml", false);
+    let report = to_text(&report(CONTROLLED_OPERATION, Some(&map)), "c.toml", false);
     report.split_once("\npeople\n").unwrap().1.lines().map(|line| format!("{}\n", line.trim_start())).collect()
 }
 
@@ -154,7 +155,7 @@ fn a_definition_too_large_or_not_toml_is_refused_with_its_place() {
 
         large.toml: refused, 1 flaw
     "#]]
-    .assert_eq(&report(&large, None).to_text("large.toml", false));
+    .assert_eq(&to_text(&report(&large, None), "large.toml", false));
     expect![[r#"
         error[format]: `schema_version` is missing
          --> broken.toml:1:1
@@ -214,7 +215,7 @@ fn a_definition_too_large_or_not_toml_is_refused_with_its_place() {
 
         broken.toml: refused, 7 flaws
     "#]]
-    .assert_eq(&report("name = \"x\ntitle = 'y'\nversion = = 1\n", None).to_text("broken.toml", false));
+    .assert_eq(&to_text(&report("name = \"x\ntitle = 'y'\nversion = = 1\n", None), "broken.toml", false));
 }
 
 #[test]

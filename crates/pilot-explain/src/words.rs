@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::role::Role;
-use crate::workflow::{Definition, Kind, Own, Rule, Rules, State};
+use pilot_core::role::Role;
+use pilot_core::workflow::{Definition, Kind, Own, Rule, Rules, State};
 
 const WIDTH_MAX: usize = 118;
 

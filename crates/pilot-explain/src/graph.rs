@@ -3,8 +3,9 @@
 mod svg;
 mod text;
 
-use crate::role_set::RoleSet;
-use crate::workflow::{Definition, Kind, Name, Rules};
+use pilot_core::role::Role;
+use pilot_core::role_set::RoleSet;
+use pilot_core::workflow::{Definition, Due, Kind, Mark, Name, Rules, State};
 
 pub use svg::{style_source, svg};
 pub use text::{dot, mermaid};
@@ -66,9 +67,9 @@ fn edges(rules: &Rules) -> Vec<Edge<'_>> {
     }
     for timer in &rules.timers {
         let words = match &timer.due {
-            super::Due::After(span) => format!("after {span}"),
-            super::Due::At(super::Mark::WindowEnd) => "window over".to_owned(),
-            super::Due::At(super::Mark::LeaseEnd) => "lease lost".to_owned(),
+            Due::After(span) => format!("after {span}"),
+            Due::At(Mark::WindowEnd) => "window over".to_owned(),
+            Due::At(Mark::LeaseEnd) => "lease lost".to_owned(),
         };
         for from in &timer.from {
             add(&mut edges, from, &timer.to, Label { words: words.clone(), roles: RoleSet::EMPTY });
@@ -88,10 +89,10 @@ fn add<'r>(edges: &mut Vec<Edge<'r>>, from: &'r str, to: &'r str, label: Label) 
 }
 
 /// What can be done without leaving a state: shown inside its box.
-fn inner(definition: &Definition, state: &super::State) -> Vec<Label> {
+fn inner(definition: &Definition, state: &State) -> Vec<Label> {
     let mut labels = Vec::new();
     if state.editable {
-        labels.push(Label { words: "edit".to_owned(), roles: RoleSet::one(crate::role::Role::Initiator) });
+        labels.push(Label { words: "edit".to_owned(), roles: RoleSet::one(Role::Initiator) });
     }
     let stays = definition.rules().transitions.iter().filter(|rule| rule.to.is_none() && rule.leads_from(&state.name));
     labels.extend(stays.map(|rule| Label { words: rule.action.to_string(), roles: rule.roles }));

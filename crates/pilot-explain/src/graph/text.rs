@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::role_set::RoleSet;
-use crate::workflow::graph::{Edge, edges, kind_class};
-use crate::workflow::{Definition, Kind};
+use super::{Edge, edges, kind_class};
+use pilot_core::role_set::RoleSet;
+use pilot_core::workflow::{Definition, Kind};
 
 fn label(edge: &Edge<'_>, between: &str) -> String {
     let who = |roles: RoleSet| if roles.is_empty() { "timer".to_owned() } else { roles.to_string() };

@@ -1,0 +1,72 @@
+//! The case that is being decided, and what is asked in every kind of it.
+
+use super::deadline::{due_at, ends_window, timers};
+use super::request::IfMatch;
+use super::unasked::{Gaps, Unasked};
+use crate::actor::Actor;
+use crate::document::ContentDigest;
+use crate::item::{Item, Window};
+use crate::refusal::Refusal;
+use crate::time::Time;
+use crate::workflow::{Definition, Kind, Timer};
+
+/// What is being decided on, and when.
+#[derive(Clone, Copy)]
+pub(super) struct Case<'c> {
+    pub(super) definition: &'c Definition,
+    pub(super) item: &'c Item,
+    pub(super) at: Time,
+    pub(super) gaps: &'c Gaps,
+}
+
+impl<'c> Case<'c> {
+    /// Who acted on an item in one role never acts on it in another, whatever the role map says by now.
+    pub(super) fn separate(self, actor: &Actor) -> Result<(), Refusal> {
+        match self.item.participants.get(&actor.actor_id) {
+            Some(as_role) if *as_role != actor.role => {
+                Err(Refusal::SameActor { actor_id: actor.actor_id.clone(), as_role: *as_role, role: actor.role })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A due timer beats a person: what a deadline ended cannot be saved by being quicker than the server.
+    pub(super) fn not_overdue(self, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
+        match due_at(self.definition, self.item) {
+            Some(deadline) if deadline.at <= self.at => {
+                Err(Refusal::DeadlinePassed { state: self.item.state.clone(), due_at: deadline.at })
+            }
+            _ => {
+                unasked.extend(self.window_may_have_ended().then_some(Unasked::Deadline));
+                Ok(())
+            }
+        }
+    }
+
+    /// A window nobody knows any more, when a deadline of the item's state is its end.
+    pub(super) fn unknown_end(self) -> Option<(&'c Window, &'c Timer)> {
+        let window = self.item.window.as_ref().filter(|window| window.is_left_out)?;
+        timers(self.definition, self.item).find(|timer| ends_window(timer)).map(|timer| (window, timer))
+    }
+
+    pub(super) fn window_may_have_ended(self) -> bool {
+        self.unknown_end().is_some_and(|(window, _)| window.not_before < self.at)
+    }
+
+    pub(super) fn version(self, if_match: Option<&IfMatch>) -> Result<(), Refusal> {
+        if_match.map_or(Ok(()), |if_match| if_match.check(self.item))
+    }
+
+    pub(super) fn content(self, decided_on: Option<&ContentDigest>) -> Result<(), Refusal> {
+        match decided_on {
+            Some(digest) if *digest != self.item.content_digest => {
+                Err(Refusal::ContentChanged { actual: self.item.content_digest.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn is_effect(self, state: &str) -> bool {
+        self.definition.rules().state(state).is_some_and(|state| state.kind == Kind::Effect)
+    }
+}

@@ -1,0 +1,23 @@
+//! One process at a time.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::{Result, StoreError};
+
+/// A second process on the same file would number its entries the same: it must not start.
+pub fn lock(path: &Path) -> Result<File> {
+    let beside: PathBuf = path.with_extension("lock");
+    let failed = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(&beside).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Refused(format!(
+            "{}: another process has this store open; only one service may use it (stop the other one first)",
+            path.display()
+        ))),
+        Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether what is stored is whole: the tree's right edge made again and compared, and what was acknowledged looked for.
+
+use std::path::Path;
+
+use pilot_core::entry::Entry;
+use pilot_core::time::Time;
+use pilot_evidence::merkle::{Edge, Hash, root_of};
+use pilot_evidence::tile::TILE_WIDTH;
+use rusqlite::Connection;
+
+use super::failure::failed;
+use super::head::{HEAD_FACT, Head, head_bytes};
+use super::tree::Tree;
+use super::{read, wal};
+use crate::{Result, StoreError};
+
+/// What the writing thread starts from.
+pub(super) struct Opened {
+    pub(super) edge: Edge,
+    pub(super) last_at: Time,
+}
+
+/// Rebuilds the tree's right edge from what is stored, and checks on the way that the newest part of it is whole.
+pub(super) fn load(connection: &Connection) -> Result<Opened> {
+    let last: Option<i64> =
+        connection.query_row("SELECT max(idx) FROM entry", [], |row| row.get(0)).map_err(|error| failed(&error))?;
+    let size = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
+    let edge = load_edge(connection, size)?;
+    let head = read::fact(connection, HEAD_FACT)?;
+    if size > 0 && head != Some(head_bytes(&edge)) || size == 0 && head.is_some() {
+        return Err(damaged("the entries do not add up to what was written beside them"));
+    }
+    let last_at = match size.checked_sub(1) {
+        None => Time::EPOCH,
+        Some(last) => last_entry(connection, last)?.at,
+    };
+    Ok(Opened { edge, last_at })
+}
+
+/// For whoever finds that acknowledged entries are missing.
+pub(super) const AFTER_LOSS: &str = "do not delete anything: what is missing may still be read from the files by hand; \
+     `pilot restore` goes on from a backup, and with --accept-loss from what is left";
+
+/// Before SQLite reads the log, and drops what it cannot read.
+pub(super) fn refuse_damaged_log(path: &Path) -> Result<()> {
+    let unreadable = |error| StoreError::DiskFailed(format!("{}: {error}", wal::beside(path).display()));
+    match wal::damage(path).map_err(unreadable)? {
+        None => Ok(()),
+        Some(what) => Err(StoreError::Damaged(format!("{}: {what}; {AFTER_LOSS}", path.display()))),
+    }
+}
+
+/// What was acknowledged and is not there, in words.
+pub(super) fn lost(connection: &Connection, edge: &Edge, head: Option<Head>) -> Result<Option<String>> {
+    let Some(Head { size, root }) = head.filter(|head| head.size > 0) else { return Ok(None) };
+    if edge.size() < size {
+        let missing = size - edge.size();
+        return Ok(Some(format!(
+            "{size} entries were acknowledged and {} are there: the last {missing} are missing, because the write-ahead log \
+             is damaged or gone, or because another database was put in the place of the one that crashed",
+            edge.size()
+        )));
+    }
+    let then = Tree::new(connection, edge).edge_at(size)?;
+    Ok((then.root() != root).then(|| format!("the first {size} entries are not those that were acknowledged")))
+}
+
+fn last_entry(connection: &Connection, index: u64) -> Result<Entry> {
+    let stored = read::entries(connection, index, 1)?;
+    let entry = stored.first().and_then(|stored| serde_json::from_slice::<Entry>(&stored.bytes).ok());
+    entry
+        .filter(|entry| entry.index == index)
+        .ok_or_else(|| damaged(&format!("entry {index}, the last one, cannot be read")))
+}
+
+fn damaged(what: &str) -> StoreError {
+    StoreError::Damaged(format!("{what}; run `pilot log fsck`, and restore from a backup"))
+}
+
+pub(super) fn load_edge(connection: &Connection, size: u64) -> Result<Edge> {
+    let width = TILE_WIDTH as u64;
+    let mut levels = Vec::new();
+    let (mut level, mut row_size) = (0_u8, size);
+    while row_size > 0 {
+        let full = row_size / width;
+        check_tiles(connection, level, full)?;
+        levels.push(match level {
+            0 => read::leaves(connection, full * width, row_size - full * width).map_err(|error| match error {
+                StoreError::Damaged(what) => damaged(&what),
+                other => other,
+            })?,
+            _ => (full * width..row_size).map(|at| tile_root(connection, level - 1, at)).collect::<Result<_>>()?,
+        });
+        (level, row_size) = (level + 1, full);
+    }
+    Ok(Edge::new(size, levels))
+}
+
+fn tile_root(connection: &Connection, level: u8, index: u64) -> Result<Hash> {
+    let tile = read::tile(connection, level, index)?;
+    tile.map(|hashes| root_of(&hashes)).ok_or_else(|| damaged(&format!("tile {level}/{index} is missing")))
+}
+
+/// The tiles of a level must be exactly those the number of entries calls for.
+fn check_tiles(connection: &Connection, level: u8, expected: u64) -> Result<()> {
+    let last: Option<i64> = connection
+        .query_row("SELECT max(idx) FROM tile WHERE level = ?1", [level], |row| row.get(0))
+        .map_err(|error| failed(&error))?;
+    let found = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
+    if found == expected {
+        return Ok(());
+    }
+    Err(damaged(&format!("level {level} of the tree has {found} tiles, and the entries call for {expected}")))
+}

@@ -1,0 +1,54 @@
+//! From when to when a new credential counts, and what it is called.
+
+use std::time::Duration;
+
+use pilot_core::actor::Actor;
+use pilot_core::credentials::{Credential, CredentialId, Schema};
+use pilot_core::time::Time;
+use pilot_core::token::Token;
+
+use crate::exit::Failure;
+
+/// What schema_version 2 says of a credential besides.
+#[derive(clap::Args)]
+pub struct LifeArguments {
+    /// What the credential is called [default: its fingerprint] (schema_version 2)
+    #[arg(long = "id", value_name = "CREDENTIAL_ID")]
+    id: Option<CredentialId>,
+    /// After how many days it expires [default: 90] (schema_version 2)
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    expires_in: Option<u32>,
+}
+
+const EXPIRES_IN_DAYS: u32 = 90;
+
+impl LifeArguments {
+    /// A credential as a file of this schema has it.
+    pub fn credential(&self, schema: Schema, actor: Actor, token: &Token, now: Time) -> Result<Credential, Failure> {
+        let plain = Credential::new(actor, token);
+        match schema {
+            Schema::One if self.id.is_some() || self.expires_in.is_some() => Err(Failure::Usage(
+                "the credential file has schema_version 1, which knows neither --id nor --expires-in; \
+                 `pilot credential convert` makes it schema_version 2 and keeps the tokens"
+                    .into(),
+            )),
+            Schema::One => Ok(plain),
+            Schema::Two => Ok(Credential {
+                id: self.id.clone().unwrap_or(plain.id),
+                not_before: Some(now),
+                expires_at: Some(end(self.expires_in, now)),
+                ..plain
+            }),
+        }
+    }
+
+    /// The format these options can only mean.
+    pub(super) fn schema(&self) -> Option<Schema> {
+        (self.id.is_some() || self.expires_in.is_some()).then_some(Schema::Two)
+    }
+}
+
+/// When a credential that begins now ends.
+pub(super) fn end(days: Option<u32>, now: Time) -> Time {
+    now.plus(Duration::from_hours(24 * u64::from(days.unwrap_or(EXPIRES_IN_DAYS))))
+}

@@ -1,0 +1,22 @@
+//! Options of benchmarks.
+
+use std::path::PathBuf;
+
+use crate::step::Failure;
+
+/// For a benchmark without options.
+pub fn none(arguments: &[&str]) -> Result<(), Failure> {
+    match arguments.first() {
+        None => Ok(()),
+        Some(option) => Err(Failure::usage(format!("this benchmark takes no options, and `{option}` was given"))),
+    }
+}
+
+/// `--beside PATH`: another build of the program, measured in turns with the one built here.
+pub fn other_program(arguments: &[&str]) -> Result<Option<PathBuf>, Failure> {
+    match arguments {
+        [] => Ok(None),
+        ["--beside", path] => Ok(Some(PathBuf::from(path))),
+        _ => Err(Failure::usage("the only option is --beside PATH, the path of another build of `pilot`")),
+    }
+}

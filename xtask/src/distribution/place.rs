@@ -1,0 +1,63 @@
+//! Where what is handed over is put, and how it gets there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::step::{Failure, root, target_dir};
+
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Where things are put, and the time they all carry.
+pub struct Place {
+    /// What is handed over.
+    pub out: PathBuf,
+    /// What it is made from.
+    pub stage: PathBuf,
+    /// Seconds since 1970 of the last commit: the same sources give the same archives.
+    pub epoch: String,
+}
+
+impl Place {
+    /// Both anew: nothing of an earlier version is handed over by mistake.
+    pub fn make(epoch: String) -> Result<Place, Failure> {
+        Place::make_as("dist", epoch)
+    }
+
+    pub fn make_as(name: &str, epoch: String) -> Result<Place, Failure> {
+        let (out, stage) = (target_dir().join(name), target_dir().join(format!("{name}-stage")));
+        for path in [&out, &stage] {
+            if path.exists() {
+                fs::remove_dir_all(path).map_err(|error| at(path, &error))?;
+            }
+            make_directory(path)?;
+        }
+        Ok(Place { out, stage, epoch })
+    }
+
+    /// The files as a package installs them.
+    pub fn installed(&self) -> PathBuf {
+        self.stage.join("installed")
+    }
+}
+
+pub fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+pub fn at(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::environment(format!("{}: {error}", path.display()))
+}
+
+pub fn make_directory(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(|error| at(path, &error))
+}
+
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| at(path, &error))
+}
+
+/// Into a directory that may not be there yet.
+pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    make_directory(to.parent().unwrap_or(root()))?;
+    fs::copy(from, to).map(drop).map_err(|error| at(from, &error))
+}
