@@ -34,12 +34,11 @@ impl Place {
     fn take(app: &Arc<App>, actor: &ActorId) -> Result<Place, Problem> {
         app.feeds.enter(actor).map_err(|cap| {
             let (code, detail) = if cap == Cap::Feeds {
-                let detail =
-                    format!("There are {FEEDS_MAX} live feeds, and there can be no more. Ask for pages instead.");
+                let detail = format!("There are {FEEDS_MAX} live feeds, which is the limit. Ask for pages instead.");
                 (Code::Unavailable, detail)
             } else {
                 let detail =
-                    format!("You have {ACTOR_FEEDS_MAX} live feeds open, and can have no more. Close one first.");
+                    format!("You have {ACTOR_FEEDS_MAX} live feeds open, which is the limit. Close one first.");
                 (Code::RateLimited, detail)
             };
             Problem::new(code, detail).retry_after(HEARTBEAT).beyond(cap)

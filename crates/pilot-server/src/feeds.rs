@@ -174,7 +174,7 @@ pub async fn run(feeds: Arc<Feeds>, store: Arc<dyn Store>) {
             let read = store.entries(from, PAGE_ITEMS_MAX).await.map_err(|error| error.to_string());
             let published = read.and_then(|stored| feeds.publish(&stored).map_err(|error| error.to_string()));
             if let Err(cause) = published {
-                tracing::warn!(cause, "live feeds could not be fed; trying again");
+                tracing::warn!(cause, "live feeds could not be served; retrying");
                 tokio::time::sleep(PAUSE_MAX).await;
             }
             let pause = Duration::from_millis((feeds.count() / FEEDS_PER_MILLISECOND) as u64);

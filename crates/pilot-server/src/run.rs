@@ -120,10 +120,10 @@ impl Service {
         signing.abort();
         writing.stop();
         if let Err(error) = signer.checkpoint().await {
-            tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
+            tracing::error!(cause = %error, "the last entries are not covered by a checkpoint; the next start signs them");
         }
         if let Err(cause) = clock_keeper.leave() {
-            tracing::warn!(%cause, "what is known about the time could not be left for the next start");
+            tracing::warn!(%cause, "the clock record could not be saved for the next start");
         }
         let store = Arc::clone(store);
         let stopped = tokio::task::spawn_blocking(move || store.stop()).await;

@@ -81,7 +81,7 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
     let register = Register::open(&*store, &starting.credentials, &former, keeps_record, outside, clock.now()).await?;
     if let Some(doubt) = register.doubt() {
         let before = doubt.before;
-        tracing::warn!(%before, "credentials issued before {before} do not count: the ledger was restored with a loss, and which of them were revoked is not known. Rotate them, or run `pilot credential trust`");
+        tracing::warn!(%before, "credentials issued before {before} are not accepted: the ledger was restored with a loss, and it is not known which of them were revoked. Rotate them, or run `pilot credential trust`");
     }
     let register = Arc::new(register);
     let role_map = role_map.map(|file| file.map);
@@ -200,7 +200,7 @@ fn edge(config: &Config, mesh_secrets: Vec<Digest>) -> Edge {
 
 fn make_data_dir(path: &Path) -> Result<(), StartError> {
     private_file::make_directory(path).map_err(|error| {
-        StartError::environment(format!("{}: the data directory cannot be made", path.display()), error)
+        StartError::environment(format!("{}: the data directory cannot be created", path.display()), error)
     })
 }
 
@@ -227,7 +227,10 @@ fn open_store(
 fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
     let bound = Listener::bind(address);
     bound.map_err(|error| {
-        StartError::environment(format!("{address}: cannot listen there; is another service using the port?"), error)
+        StartError::environment(
+            format!("{address}: cannot listen on this address; is another service using the port?"),
+            error,
+        )
     })
 }
 

@@ -24,8 +24,8 @@ pub fn offered(dir: Option<&Path>) -> Result<(Definitions, Vec<StoredDefinition>
     let count = files.len() + texts.len();
     if count > DEFINITIONS_MAX {
         return Err(StartError::Refused(format!(
-            "workflows.dir: {count} definitions with the built-in ones, and at most {DEFINITIONS_MAX} may be in force; \
-             move those that no new item needs out of the directory, items under way keep theirs"
+            "workflows.dir: {count} definitions with the built-in ones, but at most {DEFINITIONS_MAX} may be in \
+             force; move those that no new item needs out of the directory; open items keep theirs"
         )));
     }
     for (name, text) in files {
@@ -69,7 +69,7 @@ pub fn files(dir: Option<&Path>) -> Result<Vec<(String, String)>, StartError> {
 pub fn check_dir(config: &Config) -> Result<(), StartError> {
     match &config.workflows.dir {
         Some(path) if !path.is_dir() => Err(StartError::Refused(format!(
-            "{}: workflows.dir is not a directory; make it, or leave it out",
+            "{}: workflows.dir is not a directory; create it, or remove the setting",
             path.display()
         ))),
         _ => Ok(()),

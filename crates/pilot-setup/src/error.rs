@@ -47,6 +47,6 @@ pub fn with_cause(error: &impl std::error::Error) -> String {
 
 /// Another store is configured than there is.
 pub fn no_such_store() -> StartError {
-    let refused = "store.url: this version has the embedded store alone; give it as \"sqlite:pilot.db\"";
+    let refused = "store.url: this version supports only the embedded store; give it as \"sqlite:pilot.db\"";
     StartError::Refused(refused.into())
 }

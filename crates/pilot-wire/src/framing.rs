@@ -64,7 +64,7 @@ fn check_coding(headers: &HeaderMap) -> Result<(), Malformed> {
     match (codings.next(), codings.next()) {
         (None, _) => Ok(()),
         (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
-        _ => Err(Malformed::Framing("The only Transfer-Encoding understood is a single `chunked`.")),
+        _ => Err(Malformed::Framing("The only supported Transfer-Encoding is a single `chunked`.")),
     }
 }
 

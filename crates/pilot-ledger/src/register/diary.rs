@@ -70,7 +70,7 @@ async fn flush(diary: &Diary) {
         let was_failing = register.is_failing.swap(written.is_err(), Ordering::Relaxed);
         if let Err(cause) = written {
             if !was_failing {
-                let message = "what happened to a credential could not be written to the ledger; trying again";
+                let message = "an event about a credential could not be written to the ledger; retrying";
                 tracing::error!(cause, message);
             }
             return;
@@ -138,7 +138,7 @@ async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time)
         && let Err(cause) = register.keep_outside(named.id(), end).await
     {
         // Time ends it again, whatever is restored.
-        tracing::warn!(%cause, "that a credential has expired could not be kept outside of the ledger");
+        tracing::warn!(%cause, "the expiry of a credential could not be saved outside the ledger");
     }
     let decide = move |situation: &Situation<'_>| {
         let entry = Entry::new(kind, situation.index, situation.now, actor.as_ref(), details.clone());

@@ -150,6 +150,6 @@ async fn write(
             StoredAnswer::from_bytes(StoredAnswer::showing(room(), Made::Created, None, None, &earlier))
                 .ok_or_else(unreadable)
         }
-        (other, _) => Err(RevokeError::Failed(format!("a revocation came to nothing: {other:?}"))),
+        (other, _) => Err(RevokeError::Failed(format!("a revocation failed: {other:?}"))),
     }
 }

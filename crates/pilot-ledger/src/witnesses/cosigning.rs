@@ -33,7 +33,7 @@ pub enum CoverError {
     #[error(transparent)]
     Sign(#[from] SignError),
     #[error(
-        "An effect may begin only when {required} of {all} witnesses have cosigned the item's newest entry, and {} have: {}.",
+        "An effect may begin only when {required} of {all} witnesses have cosigned the item's newest entry, but {} have: {}.",
         all - missing.len(), missing.join("; ")
     )]
     NotCovered { required: usize, all: usize, missing: Vec<String> },

@@ -45,7 +45,7 @@ pub async fn get_evidence(call: &Call) -> Answer {
         };
         // A thread of its own: in the workshop it would be in the way of others for as long as its reader takes.
         let begun = std::thread::Builder::new().name("evidence".into()).spawn(work);
-        begun.map_err(|error| Problem::unavailable("There is no thread for a bundle now.", &error))?;
+        begun.map_err(|error| Problem::unavailable("No thread is free to build a bundle right now.", &error))?;
     }
     let mut response = page("application/zip", Body::chunks(receiver));
     response.headers_mut().insert(CONTENT_DISPOSITION, disposition);

@@ -39,8 +39,8 @@ impl From<Malformed> for Problem {
 impl From<Exhausted> for Problem {
     fn from(Exhausted: Exhausted) -> Self {
         let detail = format!(
-            "Too many bytes of requests and answers are under way: at most {} MiB for one actor and {} MiB in all. Finish \
-             some of yours, then try again.",
+            "Too many bytes of requests and answers are in flight: at most {} MiB per actor and {} MiB in total. Let \
+             some of yours finish, then try again.",
             ACTOR_BYTES_HELD_MAX >> 20,
             BYTES_HELD_MAX >> 20
         );
@@ -54,8 +54,8 @@ impl From<WorkshopError> for Problem {
             WorkshopError::Failed => Problem::internal(&error),
             WorkshopError::Crowded => {
                 let detail = format!(
-                    "Of one caller {ACTOR_LONG_TASKS_WAITING_MAX} requests that take long may wait for their turn, and as \
-                     many of yours are waiting. Let them be answered first."
+                    "At most {ACTOR_LONG_TASKS_WAITING_MAX} long-running requests per caller may wait for their turn, \
+                     and that many of yours are waiting. Let them finish first."
                 );
                 Problem::new(Code::RateLimited, detail).retry_after(CROWDED_RETRY).beyond(Cap::LongTasks)
             }
@@ -80,17 +80,17 @@ impl From<NotNow> for Problem {
         let detail = match reason {
             NotNow::ClockAhead(ahead) => {
                 let detail = format!(
-                    "The machine's clock has leapt {} s ahead. Nothing is accepted until it is right again, or an operator \
-                     says that it is; reading goes on.",
+                    "The machine's clock has jumped {} s ahead. Writes are refused until it is right again or an operator \
+                     accepts it; reads still work.",
                     ahead.as_secs()
                 );
                 return Problem::new(Code::Unavailable, detail);
             }
             NotNow::DiskNearlyFull => {
-                "The disk is nearly full. Nothing is accepted until there is room again; reading goes on."
+                "The disk is nearly full. Writes are refused until there is space again; reads still work."
             }
             NotNow::NoCheckpoint => {
-                "The log's checkpoint cannot be kept, so nothing more is accepted until it can; reading goes on."
+                "The log's checkpoint cannot be saved, so writes are refused until it can; reads still work."
             }
         };
         Problem::new(Code::Unavailable, detail)
@@ -114,15 +114,15 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let detail = match error {
             StoreError::Damaged(_) => {
-                "What is stored is damaged, so the service stops. Those who run it have to look first; retry when they \
-                 have, with the same Idempotency-Key if you sent one."
+                "The stored data is damaged, so the service stops. An operator has to look first; retry after that, with \
+                 the same Idempotency-Key if you sent one."
             }
             StoreError::DiskFailed(_) => {
-                "The disk failed, so this was not acknowledged. Whether it was recorded shows when the service has been \
-                 restarted; retry then, with the same Idempotency-Key if you sent one."
+                "The disk failed, so this was not acknowledged. Whether it was recorded is known only after the service \
+                 restarts; retry then, with the same Idempotency-Key if you sent one."
             }
             StoreError::Hangs(_) => {
-                "The disk does not answer, so this was not acknowledged. Whether it was recorded shows later; retry with \
+                "The disk is not responding, so this was not acknowledged. It may still have been recorded; retry with \
                  the same Idempotency-Key; without one, look at the item first."
             }
             StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Refused(_) => {
@@ -135,7 +135,7 @@ impl From<StoreError> for Problem {
 
 impl From<SignError> for Problem {
     fn from(error: SignError) -> Self {
-        Problem::unavailable("No checkpoint can be signed at the moment.", &error)
+        Problem::unavailable("No checkpoint can be signed right now.", &error)
     }
 }
 
@@ -156,7 +156,7 @@ impl From<RevokeError> for Problem {
             RevokeError::Store(error) => error.into(),
             RevokeError::KeyReused => Problem::key_reused(),
             RevokeError::Outside(_) => {
-                let detail = "The credential does not count any more, but the file that keeps revocations outside of the \
+                let detail = "The credential is no longer accepted, but the file that keeps revocations outside the \
                               ledger cannot be written. Retry, with the same Idempotency-Key if you sent one.";
                 Problem::unavailable(detail, &error)
             }
@@ -176,7 +176,9 @@ impl From<EvidenceError> for Problem {
         match error {
             EvidenceError::NoSuchItem => Problem::no_such_item(),
             EvidenceError::TooMany(entries) => {
-                let detail = format!("{entries} entries, and a bundle has at most {EXPORT_ENTRIES_MAX}; ask for less");
+                let detail = format!(
+                    "would give {entries} entries, and a bundle can hold at most {EXPORT_ENTRIES_MAX}; ask for less"
+                );
                 Problem::invalid(vec![Fault::new("/query", detail)])
             }
             EvidenceError::Store(error) => error.into(),
