@@ -113,7 +113,7 @@ fn about(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust) -> About {
 
 /// How many documents that the entries name are not here: erased, or left out.
 fn missing(contents: &Contents<'_>, histories: &[(pilot_core::item::ItemId, History<'_, '_>)]) -> usize {
-    documents_named(histories).into_iter().filter(|digest| !contents.documents.contains_key(*digest)).count()
+    documents_named(contents, histories).into_iter().filter(|digest| !contents.documents.contains_key(*digest)).count()
 }
 
 fn documents(
@@ -122,7 +122,7 @@ fn documents(
     missing: usize,
     faults: &mut Vec<Fault>,
 ) -> Finding<Check> {
-    let named = documents_named(histories);
+    let named = documents_named(contents, histories);
     for digest in contents.documents.keys().filter(|digest| !named.contains(digest)) {
         let fault = Fault::new(Check::Documents, "document", "no entry of this bundle names it");
         faults.push(fault.in_file(crate::bundle::document_path(digest.as_str())));

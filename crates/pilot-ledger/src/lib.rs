@@ -5,6 +5,7 @@ pub mod clock;
 pub mod evidence;
 pub mod ids;
 pub mod moves;
+mod persisted;
 pub mod proofs;
 pub mod refusals;
 pub mod register;

@@ -12,14 +12,12 @@ use pilot_core::item::Item;
 use pilot_core::limits::COMMENTED_ENTRIES_MAX;
 use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
-use pilot_store::{Record, Situation, Standing};
+use pilot_store::{Decided, Record, Situation, Standing};
 use serde_json::Value;
 
 use crate::answer::{Made, StoredAnswer, room};
 use crate::witnesses::EffectGate;
 use crate::workflows::Workflows;
-
-type Decided = Result<Record, Refusal>;
 
 /// What the store is asked to record about an item.
 pub fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, item: Item, answer: Vec<u8>) -> Record {
@@ -29,7 +27,7 @@ pub fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, i
         due_at: due_at(definition, &item).map(|deadline| deadline.at),
         item,
     };
-    Record { entry, documents, standing: Some(standing), answer, fact: None }
+    Record { entry, documents, standing: Some(standing), answer, facts: Vec::new() }
 }
 
 /// The item a write is about, and the definition it keeps.
@@ -149,7 +147,7 @@ pub fn comment(
         let (item, definition) = subject(&workflows, situation)?;
         if_match.as_ref().map_or(Ok(()), |if_match| if_match.check(item))?;
         if situation.entries.is_some_and(|entries| entries >= COMMENTED_ENTRIES_MAX) {
-            return Err(Refusal::TooManyComments { entries_max: COMMENTED_ENTRIES_MAX });
+            return Err(Refusal::TooManyComments { entries_max: COMMENTED_ENTRIES_MAX }.into());
         }
         let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
         let view = TransitionView::of_entry(&entry, Some(&text), None);
@@ -174,8 +172,8 @@ mod tests {
     use pilot_core::decide::decide_creation;
     use pilot_core::role::Role;
     use pilot_core::time::Time;
-    use pilot_store::Store;
     use pilot_store::sqlite::Sqlite;
+    use pilot_store::{NoRecord, Store};
     use serde_json::json;
 
     use super::*;
@@ -197,8 +195,12 @@ mod tests {
             let mut decide = comment(Arc::clone(&workflows), ana.clone(), "seen".into(), document, None);
             let entries = Some(entries);
             let (item, last_entry, now) = (Some(&item), Some(0), Time::EPOCH);
-            let decided = decide(&Situation { item, last_entry, entries, open_items: 0, now, index: 1 });
-            assert_eq!(decided.err().map(|refusal| refusal.code()), (!is_taken).then_some("state_conflict"));
+            let decided = decide(&Situation { item, last_entry, entries, open_items: 0, facts: &[], now, index: 1 });
+            let refusal = decided.err().map(|no_record| match no_record {
+                NoRecord::Refused(refusal) => refusal.code(),
+                NoRecord::Nothing => "nothing",
+            });
+            assert_eq!(refusal, (!is_taken).then_some("state_conflict"));
         }
         drop(store);
         std::fs::remove_dir_all(directory).unwrap();

@@ -118,7 +118,7 @@ async fn write(store: &dyn Store, attempt: Attempt, gathered: Gathered) {
         };
         let mut entry = Entry::new(kind, situation.index, situation.now, Some(&actor), details);
         entry.action = (!action.is_empty()).then(|| action.as_str().into());
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: Vec::new() })
     };
     let write = Write::new(Subject::Ledger, None, decide);
     if let Err(error) = store.settle(write).await {

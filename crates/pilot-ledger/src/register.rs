@@ -20,3 +20,8 @@ pub use names::{KnownCredential, NamedCredential, ShownCredential};
 pub use outside::{Doubt, EndedCredentials, OutsideError};
 pub use revocation::{RevokeError, Wish, revoke, revoke_by_itself};
 pub use state::Register;
+
+/// What an older program kept of credentials in one fact, as facts of their own.
+pub async fn divided(store: &dyn pilot_store::Store) -> Result<Vec<pilot_store::Fact>, pilot_store::StoreError> {
+    kept::Kept::divided(store).await
+}

@@ -79,6 +79,8 @@ impl Ledger {
             }
             Outcome::KeyReused => Err(SettleError::KeyReused),
             Outcome::NoSuchItem => Err(SettleError::NoSuchItem),
+            // No write of a caller has nothing to record.
+            Outcome::Nothing => Err(SettleError::Unreadable),
             Outcome::Refused(refusal) => {
                 if refusal.is_about_access() {
                     self.refusals.note(actor, action, refusal.code(), self.clock.now());

@@ -1,26 +1,24 @@
 //! Every start is an entry: which program, which rules, which role map, and what changed among the credentials since the
 //! start before it. Each names the one before, so that whoever judges an entry finds what was in force.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use pilot_core::credentials::CredentialId;
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::WorkflowRef;
 use pilot_setup::error::StartError;
-use pilot_store::{Outcome, Record, Situation, Store, StoreError, StoredEntry, Subject, Write};
+use pilot_store::{Fact, Outcome, Record, Situation, Store, StoreError, StoredEntry, Subject, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::register::NamedCredential;
+use crate::persisted;
+use crate::register::{self, NamedCredential};
 use crate::workflows::Workflows;
 
-/// What a start leaves for the next one.
-#[derive(Default, Clone, Serialize, Deserialize)]
+/// What a start leaves for the next one, besides the credentials there were.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct LastStart {
-    credentials: BTreeSet<NamedCredential>,
-    /// Those of earlier starts that are gone.
-    #[serde(default)]
-    former: BTreeSet<NamedCredential>,
     /// Its entry.
     #[serde(default)]
     index: Option<u64>,
@@ -41,14 +39,106 @@ impl LastStart {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<LastStart, StoreError> {
-        let unreadable = |error| StoreError::Damaged(format!("the record of the last start cannot be read: {error}"));
-        serde_json::from_slice(bytes).map_err(unreadable)
+        persisted::from_bytes("what the last start left", bytes)
+    }
+}
+
+/// Every credential there ever was, each in a fact of its own, by fingerprint.
+const KNOWN: &str = "credential/known/";
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Known {
+    named: NamedCredential,
+    /// Whether it was there at the last start.
+    is_present: bool,
+}
+
+/// What earlier starts have said about credentials.
+#[derive(Debug, Default)]
+pub struct KnownCredentials {
+    by_fingerprint: BTreeMap<CredentialId, Known>,
+    /// Of an older program, which kept all of them in one fact: they are written anew with this start.
+    is_whole: bool,
+}
+
+impl KnownCredentials {
+    pub async fn read(store: &dyn Store) -> Result<KnownCredentials, StoreError> {
+        /// With the last start, as an older program kept them.
+        #[derive(Default, Deserialize)]
+        struct Whole {
+            #[serde(default)]
+            credentials: BTreeSet<NamedCredential>,
+            #[serde(default)]
+            former: BTreeSet<NamedCredential>,
+        }
+        let whole: Whole = match store.fact(LastStart::FACT).await? {
+            Some(bytes) => persisted::from_bytes("what the last start left", &bytes)?,
+            None => Whole::default(),
+        };
+        let is_whole = !whole.credentials.is_empty() || !whole.former.is_empty();
+        let old = whole.former.into_iter().map(|named| (named, false));
+        let old = old.chain(whole.credentials.into_iter().map(|named| (named, true)));
+        let mut by_fingerprint: BTreeMap<_, _> =
+            old.map(|(named, is_present)| (named.fingerprint.clone(), Known { named, is_present })).collect();
+        for (name, value) in store.facts(KNOWN).await? {
+            let known: Known = persisted::from_bytes(&format!("the fact `{name}`"), &value)?;
+            by_fingerprint.insert(known.named.fingerprint.clone(), known);
+        }
+        Ok(KnownCredentials { by_fingerprint, is_whole })
     }
 
     /// Every credential there ever was, but for those present.
     pub fn former(&self, present: &BTreeSet<NamedCredential>) -> BTreeSet<NamedCredential> {
-        let is_gone = |named: &&NamedCredential| !present.iter().any(|other| other.fingerprint == named.fingerprint);
-        self.former.union(&self.credentials).filter(is_gone).cloned().collect()
+        let present: BTreeSet<_> = present.iter().map(|named| &named.fingerprint).collect();
+        let known = self.by_fingerprint.values().map(|known| &known.named);
+        known.filter(|named| !present.contains(&named.fingerprint)).cloned().collect()
+    }
+
+    /// What is not as it was at the last start, in the order of fingerprints.
+    fn changes(&self, present: &BTreeSet<NamedCredential>) -> Vec<Change> {
+        let mut changes: BTreeMap<&CredentialId, Change> = BTreeMap::new();
+        for (fingerprint, known) in self.by_fingerprint.iter().filter(|(_, known)| known.is_present) {
+            changes.insert(fingerprint, Change { removed: Some(known.named.clone()), added: None });
+        }
+        for named in present {
+            let change = changes.entry(&named.fingerprint).or_insert(Change { removed: None, added: None });
+            if change.removed.as_ref() == Some(named) {
+                changes.remove(&named.fingerprint);
+            } else {
+                change.added = Some(named.clone());
+            }
+        }
+        changes.into_values().collect()
+    }
+
+    /// As facts of their own, when an older program kept them in one.
+    fn divided(&self) -> Vec<Fact> {
+        if !self.is_whole {
+            return Vec::new();
+        }
+        self.by_fingerprint.values().map(|known| fact(&known.named, known.is_present)).collect()
+    }
+}
+
+fn fact(named: &NamedCredential, is_present: bool) -> Fact {
+    let known = Known { named: named.clone(), is_present };
+    Fact { name: format!("{KNOWN}{}", named.fingerprint), value: Some(persisted::to_bytes(&known)) }
+}
+
+/// One credential that came, went, or is another than it was.
+struct Change {
+    removed: Option<NamedCredential>,
+    added: Option<NamedCredential>,
+}
+
+impl Change {
+    fn bytes(&self) -> usize {
+        self.removed.iter().chain(&self.added).map(bytes_of).sum()
+    }
+
+    fn fact(&self) -> Option<Fact> {
+        let gone = || self.removed.as_ref().map(|named| fact(named, false));
+        self.added.as_ref().map(|named| fact(named, true)).or_else(gone)
     }
 }
 
@@ -74,72 +164,48 @@ fn room_beside(definitions: &[WorkflowRef]) -> usize {
 }
 
 /// How many of these, from the first on, fit into so many bytes.
-fn fitting(changed: &[NamedCredential], room: usize) -> usize {
+fn fitting(changes: &[Change], room: usize) -> usize {
     let mut bytes = 0;
-    let fits = |one: &&NamedCredential| {
-        bytes += bytes_of(one);
+    let fits = |change: &&Change| {
+        bytes += change.bytes();
         bytes <= room
     };
-    changed.iter().take_while(fits).count()
+    changes.iter().take_while(fits).count()
 }
 
-impl LastStart {
-    /// The credentials that are not as they were, those of one fingerprint side by side.
-    fn changed(&self, present: &BTreeSet<NamedCredential>) -> Vec<NamedCredential> {
-        let mut changed: Vec<_> = self.credentials.symmetric_difference(present).cloned().collect();
-        changed.sort_by(|one, other| one.fingerprint.cmp(&other.fingerprint));
-        changed
-    }
-
-    /// As if these few changes were all.
-    fn after(&self, present: &BTreeSet<NamedCredential>, changed: &[NamedCredential]) -> LastStart {
-        let mut credentials = self.credentials.clone();
-        for one in changed {
-            if present.contains(one) {
-                credentials.insert(one.clone());
-            } else {
-                credentials.remove(one);
-            }
-        }
-        let former = self.former(&credentials);
-        LastStart { credentials, former, index: self.index, second_place: self.second_place }
-    }
+/// Which were added and which removed, each in order.
+fn told(changes: &[Change]) -> Value {
+    let added: BTreeSet<_> = changes.iter().filter_map(|change| change.added.as_ref()).collect();
+    let removed: BTreeSet<_> = changes.iter().filter_map(|change| change.removed.as_ref()).collect();
+    json!({ "added": added, "removed": removed })
 }
 
-/// Which were added and which removed.
-fn told(before: &LastStart, after: &LastStart) -> Value {
-    json!({
-        "added": after.credentials.difference(&before.credentials).collect::<Vec<_>>(),
-        "removed": before.credentials.difference(&after.credentials).collect::<Vec<_>>(),
-    })
-}
-
-/// The first of very many changes in entries of their own, each of which the next start goes on from if this one is cut
-/// off.
-async fn write_most_changes(
-    store: &dyn Store,
-    present: &BTreeSet<NamedCredential>,
-    room: usize,
-) -> Result<(), StartError> {
-    loop {
-        let before = LastStart::read(store).await?;
-        let changed = before.changed(present);
-        let Some(first_left) = changed.get(fitting(&changed, room)) else { return Ok(()) };
-        // The two sides of one change stay together.
-        let end = changed.partition_point(|one| one.fingerprint < first_left.fingerprint).max(1);
-        let after = before.after(present, changed.get(..end).unwrap_or_default());
-        let details = json!({ "credentials": told(&before, &after) });
-        record(store, EntryType::CredentialsChanged, details, None, move |_| after.clone()).await?;
-    }
-}
-
+/// Writes the start down. Very many changes of credentials come first, in entries of their own, each of which the next
+/// start goes on from if this one is cut off.
 pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting) -> Result<(), StartError> {
     let Starting { credentials: present, role_map } = starting;
     let definitions: Vec<_> = workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
-    write_most_changes(store, &present, room_beside(&definitions)).await?;
-    let before = LastStart::read(store).await?;
-    let after = before.after(&present, &before.changed(&present));
-    let mut credentials = told(&before, &after);
+    let (before, known) = (LastStart::read(store).await?, KnownCredentials::read(store).await?);
+    let changes = known.changes(&present);
+    let room = room_beside(&definitions);
+    let mut left = changes.as_slice();
+    let mut divided = known.divided();
+    loop {
+        let fitting = fitting(left, room);
+        if fitting == left.len() {
+            break;
+        }
+        // At least one, however long its names are.
+        let (first, rest) = left.split_at(fitting.max(1));
+        let details = json!({ "credentials": told(first) });
+        // What is divided goes with the first: from then on the facts of their own are what counts.
+        let last = before.clone();
+        let facts = first.iter().filter_map(Change::fact);
+        let facts: Vec<_> = std::mem::take(&mut divided).into_iter().chain(facts).collect();
+        record(store, EntryType::CredentialsChanged, details, None, facts, move |_| last.clone()).await?;
+        left = rest;
+    }
+    let mut credentials = told(left);
     if let Some(members) = credentials.as_object_mut() {
         members.insert("count".to_owned(), json!(present.len()));
     }
@@ -149,9 +215,9 @@ pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting)
         members.extend(before.index.map(|index| ("previous".to_owned(), json!(index))));
         members.extend(role_map.as_ref().map(|document| ("role_map".to_owned(), json!(document.digest))));
     }
-    record(store, EntryType::ServiceStarted, details, role_map, move |index| LastStart {
-        credentials: after.credentials.clone(),
-        former: after.former.clone(),
+    let facts = left.iter().filter_map(Change::fact);
+    let facts = divided.into_iter().chain(facts).chain(register::divided(store).await?).collect();
+    record(store, EntryType::ServiceStarted, details, role_map, facts, |index| LastStart {
         index: Some(index),
         second_place: true,
     })
@@ -164,16 +230,18 @@ async fn record(
     kind: EntryType,
     details: Value,
     role_map: Option<Document>,
+    facts: Vec<Fact>,
     left: impl Fn(u64) -> LastStart + Send + Sync + 'static,
 ) -> Result<(), StartError> {
     let decide = move |situation: &Situation<'_>| {
+        let last = Some(persisted::to_bytes(&left(situation.index)));
+        let last = Fact { name: LastStart::FACT.to_owned(), value: last };
         Ok(Record {
             entry: Entry::new(kind, situation.index, situation.now, None, details.clone()),
             documents: role_map.iter().cloned().collect(),
             standing: None,
             answer: Vec::new(),
-            // Plain names and numbers alone: writing them as JSON cannot fail.
-            fact: Some((LastStart::FACT, serde_json::to_vec(&left(situation.index)).unwrap_or_default())),
+            facts: facts.iter().cloned().chain([last]).collect(),
         })
     };
     match store.settle(Write::new(Subject::Ledger, None, decide)).await? {
@@ -234,7 +302,8 @@ mod tests {
         for count in [2, 128, DEFINITIONS_MAX] {
             let definitions: Vec<_> = (0..count).map(definition).collect();
             let changed: Vec<_> = (0..1_000).map(credential).collect();
-            let fit = fitting(&changed, room_beside(&definitions));
+            let change = |named: &NamedCredential| Change { removed: None, added: Some(named.clone()) };
+            let fit = fitting(&changed.iter().map(change).collect::<Vec<_>>(), room_beside(&definitions));
             assert!(fit > 10, "{count} definitions leave room for {fit} changes");
             let details = json!({
                 "credentials": { "added": &changed[..fit], "removed": [], "count": u32::MAX },

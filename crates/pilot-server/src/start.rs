@@ -18,7 +18,7 @@ use pilot_ledger::reserve::Reserve;
 use pilot_ledger::second_place::SecondPlace;
 use pilot_ledger::settle::Ledger;
 use pilot_ledger::signer::Signer;
-use pilot_ledger::starts::{self, LastStart, Starting};
+use pilot_ledger::starts::{self, KnownCredentials, LastStart, Starting};
 use pilot_ledger::workflows::Workflows;
 use pilot_setup::config::{self, Config, Mechanism, Profile};
 use pilot_setup::error::{StartError, no_such_store, with_cause};
@@ -75,7 +75,7 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
         credentials: credentials.entries().iter().map(NamedCredential::from).collect(),
         role_map: role_map.as_ref().map(|file| Document::role_map(&file.bytes)),
     };
-    let former = LastStart::read(&*store).await?.former(&starting.credentials);
+    let former = KnownCredentials::read(&*store).await?.former(&starting.credentials);
     let (path, log_name) = (config.revocations_path(), signer.verifier().name);
     let (keeps_record, outside) = (config.identity.is_some(), (path.as_path(), log_name.as_str()));
     let register = Register::open(&*store, &starting.credentials, &former, keeps_record, outside, clock.now()).await?;

@@ -8,8 +8,8 @@
 )]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, Caller, Content, NewItem, Request, decide, decide_creation, due_at};
@@ -27,7 +27,9 @@ use pilot_evidence::replay::follow;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::{Filter, Key, Outcome, Record, Situation, Standing, Store, StoredDefinition, Subject, Write};
+use crate::{
+    Fact, Filter, Key, NoRecord, Outcome, Record, Situation, Standing, Store, StoredDefinition, Subject, Write,
+};
 
 /// A clock that the suite moves.
 #[derive(Clone)]
@@ -85,7 +87,7 @@ impl Cast {
 
     pub fn record(&self, entry: Entry, documents: Vec<Document>, item: Item) -> Record {
         let answer = format!("201 - -\n{{\"entry\":{}}}", entry.index).into_bytes();
-        Record { entry, documents, standing: Some(self.standing(item)), answer, fact: None }
+        Record { entry, documents, standing: Some(self.standing(item)), answer, facts: Vec::new() }
     }
 
     fn standing(&self, item: Item) -> Standing {
@@ -151,7 +153,7 @@ pub fn remark(number: u64) -> Write {
     let decide = move |situation: &Situation<'_>| {
         let details = json!({ "number": number });
         let entry = Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details);
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: Vec::new() })
     };
     Write::new(Subject::Ledger, None, decide)
 }
@@ -374,7 +376,7 @@ pub async fn entries_about_an_item_are_counted_when_it_matters(engine: &dyn Engi
         let (sender, receiver) = std::sync::mpsc::channel();
         let decide = move |situation: &Situation<'_>| {
             sender.send(situation.entries).unwrap();
-            Err(Refusal::NothingDue)
+            Err(NoRecord::Nothing)
         };
         store.settle(Write::new(subject, None, decide)).await.unwrap();
         receiver.recv().unwrap()
@@ -392,7 +394,7 @@ pub async fn entries_about_an_item_are_counted_when_it_matters(engine: &dyn Engi
     let (sender, receiver) = std::sync::mpsc::channel();
     let decide = move |situation: &Situation<'_>| {
         sender.send(situation.entries).unwrap();
-        Err(Refusal::NothingDue)
+        Err(NoRecord::Nothing)
     };
     store.settle(Write::new(Subject::CountedItem(id), None, decide)).await.unwrap();
     assert_eq!(receiver.recv().unwrap(), Some(3), "counted anew after a start");
@@ -423,15 +425,12 @@ pub async fn definitions_and_facts_are_kept(engine: &dyn Engine) {
     assert_eq!(store.keep_definitions(vec![one.clone()]).await.unwrap(), std::slice::from_ref(&one));
     assert_eq!(store.fact("name").await.unwrap(), None);
     for value in [b"old".to_vec(), b"new".to_vec()] {
-        let with_fact = Mutex::new(Some(value.clone()));
-        let mut plain = remark(0).decide;
-        let decide = move |situation: &Situation<'_>| {
-            let fact = with_fact.lock().unwrap().clone().map(|value| ("name", value));
-            Ok(Record { fact, ..plain(situation)? })
-        };
-        recorded(&*store, Write::new(Subject::Ledger, None, decide)).await;
+        recorded(&*store, noting(&[("name", Some(&value)), ("other/1", Some(b"1")), ("other/2", Some(b"2"))])).await;
         assert_eq!(store.fact("name").await.unwrap(), Some(value));
     }
+    recorded(&*store, noting(&[("other/1", None), ("other/3", Some(b"3")), ("other/4", None)])).await;
+    let others = [("other/2".to_owned(), b"2".to_vec()), ("other/3".to_owned(), b"3".to_vec())];
+    assert_eq!(store.facts("other/").await.unwrap(), others);
     drop(store);
     store = engine.open();
     let changed = definition(&one.digest, "changed");
@@ -439,6 +438,31 @@ pub async fn definitions_and_facts_are_kept(engine: &dyn Engine) {
     let kept = store.keep_definitions(vec![changed, other.clone()]).await.unwrap();
     assert_eq!(kept, [other, one], "known ones are left alone");
     assert_eq!(store.fact("name").await.unwrap(), Some(b"new".to_vec()));
+}
+
+/// An entry with changes of facts.
+fn noting(facts: &[(&str, Option<&[u8]>)]) -> Write {
+    let facts = facts.iter().map(|(name, value)| Fact { name: (*name).into(), value: value.map(<[u8]>::to_vec) });
+    let (facts, mut plain): (Vec<_>, _) = (facts.collect(), remark(0).decide);
+    let decide = move |situation: &Situation<'_>| Ok(Record { facts: facts.clone(), ..plain(situation)? });
+    Write::new(Subject::Ledger, None, decide)
+}
+
+pub async fn a_write_decides_by_the_facts_it_reads_as_they_are_then(engine: &dyn Engine) {
+    let store = engine.open();
+    // Both are handed in before either is decided: the second finds what the first has left.
+    let once = || {
+        let mut note = noting(&[("once", Some(b"done"))]).decide;
+        let decide = move |situation: &Situation<'_>| match situation.facts {
+            [None] => note(situation),
+            _ => Err(NoRecord::Nothing),
+        };
+        Write::new(Subject::Ledger, None, decide).reading(["once".to_owned()])
+    };
+    let (first, second) = (store.settle(once()), store.settle(once()));
+    assert!(matches!(first.await.unwrap(), Outcome::Recorded { index: 0, .. }));
+    assert_eq!(second.await.unwrap(), Outcome::Nothing);
+    assert_eq!((store.head().borrow().size(), store.fact("once").await.unwrap()), (1, Some(b"done".to_vec())));
 }
 
 /// Adds entries until the ledger has this many, in groups as large as the engine takes.

@@ -74,10 +74,38 @@ pub struct Situation<'a> {
     /// How many entries there are about the item, when they were to be counted: up to the bound, and not beyond.
     pub entries: Option<usize>,
     pub open_items: usize,
+    /// The facts that the write reads, in its order.
+    pub facts: &'a [Option<Vec<u8>>],
     /// Never earlier than the entry before.
     pub now: Time,
     pub index: u64,
 }
+
+/// Something the service wants to find again: a row with a name, changed together with an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What belongs together has a beginning in common, such as `credential/used/`.
+    pub name: String,
+    /// None forgets it.
+    pub value: Option<Vec<u8>>,
+}
+
+/// Why a closure wants nothing recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NoRecord {
+    Refused(Refusal),
+    /// There is nothing to record: what was to happen has happened already.
+    Nothing,
+}
+
+impl From<Refusal> for NoRecord {
+    fn from(refusal: Refusal) -> Self {
+        NoRecord::Refused(refusal)
+    }
+}
+
+/// What a closure wants recorded, or why nothing.
+pub type Decided = std::result::Result<Record, NoRecord>;
 
 /// What the deciding closure wants recorded.
 pub struct Record {
@@ -88,8 +116,8 @@ pub struct Record {
     /// What the caller will be told, kept with the idempotency key: a line with status, version and place, then what is
     /// shown, as JSON.
     pub answer: Vec<u8>,
-    /// Something the service wants to find again after a restart, by name.
-    pub fact: Option<(&'static str, Vec<u8>)>,
+    /// What is to be found again after a restart, or by another node.
+    pub facts: Vec<Fact>,
 }
 
 /// An item with what the store needs to find it again.
@@ -101,7 +129,7 @@ pub struct Standing {
     pub due_at: Option<Time>,
 }
 
-pub type Decide = Box<dyn FnMut(&Situation<'_>) -> std::result::Result<Record, Refusal> + Send>;
+pub type Decide = Box<dyn FnMut(&Situation<'_>) -> Decided + Send>;
 
 /// An idempotency key in its scope (actor, method and path), and the digest of the body that came with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +141,8 @@ pub struct Key {
 pub struct Write {
     pub subject: Subject,
     pub key: Option<Key>,
+    /// Names of facts that the closure needs.
+    pub reads: Vec<String>,
     pub decide: Decide,
 }
 
@@ -120,9 +150,15 @@ impl Write {
     pub fn new(
         subject: Subject,
         key: Option<Key>,
-        decide: impl FnMut(&Situation<'_>) -> std::result::Result<Record, Refusal> + Send + 'static,
+        decide: impl FnMut(&Situation<'_>) -> Decided + Send + 'static,
     ) -> Write {
-        Write { subject, key, decide: Box::new(decide) }
+        Write { subject, key, reads: Vec::new(), decide: Box::new(decide) }
+    }
+
+    /// The closure is told these facts as they are when it decides.
+    #[must_use]
+    pub fn reading(self, names: impl IntoIterator<Item = String>) -> Write {
+        Write { reads: names.into_iter().collect(), ..self }
     }
 }
 
@@ -141,6 +177,8 @@ pub enum Outcome {
     KeyReused,
     NoSuchItem,
     Refused(Refusal),
+    /// There was nothing to record.
+    Nothing,
 }
 
 /// Which items, newest first.
@@ -263,8 +301,11 @@ pub trait Store: Send + Sync {
     /// Keeps definitions for as long as the ledger; known ones are left alone.
     fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>>;
 
-    /// What a record left to be remembered under this name, if any did.
+    /// What is kept under this name, if anything is.
     fn fact(&self, name: &'static str) -> Pending<'_, Option<Vec<u8>>>;
+
+    /// Every fact whose name begins so, in the order of their names.
+    fn facts(&self, beginning: &'static str) -> Pending<'_, Vec<(String, Vec<u8>)>>;
 
     /// The right edge of the tree as of the last commit; it changes with every commit.
     fn head(&self) -> watch::Receiver<Arc<Edge>>;

@@ -285,6 +285,10 @@ impl Store for Sqlite {
         self.read_on_duty(move |connection| read::fact(connection, name))
     }
 
+    fn facts(&self, beginning: &'static str) -> Pending<'_, Vec<(String, Vec<u8>)>> {
+        self.read_on_duty(move |connection| read::facts(connection, beginning))
+    }
+
     fn head(&self) -> watch_channel::Receiver<Arc<Edge>> {
         self.head.clone()
     }

@@ -19,20 +19,24 @@ pub(crate) type History<'c, 'b> = Vec<&'c Held<'b>>;
 
 /// The items a bundle is about, by their first entry: for a period, those with an entry in it.
 pub(crate) fn histories<'c, 'b>(contents: &'c Contents<'b>) -> Vec<(ItemId, History<'c, 'b>)> {
-    let is_inside = |index: u64| match contents.manifest.scope {
-        Scope::Item(_) => true,
-        Scope::Period { first, end, .. } => (first..end).contains(&index),
-    };
     let mut all: BTreeMap<&ItemId, History<'c, 'b>> = BTreeMap::new();
     for held in &contents.entries {
         if let Some(item) = &held.entry.item {
             all.entry(item).or_default().push(held);
         }
     }
-    let touched = all.into_iter().filter(|(_, history)| history.iter().any(|held| is_inside(held.entry.index)));
+    let touched =
+        all.into_iter().filter(|(_, history)| history.iter().any(|held| is_inside(contents, held.entry.index)));
     let mut touched: Vec<_> = touched.map(|(id, history)| (id.clone(), history)).collect();
     touched.sort_by_key(|(_, history)| history.first().map(|held| held.entry.index));
     touched
+}
+
+fn is_inside(contents: &Contents<'_>, index: u64) -> bool {
+    match contents.manifest.scope {
+        Scope::Item(_) => true,
+        Scope::Period { first, end, .. } => (first..end).contains(&index),
+    }
 }
 
 /// The documents of an entry that the bundle holds.
@@ -47,12 +51,15 @@ pub(crate) fn documents<'b>(contents: &Contents<'b>, held: &Held<'_>) -> Documen
     }
 }
 
-/// Which documents the bundle should hold: those of the items it is about.
+/// Which documents the bundle should hold: those of the items it is about, and of its period's entries about none.
 pub(crate) fn documents_named<'c>(
+    contents: &'c Contents<'_>,
     histories: &'c [(ItemId, History<'_, '_>)],
 ) -> BTreeSet<&'c pilot_core::document::ContentDigest> {
     let entries = histories.iter().flat_map(|(_, history)| history.iter().map(|held| &held.entry));
-    entries.flat_map(|entry| [&entry.content, &entry.comment, &entry.inputs]).flatten().collect()
+    let others = contents.entries.iter().map(|held| &held.entry);
+    let others = others.filter(|entry| entry.item.is_none() && is_inside(contents, entry.index));
+    entries.chain(others).flat_map(|entry| [&entry.content, &entry.comment, &entry.inputs]).flatten().collect()
 }
 
 /// What is wrong, and what could not be asked, over all items.

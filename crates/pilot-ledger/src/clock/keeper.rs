@@ -86,7 +86,13 @@ impl ClockKeeper {
         let details = json!({ "machine": word.wall, "operator": by });
         let decide = move |situation: &Situation<'_>| {
             let entry = Entry::new(EntryType::ClockAccepted, situation.index, situation.now, None, details.clone());
-            Ok(pilot_store::Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+            Ok(pilot_store::Record {
+                entry,
+                documents: Vec::new(),
+                standing: None,
+                answer: Vec::new(),
+                facts: Vec::new(),
+            })
         };
         match store.settle(Write::new(Subject::Ledger, None, decide)).await {
             Ok(Outcome::Recorded { .. }) => {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use pilot_core::actor::Actor;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::time::Time;
-use pilot_store::{Outcome, Record, Situation, Store, Subject, Write};
+use pilot_store::{Fact, NoRecord, Outcome, Record, Situation, Store, Subject, Write};
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::ended::{End, Ended};
 use super::event::Event;
-use super::kept::{FACT, Kept};
+use super::kept::{self, Kept};
 use super::names::NamedCredential;
 use super::revocation;
 use super::state::Register;
@@ -130,24 +130,28 @@ fn warn(named: &NamedCredential, expires_at: Time, left: Duration) {
 
 async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time) -> Result<(), String> {
     let mut kept = register.kept.lock().await;
-    kept.tidy(now);
-    let Some((kind, actor, details)) = kept.take_in(event) else { return Ok(()) };
-    let bytes = kept.to_bytes();
+    let forgotten = kept.tidy(now);
+    let Some(told) = kept.take_in(event) else { return Ok(()) };
+    let Told { kind, actor, details, fact } = told;
     if let Event::Expired(named, None) = event
         && let Some(end) = kept.ended.get(named.id())
         && let Err(cause) = register.keep_outside(named.id(), end).await
     {
         // Time ends it again, whatever is restored.
-        tracing::warn!(%cause, "the expiry of a credential could not be saved outside the ledger");
+        tracing::warn!(%cause, "that a credential has expired could not be kept outside of the ledger");
     }
+    let name = fact.name.clone();
+    let facts: Vec<_> = std::iter::once(fact).chain(forgotten).collect();
     let decide = move |situation: &Situation<'_>| {
+        if situation.facts.iter().any(Option::is_some) {
+            return Err(NoRecord::Nothing);
+        }
         let entry = Entry::new(kind, situation.index, situation.now, actor.as_ref(), details.clone());
-        let fact = Some((FACT, bytes.clone()));
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact })
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: facts.clone() })
     };
-    let written = store.settle(Write::new(Subject::Ledger, None, decide)).await;
+    let written = store.settle(Write::new(Subject::Ledger, None, decide).reading([name])).await;
     match written {
-        Ok(Outcome::Recorded { .. }) => Ok(()),
+        Ok(Outcome::Recorded { .. } | Outcome::Nothing) => Ok(()),
         other => {
             kept.take_out(event);
             Err(other.map_or_else(|error| error.to_string(), |outcome| format!("{outcome:?}")))
@@ -155,21 +159,30 @@ async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time)
     }
 }
 
+/// The entry that an event becomes, and the fact by which it is not written twice.
+struct Told {
+    kind: EntryType,
+    actor: Option<Actor>,
+    details: serde_json::Value,
+    fact: Fact,
+}
+
 impl Kept {
-    /// The entry an event becomes; none when the ledger has it already.
-    fn take_in(&mut self, event: &Event) -> Option<(EntryType, Option<Actor>, serde_json::Value)> {
+    /// None when the ledger has it already.
+    fn take_in(&mut self, event: &Event) -> Option<Told> {
+        let told = |kind, actor, details, fact| Some(Told { kind, actor, details, fact });
         match event {
             Event::FirstUsed(named) => {
-                let is_new = self.used.insert(named.fingerprint.clone(), named.clone()).is_none();
+                self.used.insert(named.fingerprint.clone(), named.clone()).is_none().then_some(())?;
                 let actor = Actor { actor_id: named.actor_id.clone(), role: named.role };
                 let details = json!({ "credential": named });
-                is_new.then_some((EntryType::CredentialFirstUsed, Some(actor), details))
+                told(EntryType::CredentialFirstUsed, Some(actor), details, kept::used(named))
             }
             // Whoever shows a credential that does not count is nobody: the entry has no actor.
             Event::Refused(named, reason) => {
+                self.refused.insert(named.fingerprint.clone()).then_some(())?;
                 let details = json!({ "credential": named, "reason": reason });
-                let is_new = self.refused.insert(named.fingerprint.clone());
-                is_new.then_some((EntryType::CredentialRefused, None, details))
+                told(EntryType::CredentialRefused, None, details, kept::refused(&named.fingerprint))
             }
             // It has a way of its own.
             Event::Revoked(..) => None,
@@ -179,8 +192,9 @@ impl Kept {
                 }
                 let fingerprint = Some(named.fingerprint.clone());
                 let end = End { how: Ended::Expired, fingerprint, forget_at: *forget_at, revocation: None };
+                let fact = kept::ended(named.id(), &end);
                 self.ended.insert(named.id().clone(), end);
-                Some((EntryType::CredentialExpired, None, json!({ "credential": named })))
+                told(EntryType::CredentialExpired, None, json!({ "credential": named }), fact)
             }
         }
     }

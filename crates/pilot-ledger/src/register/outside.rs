@@ -14,7 +14,7 @@ use pilot_store::StoreError;
 use serde::{Deserialize, Serialize};
 
 use super::ended::{End, Ended};
-use super::kept::{FACT, Kept};
+use super::kept::{self, ENDED, Kept, WHOLE};
 
 const SCHEMA_VERSION: u32 = 1;
 
@@ -74,15 +74,18 @@ impl EndedCredentials {
         }
     }
 
-    /// From what a ledger keeps beside its entries.
-    pub fn take_in_fact(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let kept: Kept = Kept::parse(bytes)?;
-        self.take_in(kept.ended);
+    /// From the facts that a ledger keeps next to its entries: those whose names begin with [`EndedCredentials::FACTS`],
+    /// and the one named [`EndedCredentials::WHOLE`] of an older program.
+    pub fn take_in_facts(&mut self, whole: Option<&[u8]>, facts: Vec<(String, Vec<u8>)>) -> Result<(), StoreError> {
+        if let Some(bytes) = whole {
+            self.take_in(Kept::parse(bytes)?.ended);
+        }
+        self.take_in(kept::read(ENDED, facts)?);
         Ok(())
     }
 
-    /// The fact's name.
-    pub const FACT: &str = FACT;
+    pub const FACTS: &str = ENDED;
+    pub const WHOLE: &str = WHOLE;
 
     pub fn merge(&mut self, other: EndedCredentials) {
         self.take_in(other.ended);

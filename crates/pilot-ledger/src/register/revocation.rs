@@ -5,17 +5,17 @@ use std::sync::Arc;
 use pilot_core::actor::Actor;
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
-use pilot_core::refusal::Refusal;
 use pilot_core::time::Time;
-use pilot_store::{Key, Outcome, Record, Situation, Store, StoreError, Subject, Write};
+use pilot_store::{Key, NoRecord, Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;
 
 use super::ended::{End, Ended, Revocation};
 use super::event::{Automatic, Event};
-use super::kept::FACT;
+use super::kept;
 use super::names::KnownCredential;
 use super::state::Register;
 use crate::answer::{Made, StoredAnswer, room};
+use crate::persisted;
 
 /// A security_admin wants it so, and may have said why.
 pub struct Wish {
@@ -85,7 +85,7 @@ async fn write(
     now: Time,
 ) -> Result<StoredAnswer, RevokeError> {
     let mut kept = register.kept.lock().await;
-    kept.tidy(now);
+    let forgotten = kept.tidy(now);
     let earlier = kept.ended.get(&known.id).and_then(|end| end.revocation.clone());
     let (by, comment, key, why) = match cause {
         Cause::Asked(Wish { by, comment, key }) => (Some(by), comment, key, "asked"),
@@ -99,8 +99,6 @@ async fn write(
     let end = End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: None };
     // Before the ledger: whatever becomes of that, no restore brings the credential back.
     let kept_outside = register.keep_outside(&known.id, &end).await;
-    let mut after = kept.clone();
-    let is_done = earlier.is_some();
     let details = json!({ "cause": why, "credential": {
         "actor_id": actor.as_ref().map(|actor| &actor.actor_id),
         "credential_id": id,
@@ -108,9 +106,12 @@ async fn write(
         "role": actor.as_ref().map(|actor| actor.role),
     } });
     let decide = move |situation: &Situation<'_>| {
-        if is_done {
-            // Any refusal does: nothing is to be recorded, and nobody hears of it.
-            return Err(Refusal::NothingDue);
+        // One that cannot be read is not written over either.
+        let is_done = |bytes: &Vec<u8>| {
+            persisted::from_bytes("an ended credential", bytes).map_or(true, |end: End| end.revocation.is_some())
+        };
+        if situation.facts.iter().flatten().any(is_done) {
+            return Err(NoRecord::Nothing);
         }
         let revocation = Revocation {
             credential_id: id.clone(),
@@ -122,16 +123,16 @@ async fn write(
         let answer = StoredAnswer::showing(room(), Made::Created, None, None, &revocation);
         let end =
             End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: Some(revocation) };
-        after.ended.insert(id.clone(), end);
         let details = details.clone();
         let entry = Entry {
             comment: comment.as_ref().map(|document| document.digest.clone()),
             ..Entry::new(EntryType::CredentialRevoked, situation.index, situation.now, by.as_ref(), details)
         };
-        let fact = Some((FACT, after.to_bytes()));
-        Ok(Record { entry, documents: comment.iter().cloned().collect(), standing: None, answer, fact })
+        let facts = std::iter::once(kept::ended(&id, &end)).chain(forgotten.iter().cloned()).collect();
+        Ok(Record { entry, documents: comment.iter().cloned().collect(), standing: None, answer, facts })
     };
-    let outcome = store.settle(Write::new(Subject::Ledger, key, decide)).await?;
+    let write = Write::new(Subject::Ledger, key, decide).reading([kept::ended_name(&known.id)]);
+    let outcome = store.settle(write).await?;
     let kept_outside = kept_outside.map_err(RevokeError::Outside);
     let unreadable = || RevokeError::Failed("a stored answer cannot be read".into());
     match (outcome, earlier) {
@@ -145,7 +146,7 @@ async fn write(
         }
         (Outcome::KeyReused, _) => Err(RevokeError::KeyReused),
         // Once is enough: whoever asks again learns what was done.
-        (Outcome::Refused(_), Some(earlier)) => {
+        (Outcome::Nothing, Some(earlier)) => {
             kept_outside?;
             StoredAnswer::from_bytes(StoredAnswer::showing(room(), Made::Created, None, None, &earlier))
                 .ok_or_else(unreadable)

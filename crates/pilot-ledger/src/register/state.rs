@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 
 use super::ended::{End, Ended};
 use super::event::{Automatic, Event};
-use super::kept::{FACT, KEPT_MAX, Kept};
+use super::kept::{KEPT_MAX, Kept};
 use super::names::{KnownCredential, NamedCredential, ShownCredential};
 use super::outside::{Doubt, Outside};
 
@@ -58,10 +58,7 @@ impl Register {
         (outside, log): (&Path, &str),
         now: Time,
     ) -> Result<Register, StartError> {
-        let mut kept = match store.fact(FACT).await? {
-            Some(bytes) => Kept::parse(&bytes)?,
-            None => Kept::default(),
-        };
+        let mut kept = Kept::load(store).await?;
         let outside = Outside::open(outside, log, &kept, now)?;
         let doubt = store.fact(Doubt::FACT).await?.map(|bytes| Doubt::parse(&bytes)).transpose()?;
         // One that came back may be refused anew some day.

@@ -154,7 +154,7 @@ mod tests {
             let (end, ended) = mpsc::channel();
             let decide = move |_: &pilot_store::Situation<'_>| {
                 let _ = ended.recv();
-                Err(Refusal::NothingDue)
+                Err(pilot_store::NoRecord::Nothing)
             };
             (end, self.store.settle(Write::new(Subject::Ledger, None, decide)))
         }

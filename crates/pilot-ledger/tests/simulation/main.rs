@@ -326,6 +326,7 @@ impl World {
                 assert!(earlier.is_none_or(|earlier| earlier == answer), "request {}: another answer", sent.number);
                 self.answers.insert(sent.number, (sent, answer));
             }
+            Outcome::Nothing => panic!("no write here is for nothing"),
             Outcome::Refused(_) | Outcome::NoSuchItem => {
                 assert_eq!(earlier, None, "request {} was acknowledged, and is refused now", sent.number);
             }
@@ -538,6 +539,10 @@ impl Store for Stopped {
     ) -> pilot_store::Pending<'_, Vec<pilot_store::StoredDefinition>> {
         Stopped::answer()
     }
+    fn facts(&self, _: &'static str) -> pilot_store::Pending<'_, Vec<(String, Vec<u8>)>> {
+        Stopped::answer()
+    }
+
     fn fact(&self, _: &'static str) -> pilot_store::Pending<'_, Option<Vec<u8>>> {
         Stopped::answer()
     }

@@ -13,8 +13,9 @@ use crate::{Result, StoreError};
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
 const VERSION_MIN: i32 = 3_051_003;
 /// The number of the schema this program writes. A file with a higher one belongs to a newer program.
-pub(super) const SCHEMA_VERSION: i64 = 2;
-/// The first has the same tables, and more in an item's JSON; a row is written anew with its item's next move.
+pub(super) const SCHEMA_VERSION: i64 = 3;
+/// All have the same tables. The first has more in an item's JSON, and its row is written again with the item's next move;
+/// the second has the register of credentials in one fact, which the next start divides.
 pub(super) const OLDEST_SCHEMA_VERSION: i64 = 1;
 pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
 /// What ends the path in the name of a file that is written as a URI, or begins an escape.
@@ -146,7 +147,7 @@ fn migrate(connection: &Connection, path: &Path) -> Result<()> {
             connection.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} {marks} COMMIT;")).map_err(failed)
         }
         SCHEMA_VERSION => Ok(()),
-        OLDEST_SCHEMA_VERSION => {
+        OLDEST_SCHEMA_VERSION..SCHEMA_VERSION => {
             connection.execute_batch(&format!("PRAGMA user_version = {SCHEMA_VERSION};")).map_err(failed)
         }
         found => Err(StoreError::Refused(format!(

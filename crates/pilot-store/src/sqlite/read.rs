@@ -244,6 +244,16 @@ pub(super) fn fact(connection: &Connection, name: &str) -> Result<Option<Vec<u8>
     statement.query_row([name], |row| row.get(0)).optional().map_err(|error| failed(&error))
 }
 
+/// Every fact whose name begins so, in the order of their names.
+pub(super) fn facts(connection: &Connection, beginning: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    // Names are ASCII, so everything that begins so is below its beginning with the highest character behind it.
+    let sql = "SELECT name, value FROM fact WHERE name >= ?1 AND name < ?1 || char(1114111) ORDER BY name";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let rows =
+        statement.query_map([beginning], |row| Ok((row.get(0)?, row.get(1)?))).map_err(|error| failed(&error))?;
+    rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
+}
+
 pub(super) fn tile(connection: &Connection, level: u8, index: u64) -> Result<Option<Vec<Hash>>> {
     let sql = "SELECT hashes FROM tile WHERE level = ?1 AND idx = ?2";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;

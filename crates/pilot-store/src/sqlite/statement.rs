@@ -18,6 +18,7 @@ pub(super) struct Statements<'c> {
     pub(super) document: Prepared<'c>,
     pub(super) tile: Prepared<'c>,
     pub(super) fact: Prepared<'c>,
+    pub(super) forgotten: Prepared<'c>,
     pub(super) key: Prepared<'c>,
     pub(super) new_item: Prepared<'c>,
     /// What almost every move changes. A column that is named is looked up in its indices, also when it stays the same.
@@ -38,6 +39,7 @@ impl Default for Statements<'_> {
                 "INSERT INTO fact (name, value) VALUES (?1, ?2) \
                  ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             ),
+            forgotten: prepared("DELETE FROM fact WHERE name = ?1"),
             // Only a key that is older than promised can be there already.
             key: prepared("INSERT OR REPLACE INTO idempotency (scope, body, answer, at) VALUES (?1, ?2, ?3, ?4)"),
             new_item: prepared(

@@ -20,7 +20,9 @@ use super::opening::Opened;
 use super::read::{self, Placed, kind_number};
 use super::row::{ItemKey, TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
-use crate::{Key, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write};
+use crate::{
+    Fact, Key, NoRecord, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write,
+};
 
 /// How many writes one commit takes at the most.
 const GROUP_MAX: usize = 512;
@@ -236,7 +238,7 @@ impl<'c> Writer<'c> {
     }
 
     fn settle(&mut self, write: &mut Write, group: &mut Group) -> Result<Outcome> {
-        let Write { subject, key, decide } = write;
+        let Write { subject, key, reads, decide } = write;
         let now = (self.now)().max(group.last_at);
         if let Some(outcome) = key.as_ref().map_or(Ok(None), |key| self.recall(key, now))? {
             return Ok(outcome);
@@ -258,7 +260,9 @@ impl<'c> Writer<'c> {
             before.entries = Some(read::entries_of(self.connection, before.last_entry, COMMENTED_ENTRIES_MAX)?);
         }
         let (item, last_entry) = before.as_ref().map(|before| (&before.item, before.last_entry)).unzip();
+        let facts = reads.iter().map(|name| read::fact(self.connection, name)).collect::<Result<Vec<_>>>()?;
         let situation = Situation {
+            facts: &facts,
             entries: before.as_ref().and_then(|before| before.entries),
             item,
             last_entry,
@@ -268,11 +272,14 @@ impl<'c> Writer<'c> {
         };
         let record = match decide(&situation) {
             Ok(record) => record,
-            Err(refusal) => {
+            Err(no_record) => {
                 if let Some(before) = before {
                     self.cache.put(before.key, before);
                 }
-                return Ok(Outcome::Refused(refusal));
+                return Ok(match no_record {
+                    NoRecord::Refused(refusal) => Outcome::Refused(refusal),
+                    NoRecord::Nothing => Outcome::Nothing,
+                });
             }
         };
         self.record(record, before, *key, now, group)
@@ -303,7 +310,7 @@ impl<'c> Writer<'c> {
         group: &mut Group,
     ) -> Result<Outcome> {
         let index = group.edge.size();
-        let Record { entry, documents, standing, answer, fact } = record;
+        let Record { entry, documents, standing, answer, facts } = record;
         // Assertions in pairs: the rules made this entry for this place, and it is written for no other.
         if entry.index != index || entry.at < group.last_at {
             return Err(StoreError::Damaged(format!("entry {} at {} is out of order", entry.index, entry.at)));
@@ -348,8 +355,12 @@ impl<'c> Writer<'c> {
         if let Some(key) = key {
             self.statements.key.run(self.connection, (key.scope, key.body, &answer, now.unix_micros()))?;
         }
-        if let Some((name, value)) = fact {
-            self.statements.fact.run(self.connection, (name, value))?;
+        for Fact { name, value } in facts {
+            match value {
+                Some(value) => self.statements.fact.run(self.connection, (name, value))?,
+                // It may be gone already: forgetting twice is no contradiction.
+                None => self.statements.forgotten.execute(self.connection, [name]).map(drop)?,
+            }
         }
         let mut full = Vec::new();
         group.edge.push(leaf, &mut full);

@@ -28,7 +28,7 @@ pub fn add_refusals(installation: &Installation, at: Time, count: usize) {
     let refusal = |situation: &Situation<'_>| {
         let details = json!({"code": "role_forbidden", "count": 1, "since": situation.now});
         let entry = Entry::new(EntryType::AccessRefused, situation.index, situation.now, None, details);
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: Vec::new() })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut left = count;

@@ -21,6 +21,7 @@ mod backup;
 mod fsck;
 mod leaps;
 mod machine;
+mod older;
 mod revocations;
 mod second_place;
 mod witnesses;

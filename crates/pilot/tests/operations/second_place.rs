@@ -150,7 +150,8 @@ fn a_ledger_from_before_the_second_place_begins_one_and_says_so() {
     // As such a version left it: no file, and no word of one.
     fs::remove_file(installation.path("data/log.checkpoint")).unwrap();
     let database = rusqlite::Connection::open(installation.path("data/pilot.db")).unwrap();
-    let forget = "UPDATE fact SET value = CAST(json_remove(value, '$.second_place') AS BLOB) WHERE name = 'start'";
+    let forget = "UPDATE fact SET value = CAST(json_remove(CAST(substr(value, 2) AS TEXT), '$.second_place') AS BLOB) \
+                  WHERE name = 'start'";
     assert_eq!(database.execute(forget, []).unwrap(), 1);
     drop(database);
     let finished = installation.serve().stop().expect(0);

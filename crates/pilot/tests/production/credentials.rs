@@ -338,3 +338,17 @@ fn the_wrong_version_of_the_file_and_faults_in_it_stop_the_start() {
         installation.pilot(&["check-config"]).expect(2).never_says(ANA);
     }
 }
+
+#[test]
+fn why_a_credential_was_revoked_is_in_the_evidence_which_verifies() {
+    let installation = installation("2190-01-01T00:00:00Z");
+    let server = installation.serve();
+    let (verdict, _) = revoke(&server, SAM, "ana-1", r#"{"comment":"left the company"}"#);
+    assert_eq!(verdict, "201", "{}", server.last_lines());
+    let (url, period) = (server.url(), ["--from", "2026-01-01T00:00:00Z", "--to", "2190-01-01T00:00:00Z"]);
+    let export = [&["evidence", "export", "--out", "all.zip", "--url", &url], &period[..]].concat();
+    installation.pilot_as(ADA, &export).expect(0);
+    server.stop().expect(0);
+    let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0);
+    installation.pilot(&["evidence", "verify", "all.zip", "--key", key.stdout.trim()]).expect(0);
+}

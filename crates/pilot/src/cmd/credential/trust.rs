@@ -9,7 +9,7 @@ use pilot_ledger::clock::Clock;
 use pilot_ledger::register::Doubt;
 use pilot_setup::config::Config;
 use pilot_store::sqlite::Sqlite;
-use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
+use pilot_store::{Fact, Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;
 
 use crate::cmd::clock;
@@ -74,8 +74,8 @@ async fn trust(store: &Sqlite, arguments: &Arguments, environment: &Environment)
     let bytes = doubt.to_bytes();
     let decide = move |situation: &Situation<'_>| {
         let entry = Entry::new(EntryType::CredentialsTrusted, situation.index, situation.now, None, details.clone());
-        let fact = Some((Doubt::FACT, bytes.clone()));
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact })
+        let facts = vec![Fact { name: Doubt::FACT.to_owned(), value: Some(bytes.clone()) }];
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts })
     };
     match store.settle(Write::new(Subject::Ledger, None, decide)).await {
         Ok(Outcome::Recorded { .. }) => {

@@ -84,7 +84,7 @@ fn write_entry(
     });
     let decide = move |situation: &Situation<'_>| {
         let entry = Entry::new(EntryType::DocumentsErased, situation.index, situation.now, None, details.clone());
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact: None })
+        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: Vec::new() })
     };
     let write = Write::new(Subject::Ledger, None, decide);
     let runtime = tokio::runtime::Builder::new_current_thread().build();

@@ -2,7 +2,7 @@
 
 use pilot_core::entry::{Entry, EntryType};
 use pilot_ledger::register::Doubt;
-use pilot_store::{Outcome, Record, Situation, Store, Subject, Write};
+use pilot_store::{Fact, Outcome, Record, Situation, Store, Subject, Write};
 use serde_json::{Value, json};
 
 use super::outside::Verdict;
@@ -42,8 +42,9 @@ impl Restored<'_> {
                 Credentials::Doubted => Some(Doubt::about_all_before(situation.now)),
                 Credentials::Trusted => Some(Doubt { is_over: true, ..Doubt::about_all_before(situation.now) }),
             };
-            let fact = doubt.map(|doubt| (Doubt::FACT, doubt.to_bytes()));
-            Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), fact })
+            let noted = doubt.map(|doubt| Fact { name: Doubt::FACT.to_owned(), value: Some(doubt.to_bytes()) });
+            let facts = noted.into_iter().collect();
+            Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts })
         };
         let write = Write::new(Subject::Ledger, None, decide);
         match store.settle(write).await {
