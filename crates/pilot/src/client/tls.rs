@@ -51,11 +51,9 @@ impl Trust {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let bytes = std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))?;
-    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>().unwrap_or_default();
-    if found.is_empty() {
-        return Err(Failure::Usage(format!("{}: holds no certificate in PEM", path.display())));
-    }
-    Ok(found)
+    let none = || Failure::Usage(format!("{}: holds no certificate in PEM", path.display()));
+    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>().map_err(|_| none())?;
+    if found.is_empty() { Err(none()) } else { Ok(found) }
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {

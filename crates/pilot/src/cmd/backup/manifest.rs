@@ -67,6 +67,11 @@ impl Manifest {
 
     /// Reads the manifest of a backup and compares every file with it.
     pub fn read(directory: &Path) -> Result<Manifest, Failure> {
+        /// Read first: a newer manifest is not a damaged one, whatever else is in it.
+        #[derive(Deserialize)]
+        struct Format {
+            schema_version: u32,
+        }
         let path = directory.join(NAME);
         let bytes = fs::read(&path).map_err(|error| {
             Failure::Usage(format!(
@@ -75,9 +80,15 @@ impl Manifest {
             ))
         })?;
         let wrong = |what: String| Failure::Refused(format!("{}: the backup is damaged: {what}", directory.display()));
-        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|error| wrong(format!("{NAME}: {error}")))?;
+        let unreadable = |error| wrong(format!("{NAME}: {error}"));
+        let Format { schema_version } = serde_json::from_slice(&bytes).map_err(unreadable)?;
+        if schema_version > SCHEMA_VERSION {
+            let newer = format!("was made by a newer version of pilot (schema_version {schema_version})");
+            return Err(Failure::Refused(format!("{}: {newer}; use that version", path.display())));
+        }
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(unreadable)?;
         if manifest.schema_version != SCHEMA_VERSION {
-            return Err(wrong(format!("{NAME}: schema_version {} is not known here", manifest.schema_version)));
+            return Err(wrong(format!("{NAME}: schema_version {schema_version} is not known here")));
         }
         let present: Vec<_> = files(directory)?.into_iter().filter(|file| file.name != NAME).collect();
         let missing = manifest.files.iter().find(|file| !present.contains(file));
