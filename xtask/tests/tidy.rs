@@ -7,8 +7,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate depends on those before it alone.
-const CRATES: [&str; 7] =
-    ["pilot-core", "pilot-explain", "pilot-evidence", "pilot-verify", "pilot-store", "pilot-server", "pilot"];
+const CRATES: [&str; 12] = [
+    "pilot-core",
+    "pilot-explain",
+    "pilot-evidence",
+    "pilot-verify",
+    "pilot-store",
+    "pilot-wire",
+    "pilot-setup",
+    "pilot-api",
+    "pilot-ledger",
+    "pilot-witness",
+    "pilot-server",
+    "pilot",
+];
 /// Crates whose verdicts must be the same everywhere and for ever.
 const PURE_CRATES: [&str; 3] = ["pilot-core", "pilot-explain", "pilot-evidence"];
 const IMPURE: [&str; 12] = [

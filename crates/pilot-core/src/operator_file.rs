@@ -31,7 +31,7 @@ pub(crate) fn check_schema_version(file: &Map<String, Value>, faults: &mut Fault
 pub(crate) fn read_actor_id(value: &Value, at: &str, faults: &mut Faults) -> Option<ActorId> {
     let read = value
         .as_str()
-        .ok_or_else(|| "must be text".to_owned())
+        .ok_or_else(|| "must be a string".to_owned())
         .and_then(|text| text.parse().map_err(|error| format!("{error}")));
     read.map_err(|detail: String| faults.push(Fault::new(at, detail))).ok()
 }
@@ -67,8 +67,10 @@ pub(crate) fn members_with_optional<'a>(
     };
     for name in object.keys() {
         if !required.contains(&name.as_str()) && !optional.contains(&name.as_str()) {
-            faults
-                .push(Fault::new(json::join(at, name), format!("is unknown here; known are {}", required.join(", "))));
+            faults.push(Fault::new(
+                json::join(at, name),
+                format!("is not a known member; known members are {}", required.join(", ")),
+            ));
         }
     }
     for name in required {

@@ -1,42 +1,14 @@
 //! Who may come in (401) and who may do what (403). Nothing else in the service answers either.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use http::request::Parts;
-use pilot_core::actor::Actor;
-use pilot_core::role::Role;
 
 use crate::app::App;
+use crate::caller::{Access, Caller};
 use crate::identity::{Denial, Unknown};
 use crate::problem::{Code, Problem};
 use crate::rate::{Budget, Standing};
-use crate::register::ShownCredential;
-
-/// Who may call an operation. An operation without a rule cannot be put into the route table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Any valid credential, whatever its role.
-    AnyRole,
-    Roles(&'static [Role]),
-}
-
-impl Access {
-    pub fn allows(self, role: Role) -> bool {
-        match self {
-            Access::AnyRole => true,
-            Access::Roles(roles) => roles.contains(&role),
-        }
-    }
-}
-
-/// The actor behind a request: derived from the credential alone.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    pub actor: Actor,
-    /// What it was derived from.
-    pub credential: Arc<ShownCredential>,
-}
 
 /// 401 unless the identity mechanism knows the caller; 503 when it cannot say; 429 to an address that was told 401 too
 /// often. A valid credential is never refused for what others at its address do.
@@ -53,7 +25,7 @@ pub async fn authenticate(
     if unknown == Unknown::Undecided {
         // Nobody's failure: charged, it would turn into 429 for the very callers who did nothing wrong.
         app.metrics.authentication_failed(unknown);
-        let detail = "It cannot be said now whether the token is valid. It may well be: try again in a moment.";
+        let detail = "The service cannot check the token right now. It may be valid: try again in a moment.";
         return Err(Problem::new(Code::Unavailable, detail).because(cause));
     }
     let budget = if unknown.credential_was_sent() { Budget::Failed } else { Budget::Anonymous };

@@ -9,22 +9,26 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
-use http::{Method, Request, Response, Version};
+use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use pilot_wire::body::Body;
+use pilot_wire::caps::Cap;
+use pilot_wire::clock::Stopwatch;
+use pilot_wire::deadline::PeerIsLate;
+use pilot_wire::framing::{self, Malformed};
+use pilot_wire::served::Served;
+use pilot_wire::traffic::Traffic;
 
-use crate::access::{self, Caller};
+use crate::access;
 use crate::app::App;
-use crate::body::Body;
-use crate::caps::Cap;
-use crate::clock::Stopwatch;
-use crate::deadline::PeerIsLate;
+use crate::call::{Call, Pending, end_upload};
+use crate::caller::Caller;
 use crate::exposure;
-use crate::framing;
 use crate::log::RequestLine;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, is_for_known_callers};
 use crate::rate::Standing;
-use crate::routes::{Call, Found, Guarded, Handler, Pending, RequestBody, is_under_v1};
+use crate::routes::{Found, Guarded, Handler, RequestBody, Router, is_under_v1};
 use crate::upload::Upload;
 use crate::workshop::Asker;
 
@@ -51,20 +55,45 @@ impl Trace {
     }
 }
 
-pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
+/// What the main listener serves: the route table, and what handlers share.
+pub struct Door {
+    pub router: Router,
+    pub app: Arc<App>,
+}
+
+impl Served for Door {
+    fn traffic(&self) -> &Traffic {
+        &self.app.metrics.traffic
+    }
+
+    fn refuse(&self, malformed: Malformed) -> Response<Body> {
+        refuse(&self.app, malformed.into())
+    }
+
+    fn is_for_known_callers(status: StatusCode) -> bool {
+        is_for_known_callers(status)
+    }
+
+    fn is_guarded(path: &str) -> bool {
+        is_under_v1(path)
+    }
+}
+
+pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Body> {
+    let app = &door.app;
     let watch = Stopwatch::start();
-    let request_id = app.next_request_id();
+    let request_id = app.request_ids.next();
     let (mut head, body) = request.into_parts();
     let (method, version, guarded) = (head.method.clone(), head.version, is_under_v1(head.uri.path()));
     let (mut trace, mut upload) = (Trace::default(), Some(Upload::new(&head.headers, body)));
-    let admitted = admit(&app, &mut head, &mut trace).await;
-    let mut answered = match admitted.and_then(|()| begin(&app, head, &mut upload, &mut trace)) {
+    let admitted = admit(app, &mut head, &mut trace).await;
+    let mut answered = match admitted.and_then(|()| begin(&door, head, &mut upload, &mut trace)) {
         Ok(Started::Answered(response)) => Ok(response),
         Ok(Started::InTime(answer)) => answer.await,
         Err(problem) => Err(problem),
     };
     if let Some(upload) = upload.filter(|upload| !upload.is_at_end()) {
-        Box::pin(upload.end(&mut answered)).await;
+        Box::pin(end_upload(upload, &mut answered)).await;
     }
     if let (Ok(response), Some(caller)) = (&mut answered, &trace.caller)
         && let Some(bytes) = response.body().uncounted()
@@ -73,10 +102,10 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
         match Box::pin(app.budget.take(&caller.actor.actor_id, bytes)).await {
             Ok(share) => {
                 let body = std::mem::replace(response.body_mut(), Body::empty());
-                *response.body_mut() = body.holding(share);
+                *response.body_mut() = body.holding(|bytes| share.shrunk_to(bytes));
             }
             // What was recorded must not be answered as if nothing had been.
-            Err(problem) if method.is_safe() => answered = Err(problem),
+            Err(exhausted) if method.is_safe() => answered = Err(exhausted.into()),
             Err(_) => {}
         }
     }
@@ -85,7 +114,7 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
         Err(problem) => {
             trace.cause.clone_from(&problem.cause);
             if let Some(cap) = problem.cap {
-                app.metrics.caps.reached(cap, &trace.whose());
+                app.metrics.traffic.caps.reached(cap, &trace.whose());
             }
             if let Some(limits) = app.limits.as_ref().filter(|_| problem.code == Code::RateLimited) {
                 limits.hold_back().await;
@@ -118,7 +147,7 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
     let status = response.status().as_u16();
     let micros = watch.micros();
     app.metrics.answered(trace.operation.map(|(index, _)| index), status, micros);
-    write_log_line(&app, &request_id, known(&method), &trace, status, micros);
+    write_log_line(app, &request_id, known(&method), &trace, status, micros);
     if let Ok(request_id) = HeaderValue::try_from(request_id) {
         response.headers_mut().insert(X_REQUEST_ID, request_id);
     }
@@ -126,8 +155,8 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body>
 }
 
 /// The answer to a message that never became a request. Nobody can tell what it was about, so it is kept nowhere.
-pub fn refuse(app: &App, problem: Problem) -> Response<Body> {
-    let request_id = app.next_request_id();
+fn refuse(app: &App, problem: Problem) -> Response<Body> {
+    let request_id = app.request_ids.next();
     let mut response = problem.into_response(&request_id);
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -156,7 +185,7 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
     match exposure::refuse_in_url(app, head, Asker::at(address)).await {
         // Too much is under way at this address. Callers with a valid credential have a turn of their own.
         Err(problem) if problem.cap == Some(Cap::LongTasks) && is_guarded => {
-            app.metrics.caps.reached(Cap::LongTasks, &address);
+            app.metrics.traffic.caps.reached(Cap::LongTasks, &address);
             if trace.caller.is_none() {
                 trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
             }
@@ -184,8 +213,9 @@ enum Started {
 }
 
 /// The route, the role it is open to, and its handler.
-fn begin(app: &Arc<App>, head: Parts, upload: &mut Option<Upload>, trace: &mut Trace) -> Result<Started, Problem> {
-    let Found { index, route, parameter } = app.router.find(&head.method, head.uri.path())?;
+fn begin(door: &Door, head: Parts, upload: &mut Option<Upload>, trace: &mut Trace) -> Result<Started, Problem> {
+    let app = &door.app;
+    let Found { index, route, parameter } = door.router.find(&head.method, head.uri.path())?;
     trace.operation = Some((index, route.operation));
     trace.is_open = !matches!(route.handler, Handler::Guarded(..));
     let answered = match (&route.handler, &trace.caller) {
@@ -193,7 +223,7 @@ fn begin(app: &Arc<App>, head: Parts, upload: &mut Option<Upload>, trace: &mut T
         (Handler::File(handler), _) => handler(app, &head, parameter.as_deref()),
         (Handler::Guarded(access, handler), Some(caller)) => {
             access::permit(*access, caller).inspect_err(|problem| {
-                app.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.ledger_clock.now());
+                app.ledger.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.ledger.clock.now());
             })?;
             match handler {
                 Guarded::AtOnce(handler) => handler(app, caller, parameter.as_deref()),

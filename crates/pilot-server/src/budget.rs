@@ -10,9 +10,6 @@ use pilot_core::actor::ActorId;
 use pilot_core::limits::{ACTOR_BYTES_HELD_MAX, ACTOR_SHARES_WAITING_MAX, BYTES_HELD_MAX, SHARE_DEADLINE};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::caps::Cap;
-use crate::problem::{Code, Problem};
-
 /// Shares are counted in units: a semaphore has too few permits to count bytes.
 const UNIT: usize = 1024;
 
@@ -29,6 +26,10 @@ struct Part {
     /// Places for requests that wait for their share. What waits holds memory too: its head, and what it has begun to send.
     waiting: Semaphore,
 }
+
+/// Too many bytes are under way, for this actor or in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exhausted;
 
 /// Bytes that are spoken for, until this is dropped.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl Budget {
 
     /// Waits until `bytes` more may be held for `actor`. First the actor's own part: a queue of one actor's requests must
     /// not be a queue of everyone's.
-    pub async fn take(&self, actor: &ActorId, bytes: usize) -> Result<Share, Problem> {
+    pub async fn take(&self, actor: &ActorId, bytes: usize) -> Result<Share, Exhausted> {
         let units = u32::try_from(bytes.div_ceil(UNIT).clamp(1, self.units_of_actor)).unwrap_or(u32::MAX);
         let part = self.part_of(actor);
         let at_once = Arc::clone(&part.units).try_acquire_many_owned(units).ok();
@@ -68,7 +69,7 @@ impl Budget {
         if let Some((of_actor, of_all)) = at_once {
             return Ok(Share { of_actor, of_all, _part: part });
         }
-        let Ok(_place) = part.waiting.try_acquire() else { return Err(exhausted()) };
+        let Ok(_place) = part.waiting.try_acquire() else { return Err(Exhausted) };
         let taken = async {
             let of_actor = Arc::clone(&part.units).acquire_many_owned(units).await.ok()?;
             let of_all = Arc::clone(&self.all).acquire_many_owned(units).await.ok()?;
@@ -76,7 +77,7 @@ impl Budget {
         };
         match tokio::time::timeout(SHARE_DEADLINE, taken).await {
             Ok(Some(share)) => Ok(share),
-            _ => Err(exhausted()),
+            _ => Err(Exhausted),
         }
     }
 
@@ -95,21 +96,13 @@ impl Budget {
 
 impl Share {
     /// Gives back what turned out not to be needed.
-    pub fn shrink_to(&mut self, bytes: usize) {
+    #[must_use]
+    pub fn shrunk_to(mut self, bytes: usize) -> Share {
         let surplus = self.of_all.num_permits().saturating_sub(bytes.div_ceil(UNIT).max(1));
         drop(self.of_actor.split(surplus));
         drop(self.of_all.split(surplus));
+        self
     }
-}
-
-fn exhausted() -> Problem {
-    let detail = format!(
-        "Too many bytes of requests and answers are under way: at most {} MiB for one actor and {} MiB in all. Finish \
-         some of yours, then try again.",
-        ACTOR_BYTES_HELD_MAX >> 20,
-        BYTES_HELD_MAX >> 20
-    );
-    Problem::new(Code::Unavailable, detail).retry_after(SHARE_DEADLINE).beyond(Cap::HeldBytes)
 }
 
 #[cfg(test)]
@@ -128,7 +121,7 @@ mod tests {
         let budget = Budget::new(64 * UNIT, 16 * UNIT);
         let held = budget.take(&actor("ana"), 16 * UNIT).await.unwrap();
         let refused = budget.take(&actor("ana"), 1).await.unwrap_err();
-        assert_eq!(refused.code, Code::Unavailable);
+        assert_eq!(refused, Exhausted);
         let other = budget.take(&actor("ben"), 16 * UNIT).await.unwrap();
         drop(held);
         drop((budget.take(&actor("ana"), UNIT).await.unwrap(), other));
@@ -139,7 +132,7 @@ mod tests {
     async fn all_together_cannot_hold_more_than_there_is() {
         let budget = Budget::new(32 * UNIT, 16 * UNIT);
         let held = [budget.take(&actor("ana"), 16 * UNIT).await, budget.take(&actor("ben"), 16 * UNIT).await];
-        assert_eq!(budget.take(&actor("cleo"), 1).await.unwrap_err().code, Code::Unavailable);
+        assert_eq!(budget.take(&actor("cleo"), 1).await.unwrap_err(), Exhausted);
         drop(held);
         assert!(budget.take(&actor("cleo"), 1).await.is_ok());
     }
@@ -152,7 +145,7 @@ mod tests {
         let mut waiting: Vec<_> = (0..ACTOR_SHARES_WAITING_MAX).map(|_| Box::pin(budget.take(&name, UNIT))).collect();
         assert!(waiting.iter_mut().all(|share| share.as_mut().poll(&mut context).is_pending()));
         let refused = Box::pin(budget.take(&name, UNIT)).as_mut().poll(&mut context);
-        assert!(matches!(refused, Poll::Ready(Err(problem)) if problem.cap == Some(Cap::HeldBytes)));
+        assert!(matches!(refused, Poll::Ready(Err(Exhausted))));
         assert!(budget.take(&actor("ben"), UNIT).await.is_ok());
         drop(held);
         assert!(waiting.remove(0).await.is_ok());
@@ -161,8 +154,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_not_needed_is_given_back_and_nobody_is_remembered_for_ever() {
         let budget = Budget::new(64 * UNIT, 16 * UNIT);
-        let mut share = budget.take(&actor("ana"), 16 * UNIT).await.unwrap();
-        share.shrink_to(3 * UNIT);
+        let share = budget.take(&actor("ana"), 16 * UNIT).await.unwrap().shrunk_to(3 * UNIT);
         assert_eq!(budget.all.available_permits(), 61);
         drop(budget.take(&actor("ana"), 13 * UNIT).await.unwrap());
         drop(share);

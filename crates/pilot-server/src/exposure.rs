@@ -8,14 +8,14 @@ use http::request::Parts;
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
 use pilot_core::leak::LeakGuard;
+use pilot_ledger::refusals;
+use pilot_ledger::register::{self, Automatic};
 use serde_json::Value;
 
-use crate::access::Caller;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::problem::{Code, Problem};
 use crate::rate;
-use crate::refusals;
-use crate::register::{self, Automatic};
 use crate::workshop::Asker;
 
 /// A longer target is looked at where it delays nobody else.
@@ -54,7 +54,7 @@ pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, asker: Asker) -> Result
     Err(Problem::new(
         Code::TokenInUrl,
         if is_revoked {
-            "Send tokens in the Authorization header. This one was revoked, because it was sent in the URL; ask for a new one."
+            "Send tokens in the Authorization header. This one was revoked because it was sent in the URL; ask for a new one."
         } else {
             "Send the token in the Authorization header, and have this one rotated."
         },
@@ -107,8 +107,9 @@ pub async fn in_content(app: &Arc<App>, caller: &Caller, address: Option<IpAddr>
 }
 
 async fn write_down(app: &Arc<App>, actor: &Actor, code: Code) {
-    if app.refusals.note_exposure(actor, code.as_str(), app.ledger_clock.now()) {
-        refusals::write_exposure(app, actor, code.as_str()).await;
+    let (ledger, now) = (&app.ledger, app.ledger.clock.now());
+    if ledger.refusals.note_exposure(actor, code.as_str(), now) {
+        refusals::write_exposure(&*ledger.store, actor, code.as_str(), now).await;
     }
 }
 

@@ -4,19 +4,21 @@
 use std::sync::Arc;
 
 use http::request::Parts;
+use pilot_api::access::ActorView;
+use pilot_api::access::CredentialView;
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
-use pilot_core::time::Time;
+use pilot_ledger::register::KnownCredential;
+use pilot_setup::config::Mechanism;
 
-use crate::access::Caller;
-use crate::api::actors::ActorView;
-use crate::api::credentials::CredentialView;
-use crate::config::Mechanism;
+use crate::caller::Caller;
 
 pub mod credential_file;
+mod denial;
 pub mod mutual_tls;
 pub mod oauth;
 
+pub use denial::{Denial, Unknown};
 use oauth::provider::{Provider, Undecided};
 use oauth::resource::{self, Resource, SignIn};
 
@@ -24,81 +26,6 @@ pub enum Identity {
     CredentialFile(credential_file::CredentialFile),
     Oauth(Box<oauth::Oauth>),
     MutualTls(mutual_tls::MutualTls),
-}
-
-/// Why a request has no caller. The cause is for the request's log line alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denial {
-    pub unknown: Unknown,
-    pub cause: Option<String>,
-}
-
-impl Denial {
-    pub fn because(unknown: Unknown, cause: &str) -> Denial {
-        Denial { unknown, cause: Some(cause.to_owned()) }
-    }
-}
-
-impl From<Unknown> for Denial {
-    fn from(unknown: Unknown) -> Self {
-        Denial { unknown, cause: None }
-    }
-}
-
-/// Why nobody was recognised. Told to metrics, never to the caller, who sees the same answer for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
-    Missing,
-    Malformed,
-    Unrecognised,
-    NotYet,
-    Expired,
-    Revoked,
-    /// It is older than a loss that may have taken its revocation with it, and no operator has said that it counts.
-    Doubted,
-    /// Whoever could tell does not answer: neither yes nor no.
-    Undecided,
-}
-
-/// What is known of a credential by its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownCredential {
-    pub id: CredentialId,
-    pub actor: Option<Actor>,
-    /// The name it has whatever else it is called.
-    pub fingerprint: Option<CredentialId>,
-    /// When nobody could show it any more, so that its end need not be remembered. None: never.
-    pub forget_at: Option<Time>,
-}
-
-impl Unknown {
-    pub const ALL: [Unknown; 8] = [
-        Unknown::Missing,
-        Unknown::Malformed,
-        Unknown::Unrecognised,
-        Unknown::NotYet,
-        Unknown::Expired,
-        Unknown::Revoked,
-        Unknown::Doubted,
-        Unknown::Undecided,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Unknown::Missing => "missing",
-            Unknown::Malformed => "malformed",
-            Unknown::Unrecognised => "unrecognised",
-            Unknown::NotYet => "not_yet",
-            Unknown::Expired => "expired",
-            Unknown::Revoked => "revoked",
-            Unknown::Doubted => "doubted",
-            Unknown::Undecided => "undecided",
-        }
-    }
-
-    pub fn credential_was_sent(self) -> bool {
-        self != Unknown::Missing
-    }
 }
 
 impl Identity {
@@ -135,7 +62,7 @@ impl Identity {
             // Apart, because it is large when it has to ask the provider, and every request would carry room for it.
             Identity::Oauth(oauth) => Box::pin(oauth.identify(&head.headers)).await,
             Identity::MutualTls(_) if mutual_tls::is_of_another_site(&head.headers) => {
-                Err(Denial::because(Unknown::Missing, "a page of another site made the browser ask"))
+                Err(Denial::because(Unknown::Missing, "the browser sent this on behalf of another site"))
             }
             Identity::MutualTls(certificates) => certificates.identify(head).map_err(Denial::from),
         }

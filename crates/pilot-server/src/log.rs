@@ -17,7 +17,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
-use crate::clock::Clock;
+use pilot_ledger::clock::Clock;
 
 /// How long the writing thread lets lines gather.
 const GATHERING: Duration = Duration::from_millis(10);

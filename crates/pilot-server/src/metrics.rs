@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pilot_core::time::Time;
+use pilot_wire::traffic::Traffic;
 
-use crate::caps::Caps;
 use crate::identity::Unknown;
 use crate::rate::Budget;
 
@@ -23,16 +23,12 @@ pub struct Metrics {
     operations: Vec<Operation>,
     authentication_failures: [AtomicU64; Unknown::ALL.len()],
     tokens_in_url: AtomicU64,
-    connections_open: AtomicU64,
-    connections_total: AtomicU64,
-    connections_expired: AtomicU64,
     rate_limited: [AtomicU64; Budget::ALL.len()],
-    handshakes_failed: AtomicU64,
     /// Replacements of the certificate that were taken up, and those that could not be used.
     certificate_reloads: [AtomicU64; 2],
     /// In seconds since 1970; 0 without TLS.
     certificate_expires: AtomicU64,
-    pub caps: Caps,
+    pub traffic: Traffic,
 }
 
 struct Operation {
@@ -55,14 +51,10 @@ impl Metrics {
             operations: operations.into_iter().map(operation).collect(),
             authentication_failures: [const { AtomicU64::new(0) }; Unknown::ALL.len()],
             tokens_in_url: AtomicU64::new(0),
-            connections_open: AtomicU64::new(0),
-            connections_total: AtomicU64::new(0),
-            connections_expired: AtomicU64::new(0),
             rate_limited: [const { AtomicU64::new(0) }; Budget::ALL.len()],
-            handshakes_failed: AtomicU64::new(0),
             certificate_reloads: [const { AtomicU64::new(0) }; 2],
             certificate_expires: AtomicU64::new(0),
-            caps: Caps::default(),
+            traffic: Traffic::default(),
         }
     }
 
@@ -84,25 +76,8 @@ impl Metrics {
         self.tokens_in_url.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn connection_opened(&self) {
-        self.connections_open.fetch_add(1, Ordering::Relaxed);
-        self.connections_total.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn connection_closed(&self) {
-        self.connections_open.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub fn connection_expired(&self) {
-        self.connections_expired.fetch_add(1, Ordering::Relaxed);
-    }
-
     pub fn rate_limited(&self, budget: Budget) {
         add(self.rate_limited.get(budget as usize), 1);
-    }
-
-    pub fn handshake_failed(&self) {
-        self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn certificate_loaded(&self, not_after: Time) {
@@ -127,12 +102,7 @@ impl Metrics {
         let millis = u64::try_from(clock_behind.as_millis()).unwrap_or(u64::MAX / 1000);
         let _ = writeln!(text, "{name} {}", seconds(millis.saturating_mul(1000)));
         self.write_requests(&mut text);
-        family(
-            &mut text,
-            "pilot_authentication_failures_total",
-            "counter",
-            "Requests answered 401, by what was wrong.",
-        );
+        family(&mut text, "pilot_authentication_failures_total", "counter", "Requests answered 401, by reason.");
         for (reason, count) in Unknown::ALL.iter().zip(&self.authentication_failures) {
             line(
                 &mut text,
@@ -144,20 +114,20 @@ impl Metrics {
             (
                 "pilot_tokens_in_url_total",
                 "counter",
-                "Requests refused because their URL held a live token.",
-                &self.tokens_in_url,
+                "Requests refused because their URL contained a live token.",
+                read(&self.tokens_in_url),
             ),
-            ("pilot_connections_open", "gauge", "Connections open now.", &self.connections_open),
-            ("pilot_connections_total", "counter", "Connections accepted.", &self.connections_total),
+            ("pilot_connections_open", "gauge", "Connections open now.", self.traffic.open()),
+            ("pilot_connections_total", "counter", "Connections accepted.", self.traffic.total()),
             (
                 "pilot_connections_expired_total",
                 "counter",
                 "Connections closed because the peer was too slow.",
-                &self.connections_expired,
+                self.traffic.expired(),
             ),
         ] {
             family(&mut text, name, kind, help);
-            line(&mut text, name, read(value));
+            line(&mut text, name, value);
         }
         self.write_limits(&mut text);
         if read(&self.certificate_expires) > 0 {
@@ -171,17 +141,22 @@ impl Metrics {
         for (budget, count) in Budget::ALL.iter().zip(&self.rate_limited) {
             line(text, &format!("pilot_rate_limited_total{{budget=\"{}\"}}", budget.as_str()), read(count));
         }
-        family(text, "pilot_caps_reached_total", "counter", "How often a bound was reached, by what it bounds.");
-        for (cap, times) in self.caps.counts() {
+        family(text, "pilot_caps_reached_total", "counter", "How often a limit was reached, by limit.");
+        for (cap, times) in self.traffic.caps.counts() {
             line(text, &format!("pilot_caps_reached_total{{cap=\"{cap}\"}}"), times);
         }
     }
 
     fn write_tls(&self, text: &mut String) {
         let name = "pilot_tls_handshakes_failed_total";
-        family(text, name, "counter", "TLS handshakes that came to nothing.");
-        line(text, name, read(&self.handshakes_failed));
-        family(text, "pilot_tls_reloads_total", "counter", "Replaced certificates, by whether they could be used.");
+        family(text, name, "counter", "TLS handshakes that failed.");
+        line(text, name, self.traffic.handshakes_failed());
+        family(
+            text,
+            "pilot_tls_reloads_total",
+            "counter",
+            "Certificate reloads, by whether the new certificate could be used.",
+        );
         for (outcome, count) in ["used", "refused"].iter().zip(&self.certificate_reloads) {
             line(text, &format!("pilot_tls_reloads_total{{outcome=\"{outcome}\"}}"), read(count));
         }
@@ -265,7 +240,7 @@ mod tests {
         metrics.answered(Some(0), 200, 90);
         metrics.answered(None, 401, 6_000_000);
         metrics.authentication_failed(Unknown::Malformed);
-        metrics.connection_opened();
+        metrics.traffic.connection_opened();
         let text = metrics.text(7, Duration::from_micros(3_600_250_001));
         let shown: Vec<_> =
             text.lines().filter(|line| !line.starts_with('#') && !line.contains("build_info")).collect();

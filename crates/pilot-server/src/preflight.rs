@@ -6,16 +6,21 @@ use std::time::Duration;
 use pilot_core::credentials::Credentials;
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
+use pilot_ledger::clock::Clock;
+use pilot_ledger::witnesses::Witnesses;
+use pilot_setup::config::{self, Config, Mechanism, Profile};
+use pilot_setup::credentials::{self, RoleMapFile};
+use pilot_setup::definitions;
+use pilot_setup::error::{StartError, no_such_store, with_cause};
+use pilot_setup::exposed;
+use pilot_setup::private_file::{self, Others};
+use pilot_setup::{log_key, production};
 use rustix::fs::Access;
 use serde::Serialize;
 
-use crate::clock::Clock;
-use crate::config::{self, Config, Mechanism, Profile};
+use crate::examined::mesh_secrets;
 use crate::identity::oauth::Trusted;
-use crate::private_file::{self, Others};
-use crate::start::{self, RoleMapFile, StartError, with_cause};
-use crate::witnesses::Witnesses;
-use crate::{production, tls, workflows};
+use crate::tls;
 
 /// A certificate that expires sooner is worth a word.
 const CERTIFICATE_WARNING: Duration = Duration::from_hours(14 * 24);
@@ -65,7 +70,7 @@ impl Finding {
 
 /// Every check has a finding; `now` judges how long the certificate still lasts.
 pub fn check(config: &Config, now: Time) -> Vec<Finding> {
-    let loaded = start::load_credentials(config);
+    let loaded = credentials::load_credentials(config);
     let mut findings = check_profile(config);
     findings.push(check_listener(config));
     findings.extend(check_tls(config, now));
@@ -82,7 +87,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
 fn check_profile(config: &Config) -> Vec<Finding> {
     let missing = production::missing(config);
     let detail = match config.profile {
-        Profile::Production => "production; nothing it insists on is missing",
+        Profile::Production => "production; everything it requires is configured",
         Profile::Pilot => "pilot",
     };
     let warnings = production::warnings(config).into_iter().map(|it| Finding::new("profile", Verdict::Warning, it));
@@ -95,7 +100,7 @@ fn check_profile(config: &Config) -> Vec<Finding> {
 fn check_listener(config: &Config) -> Finding {
     let listen = config.listen;
     if config.tls.is_none() && !listen.ip().is_loopback() {
-        let detail = format!("{listen}, without TLS: whoever is on the way reads every token");
+        let detail = format!("{listen}, without TLS: anyone on the network path can read every token");
         return Finding::new("listen", Verdict::Warning, detail);
     }
     Finding::new("listen", Verdict::Ok, listen.to_string())
@@ -107,18 +112,18 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         None => return ok("off".into()),
         Some(config::Tls::Mesh(mesh)) => {
             let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
-            if let Err(error) = start::mesh_secrets(config) {
+            if let Err(error) = mesh_secrets(config) {
                 return vec![Finding::failed("tls", &error)];
             }
             let clients = mesh.clients.as_ref().map(tls::client_verifier).transpose();
             return match clients {
-                Ok(_) => ok(format!("ends at the mesh; {} may speak for it", trusted.join(", "))),
+                Ok(_) => ok(format!("ends at the mesh, which is at {}", trusted.join(", "))),
                 Err(error) => vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
             };
         }
         Some(config::Tls::Here(files)) => files,
     };
-    let loaded = match tls::load(files, start::others(config)) {
+    let loaded = match tls::load(files, config.others()) {
         Ok(loaded) => loaded,
         Err(error) => return vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
     };
@@ -130,7 +135,7 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         () if left <= 0 => (Verdict::Warning, "has expired: clients will refuse it. It was valid"),
         () if not_before > now => (Verdict::Warning, "is not valid yet: clients will refuse it. It is valid"),
         () if is_issuer => {
-            (Verdict::Warning, "is an issuer's own (CA:TRUE): strict clients will refuse it. It is valid")
+            (Verdict::Warning, "is a CA certificate (CA:TRUE): strict clients will refuse it. It is valid")
         }
         () if left < soon => (Verdict::Warning, "expires soon: it is valid"),
         () => (Verdict::Ok, "is valid"),
@@ -144,7 +149,7 @@ fn check_rate_limits(config: &Config) -> Finding {
     let detail = match &config.rate_limits {
         None => "off".to_owned(),
         Some(limits) => format!(
-            "per minute {} reads and {} writes an actor, {} anonymous and {} failed requests an address",
+            "per minute: {} reads and {} writes per actor, {} anonymous and {} failed requests per address",
             limits.reads_per_minute.get(),
             limits.writes_per_minute.get(),
             limits.anonymous_per_minute.get(),
@@ -170,12 +175,12 @@ fn check_credentials(config: &Config, loaded: &Loaded) -> Vec<Finding> {
         }
         Mechanism::CredentialFile => check_credential_file(config, credentials, role_map),
     };
-    let warning = role_map.and_then(start::too_few_approvers);
+    let warning = role_map.and_then(exposed::too_few_approvers);
     findings.extend(warning.map(|warning| Finding::new("credentials", Verdict::Warning, warning)));
-    match start::leak_guard(config, credentials) {
+    match credentials::leak_guard(config, credentials) {
         Err(error) => findings.push(Finding::new("credentials", Verdict::Environment, error.to_string())),
         Ok(guard) => {
-            let refusals = start::tokens_in_names(config, credentials, role_map, &guard);
+            let refusals = exposed::tokens_in_names(config, credentials, role_map, &guard);
             findings.extend(refusals.into_iter().map(|it| Finding::new("credentials", Verdict::Refused, it)));
         }
     }
@@ -211,13 +216,13 @@ fn check_workflows(config: &Config, loaded: &Loaded) -> Finding {
     let dir = config.workflows.dir.as_deref();
     // Credentials that cannot be read are refused elsewhere; generated tokens are found without them.
     let guard = match loaded {
-        Ok((credentials, _)) => start::leak_guard(config, credentials).map_err(StartError::from),
+        Ok((credentials, _)) => credentials::leak_guard(config, credentials).map_err(StartError::from),
         Err(_) => Ok(LeakGuard::for_generated_tokens()),
     };
-    let offered = start::check_workflows_dir(config)
+    let offered = definitions::check_dir(config)
         .and(guard)
-        .and_then(|guard| start::refuse_tokens_in_definitions(dir, &guard))
-        .and_then(|()| workflows::offered(dir));
+        .and_then(|guard| exposed::refuse_tokens_in_definitions(dir, &guard))
+        .and_then(|()| definitions::offered(dir));
     match offered {
         Ok((offered, _)) => {
             let names: Vec<_> = offered.in_force().map(|definition| definition.name().to_string()).collect();
@@ -238,9 +243,10 @@ fn check_data_dir(path: &Path) -> Finding {
     }
     match rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) if existing == path => Finding::new("data directory", Verdict::Ok, format!("{shown} can be written")),
-        Ok(()) => Finding::new("data directory", Verdict::Ok, format!("{shown} will be made at the start")),
+        Ok(()) => Finding::new("data directory", Verdict::Ok, format!("{shown} will be created at the start")),
         Err(error) => {
-            let detail = format!("{}: cannot be written; give it to the service's user ({error})", existing.display());
+            let detail =
+                format!("{}: cannot be written; make the service's user its owner ({error})", existing.display());
             Finding::new("data directory", Verdict::Environment, detail)
         }
     }
@@ -248,12 +254,12 @@ fn check_data_dir(path: &Path) -> Finding {
 
 fn check_store(config: &Config) -> Finding {
     match config.sqlite_path() {
-        None => Finding::failed("store", &start::no_such_store()),
+        None => Finding::failed("store", &no_such_store()),
         Some(path) if !path.exists() => {
-            Finding::new("store", Verdict::Ok, format!("{} will be made at the start", path.display()))
+            Finding::new("store", Verdict::Ok, format!("{} will be created at the start", path.display()))
         }
         Some(path) => {
-            let detail = format!("{} is there; `pilot log fsck` reads it whole", path.display());
+            let detail = format!("{} exists; `pilot log fsck` checks all of it", path.display());
             Finding::new("store", Verdict::Ok, detail)
         }
     }
@@ -270,14 +276,14 @@ fn check_log_key(config: &Config) -> Finding {
     let path = config.log_key_path();
     let shown = path.display();
     if path.exists() {
-        return match start::load_key(&path) {
+        return match log_key::load(&path) {
             Ok(_) => Finding::new("log key", Verdict::Ok, format!("{shown} can be used")),
             Err(error) => Finding::failed("log key", &error),
         };
     }
     if config.sqlite_path().is_some_and(|store| store.exists()) || config.checkpoint_path().exists() {
-        let detail = format!("{shown}: is missing, but there is a store; restore the key from your copy");
+        let detail = format!("{shown}: is missing, but the store exists; restore the key from your copy");
         return Finding::new("log key", Verdict::Refused, detail);
     }
-    Finding::new("log key", Verdict::Ok, format!("{shown} will be made at the start"))
+    Finding::new("log key", Verdict::Ok, format!("{shown} will be created at the start"))
 }

@@ -13,8 +13,8 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use pilot_core::actor::ActorId;
 use pilot_core::limits::{RATE_ACTORS_MAX, RATE_ADDRESSES_MAX};
 
-use crate::clock::Stopwatch;
-use crate::config::RateLimits;
+use pilot_setup::config::RateLimits;
+use pilot_wire::clock::Stopwatch;
 
 mod table;
 

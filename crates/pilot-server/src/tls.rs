@@ -1,11 +1,14 @@
 //! TLS on the main listener. Certificate and key are read anew when their files are replaced; connections that exist
 //! keep what they were opened with.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use pilot_core::time::Time;
+use pilot_setup::config::{ClientTrust, TlsFiles};
+use pilot_setup::error::with_cause;
+use pilot_setup::private_file::{self, FileError, Others};
+use pilot_wire::tls::Tls;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
@@ -13,29 +16,22 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use crate::config::{ClientTrust, TlsFiles};
-use crate::private_file::{self, FileError, Others};
-
-mod reload;
-
-pub use reload::{LOOK, Watched};
+use crate::metrics::Metrics;
+use crate::watched::{LOOK, Watched};
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{}: holds no certificate; it must be PEM, the service's own certificate first", path.display())]
+    #[error("{}: contains no certificate; it must be PEM, with the service's own certificate first", path.display())]
     NoCertificate { path: PathBuf },
-    #[error("{}: holds no private key; it must be PEM (PKCS#8, PKCS#1 or SEC1) and not encrypted", path.display())]
+    #[error("{}: contains no private key; it must be PEM (PKCS#8, PKCS#1 or SEC1) and not encrypted", path.display())]
     NoKey { path: PathBuf },
-    #[error("{}: holds no revocation list in PEM", path.display())]
+    #[error("{}: contains no PEM revocation list", path.display())]
     NoRevocationList { path: PathBuf },
-    #[error("{}: is not the key of the certificate in {}; give the pair that belongs together", key.display(), certificate.display())]
+    #[error("{}: is not the key of the certificate in {}; use a matching pair", key.display(), certificate.display())]
     Mismatch { certificate: PathBuf, key: PathBuf },
     #[error("{}: cannot be used", path.display())]
     Unusable { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
@@ -148,30 +144,58 @@ fn address(bytes: &[u8]) -> Option<String> {
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string())).ok()
 }
 
-/// What new connections are greeted with; replaced as a whole when the files are.
-pub struct Tls {
+/// The files of the certificate in use, and what connections are greeted with. Replaced as a whole when the files are.
+pub struct CertificateFiles {
     files: TlsFiles,
     others: Others,
-    current: RwLock<Arc<ServerConfig>>,
+    tls: Arc<Tls>,
     watched: Watched,
 }
 
-impl Tls {
-    pub fn open(files: &TlsFiles, others: Others) -> Result<(Tls, Loaded), TlsError> {
+impl CertificateFiles {
+    pub fn open(files: &TlsFiles, others: Others) -> Result<(CertificateFiles, Loaded), TlsError> {
         // Looked at before it is read: a file replaced in between is then read once more.
         let clients = files.clients.iter().flat_map(ClientTrust::paths);
         let watched = Watched::new([&files.certificate, &files.key].into_iter().chain(clients));
         let loaded = load(files, others)?;
-        let current = RwLock::new(Arc::clone(&loaded.config));
-        Ok((Tls { files: files.clone(), others, current, watched }, loaded))
+        let tls = Arc::new(Tls::new(Arc::clone(&loaded.config)));
+        Ok((CertificateFiles { files: files.clone(), others, tls, watched }, loaded))
     }
 
-    /// The handshake. It has the deadline of the request's head, which the caller keeps.
-    pub async fn accept<S>(&self, socket: S) -> io::Result<TlsStream<S>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let config = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
-        TlsAcceptor::from(config).accept(socket).await
+    /// For a listener.
+    pub fn tls(&self) -> Arc<Tls> {
+        Arc::clone(&self.tls)
+    }
+
+    /// Runs for as long as the service does.
+    pub async fn follow(self: Arc<Self>, metrics: Arc<Metrics>) {
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            looks.tick().await;
+            let (certificate, metrics) = (Arc::clone(&self), Arc::clone(&metrics));
+            // Files may lie on a disk that does not answer; requests must not wait for it.
+            let _ = tokio::task::spawn_blocking(move || certificate.refresh(&metrics)).await;
+        }
+    }
+
+    fn refresh(&self, metrics: &Metrics) {
+        if !self.watched.look() {
+            return;
+        }
+        match load(&self.files, self.others) {
+            Ok(loaded) => {
+                self.tls.replace(loaded.config);
+                metrics.certificate_loaded(loaded.certificate.not_after);
+                metrics.certificate_reloaded(true);
+                let not_after = loaded.certificate.not_after.to_string();
+                tracing::info!(not_after, "the certificate was replaced; new connections get the new one");
+            }
+            Err(error) => {
+                metrics.certificate_reloaded(false);
+                let cause = with_cause(&error);
+                tracing::warn!(cause, "the new certificate cannot be used; the previous one stays in force");
+            }
+        }
     }
 }

@@ -7,13 +7,11 @@ use std::future::poll_fn;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, HeaderMap, HeaderValue};
+use http::header::{EXPECT, HeaderMap};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use pilot_core::limits::{UNWANTED_BODIES_MAX, UNWANTED_BYTES_MAX, UNWANTED_DEADLINE};
 use tokio::sync::Semaphore;
-
-use crate::routes::Answer;
 
 /// Reading away is a kindness. In a crowd there is none.
 static READING_AWAY: Semaphore = Semaphore::const_new(UNWANTED_BODIES_MAX);
@@ -48,21 +46,8 @@ impl Upload {
         poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await
     }
 
-    /// The answer stands: lets the client come to reading it. When there is more of the body than that is worth, the
-    /// answer is the last of its connection.
-    pub async fn end(mut self, answer: &mut Answer) {
-        let is_over = matches!(answer, Err(problem) if problem.ends_connection);
-        if is_over || self.read_away().await {
-            return;
-        }
-        match answer {
-            Ok(response) => drop(response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"))),
-            Err(problem) => problem.ends_connection = true,
-        }
-    }
-
-    /// Whether the end was reached.
-    async fn read_away(&mut self) -> bool {
+    /// Reads the rest and throws it away. Whether the end was reached.
+    pub async fn read_away(mut self) -> bool {
         if self.waits_for_leave || self.bytes_at_least() > UNWANTED_BYTES_MAX {
             return self.is_at_end();
         }

@@ -6,19 +6,14 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
-use std::time::Duration;
 
 use pilot_core::actor::ActorId;
 use pilot_core::limits::{ACTOR_LONG_TASKS_MAX, ACTOR_LONG_TASKS_WAITING_MAX, LONG_TASKS_MAX};
+use pilot_wire::peer;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-
-use crate::caps::Cap;
-use crate::peer;
-use crate::problem::{Code, Problem};
 
 /// How much less right to the processor: enough that those who answer come first, and not so much that long work starves.
 const NICE: i32 = 5;
-const RETRY: Duration = Duration::from_secs(1);
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -62,15 +57,18 @@ impl Turns {
     }
 
     /// A place among those who wait, at once or not at all: a queue without an end is memory without an end.
-    fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.there).try_acquire_owned().map_err(|_| {
-            let detail = format!(
-                "Of one caller {ACTOR_LONG_TASKS_WAITING_MAX} requests that take long may wait for their turn, and as \
-                 many of yours are waiting. Let them be answered first."
-            );
-            Problem::new(Code::RateLimited, detail).retry_after(RETRY).beyond(Cap::LongTasks)
-        })
+    fn enter(&self) -> Result<OwnedSemaphorePermit, WorkshopError> {
+        Arc::clone(&self.there).try_acquire_owned().map_err(|_| WorkshopError::Crowded)
     }
+}
+
+/// Why a task was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WorkshopError {
+    #[error("too many long tasks of one caller are waiting")]
+    Crowded,
+    #[error("a long computation failed")]
+    Failed,
 }
 
 impl Workshop {
@@ -90,10 +88,10 @@ impl Workshop {
         &self,
         asker: impl Into<Asker>,
         task: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
+    ) -> Result<T, WorkshopError> {
         let turns = self.turns_of(asker.into());
         let place = turns.enter()?;
-        let turn = Arc::clone(&turns.doing).acquire_owned().await.map_err(|error| Problem::internal(&error))?;
+        let turn = Arc::clone(&turns.doing).acquire_owned().await.map_err(|_| WorkshopError::Failed)?;
         let (sender, receiver) = oneshot::channel();
         let task = move || {
             if !sender.is_closed() {
@@ -101,8 +99,8 @@ impl Workshop {
             }
             drop((turn, place, turns));
         };
-        self.tasks.send(Box::new(task)).map_err(|_| Problem::internal(&"the threads for long work are gone"))?;
-        receiver.await.map_err(|_| Problem::internal(&"a long computation failed"))
+        self.tasks.send(Box::new(task)).map_err(|_| WorkshopError::Failed)?;
+        receiver.await.map_err(|_| WorkshopError::Failed)
     }
 
     fn turns_of(&self, asker: Asker) -> Arc<Turns> {
@@ -174,7 +172,7 @@ mod tests {
         assert!(first.as_mut().poll(&mut context).is_pending());
         assert!(waiting.iter_mut().all(|task| task.as_mut().poll(&mut context).is_pending()));
         let refused = workshop.long(&ana, || true).await.unwrap_err();
-        assert_eq!((refused.code, refused.cap), (Code::RateLimited, Some(Cap::LongTasks)));
+        assert_eq!(refused, WorkshopError::Crowded);
         assert_eq!(workshop.long(&ben, || 7).await.unwrap(), 7);
         // Whoever goes away makes room.
         drop(waiting.pop());

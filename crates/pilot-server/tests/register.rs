@@ -11,10 +11,10 @@ use pilot_core::credentials::Credentials;
 use pilot_core::digest::Digest;
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
-use pilot_server::clock::Clock;
+use pilot_ledger::clock::Clock;
+use pilot_ledger::register::{NamedCredential, Register};
 use pilot_server::identity::Unknown;
 use pilot_server::identity::credential_file::CredentialFile;
-use pilot_server::register::{NamedCredential, Register};
 use pilot_store::sqlite::Sqlite;
 
 const TOKEN: &str = "a-token-of-ana-that-is-long-enough-to-be-one";

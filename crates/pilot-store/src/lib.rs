@@ -34,12 +34,15 @@ pub enum StoreError {
     /// Nothing was recorded; it may work again by itself, for example when the disk has room.
     #[error("the store cannot do this now: {0}")]
     Unavailable(String),
+    /// The disk has no room. Nothing was recorded; it works again when there is room.
+    #[error("the store cannot do this now: {0}")]
+    Full(String),
     /// The disk itself failed. After that its word cannot be trusted: what was being written may or may not be there,
     /// and only opening the store again tells.
     #[error("the disk failed: {0}")]
     DiskFailed(String),
     /// The disk does not answer. What was being written may yet be recorded.
-    #[error("the disk does not answer: {0}")]
+    #[error("the disk is not responding: {0}")]
     Hangs(String),
     /// What is stored contradicts itself. Going on would make it worse.
     #[error("the store is damaged: {0}")]

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
 use pilot_core::visible::visible;
-use pilot_server::start::StartError;
+use pilot_setup::error::StartError;
+
+/// The exit code for network, disk or database.
+pub const ENVIRONMENT: i32 = 3;
 
 #[derive(Debug)]
 pub enum Failure {
@@ -72,14 +75,14 @@ impl From<StartError> for Failure {
     }
 }
 
-impl From<pilot_server::random::NoRandomness> for Failure {
-    fn from(error: pilot_server::random::NoRandomness) -> Self {
+impl From<pilot_setup::random::NoRandomness> for Failure {
+    fn from(error: pilot_setup::random::NoRandomness) -> Self {
         Failure::Environment(error.to_string())
     }
 }
 
-impl From<pilot_server::config::ConfigError> for Failure {
-    fn from(error: pilot_server::config::ConfigError) -> Self {
+impl From<pilot_setup::config::ConfigError> for Failure {
+    fn from(error: pilot_setup::config::ConfigError) -> Self {
         match std::error::Error::source(&error) {
             Some(cause) => Failure::Usage(format!("{error} ({cause})")),
             None => Failure::Usage(error.to_string()),

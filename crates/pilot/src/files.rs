@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_core::fault::Fault;
 use pilot_core::role_map::RoleMap;
-use pilot_server::config::{Config, Profile, Source};
-use pilot_server::credential_source::{self, Fetched};
-use pilot_server::private_file::{self, FileError, Others};
-use pilot_server::start::{self, CredentialFormat, StartError};
+use pilot_setup::config::{Config, Profile, Source};
+use pilot_setup::credential_source::{self, Fetched};
+use pilot_setup::credentials::{self, CredentialFormat};
+use pilot_setup::error::StartError;
+use pilot_setup::private_file::{self, FileError, Others};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -18,10 +19,10 @@ use crate::exit::Failure;
 /// Which files a command works on: those of a configuration, or a credential file named directly.
 #[derive(clap::Args, Clone)]
 pub struct FileArguments {
-    /// The configuration that names the files [default: pilot.toml, when there is one here]
+    /// The configuration that names the files [default: pilot.toml, if it exists here]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The credential file itself, in place of the one the configuration names
+    /// The credential file itself, instead of the one the configuration names
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The approved role map to compare with [default: the configuration's]
@@ -56,7 +57,7 @@ impl FileArguments {
         };
         let config = Config::load(&config, environment.variables())?;
         Ok(Files {
-            format: start::credential_format(&config),
+            format: credentials::credential_format(&config),
             source: self.file.clone().map_or_else(|| config.credentials.source.clone(), Source::File),
             role_map: self.role_map.clone().or_else(|| config.credentials.role_map.clone()),
             rotation_record: config.data_dir.join(ROTATION_RECORD),
@@ -120,8 +121,8 @@ pub fn refuse_root(config: &Config) -> Result<(), Failure> {
     });
     let (directory, name) = (directory.display(), name.unwrap_or_else(|| format!("#{owner}")));
     Err(Failure::Usage(format!(
-        "{directory} belongs to the user {name}, and what root makes there the service cannot open; \
-         run this as that user: runuser -u {name} -- pilot …"
+        "{directory} belongs to the user {name}, and the service cannot open files that root creates there; run \
+         this as that user: runuser -u {name} -- pilot …"
     )))
 }
 

@@ -1,8 +1,8 @@
 //! Why an operator did something to the ledger itself. It is kept there for ever, so it is looked at first.
 
 use pilot_core::leak::LeakGuard;
-use pilot_server::config::Config;
-use pilot_server::start;
+use pilot_setup::config::Config;
+use pilot_setup::credentials;
 
 use crate::exit::Failure;
 
@@ -13,12 +13,12 @@ pub fn check(option: &str, reason: &str, config: &Config) -> Result<(), Failure>
     if reason.trim().is_empty() || reason.chars().count() > CHARS_MAX {
         return Err(Failure::Usage(format!("{option}: say why, in 1 to 1,000 characters")));
     }
-    let guard = match start::load_credentials(config) {
-        Ok((credentials, _)) => start::leak_guard(config, &credentials)?,
+    let guard = match credentials::load_credentials(config) {
+        Ok((credentials, _)) => credentials::leak_guard(config, &credentials)?,
         Err(_) => LeakGuard::for_generated_tokens(),
     };
     if guard.is_in(reason) {
-        let remedy = "the reason holds a clear token; leave it out, and have it rotated";
+        let remedy = "the reason contains a clear token; leave it out, and have the token rotated";
         return Err(Failure::Refused(format!("{option}: {remedy}")));
     }
     Ok(())

@@ -67,7 +67,7 @@ fn usage_and_missing_files_have_their_own_exit_codes() {
         (2, "redact whole.zip --out x.zip", "--document"),
         (2, "redact whole.zip --out x.zip --document sha256:1", "sha256"),
         (3, "verify nowhere.zip --key log.pub", "nowhere.zip"),
-        (2, "verify whole.zip --key xx", "--key: it is neither a key"),
+        (2, "verify whole.zip --key xx", "--key: neither a key"),
         (2, "verify whole.zip --key nowhere.pub", "nowhere.pub"),
         (3, "verify whole.zip --key /", "--key: "),
         (3, "report whole.zip --key log.pub --out no/where.html", "no/where.html"),
@@ -99,7 +99,7 @@ fn a_redacted_bundle_still_holds_and_nothing_is_written_over() {
     assert_eq!(scratch.run("verify changed.zip --key log.pub --allow-left-out").0, 1);
     let (code, page, _) = scratch.run("report public.zip --key log.pub");
     assert_eq!(code, 4);
-    assert!(page.contains("What could not be asked") && page.contains("verdict not_checked"), "{page}");
+    assert!(page.contains("What could not be checked") && page.contains("verdict not_checked"), "{page}");
     let mode = fs::metadata(scratch.path("public.zip")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(scratch.run("redact whole.zip --out public.zip --all-documents").0, 3);

@@ -230,7 +230,7 @@ pub fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result
     new.args(["--actor", actor, "--role", role, "--config"]).arg(config);
     let made = output_of(new.stderr(Stdio::null()))?;
     let token = made.split("\"token\":").nth(1).and_then(|rest| rest.split('"').nth(1));
-    token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` gave no token"))
+    token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` printed no token"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::step::Failure;
 pub fn none(arguments: &[&str]) -> Result<(), Failure> {
     match arguments.first() {
         None => Ok(()),
-        Some(option) => Err(Failure::usage(format!("this benchmark takes no options, and `{option}` was given"))),
+        Some(option) => Err(Failure::usage(format!("this benchmark takes no options, but `{option}` was given"))),
     }
 }
 

@@ -2,53 +2,21 @@
 
 use std::sync::Arc;
 
-use pilot_core::actor::ActorId;
-use pilot_core::credentials::CredentialId;
+use pilot_api::access::CredentialsView;
 use pilot_core::document::Document;
 use pilot_core::fault::Fault;
 use pilot_core::limits::COMMENT_CHARS_MAX;
-use pilot_core::role::Role;
-use pilot_core::time::Time;
-use serde::Serialize;
+use pilot_ledger::register::{self, Wish};
 
-use crate::access::Caller;
-use crate::api::items::{nonce, respond};
+use crate::api::answers::{json, nonce, respond};
 use crate::api::request::{decode, read_optional_body};
 use crate::app::App;
+use crate::call::{Answer, Call};
+use crate::caller::Caller;
 use crate::problem::{Code, Problem};
-use crate::register::{self, Wish};
-use crate::routes::{Answer, Call};
-
-/// Never a digest, never a token.
-#[derive(Debug, Clone, Serialize)]
-pub struct CredentialView {
-    pub credential_id: CredentialId,
-    /// Null when the service knows the credential only by its revocation.
-    pub actor_id: Option<ActorId>,
-    pub role: Option<Role>,
-    pub not_before: Option<Time>,
-    pub expires_at: Option<Time>,
-    pub state: State,
-    /// Since the service started; null when not seen yet.
-    pub last_seen: Option<Time>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    NotYet,
-    Live,
-    Expired,
-    Revoked,
-}
-
-#[derive(Serialize)]
-struct CredentialsView {
-    credentials: Vec<CredentialView>,
-}
 
 pub fn list_credentials(app: &App, _: &Caller, _: Option<&str>) -> Answer {
-    super::json(&CredentialsView { credentials: app.identity.credentials() })
+    json(&CredentialsView { credentials: app.identity.credentials() })
 }
 
 /// Ends a credential at once and for good: open feeds too, and across restarts.
@@ -74,5 +42,6 @@ pub async fn revoke_credential(call: &mut Call) -> Answer {
     };
     let by = call.caller.actor.clone();
     tracing::warn!(credential_id = %known.id, actor_id = %by.actor_id, "`{}` revokes the credential `{}`", by.actor_id, known.id);
-    register::revoke(&app, &known, Wish { by, comment, key }).await.map(respond)
+    let (register, store) = (&app.register, &app.ledger.store);
+    Ok(respond(register::revoke(register, store, &known, Wish { by, comment, key }, app.clock.now()).await?))
 }

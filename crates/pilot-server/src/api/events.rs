@@ -2,32 +2,25 @@
 
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
-use pilot_core::entry::EntryType;
+use pilot_api::events::EventsView;
 use pilot_core::fault::Fault;
 use pilot_core::json::INTEGER_MAX;
 use pilot_core::limits::PAGE_ITEMS_MAX;
-use pilot_core::role::Role;
 use pilot_store::StoredEntry;
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::api::answers::{json, page as page_of};
 use crate::api::request::Query;
+use crate::audience::{is_visible, kind_of, sees_everything};
+use crate::call::{Answer, Call};
 use crate::feed;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const PAGE_EVENTS: u64 = 100;
 /// How many entries one request looks at when only some of them are for the caller.
 const LOOKED_AT_MAX: usize = 10_000;
-
-#[derive(Serialize)]
-struct EventsView<'e> {
-    events: Vec<&'e RawValue>,
-    /// Ask again with `after` set to this. Null while the ledger is empty.
-    next_after: Option<u64>,
-}
 
 pub async fn list_events(call: &Call) -> Answer {
     let query = Query::read(call, &["after", "limit"])?;
@@ -39,7 +32,7 @@ pub async fn list_events(call: &Call) -> Answer {
     let (stored, next_after) = page(call, after, usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX)).await?;
     let raw = stored.iter().map(|entry| serde_json::from_slice::<&RawValue>(&entry.bytes));
     let events = raw.collect::<Result<_, _>>().map_err(|error| Problem::internal(&error))?;
-    super::json(&EventsView { events, next_after })
+    json(&EventsView { events, next_after })
 }
 
 /// Entries the caller may see, and the index of the last one that was looked at. An empty page means the end of the
@@ -49,7 +42,7 @@ async fn page(call: &Call, after: Option<u64>, limit: usize) -> Result<(Vec<Stor
     let at_once = if sees_everything(role) { limit } else { PAGE_ITEMS_MAX };
     let (mut page, mut last, mut looked_at, mut is_end) = (Vec::new(), after, 0, false);
     while page.len() < limit && looked_at < LOOKED_AT_MAX && !is_end {
-        let stored = call.app.store.entries(last.map_or(0, |last| last + 1), at_once).await?;
+        let stored = call.app.ledger.store.entries(last.map_or(0, |last| last + 1), at_once).await?;
         is_end = stored.len() < at_once;
         looked_at += stored.len();
         for entry in stored {
@@ -57,7 +50,7 @@ async fn page(call: &Call, after: Option<u64>, limit: usize) -> Result<(Vec<Stor
                 break;
             }
             last = Some(entry.index);
-            if is_visible(kind_of(&entry.bytes)?, role) {
+            if is_visible(kind_of(&entry.bytes).map_err(|error| Problem::internal(&error))?, role) {
                 page.push(entry);
             }
         }
@@ -86,26 +79,9 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
         .ok_or_else(|| Problem::invalid(vec![Fault::new("/headers/Last-Event-ID", "must be the id of an event")]))
 }
 
-pub fn sees_everything(role: Role) -> bool {
-    matches!(role, Role::SecurityAdmin | Role::Auditor)
-}
-
-/// Entries about access and credentials are for two roles alone.
-fn is_visible(kind: EntryType, role: Role) -> bool {
-    !kind.is_restricted() || sees_everything(role)
-}
-
-pub fn kind_of(entry: &[u8]) -> Result<EntryType, Problem> {
-    #[derive(Deserialize)]
-    struct Typed {
-        r#type: EntryType,
-    }
-    serde_json::from_slice(entry).map(|typed: Typed| typed.r#type).map_err(|error| Problem::internal(&error))
-}
-
 /// The live feed, from the entry after the last one the caller has.
 fn stream(call: &Call, last_event_id: Option<u64>, after: Option<u64>) -> Answer {
-    let size = call.app.store.head().borrow().size();
+    let size = call.app.ledger.store.head().borrow().size();
     let (place, last) = match last_event_id {
         Some(last) => ("/headers/Last-Event-ID", Some(last)),
         None => ("/query/after", after),
@@ -114,10 +90,10 @@ fn stream(call: &Call, last_event_id: Option<u64>, after: Option<u64>) -> Answer
     if let Some(last) = last.filter(|last| *last >= size) {
         let newest =
             size.checked_sub(1).map_or_else(|| "is empty".into(), |newest| format!("ends with entry {newest}"));
-        let detail = format!("{last} is beyond the end of the ledger, which {newest}; begin again without it");
+        let detail = format!("{last} is past the end of the ledger, which {newest}; start again without it");
         return Err(Problem::invalid(vec![Fault::new(place, detail)]));
     }
-    let mut response = super::page("text/event-stream", feed::open(call, last.map_or(0, |last| last + 1))?);
+    let mut response = page_of("text/event-stream", feed::open(call, last.map_or(0, |last| last + 1))?);
     response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     Ok(response)
 }

@@ -1,19 +1,22 @@
 //! What an auditor takes away.
 
+use std::sync::Arc;
+
 use http::Method;
 use http::header::{CONTENT_DISPOSITION, HeaderName, HeaderValue};
 use pilot_core::fault::Fault;
-use pilot_core::limits::{EXPORT_ENTRIES_MAX, EXPORT_PIECES_WAITING_MAX, EXPORT_RETRY};
+use pilot_core::limits::EXPORT_PIECES_WAITING_MAX;
 use pilot_core::time::Time;
-use std::sync::Arc;
+use pilot_ledger::evidence::{self, Plan, Sources, Wanted};
+use pilot_wire::body::Body;
 use tokio::sync::mpsc;
 
-use crate::api::request::{Query, no_such_item, read_item_id};
-use crate::body::Body;
-use crate::evidence::exports::Busy;
-use crate::evidence::{self, EvidenceError, Plan, Wanted};
-use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call};
+use crate::api::answers::page;
+use crate::api::request::{Query, read_item_id};
+use crate::app::App;
+use crate::call::{Answer, Call};
+use crate::problem::Problem;
+use crate::workshop::step_back;
 
 /// How many entries are to come, for those who show progress.
 const EVIDENCE_ENTRIES: HeaderName = HeaderName::from_static("evidence-entries");
@@ -26,28 +29,43 @@ pub async fn get_evidence(call: &Call) -> Answer {
         Some("none") => false,
         Some(_) => return Err(faulty("/query/documents", "must be all or none")),
     };
-    let place = call.app.exports.begin(&call.caller.actor.actor_id);
-    let unavailable = |busy: Busy| Problem::new(Code::Unavailable, busy.to_string()).retry_after(EXPORT_RETRY);
-    let place = place.map_err(unavailable)?;
-    let plan = Plan::make(&call.app, wanted, with_documents).await?;
+    let place = call.app.exports.begin(&call.caller.actor.actor_id)?;
+    let sources = sources(&call.app);
+    let plan = Plan::make(&sources, wanted, with_documents).await?;
     let disposition = format!("attachment; filename=\"{}\"", plan.file_name());
     let disposition = HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
     let entries = HeaderValue::from(plan.entries());
     let (sender, receiver) = mpsc::channel(EXPORT_PIECES_WAITING_MAX);
     // Who asks for the head alone is told what there is, and nothing is made of it.
     if call.head.method == Method::GET {
-        let begun = evidence::send(Arc::clone(&call.app), plan, place, sender);
-        begun.map_err(|error| Problem::unavailable("There is no thread for a bundle now.", &error))?;
+        let runtime = tokio::runtime::Handle::current();
+        let work = move || {
+            step_back();
+            runtime.block_on(evidence::write(sources, plan, place, sender));
+        };
+        // A thread of its own: in the workshop it would be in the way of others for as long as its reader takes.
+        let begun = std::thread::Builder::new().name("evidence".into()).spawn(work);
+        begun.map_err(|error| Problem::unavailable("No thread is free to build a bundle right now.", &error))?;
     }
-    let mut response = super::page("application/zip", Body::chunks(receiver));
+    let mut response = page("application/zip", Body::chunks(receiver));
     response.headers_mut().insert(CONTENT_DISPOSITION, disposition);
     response.headers_mut().insert(EVIDENCE_ENTRIES, entries);
     Ok(response)
 }
 
+fn sources(app: &App) -> Sources {
+    Sources {
+        store: Arc::clone(&app.ledger.store),
+        signer: Arc::clone(&app.ledger.signer),
+        witnesses: Arc::clone(&app.witnesses),
+        guard: Arc::clone(&app.guard),
+        clock: app.ledger.clock.clone(),
+    }
+}
+
 fn wanted(query: &Query) -> Result<Wanted, Problem> {
     match (query.get("item"), query.get("from"), query.get("to")) {
-        (Some(id), None, None) => read_item_id(id).map(Wanted::Item).ok_or_else(no_such_item),
+        (Some(id), None, None) => read_item_id(id).map(Wanted::Item).ok_or_else(Problem::no_such_item),
         (None, Some(from), Some(to)) => {
             let (from, to) = (time("from", from)?, time("to", to)?);
             if from > to {
@@ -66,19 +84,4 @@ fn time(name: &str, text: &str) -> Result<Time, Problem> {
 
 fn faulty(pointer: &str, detail: &str) -> Problem {
     Problem::invalid(vec![Fault::new(pointer, detail)])
-}
-
-impl From<EvidenceError> for Problem {
-    fn from(error: EvidenceError) -> Self {
-        match error {
-            EvidenceError::NoSuchItem => no_such_item(),
-            EvidenceError::TooMany(entries) => {
-                let detail = format!("{entries} entries, and a bundle has at most {EXPORT_ENTRIES_MAX}; ask for less");
-                faulty("/query", &detail)
-            }
-            EvidenceError::Store(error) => error.into(),
-            EvidenceError::Sign(error) => error.into(),
-            other => Problem::internal(&other),
-        }
-    }
 }

@@ -1,20 +1,12 @@
 //! For supervisors and load balancers. Neither answer says anything about items, actors or credentials.
 
+use pilot_api::health::HealthView;
 use pilot_store::StoreError;
-use serde::Serialize;
 
-use crate::api::json;
+use crate::api::answers::json;
 use crate::app::App;
+use crate::call::Answer;
 use crate::problem::{Code, Problem};
-use crate::routes::Answer;
-
-#[derive(Serialize)]
-struct HealthView {
-    status: &'static str,
-    /// Bounds that were reached within the last minute: someone may have been turned away.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    limits_reached: Vec<&'static str>,
-}
 
 pub fn get_health(_: &App) -> Answer {
     json(&HealthView { status: "ok", limits_reached: Vec::new() })
@@ -24,19 +16,20 @@ pub fn get_readiness(app: &App) -> Answer {
     if app.is_draining() {
         return Err(Problem::new(Code::Unavailable, "The service is shutting down."));
     }
-    if let Err(error) = app.store.check() {
+    if let Err(error) = app.ledger.store.check() {
         let detail = match error {
-            StoreError::Hangs(_) => "The disk does not answer, and writing waits for it.",
+            StoreError::Hangs(_) => "The disk is not responding, and writes are waiting for it.",
             StoreError::DiskFailed(_)
             | StoreError::Damaged(_)
             | StoreError::Unavailable(_)
-            | StoreError::Refused(_) => "Nothing can be written. The log says why.",
+            | StoreError::Full(_)
+            | StoreError::Refused(_) => "Nothing can be written. See the log for the cause.",
         };
         return Err(Problem::unavailable(detail, &error));
     }
-    app.check_writing()?;
+    app.ledger.check_writing()?;
     if let Err(cause) = app.identity.check() {
-        return Err(Problem::unavailable("Nobody can be let in: there are no keys to check tokens with.", &cause));
+        return Err(Problem::unavailable("Nobody can sign in: there are no keys to verify tokens with.", &cause));
     }
-    json(&HealthView { status: "ready", limits_reached: app.metrics.caps.lately() })
+    json(&HealthView { status: "ready", limits_reached: app.metrics.traffic.caps.lately() })
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
-use http::header::{ETAG, HeaderValue, LINK, LOCATION};
-use http::{Response, StatusCode};
+use http::header::{ETAG, LINK};
+use pilot_api::items::ItemView;
 use pilot_core::actor::Actor;
 use pilot_core::decide::{Content, NewItem, actions_for};
 use pilot_core::document::Document;
@@ -13,20 +13,20 @@ use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::{
     ACTOR_BYTES_HELD_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, SEARCH_ROWS_MAX, SEARCH_VISIT_ROWS_MAX, SMALL_BODY_BYTES_MAX,
 };
+use pilot_core::refusal::Refusal;
 use pilot_core::workflow::Definition;
+use pilot_ledger::moves::{self, Edit};
+use pilot_ledger::settle::SettleError;
+use pilot_setup::random;
 use pilot_store::{Filter, Subject, Write};
 use serde_json::Value;
 
-use crate::access::Caller;
-use crate::api::request::{JsonBody, Query, decode, if_match, item_id, no_such_item, read_body, read_item_id};
+use crate::api::answers::{etag, json, link, nonce, page, respond};
+use crate::api::request::{JsonBody, Query, if_match, item_id, read_body, read_item_id};
 use crate::app::App;
-use crate::body::Body;
-use crate::ledger::{self, StoredAnswer};
-use crate::moves::{self, Edit};
-use crate::problem::{Code, Problem};
-use crate::random;
-use crate::routes::{Answer, Call};
-use crate::views::ItemView;
+use crate::call::{Answer, Call};
+use crate::caller::Caller;
+use crate::problem::Problem;
 
 const PAGE_ITEMS: u64 = 50;
 const EDIT_TRIES_MAX: u32 = 8;
@@ -50,7 +50,7 @@ pub async fn create_item(call: &mut Call) -> Answer {
     let actor = call.caller.actor.clone();
     let decide = moves::create(definition, actor, new, content);
     let write = Write::new(Subject::NewItem { count_open }, key, decide);
-    ledger::settle(&call.app, &call.caller, "create", write).await
+    Ok(respond(call.app.ledger.settle(&call.caller.actor, "create", write).await?))
 }
 
 fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, Value), Problem> {
@@ -62,7 +62,10 @@ fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, 
         let found = app.workflows.named(&name).cloned();
         if found.is_none() {
             let known: Vec<_> = app.workflows.in_force().map(|definition| definition.name().to_string()).collect();
-            faults.push(Fault::new("/workflow", format!("is not a workflow in force; those are {}", known.join(", "))));
+            faults.push(Fault::new(
+                "/workflow",
+                format!("is not a workflow in force; choose one of {}", known.join(", ")),
+            ));
         }
         found
     });
@@ -74,29 +77,20 @@ fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, 
 
 fn new_id(app: &App) -> Result<ItemId, Problem> {
     let random = random::bytes().map_err(|error| Problem::internal(&error))?;
-    app.ids.next(app.ledger_clock.now(), random).map_err(|error| Problem::internal(&error))
-}
-
-pub fn nonce() -> Result<String, Problem> {
-    let bytes = random::nonce().map_err(|error| Problem::internal(&error))?;
-    Ok(data_encoding::HEXLOWER.encode(&bytes))
+    app.ids.next(app.ledger.clock.now(), random).map_err(|error| Problem::internal(&error))
 }
 
 pub async fn get_item(call: &Call) -> Answer {
-    let item = call.app.store.item(item_id(call)?).await?.ok_or_else(no_such_item)?;
+    let item = call.app.ledger.store.item(item_id(call)?).await?.ok_or_else(Problem::no_such_item)?;
     show(call, &item)
 }
 
 fn show(call: &Call, item: &Item) -> Answer {
-    let definition = ledger::definition(&call.app, item)?;
-    let view = ItemView::new(&definition, item, &call.caller.actor, call.app.ledger_clock.now());
-    let mut response = super::json(&view)?;
+    let definition = call.app.workflows.kept_by(item)?;
+    let view = ItemView::new(&definition, item, &call.caller.actor, call.app.ledger.clock.now());
+    let mut response = json(&view)?;
     response.headers_mut().insert(ETAG, etag(item.version));
     Ok(response)
-}
-
-pub fn etag(version: u64) -> HeaderValue {
-    HeaderValue::try_from(format!("\"{version}\"")).unwrap_or(HeaderValue::from_static("\"0\""))
 }
 
 pub async fn edit_item(call: &mut Call) -> Answer {
@@ -117,14 +111,14 @@ pub async fn edit_item(call: &mut Call) -> Answer {
 async fn settle_edit(app: &App, caller: &Caller, id: &ItemId, edit: &Edit) -> Answer {
     let mut tries = EDIT_TRIES_MAX;
     loop {
-        let item = app.store.item(id.clone()).await?.ok_or_else(no_such_item)?;
-        let prepared = edit.prepare(&*ledger::definition(app, &item)?, &item);
+        let item = app.ledger.store.item(id.clone()).await?.ok_or_else(Problem::no_such_item)?;
+        let prepared = edit.prepare(&*app.workflows.kept_by(&item)?, &item);
         let decide = moves::edit(Arc::clone(&app.workflows), caller.actor.clone(), prepared);
-        let answer = ledger::settle(app, caller, "edit", Write::new(Subject::Item(id.clone()), None, decide)).await;
+        let write = Write::new(Subject::Item(id.clone()), None, decide);
         tries -= 1;
-        match answer {
-            Err(problem) if problem.code == Code::ContentChanged && tries > 0 => {}
-            answer => return answer,
+        match app.ledger.settle(&caller.actor, "edit", write).await {
+            Err(SettleError::Refused(Refusal::ContentChanged { .. })) if tries > 0 => {}
+            settled => return Ok(respond(settled?)),
         }
     }
 }
@@ -156,7 +150,7 @@ pub async fn list_items(call: &mut Call) -> Answer {
     for _ in 0..VISITS_MAX {
         // As many as there is room for; where only some are for the caller, as many as may be.
         let wanted = if is_inbox { limit } else { limit - page.len() }.min(ITEMS_AT_ONCE);
-        let found = call.app.store.items_page(filter.clone(), wanted).await?;
+        let found = call.app.ledger.store.items_page(filter.clone(), wanted).await?;
         next = found.next;
         let items = if is_inbox { waiting(call, found.items).await? } else { found.items };
         for item in items {
@@ -214,8 +208,8 @@ async fn waiting(call: &Call, items: Vec<Item>) -> Result<Vec<Item>, Problem> {
 
 /// The actor's turn: something could be done that would bring the item on.
 fn waits_for(app: &App, actor: &Actor, item: &Item) -> Result<bool, Problem> {
-    let definition = ledger::definition(app, item)?;
-    let actions = actions_for(&definition, item, actor, app.ledger_clock.now());
+    let definition = app.workflows.kept_by(item)?;
+    let actions = actions_for(&definition, item, actor, app.ledger.clock.now());
     // Where a vote is asked for, only those who have not voted are waited for.
     let votes = definition
         .rules()
@@ -233,13 +227,13 @@ fn waits_for(app: &App, actor: &Actor, item: &Item) -> Result<bool, Problem> {
 impl Page {
     /// Written item by item: each is let go of once it is in the answer.
     fn answer(self, query: &str) -> Answer {
-        let now = self.app.ledger_clock.now();
+        let now = self.app.ledger.clock.now();
         let mut text = b"{\"items\":[".to_vec();
         for (place, item) in self.items.into_iter().enumerate() {
             if place > 0 {
                 text.push(b',');
             }
-            let definition = ledger::definition(&self.app, &item)?;
+            let definition = self.app.workflows.kept_by(&item)?;
             let view = ItemView::new(&definition, &item, &self.caller, now);
             serde_json::to_writer(&mut text, &view).map_err(|error| Problem::internal(&error))?;
         }
@@ -247,20 +241,12 @@ impl Page {
         text.extend_from_slice(b"],\"next\":");
         serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
         text.push(b'}');
-        let mut response = super::page("application/json", text);
+        let mut response = page("application/json", text);
         if let Some(link) = next.and_then(|next| link("/v1/items", query, &next)) {
             response.headers_mut().insert(LINK, link);
         }
         Ok(response)
     }
-}
-
-pub fn link(path: &str, query: &str, next: &str) -> Option<HeaderValue> {
-    // Recognised by its meaning: a name may be percent-encoded.
-    let is_cursor = |pair: &str| decode(pair.split('=').next().unwrap_or("")).is_some_and(|name| name == "cursor");
-    let kept = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
-    let query: Vec<_> = kept.map(str::to_owned).chain([format!("cursor={next}")]).collect();
-    HeaderValue::try_from(format!("<{path}?{}>; rel=\"next\"", query.join("&"))).ok()
 }
 
 fn write_cursor(id: &ItemId) -> String {
@@ -270,18 +256,5 @@ fn write_cursor(id: &ItemId) -> String {
 fn read_cursor(text: &str) -> Result<ItemId, Problem> {
     let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let id = decoded.and_then(|id| id.parse().ok());
-    id.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor this service gave out")]))
-}
-
-/// The answer of a write, new or repeated.
-pub fn respond(answer: StoredAnswer) -> Response<Body> {
-    let mut response = super::page("application/json", answer.body);
-    *response.status_mut() = if answer.status == 201 { StatusCode::CREATED } else { StatusCode::OK };
-    if let Some(location) = answer.location.and_then(|location| HeaderValue::try_from(location).ok()) {
-        response.headers_mut().insert(LOCATION, location);
-    }
-    if let Some(version) = answer.version {
-        response.headers_mut().insert(ETAG, etag(version));
-    }
-    response
+    id.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor issued by this service")]))
 }

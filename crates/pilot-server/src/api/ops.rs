@@ -4,34 +4,51 @@ use std::sync::Arc;
 
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
+use pilot_wire::body::Body;
+use pilot_wire::framing::{self, Malformed};
+use pilot_wire::served::Served;
+use pilot_wire::traffic::Traffic;
 
-use super::{health, page};
+use super::answers::page;
+use super::health;
 use crate::app::App;
-use crate::body::Body;
-use crate::framing;
+use crate::call::Answer;
 use crate::problem::{Code, Problem};
-use crate::routes::Answer;
 
-pub async fn answer_ops(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
-    let (head, _) = request.into_parts();
-    let answered = framing::check(&head).and_then(|()| route(&app, &head.method, head.uri.path()));
-    answered.unwrap_or_else(|problem| problem.into_response(&app.next_request_id()))
+/// What the operations listener serves.
+pub struct Operations(pub Arc<App>);
+
+impl Served for Operations {
+    fn traffic(&self) -> &Traffic {
+        &self.0.metrics.traffic
+    }
+
+    fn refuse(&self, malformed: Malformed) -> Response<Body> {
+        Problem::from(malformed).into_response(&self.0.request_ids.next())
+    }
+}
+
+pub async fn answer_ops(operations: Arc<Operations>, request: Request<Incoming>) -> Response<Body> {
+    let (app, (head, _)) = (&operations.0, request.into_parts());
+    let answered =
+        framing::check(&head).map_err(Problem::from).and_then(|()| route(app, &head.method, head.uri.path()));
+    answered.unwrap_or_else(|problem| problem.into_response(&app.request_ids.next()))
 }
 
 fn route(app: &App, method: &Method, path: &str) -> Answer {
     match (method, path) {
         (&Method::GET, "/metrics") => {
             let parts = [
-                app.signer.metrics(),
+                app.ledger.signer.metrics(),
                 store_metrics(app),
-                app.reserve.metrics(),
-                app.clock_keeper.metrics(),
+                app.ledger.reserve.metrics(),
+                app.ledger.clock_keeper.metrics(),
                 app.witnesses.metrics(),
                 app.register.metrics(app.clock.now()),
                 app.identity.metrics(),
             ];
-            let text =
-                app.metrics.text(app.store.head().borrow().size(), app.ledger_clock.machine_behind()) + &parts.concat();
+            let text = app.metrics.text(app.ledger.store.head().borrow().size(), app.ledger.clock.machine_behind())
+                + &parts.concat();
             Ok(page("text/plain; version=0.0.4; charset=utf-8", text))
         }
         (&Method::GET, "/healthz") => health::get_health(app),
@@ -42,12 +59,12 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
 }
 
 fn store_metrics(app: &App) -> String {
-    let pulse = app.store.pulse();
+    let pulse = app.ledger.store.pulse();
     let (seconds, hangs) = (pulse.hanging.unwrap_or_default().as_secs(), pulse.hangs);
     format!(
-        "# HELP pilot_store_hang_seconds How long the disk has kept writing waiting, once that is longer than it may.\n\
+        "# HELP pilot_store_hang_seconds How long writes have been waiting for the disk, once that exceeds the limit.\n\
          # TYPE pilot_store_hang_seconds gauge\npilot_store_hang_seconds {seconds}\n\
-         # HELP pilot_store_hangs_total How often the disk has kept writing waiting for longer than it may.\n\
+         # HELP pilot_store_hangs_total How often writes waited for the disk longer than the limit.\n\
          # TYPE pilot_store_hangs_total counter\npilot_store_hangs_total {hangs}\n"
     )
 }

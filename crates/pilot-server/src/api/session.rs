@@ -2,10 +2,10 @@
 
 use http::header::{HeaderName, HeaderValue};
 
-use crate::access::Caller;
-use crate::api::json;
+use crate::api::answers::json;
 use crate::app::App;
-use crate::routes::Answer;
+use crate::call::Answer;
+use crate::caller::Caller;
 
 const CREDENTIAL_EXPIRES_AT: HeaderName = HeaderName::from_static("credential-expires-at");
 

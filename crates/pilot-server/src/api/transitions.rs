@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
 use http::header::LINK;
+use pilot_api::items::ReadEntry;
 use pilot_core::decide::ActionRequest;
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
@@ -12,18 +13,18 @@ use pilot_core::item::ItemId;
 use pilot_core::json::INTEGER_MAX;
 use pilot_core::limits::{COMMENT_CHARS_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, WITNESSES_DEADLINE};
 use pilot_core::refusal::Refusal;
+use pilot_ledger::moves;
+use pilot_ledger::settle::SettleError;
+use pilot_ledger::witnesses::EffectGate;
 use pilot_store::{Key, Subject, Write};
+use pilot_wire::clock::Stopwatch;
 
-use crate::access::Caller;
-use crate::api::items::{link, nonce};
-use crate::api::request::{JsonBody, Query, if_match, item_id, no_such_item, read_body};
+use crate::api::answers::{link, nonce, page, respond};
+use crate::api::request::{JsonBody, Query, if_match, item_id, read_body};
 use crate::app::App;
-use crate::clock::Stopwatch;
+use crate::call::{Answer, Call};
+use crate::caller::Caller;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call};
-use crate::views::ReadEntry;
-use crate::witnesses::EffectGate;
-use crate::{ledger, moves};
 
 pub async fn take_action(call: &mut Call) -> Answer {
     let known = &["action", "content_digest", "comment", "inputs"];
@@ -33,7 +34,8 @@ pub async fn take_action(call: &mut Call) -> Answer {
     if app.witnesses.required() > 0 {
         return Box::pin(act_cosigned(app, caller, &action, asked)).await;
     }
-    ledger::settle(app, caller, &action, asked.into_write(app, caller, EffectGate::open())?).await
+    let write = asked.into_write(app, caller, EffectGate::open())?;
+    Ok(respond(app.ledger.settle(&caller.actor, &action, write).await?))
 }
 
 /// What a caller wants to happen to an item.
@@ -75,14 +77,14 @@ async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) ->
     let (waiting, mut gate) = (Stopwatch::start(), app.witnesses.gate());
     loop {
         let write = asked.clone().into_write(app, caller, gate.clone())?;
-        match ledger::settle_or_refuse(app, caller, action, write).await? {
-            Err(Refusal::NotCosigned { entries, version }) => {
+        match app.ledger.settle(&caller.actor, action, write).await {
+            Err(SettleError::Refused(Refusal::NotCosigned { entries, version })) => {
                 // Once for all attempts: whoever keeps moving the item cannot keep its executor waiting for longer.
                 let patience = WITNESSES_DEADLINE.saturating_sub(waiting.elapsed());
-                app.witnesses.cover(&app.signer, entries, patience).await?;
+                app.witnesses.cover(&app.ledger.signer, entries, patience).await?;
                 gate = gate.knowing(version);
             }
-            settled => return settled.map_err(Problem::from),
+            settled => return Ok(respond(settled?)),
         }
     }
 }
@@ -114,7 +116,7 @@ pub async fn add_comment(call: &mut Call) -> Answer {
     let (document, if_match) = (Document::comment(&text, &nonce()?), if_match(&call.head.headers));
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
     let write = Write::new(Subject::CountedItem(id), key, moves::comment(workflows, actor, text, document, if_match));
-    ledger::settle(&call.app, &call.caller, "comment", write).await
+    Ok(respond(call.app.ledger.settle(&call.caller.actor, "comment", write).await?))
 }
 
 /// The moves of an item, oldest first: accepted actions, and what time did.
@@ -140,7 +142,7 @@ async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool
     let (mut text, mut listed, mut is_last, mut is_known) =
         (format!("{{\"{name}\":[").into_bytes(), 0, false, after.is_some());
     while listed < limit && text.len() < PAGE_BYTES_MAX && !is_last {
-        let stored = call.app.store.history_page(id.clone(), after, ENTRIES_AT_ONCE).await?;
+        let stored = call.app.ledger.store.history_page(id.clone(), after, ENTRIES_AT_ONCE).await?;
         is_known |= !stored.is_empty();
         is_last = stored.len() < ENTRIES_AT_ONCE;
         for entry in stored {
@@ -149,7 +151,8 @@ async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool
                 break;
             }
             after = Some(entry.index);
-            let read = ReadEntry::read(&entry)?;
+            let unreadable = |error| Problem::internal(&format!("a stored record cannot be read: {error}"));
+            let read = ReadEntry::read(&entry.bytes, &entry.documents).map_err(unreadable)?;
             if let Some(view) = read.view().filter(|_| is_wanted(&read.entry)) {
                 if listed > 0 {
                     text.push(b',');
@@ -162,13 +165,13 @@ async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool
         tokio::task::yield_now().await;
     }
     if !is_known {
-        return Err(no_such_item());
+        return Err(Problem::no_such_item());
     }
     let next = after.filter(|_| !is_last).map(write_cursor);
     text.extend_from_slice(b"],\"next\":");
     serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
     text.push(b'}');
-    let mut response = super::page("application/json", text);
+    let mut response = page("application/json", text);
     if let Some(link) = next.and_then(|next| link(call.head.uri.path(), call.head.uri.query().unwrap_or(""), &next)) {
         response.headers_mut().insert(LINK, link);
     }
@@ -187,5 +190,5 @@ fn write_cursor(index: u64) -> String {
 fn read_cursor(text: &str) -> Result<u64, Problem> {
     let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
     let index = decoded.map(u64::from_be_bytes).filter(|index| *index <= INTEGER_MAX);
-    index.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor this service gave out")]))
+    index.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor issued by this service")]))
 }

@@ -3,30 +3,15 @@
 use std::sync::Arc;
 
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use pilot_api::workflows::{SummaryView, WorkflowsView};
 use pilot_core::workflow::Definition;
-use serde::Serialize;
 
-use crate::access::Caller;
+use crate::api::answers::{json, page};
 use crate::api::request::Query;
 use crate::app::App;
+use crate::call::{Answer, Call};
+use crate::caller::Caller;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call};
-
-#[derive(Serialize)]
-struct WorkflowsView<'d> {
-    workflows: Vec<SummaryView<'d>>,
-    /// Always null: this list is whole.
-    next: Option<String>,
-}
-
-#[derive(Serialize)]
-struct SummaryView<'d> {
-    name: &'d str,
-    version: u32,
-    digest: &'d str,
-    title: &'d str,
-    description: &'d str,
-}
 
 pub fn list_workflows(app: &App, _: &Caller, _: Option<&str>) -> Answer {
     let workflows = app.workflows.in_force().map(|definition| SummaryView {
@@ -36,15 +21,15 @@ pub fn list_workflows(app: &App, _: &Caller, _: Option<&str>) -> Answer {
         title: &definition.rules().title,
         description: &definition.rules().description,
     });
-    super::json(&WorkflowsView { workflows: workflows.collect(), next: None })
+    json(&WorkflowsView { workflows: workflows.collect(), next: None })
 }
 
 pub fn get_workflow(call: &Call) -> Answer {
-    super::json(wanted(call)?.as_ref())
+    json(wanted(call)?.as_ref())
 }
 
 pub fn get_workflow_diagram(call: &Call) -> Answer {
-    let mut response = super::page("image/svg+xml", call.app.workflows.diagram(wanted(call)?));
+    let mut response = page("image/svg+xml", call.app.workflows.diagram(wanted(call)?));
     let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     Ok(response)

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use pilot_api::access::ActorView;
+use pilot_api::access::{CredentialView, State};
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::bearer::{Presented, presented};
 use pilot_core::credentials::{Credential, CredentialId, Credentials};
@@ -12,13 +14,11 @@ use pilot_core::digest::Digest;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
+use pilot_ledger::clock::Clock;
+use pilot_ledger::register::{Ended, KnownCredential, NamedCredential, Register, ShownCredential};
 
-use super::{KnownCredential, Unknown};
-use crate::access::Caller;
-use crate::api::actors::ActorView;
-use crate::api::credentials::{CredentialView, State};
-use crate::clock::Clock;
-use crate::register::{Ended, NamedCredential, Register, ShownCredential};
+use super::denial::Unknown;
+use crate::caller::Caller;
 
 pub struct CredentialFile {
     credentials: Credentials,

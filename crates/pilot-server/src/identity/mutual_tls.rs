@@ -11,25 +11,26 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use http::header::{HeaderMap, HeaderName};
 use http::request::Parts;
+use pilot_api::access::ActorView;
+use pilot_api::access::{CredentialView, State};
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
+use pilot_ledger::clock::Clock;
+use pilot_ledger::register::{self, Automatic, Ended, KnownCredential, NamedCredential, Register, ShownCredential};
+use pilot_setup::config::{self, ClientTrust};
+use pilot_setup::error::with_cause;
+use pilot_wire::peer::PeerCertificate;
 use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use sha2::{Digest, Sha256};
 
-use super::{KnownCredential, Unknown};
-use crate::access::Caller;
-use crate::api::actors::ActorView;
-use crate::api::credentials::{CredentialView, State};
-use crate::clock::Clock;
-use crate::config::{self, ClientTrust};
-use crate::peer::PeerCertificate;
-use crate::register::{self, Automatic, Ended, NamedCredential, Register, ShownCredential};
-use crate::start::with_cause;
-use crate::tls::{self, LOOK, TlsError, Watched};
+use super::denial::Unknown;
+use crate::caller::Caller;
+use crate::tls::{self, TlsError};
+use crate::watched::{LOOK, Watched};
 
 mod subject;
 
@@ -228,7 +229,7 @@ impl MutualTls {
                 Ok(Some(Ok(verifier))) => self.trust_anew(&verifier),
                 Ok(Some(Err(error))) => {
                     let cause = with_cause(&error);
-                    tracing::warn!(cause, "the replaced client_ca or crl cannot be used; those before stay in force");
+                    tracing::warn!(cause, "the new client_ca or crl cannot be used; the previous ones stay in force");
                 }
                 Ok(None) | Err(_) => {}
             }
@@ -238,12 +239,12 @@ impl MutualTls {
     /// Whoever was accepted under the old trust and is not under the new one is out, open feeds included.
     fn trust_anew(&self, verifier: &Arc<dyn ClientCertVerifier>) {
         *self.verifier.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(verifier);
-        tracing::info!("client_ca and crl were read anew");
+        tracing::info!("client_ca and crl were reloaded");
         let all: Vec<_> = self.known().values().cloned().collect();
         for known in all {
             let Err(unknown) = verify(&**verifier, &known.chain, self.clock.now()) else { continue };
             let (id, actor_id) = (&known.shown.id, &known.actor.actor_id);
-            tracing::warn!(credential_id = %id, actor_id = %actor_id, "a certificate of `{actor_id}` no longer counts");
+            tracing::warn!(credential_id = %id, actor_id = %actor_id, "a certificate of `{actor_id}` is no longer accepted");
             match (unknown, self.credential(id)) {
                 (Unknown::Revoked, Some(revoked)) => {
                     register::revoke_by_itself(&self.register, revoked, Automatic::RevocationList);

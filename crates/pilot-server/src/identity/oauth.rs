@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use pilot_api::access::ActorView;
+use pilot_api::access::{CredentialView, State};
 use pilot_core::access_token::{Claims, Fault, Rules, Unverified, Verified};
 use pilot_core::actor::Actor;
 use pilot_core::bearer::{Presented, presented_signed};
@@ -15,18 +17,16 @@ use pilot_core::limits::{ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, INTR
 use pilot_core::role_map::{MappedActor, RoleMap};
 use pilot_core::time::Time;
 use pilot_core::token::Token;
+use pilot_ledger::clock::Clock;
+use pilot_ledger::register::{Ended, KnownCredential, NamedCredential, Register, ShownCredential};
+use pilot_setup::config::{Config, Introspection, Mechanism};
+use pilot_setup::error::{StartError, with_cause};
+use pilot_setup::private_file::{self, Others};
 use sha2::Digest as _;
 use zeroize::Zeroizing;
 
-use super::{Denial, KnownCredential, Unknown};
-use crate::access::Caller;
-use crate::api::actors::ActorView;
-use crate::api::credentials::{CredentialView, State};
-use crate::clock::Clock;
-use crate::config::{Config, Introspection, Mechanism};
-use crate::private_file::{self, Others};
-use crate::register::{Ended, NamedCredential, Register, ShownCredential};
-use crate::start::{StartError, others, with_cause};
+use super::denial::{Denial, Unknown};
+use crate::caller::Caller;
 
 pub mod discovery;
 pub mod introspection;
@@ -313,7 +313,7 @@ impl Trusted {
         let section = config.identity.as_ref().filter(|identity| identity.mechanism == Mechanism::Oauth);
         let Some(oauth) = section.and_then(|identity| identity.oauth.as_ref()) else { return Ok(None) };
         let introspector = match &oauth.introspection {
-            Some(section) => Some(introspector(section, others(config), clock)?),
+            Some(section) => Some(introspector(section, config.others(), clock)?),
             None => None,
         };
         let provider = Provider::new(oauth.clone(), config.provider_path(), clock.clone());
@@ -333,7 +333,7 @@ fn introspector(section: &Introspection, others: Others, clock: &Clock) -> Resul
     if secret.is_empty() || secret.contains(char::is_control) {
         let path = section.client_secret_file.display();
         return Err(StartError::Refused(format!(
-            "{path}: must hold the client's secret on one line, and nothing else"
+            "{path}: must contain the client's secret on one line, and nothing else"
         )));
     }
     Ok(Introspector::new(section.url.clone(), &section.client_id, secret, clock.clone()))

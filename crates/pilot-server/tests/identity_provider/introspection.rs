@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use pilot_server::config::ProviderUrl;
 use pilot_server::identity::oauth::introspection::{Introspector, form_encoded};
-use pilot_server::outgoing::Outgoing;
+use pilot_setup::config::ProviderUrl;
+use pilot_wire::outgoing::Outgoing;
 
 use crate::stage::{Stage, advance, clock};
 
 const TOKEN: &[u8] = b"eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbmEifQ.AAAA";
 
-fn introspector(stage: &Stage, clock: &pilot_server::clock::Clock) -> Introspector {
+fn introspector(stage: &Stage, clock: &pilot_ledger::clock::Clock) -> Introspector {
     let url = ProviderUrl::parse(&format!("{}/introspect", stage.url)).unwrap();
     Introspector::new(url, "pilot service", "s3cret:/", clock.clone())
 }
@@ -66,9 +66,9 @@ async fn what_is_not_known_to_be_active_does_not_come_in() {
         (500, r#"{"active":true}"#, "answers 500"),
         (401, r#"{"active":true}"#, "check identity.oauth.introspection"),
         (302, "", "answers 302"),
-        (200, "", "no strict JSON"),
-        (200, "<html>", "no strict JSON"),
-        (200, r#"{"active":false,"active":true}"#, "no strict JSON"),
+        (200, "", "not strict JSON"),
+        (200, "<html>", "not strict JSON"),
+        (200, r#"{"active":false,"active":true}"#, "not strict JSON"),
         (200, "{}", "no `active`"),
         (200, r#"{"active":"true"}"#, "no `active`"),
         (200, r#"{"active":1}"#, "no `active`"),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pilot_core::time::Time;
-use pilot_server::clock::Clock;
-use pilot_server::config::{Algorithms, Oauth, ProviderUrl};
+use pilot_ledger::clock::Clock;
 use pilot_server::identity::oauth::provider::Provider;
+use pilot_setup::config::{Algorithms, Oauth, ProviderUrl};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};

@@ -85,9 +85,9 @@ pub(super) fn open_alone(path: &Path) -> Result<Connection> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-        let remedy = "copy it together with its -wal file to a place that can be written, and name the copy";
+        let remedy = "copy it together with its -wal file to a writable place, and use the copy";
         return Err(StoreError::Unavailable(format!(
-            "{name}: is on a read-only file system, and its last entries are in the -wal file beside it; {remedy}"
+            "{name}: is on a read-only file system, and its last entries are in the -wal file next to it; {remedy}"
         )));
     }
     let encoded = utf8_percent_encode(name, NOT_OF_A_PATH);
@@ -108,7 +108,7 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
     let path = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
-            StoreError::Refused(format!("{path}: is not a SQLite database; store.url names another file"))
+            StoreError::Refused(format!("{path}: is not a SQLite database; check store.url"))
         }
         Some(ErrorCode::DatabaseCorrupt) => {
             StoreError::Refused(format!("{path}: is damaged ({error}); restore it from a backup"))
@@ -117,12 +117,12 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
             StoreError::Refused(format!("{path}: cannot be written; check its owner and mode"))
         }
         Some(ErrorCode::DatabaseBusy) => {
-            StoreError::Refused(format!("{path}: another program is using it; stop that first"))
+            StoreError::Refused(format!("{path}: another program is using it; stop that program first"))
         }
         Some(ErrorCode::SystemIoFailure) if !is_of_the_disk(error) => StoreError::Unavailable(format!(
-            "{path}: there is no room for the index of its log ({error}); if the disk is full, make room on it"
+            "{path}: the index of its write-ahead log cannot be created ({error}); if the disk is full, free some space"
         )),
-        Some(ErrorCode::DiskFull) => StoreError::Unavailable(format!("{path}: the disk is full; make room on it")),
+        Some(ErrorCode::DiskFull) => StoreError::Full(format!("{path}: the disk is full; free some space")),
         _ => StoreError::Unavailable(format!("{path}: {error}")),
     }
 }
@@ -138,7 +138,7 @@ fn migrate(connection: &Connection, path: &Path) -> Result<()> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     match number("PRAGMA user_version").map_err(failed)? {
         0 if number("SELECT count(*) FROM sqlite_schema").map_err(failed)? > 0 => Err(StoreError::Refused(format!(
-            "{}: is a database of another program; store.url names the wrong file",
+            "{}: belongs to another program; store.url points to the wrong file",
             path.display()
         ))),
         0 => {
@@ -150,7 +150,7 @@ fn migrate(connection: &Connection, path: &Path) -> Result<()> {
             connection.execute_batch(&format!("PRAGMA user_version = {SCHEMA_VERSION};")).map_err(failed)
         }
         found => Err(StoreError::Refused(format!(
-            "{}: was written by a newer version of pilot (schema {found}, this program knows {SCHEMA_VERSION}); use that version",
+            "{}: was written by a newer version of pilot (schema {found}, this program supports {SCHEMA_VERSION}); use that version",
             path.display()
         ))),
     }

@@ -19,7 +19,7 @@ pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
         Some(ErrorCode::OperationInterrupted) => too_long(),
         Some(ErrorCode::DiskFull) => {
-            StoreError::Unavailable("the disk is full; make room on the disk of the data directory".into())
+            StoreError::Full("the disk is full; free some space on the disk of the data directory".into())
         }
         Some(ErrorCode::SystemIoFailure) if is_of_the_disk(error) => StoreError::DiskFailed(error.to_string()),
         _ => StoreError::Unavailable(error.to_string()),
@@ -36,5 +36,5 @@ pub(super) fn is_of_the_disk(error: &rusqlite::Error) -> bool {
 
 pub(super) fn too_long() -> StoreError {
     let allowed = QUESTION_DEADLINE.as_secs();
-    StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at once, or later"))
+    StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at a time, or try later"))
 }

@@ -28,7 +28,7 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
     let edge = load_edge(connection, size)?;
     let head = read::fact(connection, HEAD_FACT)?;
     if size > 0 && head != Some(head_bytes(&edge)) || size == 0 && head.is_some() {
-        return Err(damaged("the entries do not add up to what was written beside them"));
+        return Err(damaged("the entries do not match the head stored with them"));
     }
     let last_at = match size.checked_sub(1) {
         None => Time::EPOCH,
@@ -38,8 +38,8 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
 }
 
 /// For whoever finds that acknowledged entries are missing.
-pub(super) const AFTER_LOSS: &str = "do not delete anything: what is missing may still be read from the files by hand; \
-     `pilot restore` goes on from a backup, and with --accept-loss from what is left";
+pub(super) const AFTER_LOSS: &str = "do not delete anything: the missing entries may still be readable from the \
+     files by hand; `pilot restore` continues from a backup, or with --accept-loss from what is left";
 
 /// Before SQLite reads the log, and drops what it cannot read.
 pub(super) fn refuse_damaged_log(path: &Path) -> Result<()> {
@@ -56,8 +56,8 @@ pub(super) fn lost(connection: &Connection, edge: &Edge, head: Option<Head>) -> 
     if edge.size() < size {
         let missing = size - edge.size();
         return Ok(Some(format!(
-            "{size} entries were acknowledged and {} are there: the last {missing} are missing, because the write-ahead log \
-             is damaged or gone, or because another database was put in the place of the one that crashed",
+            "{size} entries were acknowledged, but only {} exist: the last {missing} are missing, because the \
+             write-ahead log is damaged or gone, or because the database that crashed was replaced by another one",
             edge.size()
         )));
     }
@@ -114,5 +114,5 @@ fn check_tiles(connection: &Connection, level: u8, expected: u64) -> Result<()> 
     if found == expected {
         return Ok(());
     }
-    Err(damaged(&format!("level {level} of the tree has {found} tiles, and the entries call for {expected}")))
+    Err(damaged(&format!("level {level} of the tree has {found} tiles, but the entries require {expected}")))
 }

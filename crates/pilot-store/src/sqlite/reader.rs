@@ -98,7 +98,7 @@ impl Line {
             waiting.questions.retain(|question| !question.ticket.is_void());
         }
         if waiting.questions.len() >= self.waiting_max {
-            return Err(StoreError::Unavailable("too many questions are waiting".into()));
+            return Err(StoreError::Unavailable("too many queries are waiting".into()));
         }
         waiting.questions.push_back(question);
         drop(waiting);
@@ -188,7 +188,7 @@ impl Readers {
             let answer = move || answer(&line, number, connection);
             let spawned = std::thread::Builder::new().name(format!("store-{name}-{number}")).spawn(answer);
             let thread =
-                spawned.map_err(|error| StoreError::Unavailable(format!("no thread for a reader: {error}")))?;
+                spawned.map_err(|error| StoreError::Unavailable(format!("cannot start a reader thread: {error}")))?;
             readers.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(readers)
@@ -338,7 +338,7 @@ mod tests {
         };
         let (first, second) = (note(1), note(2));
         let refused = runtime().block_on(note(3)).unwrap_err();
-        assert!(refused.to_string().contains("too many questions"), "{refused}");
+        assert!(refused.to_string().contains("too many queries"), "{refused}");
         drop(first);
         // Whoever has gone makes room.
         let fourth = note(4);

@@ -61,7 +61,8 @@ impl Watch {
             }
         };
         let spawned = std::thread::Builder::new().name("store-watch".into()).spawn(run);
-        let thread = spawned.map_err(|error| StoreError::Unavailable(format!("no thread to watch: {error}")))?;
+        let thread =
+            spawned.map_err(|error| StoreError::Unavailable(format!("cannot start the watching thread: {error}")))?;
         Ok(Watch { end: Some(end), thread: Some(thread) })
     }
 }

@@ -224,7 +224,7 @@ impl<'c> Writer<'c> {
     }
 
     fn give_up(&mut self, error: &StoreError, waiting: Vec<Waiting>) {
-        tracing::error!(cause = %error, "a group of writes could not be recorded; nothing of it was acknowledged");
+        tracing::error!(cause = %error, "a group of writes could not be recorded; none of them was acknowledged");
         self.cache.clear();
         let is_rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
         self.health.stop_if_lasting(error);
@@ -458,6 +458,7 @@ fn clone_of(error: &StoreError) -> StoreError {
     match error {
         StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
         StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
+        StoreError::Full(reason) => StoreError::Full(reason.clone()),
         StoreError::DiskFailed(reason) => StoreError::DiskFailed(reason.clone()),
         StoreError::Hangs(reason) => StoreError::Hangs(reason.clone()),
         StoreError::Damaged(reason) => StoreError::Damaged(reason.clone()),

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use pilot_core::leak::LeakGuard;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
+use pilot_ledger::clock::Clock;
 use pilot_server::preflight::{self, Finding, Verdict};
+use pilot_setup::config::Config;
 use serde::Serialize;
 
 use crate::environment::Environment;
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     match (refused, environment) {
         (0, 0) => Ok(()),
         (0, _) => Err(Failure::Environment("the service would not start on this machine".into())),
-        _ => Err(Failure::Usage(format!("the service would not start: {refused} to mend first"))),
+        _ => Err(Failure::Usage(format!("the service would not start: {refused} to fix first"))),
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::note::NoteKey;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
-use pilot_server::second_place::SecondPlace;
-use pilot_server::start::StartError;
-use pilot_server::{private_file, random, start};
+use pilot_ledger::clock::Clock;
+use pilot_ledger::second_place::SecondPlace;
+use pilot_setup::config::Config;
+use pilot_setup::error::StartError;
+use pilot_setup::log_key;
+use pilot_setup::{private_file, random};
 use pilot_store::Store;
 use pilot_store::sqlite::{Sqlite, lock};
 use serde_json::json;
@@ -36,22 +37,22 @@ use revocations::Revocations;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The directory `pilot backup` has made; without it, the database that is there is taken as it is (--accept-loss)
+    /// The directory made by `pilot backup`; without it, the existing database is used as it is (--accept-loss)
     #[arg(value_name = "BACKUP", required_unless_present = "accept_loss")]
     backup: Option<PathBuf>,
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
-    /// The newest checkpoint of the log you know of: from an auditor, a witness, another disk
+    /// The newest checkpoint of the log that you have: from an auditor, a witness, another disk
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Put the database that is there aside
+    /// Move the existing database aside
     #[arg(long, requires = "backup")]
     replace: bool,
-    /// Go on though acknowledged entries are lost, or though nobody can tell: under a new log key, with an entry that says why
+    /// Continue although acknowledged entries are lost or may be: under a new log key, with an entry that records the reason
     #[arg(long, value_name = "WHY")]
     accept_loss: Option<String>,
-    /// Let credentials count that are older than this restore, though their revocation may be among what is lost
+    /// Accept credentials older than this restore, although their revocation may be among the lost entries
     #[arg(long, requires = "accept_loss")]
     trust_credentials: bool,
     #[command(flatten)]
@@ -63,14 +64,14 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     files::refuse_root(&config)?;
     let database = config.sqlite_path();
     let database =
-        database.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be restored like this".into()))?;
+        database.ok_or_else(|| Failure::Usage("store.url: this command can restore only an embedded store".into()))?;
     if let Some(why) = &arguments.accept_loss {
         reason::check("--accept-loss", why, &config)?;
     }
     clock::check(&config)?;
     make_directory(&config.data_dir)?;
     // Both are held to the end: no service can start in the middle.
-    let place = start::open_place(&config.checkpoint_path()).map_err(busy)?;
+    let place = SecondPlace::open(&config.checkpoint_path()).map_err(StartError::from).map_err(busy)?;
     let _running = lock(&database).map_err(|error| busy(error.into()))?;
     let places = Places::new(database, &config);
     if let Some(backup) = &arguments.backup {
@@ -79,7 +80,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
         return restore(arguments, &config, environment, &places, &place, Some((backup, &manifest)));
     }
     if !places.database.exists() {
-        return Err(Failure::Usage(format!("{}: there is no database to go on with", places.database.display())));
+        return Err(Failure::Usage(format!("{}: there is no database to continue with", places.database.display())));
     }
     places.stage_present()?;
     restore(arguments, &config, environment, &places, &place, None)
@@ -99,7 +100,7 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
 fn verify(backup: &Path, arguments: &Arguments, places: &Places) -> Result<Manifest, Failure> {
     if places.database.exists() && !arguments.replace {
         return Err(Failure::Usage(format!(
-            "{}: there is a database already; --replace puts it aside (it is kept)",
+            "{}: a database already exists; --replace moves it aside (it is kept)",
             places.database.display()
         )));
     }
@@ -187,10 +188,10 @@ fn restore(
 fn find_key(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, Failure> {
     let here = config.log_key_path();
     if here.exists() {
-        return Ok(Some(start::load_key(&here)?));
+        return Ok(Some(log_key::load(&here)?));
     }
     let there = backup.map(|path| path.join(backup::KEY)).filter(|path| path.exists());
-    Ok(there.map(|path| start::load_key(&path)).transpose()?)
+    Ok(there.map(|path| log_key::load(&path)).transpose()?)
 }
 
 /// Another name too: to witnesses and auditors it is another log, which begins with what is left of this one.
@@ -219,7 +220,7 @@ fn in_short(entries: u64, new_key: Option<String>, verdict: &Verdict, files: &[S
         }
         None => format!("Nothing is missing: {why}."),
     };
-    let mut lines = vec![format!("Restored {entries} entries; one more says so."), key];
+    let mut lines = vec![format!("Restored {entries} entries; one more records the restore."), key];
     lines.extend_from_slice(files);
     lines.push("Next: check the credential file, then start the service.\n".into());
     lines.join("\n")

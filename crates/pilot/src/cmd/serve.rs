@@ -4,16 +4,17 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
+use pilot_ledger::clock::Clock;
 use pilot_server::log::{Format, Log};
-use pilot_server::start::Service;
+use pilot_server::run::{Service, Stopped};
+use pilot_server::start::start;
+use pilot_setup::config::Config;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::level_filters::LevelFilter;
 
 use crate::environment::Environment;
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use crate::output::print;
 use crate::supervisor::Supervisor;
 
@@ -22,10 +23,10 @@ pub struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
-    /// What to log
+    /// The log level
     #[arg(long, value_enum, default_value_t)]
     log_level: LogLevel,
-    /// How to log [default: text on a terminal, else json]
+    /// The log format [default: text on a terminal, else json]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
 }
@@ -86,17 +87,35 @@ pub fn serve(
         // Before anything is announced: a signal that follows the announcement must find its handler.
         let stop = stop_on_signal(supervisor)?;
         supervisor.starting();
-        let service = Service::start(config, log, stop).await?;
+        let service = start(config, log, stop).await?;
         started(&service)?;
         supervisor.keep_informed(service.is_alive());
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "service started");
         let served = service.run().await;
+        if let Err(stopped @ (Stopped::Damaged(_) | Stopped::Unsignable(_))) = &served {
+            stop_at_once(stopped, log);
+        }
         tracing::info!("service stopped");
         served.map_err(|error| {
-            let remedy = "the service has stopped with an error; what was acknowledged is in the files as they are, which the next start reads";
+            let remedy = "the service stopped with an error; everything acknowledged is in the files as they are, and the next start reads them";
             Failure::environment(remedy, error)
         })
     })
+}
+
+/// Without waiting for anyone: what is still under way would only make it worse.
+fn stop_at_once(stopped: &Stopped, log: &Log) -> ! {
+    match stopped {
+        Stopped::Damaged(cause) => {
+            tracing::error!(%cause, "the process stops; run `pilot log fsck`, and restore from a backup");
+        }
+        Stopped::Disk(_) | Stopped::Unsignable(_) => tracing::error!(
+            cause = %stopped,
+            "the process stops because what it would sign may be wrong; do not delete anything, run `pilot log fsck`, and read docs/operate/backup.md"
+        ),
+    }
+    log.flush();
+    std::process::exit(exit::ENVIRONMENT)
 }
 
 /// One core is left to the thread that writes the ledger. With a worker for every core they would take turns on one, and
@@ -119,7 +138,7 @@ pub fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<bool>, 
                 _ = hangup.recv() => tracing::warn!("SIGHUP is ignored: nothing is reloaded while running; restart the service to apply a change"),
             }
         }
-        tracing::info!("stopping: no new connections, requests under way are finished");
+        tracing::info!("stopping: no new connections, requests in progress are finished");
         supervisor.stopping();
         let _ = sender.send(true);
     });
@@ -131,7 +150,7 @@ pub fn log_panics(log: Log) {
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(String::new, ToString::to_string);
         let message = panic.payload_as_str().unwrap_or("(no message)");
-        tracing::error!(place, message, "the program panicked; this is a fault of pilot");
+        tracing::error!(place, message, "the program panicked; this is a bug in pilot");
         log.flush();
     }));
 }

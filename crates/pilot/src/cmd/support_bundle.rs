@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pilot_core::leak::LeakGuard;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
-use pilot_server::outgoing::Outgoing;
-use pilot_server::{private_file, second_place, start};
+use pilot_ledger::clock::Clock;
+use pilot_ledger::second_place;
+use pilot_setup::config::Config;
+use pilot_setup::credentials;
+use pilot_setup::private_file;
+use pilot_wire::outgoing::Outgoing;
 
 use crate::cmd::backup::redact_config;
 use crate::cmd::log::{examine_signed, in_words};
@@ -27,13 +29,13 @@ pub struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
-    /// The file to make; it must not exist
+    /// The file to create; it must not exist
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// A file with the service's log; its last 4 MiB are taken
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
-    /// Leave out the check of the whole ledger, which takes a while on a large one
+    /// Skip the check of the whole ledger, which takes a while on a large one
     #[arg(long)]
     no_fsck: bool,
 }
@@ -41,14 +43,14 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     // Whatever is wrong with the credentials, the bundle is wanted all the more; but then it can be guarded less.
-    let credentials = start::load_credentials(&config);
+    let credentials = credentials::load_credentials(&config);
     let (guard, guarded_by) = match &credentials {
         Ok((credentials, _)) => {
-            let guard = start::leak_guard(&config, credentials)?;
+            let guard = credentials::leak_guard(&config, credentials)?;
             (guard, "generated tokens, and every live token of the credential file".to_owned())
         }
         Err(_) => {
-            (LeakGuard::for_generated_tokens(), "generated tokens alone: the credential file cannot be read".into())
+            (LeakGuard::for_generated_tokens(), "generated tokens only: the credential file cannot be read".into())
         }
     };
     let mut bundle = Bundle { text: String::new(), guard };
@@ -73,7 +75,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     let written = private_file::write_new(&arguments.out, bundle.text.as_bytes());
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Failure::Usage(format!("{}: exists already; name a new file", arguments.out.display()))
+            Failure::Usage(format!("{}: already exists; name a new file", arguments.out.display()))
         }
         _ => Failure::environment(arguments.out.display(), error),
     })?;

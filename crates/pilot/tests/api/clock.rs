@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::time::Time;
-use pilot_server::clock::Clock;
+use pilot_ledger::clock::Clock;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::{Record, Situation, Store, Subject, Write};
 use serde_json::{Value, json};

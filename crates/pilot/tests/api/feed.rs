@@ -8,7 +8,7 @@ use std::thread;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use pilot_server::clock::Clock;
+use pilot_ledger::clock::Clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

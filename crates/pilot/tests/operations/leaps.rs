@@ -22,7 +22,7 @@ fn installation_with(more: &str) -> Installation {
     installation.write("role-map.json", &role_map(&TEAM));
     let tokens: Vec<_> = TEAM.iter().map(|(name, _)| token(name)).collect();
     let entries: Vec<_> = TEAM.iter().zip(&tokens).map(|((name, role), token)| (*name, *role, &**token)).collect();
-    let in_a_month = pilot_server::clock::Clock::System.now().plus(std::time::Duration::from_hours(30 * 24));
+    let in_a_month = pilot_ledger::clock::Clock::System.now().plus(std::time::Duration::from_hours(30 * 24));
     installation.write("credentials.json", &expiring_credential_file(&entries, &in_a_month.to_string()));
     installation
 }
@@ -64,13 +64,13 @@ fn a_clock_200_days_ahead_ends_no_credential_and_no_item_and_the_service_goes_on
 
     machine.clock_is_ahead(200 * DAY);
     comes_to_be("not ready", || !is_ready(&server));
-    server.wait_for_log("has leapt");
+    server.wait_for_log("has jumped");
     let readiness = server.get("/readyz", &[]);
     assert_eq!(readiness.verdict(), "503 unavailable");
-    assert!(readiness.text().contains("clock has leapt"), "{}", readiness.text());
+    assert!(readiness.text().contains("clock has jumped"), "{}", readiness.text());
     let refused = person(&server, "ben").decides(&id, "approve");
     assert_eq!(refused.verdict(), "503 unavailable", "{}", refused.text());
-    assert!(refused.text().contains("clock has leapt"), "{}", refused.text());
+    assert!(refused.text().contains("clock has jumped"), "{}", refused.text());
     assert_eq!(metric(&ops, "pilot_clock_doubted"), "1");
     for (name, _) in TEAM {
         assert_eq!(server.session(&token(name)).status, 200, "{name} reads on");
@@ -81,14 +81,14 @@ fn a_clock_200_days_ahead_ends_no_credential_and_no_item_and_the_service_goes_on
     assert_eq!(person(&server, "ada").item(&id)["state"], "submitted");
     machine.clock_is_ahead(0);
     comes_to_be("ready", || is_ready(&server));
-    server.wait_for_log("believed again");
+    server.wait_for_log("trusted again");
     assert_eq!(metric(&ops, "pilot_clock_doubted"), "0");
     assert_eq!(person(&server, "ben").decides(&id, "approve").status, 201);
     let after = events(&server);
     let types: Vec<_> = after.iter().skip(before).map(|event| event["type"].as_str().unwrap()).collect();
     assert!(!types.contains(&"credential.expired"), "{types:?}");
     let latest = after.iter().map(|event| event["at"].as_str().unwrap()).max().unwrap().to_owned();
-    let soon = pilot_server::clock::Clock::System.now().plus(std::time::Duration::from_hours(1)).to_string();
+    let soon = pilot_ledger::clock::Clock::System.now().plus(std::time::Duration::from_hours(1)).to_string();
     assert!(latest < soon, "{latest} is dated by the leap");
     server.stop().expect(0);
     installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
@@ -105,11 +105,11 @@ fn a_leap_while_the_service_is_away_is_noticed_when_it_starts_and_an_operator_ca
 
     machine.clock_is_ahead(4 * DAY);
     let server = machine.serve();
-    server.wait_for_log("has leapt");
+    server.wait_for_log("has jumped");
     assert!(!is_ready(&server));
     assert_eq!(person(&server, "ada").item(&id)["state"], "submitted", "due after three days, and not by this clock");
     let finished = crate::harness::finish(machine.command(&["clock", "accept", "--config", "pilot.toml"]), None);
-    assert!(finished.expect(0).stdout.contains("That is accepted"));
+    assert!(finished.expect(0).stdout.contains("Accepted"));
     comes_to_be("ready", || is_ready(&server));
     server.wait_for_log("`olga` has accepted the machine's clock");
     comes_to_be("expired", || person(&server, "ada").item(&id)["state"] == "expired");

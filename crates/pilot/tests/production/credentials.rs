@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use pilot_server::clock::Clock;
+use pilot_ledger::clock::Clock;
 use serde_json::{Value, json};
 
 use crate::authority::{IDENTITY, MESH, ROLE_MAP, configure};

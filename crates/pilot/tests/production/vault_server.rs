@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use http::header::HeaderName;
 use http::{HeaderValue, Method};
-use pilot_server::outgoing::{Outgoing, request};
+use pilot_wire::outgoing::{Outgoing, request};
 use serde_json::{Value, json};
 
 use crate::authority::Pair;

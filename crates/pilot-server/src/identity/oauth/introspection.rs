@@ -13,13 +13,13 @@ use http::HeaderValue;
 use pilot_core::json::{self, Bounds};
 use pilot_core::limits::{ANSWER_VALUES_MAX, INTROSPECTION_KEPT, INTROSPECTIONS_MAX, PROVIDER_DEADLINE};
 use pilot_core::time::Time;
+use pilot_ledger::clock::Clock;
+use pilot_setup::config::ProviderUrl;
+use pilot_wire::outgoing::{Outgoing, OutgoingError};
 use serde_json::Value;
 use sha2::Digest as _;
 
 use super::provider::Undecided;
-use crate::clock::Clock;
-use crate::config::ProviderUrl;
-use crate::outgoing::{Outgoing, OutgoingError};
 
 /// After a failure, others who ask for the same token are told so for this long, instead of waiting in turn.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
@@ -87,7 +87,7 @@ impl Introspector {
             let hint = if reply.status == 401 { "; check identity.oauth.introspection" } else { "" };
             return Err(failed(format!("it answers {}{hint}", reply.status)));
         }
-        let answer = json::parse(&reply.body, BOUNDS).map_err(|_| failed("its answer is no strict JSON".into()))?;
+        let answer = json::parse(&reply.body, BOUNDS).map_err(|_| failed("its answer is not strict JSON".into()))?;
         let is_active = answer.get("active").and_then(Value::as_bool);
         let is_active = is_active.ok_or_else(|| failed("its answer has no `active`".into()))?;
         let speaks_of = answer.get("sub").and_then(Value::as_str);

@@ -2,19 +2,14 @@
 //! people sign in.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, HeaderValue};
+use pilot_setup::config::{Oauth, ProviderUrl};
 use serde::Serialize;
 use serde_json::json;
 
 use super::provider::Provider;
-use crate::api::page;
-use crate::app::App;
-use crate::config::{Oauth, ProviderUrl};
-use crate::problem::{Code, Problem};
-use crate::routes::Answer;
 
 pub struct Resource {
-    document: Bytes,
+    pub document: Bytes,
     /// Where that document is, as a challenge names it.
     pub metadata_url: String,
 }
@@ -66,15 +61,6 @@ pub fn sign_in(provider: &Provider) -> Option<SignIn> {
         scope: oauth.console_scopes.join(" "),
         resource: oauth.audience.clone(),
     })
-}
-
-pub fn get_protected_resource(app: &App) -> Answer {
-    let Some(resource) = app.identity.resource() else {
-        return Err(Problem::new(Code::NotFound, "There is nothing at this path."));
-    };
-    let mut response = page("application/json", resource.document.clone());
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    Ok(response)
 }
 
 #[cfg(test)]

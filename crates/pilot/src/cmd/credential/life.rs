@@ -12,7 +12,7 @@ use crate::exit::Failure;
 /// What schema_version 2 says of a credential besides.
 #[derive(clap::Args)]
 pub struct LifeArguments {
-    /// What the credential is called [default: its fingerprint] (schema_version 2)
+    /// The credential's name [default: its fingerprint] (schema_version 2)
     #[arg(long = "id", value_name = "CREDENTIAL_ID")]
     id: Option<CredentialId>,
     /// After how many days it expires [default: 90] (schema_version 2)
@@ -28,8 +28,8 @@ impl LifeArguments {
         let plain = Credential::new(actor, token);
         match schema {
             Schema::One if self.id.is_some() || self.expires_in.is_some() => Err(Failure::Usage(
-                "the credential file has schema_version 1, which knows neither --id nor --expires-in; \
-                 `pilot credential convert` makes it schema_version 2 and keeps the tokens"
+                "the credential file has schema_version 1, which supports neither --id nor --expires-in; `pilot \
+                 credential convert` converts it to schema_version 2 and keeps the tokens"
                     .into(),
             )),
             Schema::One => Ok(plain),

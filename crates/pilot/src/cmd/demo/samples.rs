@@ -5,7 +5,7 @@ use std::time::Duration;
 use pilot_core::actor::Actor;
 use pilot_core::role::Role;
 use pilot_core::token::Token;
-use pilot_server::clock::Clock;
+use pilot_ledger::clock::Clock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::cosignature::CosignerVerifier;
 use pilot_evidence::note::{Note, VerifierKey};
-use pilot_server::config::Config;
-use pilot_server::{second_place, start};
+use pilot_ledger::second_place;
+use pilot_setup::config::Config;
+use pilot_setup::log_key;
 
 use crate::client::{Client, ClientArguments};
 use crate::environment::Environment;
@@ -15,7 +16,7 @@ use crate::output::{Output, OutputArguments, print, print_json};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Read the one kept beside this configuration's database, instead of asking the service
+    /// Read the checkpoint in the second place of this configuration, instead of asking the service
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "token_file"])]
     config: Option<PathBuf>,
     /// The log's verifier key; without it the signature of a service's answer is not checked
@@ -68,7 +69,7 @@ fn kept(config: &Config) -> Result<(String, Option<VerifierKey>), Failure> {
     let note = second_place::read(&path).map_err(|error| Failure::environment(path.display(), error))?;
     let note = note.ok_or_else(|| Failure::Refused(format!("{}: there is no checkpoint yet", path.display())))?;
     // Whoever may read the checkpoint need not be allowed to read the key.
-    let key = start::load_key(&config.log_key_path()).ok().map(|key| key.verifier());
+    let key = log_key::load(&config.log_key_path()).ok().map(|key| key.verifier());
     Ok((note, key))
 }
 

@@ -1,7 +1,7 @@
 //! The entry by which the ledger itself says that it was restored.
 
 use pilot_core::entry::{Entry, EntryType};
-use pilot_server::register::Doubt;
+use pilot_ledger::register::Doubt;
 use pilot_store::{Outcome, Record, Situation, Store, Subject, Write};
 use serde_json::{Value, json};
 

@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pilot_evidence::note::NoteKey;
-use pilot_server::clock::Clock;
-use pilot_server::config::Config;
-use pilot_server::private_file;
+use pilot_ledger::clock::Clock;
+use pilot_setup::config::Config;
+use pilot_setup::private_file;
 use pilot_store::sqlite::copy::copy;
 
 use crate::cmd::backup;
@@ -117,7 +117,7 @@ fn put(from: &Path, to: &Path) -> Result<Option<String>, Failure> {
         Ok(()) => Ok(Some(format!("{}: restored", to.display()))),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_same = fs::read(to).is_ok_and(|present| present == bytes);
-            Ok((!is_same).then(|| format!("{}: is another one than in the backup; left as it is", to.display())))
+            Ok((!is_same).then(|| format!("{}: differs from the one in the backup; left as it is", to.display())))
         }
         // The ledger is in its place by now. A directory that root keeps to itself is no reason to call that a failure.
         Err(error) => {

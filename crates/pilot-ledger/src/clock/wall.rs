@@ -1,0 +1,26 @@
+//! The wall clock of the machine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use pilot_core::time::Time;
+use pilot_wire::clock::since_1970;
+
+/// What the machine says the time is. An operator, or whatever keeps it right, may set it to anything at any moment.
+#[derive(Clone)]
+pub enum Wall {
+    System,
+    /// In microseconds since 1970; stands still until a test moves it.
+    Manual(Arc<AtomicI64>),
+}
+
+impl Wall {
+    pub fn now(&self) -> Time {
+        match self {
+            Wall::System => Time::from_unix_micros(
+                since_1970().map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)),
+            ),
+            Wall::Manual(micros) => Time::from_unix_micros(micros.load(Ordering::SeqCst)),
+        }
+    }
+}

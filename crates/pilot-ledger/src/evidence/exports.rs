@@ -1,0 +1,70 @@
+//! How many bundles are made at a time. Each takes a thread, a reader of the store and some memory.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pilot_core::actor::ActorId;
+use pilot_core::limits::{EXPORTS_MAX, EXPORTS_PER_ACTOR_MAX};
+
+/// Whose bundles are being made.
+#[derive(Default)]
+pub struct Exports(Mutex<Vec<ActorId>>);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Busy {
+    #[error(
+        "You are already downloading an evidence bundle, and an actor can have at most {EXPORTS_PER_ACTOR_MAX} at a time. \
+         Wait until it has arrived, then try again."
+    )]
+    ForActor,
+    #[error("The service builds at most {EXPORTS_MAX} evidence bundles at a time. Try again in a moment.")]
+    ForAll,
+}
+
+/// One bundle that is being made. Dropped, it makes room for the next.
+pub struct Place {
+    exports: Arc<Exports>,
+    actor_id: ActorId,
+}
+
+impl Exports {
+    pub fn begin(self: &Arc<Self>, actor_id: &ActorId) -> Result<Place, Busy> {
+        let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if under_way.iter().filter(|other| *other == actor_id).count() >= EXPORTS_PER_ACTOR_MAX {
+            return Err(Busy::ForActor);
+        }
+        if under_way.len() >= EXPORTS_MAX {
+            return Err(Busy::ForAll);
+        }
+        under_way.push(actor_id.clone());
+        Ok(Place { exports: Arc::clone(self), actor_id: actor_id.clone() })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut under_way = self.exports.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = under_way.iter().position(|other| *other == self.actor_id) {
+            under_way.swap_remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_actor_has_one_bundle_at_a_time_and_all_have_two() {
+        let exports = Arc::new(Exports::default());
+        let [ada, amy, abe] = ["ada", "amy", "abe"].map(|name| name.parse::<ActorId>().unwrap());
+        let first = exports.begin(&ada).unwrap();
+        assert_eq!(exports.begin(&ada).err(), Some(Busy::ForActor));
+        let second = exports.begin(&amy).unwrap();
+        assert_eq!(exports.begin(&abe).err(), Some(Busy::ForAll));
+        drop(first);
+        let third = exports.begin(&abe).unwrap();
+        assert_eq!(exports.begin(&ada).err(), Some(Busy::ForAll));
+        drop((second, third));
+        assert!(exports.begin(&ada).is_ok() && exports.begin(&amy).is_ok(), "each place is given back");
+    }
+}

@@ -1,0 +1,257 @@
+//! Writes a bundle while it is read from the store, on a thread of its own, and sends it as it grows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use pilot_core::document::DocumentKind;
+use pilot_core::leak::Sweep;
+use pilot_core::limits::{EXPORT_DEADLINE, EXPORT_PIECE_BYTES, EXPORT_REPORTED_BYTES_MAX};
+use pilot_evidence::bundle::{BundleWriter, ENTRIES_PER_FILE, PeriodParts, Scope};
+use pilot_evidence::report::report;
+use pilot_store::StoredEntry;
+use pilot_wire::body::Broken;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::exports::Place;
+use super::plan::Plan;
+use super::sources::{EvidenceError, Sources};
+use crate::proofs::{self, Inclusions};
+use crate::signer::Signed;
+
+/// Where the pieces of a bundle go; an error ends the answer in the middle.
+type Pieces = mpsc::Sender<Result<Bytes, Broken>>;
+
+/// Entries with a proof of their own that are read at a time.
+const SINGLE_ENTRIES_READ: usize = 64;
+
+/// Writes the bundle and sends it as it grows. What goes wrong now ends the answer in the middle, where its reader
+/// notices: without its last part it is not a bundle.
+///
+/// To be done on a thread of its own: hashing and searching a whole period takes long, and it waits for its reader.
+pub async fn write(sources: Sources, plan: Plan, place: Place, sender: Pieces) {
+    let written = Gatherer::new(&sources, &plan, place, &sender).write();
+    let error = match tokio::time::timeout(EXPORT_DEADLINE, written).await {
+        Ok(Ok(()) | Err(EvidenceError::Gone)) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(late) => late.to_string(),
+    };
+    tracing::error!(cause = error, "an evidence bundle could not be finished");
+    let _ = sender.try_send(Err(Broken));
+}
+
+/// What an entry names that goes along with it.
+#[derive(Deserialize)]
+struct Named<'e> {
+    #[serde(borrow)]
+    definition: Option<&'e str>,
+}
+
+struct Gatherer<'g> {
+    sources: &'g Sources,
+    plan: &'g Plan,
+    sender: &'g Pieces,
+    /// Given back before the last piece is sent: whoever has received a bundle may ask for the next.
+    place: Place,
+    writer: BundleWriter,
+    sweep: Sweep<'g>,
+    /// Entries that wait for their file to be full, and the index of the first.
+    lines: Vec<Vec<u8>>,
+    first_line: u64,
+    /// Those kept with the ledger that are not in the bundle yet, by digest.
+    definitions: BTreeMap<String, String>,
+    written: BTreeSet<String>,
+    /// What was sent already, for the report, unless it became too much.
+    sent: Option<Vec<u8>>,
+}
+
+impl<'g> Gatherer<'g> {
+    fn new(sources: &'g Sources, plan: &'g Plan, place: Place, sender: &'g Pieces) -> Gatherer<'g> {
+        Gatherer {
+            sources,
+            plan,
+            sender,
+            place,
+            writer: BundleWriter::new(plan.scope.clone(), sources.clock.now()),
+            sweep: sources.guard.sweep(),
+            lines: Vec::new(),
+            first_line: 0,
+            definitions: BTreeMap::new(),
+            written: BTreeSet::new(),
+            sent: Some(Vec::new()),
+        }
+    }
+
+    async fn write(mut self) -> Result<(), EvidenceError> {
+        let kept = self.sources.store.keep_definitions(Vec::new()).await?;
+        self.definitions = kept.into_iter().map(|kept| (kept.digest, kept.text)).collect();
+        self.writer.checkpoint(&self.plan.checkpoint.note)?;
+        if matches!(self.plan.scope, Scope::Period { .. }) {
+            let parts = self.period_parts().await?;
+            self.writer.period(&parts)?;
+        }
+        let (before, after) = self.plan.single_around();
+        self.single(&before).await?;
+        self.range().await?;
+        self.single(&after).await?;
+        self.flush().await?;
+        self.proofs().await?;
+        self.report().await?;
+        let Gatherer { sources, writer, sender, place, .. } = self;
+        let rest = sources.signer.sign_bundle(writer)?;
+        drop(place);
+        sender.send(Ok(rest.into())).await.map_err(|_| EvidenceError::Gone)
+    }
+
+    async fn period_parts(&self) -> Result<PeriodParts, EvidenceError> {
+        let (signer, newest) = (&self.sources.signer, &self.plan.checkpoint.checkpoint);
+        Ok(PeriodParts {
+            from: signer.sign_past(self.plan.first, newest).await?,
+            to: signer.sign_past(self.plan.end, newest).await?,
+            edge: proofs::peaks(&*self.sources.store, self.plan.first).await?,
+            consistency: proofs::consistency(&*self.sources.store, self.plan.end, newest.size).await?,
+        })
+    }
+
+    async fn single(&mut self, indices: &[u64]) -> Result<(), EvidenceError> {
+        let mut left = indices;
+        while let Some(first) = left.first() {
+            let wanted = left.get(..SINGLE_ENTRIES_READ).unwrap_or(left);
+            let page = self.sources.store.whole_entries_at(wanted.to_vec()).await?;
+            left = left.get(page.len().max(1)..).unwrap_or_default();
+            self.page(*first, page).await?;
+        }
+        Ok(())
+    }
+
+    async fn range(&mut self) -> Result<(), EvidenceError> {
+        let mut next = self.plan.first;
+        while next < self.plan.end {
+            let wanted = usize::try_from(self.plan.end - next).unwrap_or(usize::MAX).min(ENTRIES_PER_FILE);
+            let page = self.sources.store.whole_entries(next, wanted).await?;
+            let after = page.last().ok_or(EvidenceError::Entry(next))?.index + 1;
+            self.page(next, page).await?;
+            next = after;
+        }
+        Ok(())
+    }
+
+    async fn page(&mut self, first: u64, page: Vec<StoredEntry>) -> Result<(), EvidenceError> {
+        if page.is_empty() {
+            return Err(EvidenceError::Entry(first));
+        }
+        for stored in page {
+            self.entry(stored).await?;
+        }
+        self.still_wanted()
+    }
+
+    /// Takes in an entry, and writes what it names.
+    async fn entry(&mut self, stored: StoredEntry) -> Result<(), EvidenceError> {
+        let StoredEntry { index, bytes, documents } = stored;
+        self.clean("an entry", &bytes)?;
+        if !self.plan.neighbours.contains(&index) {
+            let named: Named<'_> = serde_json::from_slice(&bytes).map_err(|_| EvidenceError::Entry(index))?;
+            if let Some(digest) = named.definition {
+                self.definition(digest)?;
+            }
+            for (kind, document) in &documents {
+                self.document(*kind, document, index)?;
+                self.pass_on(EXPORT_PIECE_BYTES).await?;
+            }
+        }
+        if self.lines.is_empty() {
+            self.first_line = index;
+        }
+        self.lines.push(bytes);
+        if self.lines.len() == ENTRIES_PER_FILE { self.flush().await } else { Ok(()) }
+    }
+
+    /// Writes the entries that wait.
+    async fn flush(&mut self) -> Result<(), EvidenceError> {
+        let lines = std::mem::take(&mut self.lines);
+        if !lines.is_empty() {
+            self.writer.entries(self.first_line, &lines)?;
+        }
+        self.pass_on(EXPORT_PIECE_BYTES).await
+    }
+
+    /// Once for each digest: a definition is long, and every entry about an item names one.
+    fn definition(&mut self, digest: &str) -> Result<(), EvidenceError> {
+        if self.written.contains(digest) {
+            return Ok(());
+        }
+        let missing = || EvidenceError::Definition(digest.to_owned());
+        let text = self.definitions.remove(digest).ok_or_else(missing)?;
+        if self.sources.guard.find(text.as_bytes()).is_some() {
+            return Err(EvidenceError::Token("a definition"));
+        }
+        self.writer.definition(digest, &text)?;
+        self.written.insert(digest.to_owned());
+        Ok(())
+    }
+
+    /// What was not a token when it was written may have become one. Such a document is left out: the proof stands.
+    fn document(&mut self, kind: DocumentKind, document: &[u8], index: u64) -> Result<(), EvidenceError> {
+        if kind == DocumentKind::RoleMap {
+            self.clean("a role map", document)?;
+            return Ok(self.writer.role_map(document)?);
+        }
+        if !self.plan.with_documents {
+            return Ok(());
+        }
+        if self.sweep.finds_token(document) {
+            tracing::warn!(entry = index, "a document contains a live token and was left out of an evidence bundle");
+            return Ok(());
+        }
+        Ok(self.writer.document(document)?)
+    }
+
+    fn clean(&mut self, what: &'static str, json: &[u8]) -> Result<(), EvidenceError> {
+        if self.sweep.finds_token(json) { Err(EvidenceError::Token(what)) } else { Ok(()) }
+    }
+
+    async fn proofs(&mut self) -> Result<(), EvidenceError> {
+        let Signed { checkpoint, note } = &*self.plan.checkpoint;
+        let mut inclusions = Inclusions::new(&*self.sources.store, checkpoint.size);
+        for index in &self.plan.single {
+            let path = inclusions.of(*index).await?;
+            self.writer.proof(*index, &path, note)?;
+            self.pass_on(EXPORT_PIECE_BYTES).await?;
+            self.still_wanted()?;
+        }
+        Ok(())
+    }
+
+    /// A page for people about what the bundle holds so far, by the same verifier that its reader will use. The evidence
+    /// is in the bundle without it, and anyone can make it from there: when something is wrong with it, it is left out.
+    async fn report(&mut self) -> Result<(), EvidenceError> {
+        self.pass_on(0).await?;
+        let Some(mut bundle) = self.sent.take() else { return Ok(()) };
+        bundle.extend(self.sources.signer.sign_bundle(self.writer.clone())?);
+        let trust = self.sources.witnesses.trust(self.sources.signer.verifier());
+        let cause = match report(&bundle, &trust) {
+            Ok(html) if self.sources.guard.find(html.as_bytes()).is_none() => return Ok(self.writer.report(&html)?),
+            Ok(_) => "it is too long to be searched for tokens, or contains one".to_owned(),
+            Err(verdict) => verdict.sentence(),
+        };
+        tracing::warn!(cause, "the report was left out of an evidence bundle");
+        Ok(())
+    }
+
+    /// Sends what is ready, once it is this much.
+    async fn pass_on(&mut self, bytes_min: usize) -> Result<(), EvidenceError> {
+        if self.writer.ready_bytes() < bytes_min.max(1) {
+            return Ok(());
+        }
+        let ready = self.writer.take_ready();
+        self.sent = self.sent.take().filter(|sent| sent.len() + ready.len() <= EXPORT_REPORTED_BYTES_MAX);
+        self.sent.iter_mut().for_each(|sent| sent.extend_from_slice(&ready));
+        self.sender.send(Ok(ready.into())).await.map_err(|_| EvidenceError::Gone)
+    }
+
+    /// Nobody computes for a peer that has gone.
+    fn still_wanted(&self) -> Result<(), EvidenceError> {
+        if self.sender.is_closed() { Err(EvidenceError::Gone) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,152 @@
+//! What an auditor takes away: which entries, documents, rules, role maps and proofs belong to an item or a period.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use pilot_core::entry::Entry;
+use pilot_core::item::ItemId;
+use pilot_core::limits::EXPORT_ENTRIES_MAX;
+use pilot_core::time::Time;
+use pilot_evidence::bundle::Scope;
+use pilot_store::Store;
+
+use super::sources::{EvidenceError, Sources};
+use crate::signer::Signed;
+use crate::starts;
+
+/// Entries of a period whose items are looked up at a time.
+const ENTRIES_LOOKED_UP: u64 = 8_192;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    Item(ItemId),
+    /// From the first of these times to just before the second, so that periods can follow one another.
+    Period(Time, Time),
+}
+
+/// What a bundle will hold, known before its first byte is sent.
+pub struct Plan {
+    pub(super) scope: Scope,
+    pub(super) checkpoint: Arc<Signed>,
+    /// The entries of the period, which prove each other; none for an item.
+    pub(super) first: u64,
+    pub(super) end: u64,
+    /// Entries with a proof of their own, below `first` or not below `end`.
+    pub(super) single: BTreeSet<u64>,
+    /// Of these, the ones that show nothing but where the period ends: their items are none of its business.
+    pub(super) neighbours: BTreeSet<u64>,
+    pub(super) with_documents: bool,
+}
+
+impl Plan {
+    pub async fn make(sources: &Sources, wanted: Wanted, with_documents: bool) -> Result<Plan, EvidenceError> {
+        match wanted {
+            Wanted::Item(id) => Plan::item(sources, id, with_documents).await,
+            Wanted::Period(from, to) => Plan::period(sources, from, to, with_documents).await,
+        }
+    }
+
+    async fn item(sources: &Sources, id: ItemId, with_documents: bool) -> Result<Plan, EvidenceError> {
+        let own = sources.store.places(id.clone()).await?;
+        if own.is_empty() {
+            return Err(EvidenceError::NoSuchItem);
+        }
+        let checkpoint = sources.witnesses.best(&sources.signer).await?;
+        let single = with_starts(&*sources.store, own.into_iter().collect()).await?;
+        let scope = Scope::Item(id);
+        let plan = Plan { scope, checkpoint, first: 0, end: 0, single, neighbours: BTreeSet::new(), with_documents };
+        plan.bounded()
+    }
+
+    async fn period(sources: &Sources, from: Time, to: Time, with_documents: bool) -> Result<Plan, EvidenceError> {
+        let (store, checkpoint) = (&*sources.store, sources.witnesses.best(&sources.signer).await?);
+        let size = checkpoint.checkpoint.size;
+        let first = lowest(store, size, |at| at >= from).await?;
+        let end = lowest(store, size, |at| at >= to).await?.max(first);
+        // Before anything is looked up for them.
+        within_bound(end - first)?;
+        let mut single = earlier_entries(store, first, end).await?;
+        let mut neighbours = BTreeSet::new();
+        for index in first.checked_sub(1).into_iter().chain(Some(end).filter(|end| *end < size)) {
+            if !single.contains(&index) && is_of_another(store, index, &(first..end)).await? {
+                neighbours.insert(index);
+            }
+            single.insert(index);
+        }
+        // The rules in force before the period are judged by, so the start they came with belongs to it.
+        let single = with_starts(store, single).await?;
+        let single: BTreeSet<_> = single.into_iter().filter(|index| !(first..end).contains(index)).collect();
+        let scope = Scope::Period { from, to, first, end };
+        Plan { scope, checkpoint, first, end, single, neighbours, with_documents }.bounded()
+    }
+
+    fn bounded(self) -> Result<Plan, EvidenceError> {
+        within_bound(self.entries()).map(|()| self)
+    }
+
+    /// The entries with a proof of their own that come before those of the period, and those that come after.
+    pub(super) fn single_around(&self) -> (Vec<u64>, Vec<u64>) {
+        self.single.iter().partition(|index| **index < self.first.max(self.end))
+    }
+
+    /// How many entries the bundle will hold.
+    pub fn entries(&self) -> u64 {
+        self.single.len() as u64 + (self.end - self.first)
+    }
+
+    /// A name for the file that says what it is.
+    pub fn file_name(&self) -> String {
+        match &self.scope {
+            Scope::Item(id) => format!("evidence-{id}.zip"),
+            Scope::Period { first, end, .. } => format!("evidence-entries-{first}-to-{end}.zip"),
+        }
+    }
+}
+
+fn within_bound(entries: u64) -> Result<(), EvidenceError> {
+    if entries > EXPORT_ENTRIES_MAX { Err(EvidenceError::TooMany(entries)) } else { Ok(()) }
+}
+
+async fn entry_at(store: &dyn Store, index: u64) -> Result<Entry, EvidenceError> {
+    let stored = store.entries(index, 1).await?.pop().filter(|stored| stored.index == index);
+    let bytes = stored.ok_or(EvidenceError::Entry(index))?.bytes;
+    serde_json::from_slice(&bytes).map_err(|_| EvidenceError::Entry(index))
+}
+
+/// The lowest index below `size` whose time fits, or `size`. Time never runs backwards along the ledger.
+async fn lowest(store: &dyn Store, size: u64, fits: impl Fn(Time) -> bool) -> Result<u64, EvidenceError> {
+    let (mut low, mut high) = (0, size);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fits(entry_at(store, middle).await?.at) { high = middle } else { low = middle + 1 }
+    }
+    Ok(low)
+}
+
+/// What happened before `first` to the items with an entry from there to `end`: without it they could not be judged.
+async fn earlier_entries(store: &dyn Store, first: u64, end: u64) -> Result<BTreeSet<u64>, EvidenceError> {
+    let (mut earlier, mut next) = (BTreeSet::new(), first);
+    while next < end && first > 0 {
+        let until = end.min(next + ENTRIES_LOOKED_UP);
+        earlier.extend(store.earlier_places(first, next..until).await?);
+        next = until;
+    }
+    Ok(earlier)
+}
+
+/// Whether an entry is about an item that has none in the period.
+async fn is_of_another(store: &dyn Store, index: u64, period: &Range<u64>) -> Result<bool, EvidenceError> {
+    let Some(id) = entry_at(store, index).await?.item else { return Ok(false) };
+    Ok(!store.places(id).await?.iter().any(|index| period.contains(index)))
+}
+
+/// These entries, and for each the start of the service that was in force at it.
+async fn with_starts(store: &dyn Store, mut indices: BTreeSet<u64>) -> Result<BTreeSet<u64>, EvidenceError> {
+    let (Some(lowest), Some(highest)) = (indices.first(), indices.last()) else { return Ok(indices) };
+    let starts: BTreeSet<u64> = starts::in_force(store, *lowest, *highest + 1).await?.into_iter().collect();
+    let in_force: Vec<_> = indices.iter().filter_map(|index| starts.range(..=*index).next_back()).copied().collect();
+    indices.extend(in_force);
+    Ok(indices)
+}

@@ -1,0 +1,18 @@
+//! The service without HTTP: every write, the register of credentials, timers, signing, witnesses and evidence.
+
+pub mod answer;
+pub mod clock;
+pub mod evidence;
+pub mod ids;
+pub mod moves;
+pub mod proofs;
+pub mod refusals;
+pub mod register;
+pub mod reserve;
+pub mod second_place;
+pub mod settle;
+pub mod signer;
+pub mod starts;
+pub mod timers;
+pub mod witnesses;
+pub mod workflows;

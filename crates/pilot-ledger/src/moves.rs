@@ -1,0 +1,206 @@
+//! What is decided and recorded for each kind of write. Handlers, timers and simulations hand these to the store.
+
+use std::mem::take;
+use std::sync::Arc;
+
+use pilot_api::items::{ItemView, TransitionView};
+use pilot_core::actor::Actor;
+use pilot_core::decide::{self, Caller, Content, EditRequest, IfMatch, NewItem, Request, due_at};
+use pilot_core::document::Document;
+use pilot_core::entry::{Entry, EntryType};
+use pilot_core::item::Item;
+use pilot_core::limits::COMMENTED_ENTRIES_MAX;
+use pilot_core::refusal::Refusal;
+use pilot_core::workflow::Definition;
+use pilot_store::{Record, Situation, Standing};
+use serde_json::Value;
+
+use crate::answer::{Made, StoredAnswer, room};
+use crate::witnesses::EffectGate;
+use crate::workflows::Workflows;
+
+type Decided = Result<Record, Refusal>;
+
+/// What the store is asked to record about an item.
+pub fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, item: Item, answer: Vec<u8>) -> Record {
+    let standing = Standing {
+        is_open: !item.is_terminal(definition),
+        waits_for: item.waits_for(definition),
+        due_at: due_at(definition, &item).map(|deadline| deadline.at),
+        item,
+    };
+    Record { entry, documents, standing: Some(standing), answer, fact: None }
+}
+
+/// The item a write is about, and the definition it keeps.
+pub fn subject<'s>(workflows: &Workflows, situation: &Situation<'s>) -> Result<(&'s Item, Arc<Definition>), Refusal> {
+    let item = situation.item.ok_or(Refusal::OtherDefinition)?;
+    let definition = workflows.of(&item.workflow).ok_or(Refusal::OtherDefinition)?;
+    Ok((item, Arc::clone(definition)))
+}
+
+pub fn create(
+    definition: Arc<Definition>,
+    actor: Actor,
+    new: NewItem,
+    content: Document,
+) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    let mut room = room();
+    move |situation| {
+        let (transition, item) =
+            decide::decide_creation(&definition, &new, &actor, situation.now, situation.open_items)?;
+        let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
+        let view = ItemView::new(&definition, &item, &actor, situation.now);
+        let answer = StoredAnswer::showing(
+            take(&mut room),
+            Made::Created,
+            Some(1),
+            Some(&format!("/v1/items/{}", item.id)),
+            &view,
+        );
+        Ok(record(&definition, entry, vec![content.clone()], item, answer))
+    }
+}
+
+/// What an edit asks for: a new title, a merge patch for the payload, or both.
+pub struct Edit {
+    pub title: Option<String>,
+    pub payload: Option<Value>,
+    pub if_match: Option<IfMatch>,
+    pub nonce: String,
+}
+
+/// An edit of one content, made and judged before the writing thread sees it.
+pub struct PreparedEdit {
+    request: Request,
+    document: Option<Document>,
+}
+
+impl Edit {
+    pub fn prepare(&self, definition: &Definition, item: &Item) -> PreparedEdit {
+        let Edit { title, payload, if_match, nonce } = self;
+        let names_something = title.is_some() || payload.is_some();
+        let (content, document) = names_something
+            .then(|| {
+                let (title, payload) = EditRequest::edited(item, title.as_deref(), payload.as_ref());
+                let document = Document::content(&title, &payload, nonce);
+                (Content::judge(definition, &title, &payload, document.digest.clone()), document)
+            })
+            .unzip();
+        let request = EditRequest { content, made_from: item.content_digest.clone(), if_match: if_match.clone() };
+        PreparedEdit { request: Request::Edit(request), document }
+    }
+}
+
+/// Refused with `content_changed` when the item has another content by now than the edit was prepared from.
+pub fn edit(
+    workflows: Arc<Workflows>,
+    actor: Actor,
+    edit: PreparedEdit,
+) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    let mut room = room();
+    let PreparedEdit { request, document } = edit;
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
+        let item = item.after(&transition);
+        let entry = Entry::of_transition(EntryType::ItemEdited, situation.index, &transition, &item);
+        let view = ItemView::new(&definition, &item, &actor, situation.now);
+        let answer = StoredAnswer::showing(take(&mut room), Made::Changed, Some(item.version), None, &view);
+        Ok(record(&definition, entry, document.iter().cloned().collect(), item, answer))
+    }
+}
+
+pub fn act(
+    workflows: Arc<Workflows>,
+    actor: Actor,
+    request: decide::ActionRequest,
+    comment: Option<Document>,
+    inputs: Option<Document>,
+    gate: EffectGate,
+) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    let (request, mut room) = (Request::Act(request), room());
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
+        gate.check(&definition, &transition, item, situation.last_entry)?;
+        let item = item.after(&transition);
+        let entry = Entry {
+            comment: comment.as_ref().map(|document| document.digest.clone()),
+            inputs: inputs.as_ref().map(|document| document.digest.clone()),
+            ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
+        };
+        let view = TransitionView::of_entry(&entry, transition.comment(), transition.inputs());
+        let answer = StoredAnswer::showing(take(&mut room), Made::Created, Some(item.version), None, &view);
+        let documents = comment.iter().chain(&inputs).cloned().collect();
+        Ok(record(&definition, entry, documents, item, answer))
+    }
+}
+
+pub fn comment(
+    workflows: Arc<Workflows>,
+    actor: Actor,
+    text: String,
+    document: Document,
+    if_match: Option<IfMatch>,
+) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    let mut room = room();
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        if_match.as_ref().map_or(Ok(()), |if_match| if_match.check(item))?;
+        if situation.entries.is_some_and(|entries| entries >= COMMENTED_ENTRIES_MAX) {
+            return Err(Refusal::TooManyComments { entries_max: COMMENTED_ENTRIES_MAX });
+        }
+        let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
+        let view = TransitionView::of_entry(&entry, Some(&text), None);
+        let answer = StoredAnswer::showing(take(&mut room), Made::Created, Some(item.version), None, &view);
+        Ok(record(&definition, entry, vec![document.clone()], item.clone(), answer))
+    }
+}
+
+/// What the passing of time does, when something is due.
+pub fn expire(workflows: Arc<Workflows>) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        let transition = decide::decide(&definition, item, &Request::Timer, &Caller::Timer, situation.now)?;
+        let item = item.after(&transition);
+        let entry = Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item);
+        Ok(record(&definition, entry, Vec::new(), item, StoredAnswer::empty()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pilot_core::decide::decide_creation;
+    use pilot_core::role::Role;
+    use pilot_core::time::Time;
+    use pilot_store::Store;
+    use pilot_store::sqlite::Sqlite;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_item_with_very_many_entries_takes_no_more_comments() {
+        let directory = std::env::temp_dir().join(format!("pilot-moves-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
+        let workflows = Arc::new(Workflows::load(None, &store as &dyn Store).await.unwrap());
+        let definition = Arc::clone(workflows.named("controlled-operation").unwrap());
+        let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+        let content = Document::content("t", &json!({}), "n");
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let new = NewItem { id, content: Content::judge(&definition, "t", &json!({}), content.digest) };
+        let (_, item) = decide_creation(&definition, &new, &ana, Time::EPOCH, 0).unwrap();
+        for (entries, is_taken) in [(1, true), (COMMENTED_ENTRIES_MAX - 1, true), (COMMENTED_ENTRIES_MAX, false)] {
+            let document = Document::comment("seen", "nonce");
+            let mut decide = comment(Arc::clone(&workflows), ana.clone(), "seen".into(), document, None);
+            let entries = Some(entries);
+            let (item, last_entry, now) = (Some(&item), Some(0), Time::EPOCH);
+            let decided = decide(&Situation { item, last_entry, entries, open_items: 0, now, index: 1 });
+            assert_eq!(decided.err().map(|refusal| refusal.code()), (!is_taken).then_some("state_conflict"));
+        }
+        drop(store);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}

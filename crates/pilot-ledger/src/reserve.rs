@@ -1,0 +1,121 @@
+//! A reserve on the disk. Writing stops before the last byte is taken, so that whatever was acknowledged can still be
+//! signed, carried over, backed up and started from; and it goes on by itself when there is room again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How often the disk is looked at, and how often when little is left.
+const LOOK: Duration = Duration::from_millis(250);
+const CLOSE_LOOK: Duration = Duration::from_millis(25);
+/// Kept free on a large disk: more than is written between two looks, and what carrying the log over can take.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Of a small one, this part.
+const PART: u64 = 16;
+
+pub struct Reserve {
+    directory: PathBuf,
+    free: AtomicU64,
+    kept: AtomicU64,
+}
+
+impl Reserve {
+    /// On the disk that holds this directory.
+    pub fn new(directory: PathBuf) -> Reserve {
+        let reserve = Reserve { directory, free: AtomicU64::new(u64::MAX), kept: AtomicU64::new(0) };
+        reserve.look();
+        reserve
+    }
+
+    /// Nothing may be written now.
+    pub fn is_short(&self) -> bool {
+        self.free.load(Ordering::Relaxed) < self.kept.load(Ordering::Relaxed)
+    }
+
+    /// A write has met the end of the disk. Short until a look finds room.
+    pub fn found_full(&self) {
+        self.free.store(0, Ordering::Relaxed);
+    }
+
+    /// Short, or soon.
+    fn is_near(&self) -> bool {
+        self.free.load(Ordering::Relaxed) / 4 < self.kept.load(Ordering::Relaxed)
+    }
+
+    /// What cannot be asked about stops nobody: the store notices a full disk too, only later.
+    fn look(&self) {
+        if let Ok(disk) = rustix::fs::statvfs(&self.directory) {
+            self.found(disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_bavail.saturating_mul(disk.f_frsize));
+        }
+    }
+
+    fn found(&self, size: u64, free: u64) {
+        self.kept.store(BYTES_MAX.min(size / PART), Ordering::Relaxed);
+        self.free.store(free, Ordering::Relaxed);
+    }
+
+    pub fn metrics(&self) -> String {
+        let (free, kept) = (self.free.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed));
+        format!(
+            "# HELP pilot_disk_free_bytes Free space on the disk of the data directory.\n\
+             # TYPE pilot_disk_free_bytes gauge\npilot_disk_free_bytes {free}\n\
+             # HELP pilot_disk_reserve_bytes Writes are refused while less space than this is free.\n\
+             # TYPE pilot_disk_reserve_bytes gauge\npilot_disk_reserve_bytes {kept}\n"
+        )
+    }
+}
+
+/// Runs beside the service.
+pub async fn run(reserve: Arc<Reserve>) {
+    let mut was_short = false;
+    loop {
+        let looked = Arc::clone(&reserve);
+        // A disk behind a network may take its time.
+        let _ = tokio::task::spawn_blocking(move || looked.look()).await;
+        let is_short = reserve.is_short();
+        if is_short != was_short {
+            let directory = reserve.directory.display();
+            if is_short {
+                tracing::error!("{directory}: the disk is nearly full; writes are refused until there is space again");
+            } else {
+                tracing::info!("{directory}: there is space again; writing resumes");
+            }
+            was_short = is_short;
+        }
+        tokio::time::sleep(if reserve.is_near() { CLOSE_LOOK } else { LOOK }).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_met_the_end_of_the_disk_is_believed_until_a_look_finds_room() {
+        let reserve = Reserve::new(PathBuf::from("/"));
+        reserve.found(1 << 40, 1 << 39);
+        reserve.found_full();
+        assert!(reserve.is_short() && reserve.is_near());
+        reserve.found(1 << 40, 1 << 39);
+        assert!(!reserve.is_short() && !reserve.is_near());
+    }
+
+    #[test]
+    fn a_sixteenth_of_a_disk_is_kept_free_and_never_more_than_64_mib() {
+        const MIB: u64 = 1024 * 1024;
+        let reserve = Reserve::new(PathBuf::from("/"));
+        for (size, free, is_short) in [
+            (64 * MIB, 4 * MIB, false),
+            (64 * MIB, 4 * MIB - 1, true),
+            (64 * MIB, 0, true),
+            (1 << 40, 64 * MIB, false),
+            (1 << 40, 64 * MIB - 1, true),
+            // What has no size, as some network disks have none, is asked for nothing.
+            (0, 0, false),
+        ] {
+            reserve.found(size, free);
+            assert_eq!(reserve.is_short(), is_short, "{free} of {size}");
+        }
+    }
+}

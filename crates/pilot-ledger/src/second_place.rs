@@ -1,0 +1,141 @@
+//! The last signed checkpoint, kept outside the database: an old database beside it is found out, and so is a second
+//! server that signs with the same key.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use pilot_setup::error::{StartError, with_cause};
+use pilot_setup::private_file;
+
+/// No checkpoint is longer, with all the cosignatures a note may have.
+const BYTES_MAX: u64 = 64 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    #[error("{}: cannot be used as the second place of the log's checkpoint", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: another service keeps its checkpoint there; two services on one log would fork it (stop the other one first)", path.display())]
+    Locked { path: PathBuf },
+}
+
+impl From<PlaceError> for StartError {
+    fn from(error: PlaceError) -> Self {
+        match error {
+            PlaceError::Locked { .. } => StartError::Refused(error.to_string()),
+            PlaceError::Io { .. } => StartError::Environment { what: with_cause(&error), source: None },
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SwapError {
+    /// Somebody else has written there.
+    #[error("it does not contain what this service last wrote there")]
+    Changed,
+    /// Nothing is known to be there but what was there before, or what was to be written.
+    #[error("it cannot be written: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl SwapError {
+    /// The disk itself failed, or has been taken for failing by the system. One that is full has not.
+    pub fn is_of_the_disk(&self) -> bool {
+        use rustix::io::Errno;
+        let failed = [Errno::IO, Errno::ROFS, Errno::NXIO, Errno::NODEV].map(Errno::raw_os_error);
+        matches!(self, SwapError::Io(error) if error.raw_os_error().is_some_and(|code| failed.contains(&code)))
+    }
+}
+
+pub struct SecondPlace {
+    path: PathBuf,
+    /// Held as long as the place is used. Where several machines see the file, comparing is what keeps them apart.
+    _lock: File,
+}
+
+impl SecondPlace {
+    pub fn open(path: &Path) -> Result<SecondPlace, PlaceError> {
+        let failed = |source| PlaceError::Io { path: path.to_owned(), source };
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        let mut options = File::options();
+        let lock = options.write(true).create(true).truncate(false).mode(0o600).open(beside).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(SecondPlace { path: path.to_owned(), _lock: lock }),
+            Err(std::fs::TryLockError::WouldBlock) => Err(PlaceError::Locked { path: path.to_owned() }),
+            Err(std::fs::TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn read(&self) -> io::Result<Option<String>> {
+        read(&self.path)
+    }
+
+    /// Writes `new` if one of `known` is there, in one step that a crash leaves done or not done.
+    pub fn swap(&self, known: &[Option<String>], new: &str) -> Result<(), SwapError> {
+        if !known.contains(&self.read()?) {
+            return Err(SwapError::Changed);
+        }
+        Ok(private_file::replace(&self.path, new.as_bytes())?)
+    }
+}
+
+/// What is in the file, if there is one.
+pub fn read(path: &Path) -> io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn make(name: &str) -> Directory {
+            let path = std::env::temp_dir().join(format!("pilot-second-place-{name}-{}", std::process::id()));
+            std::fs::create_dir(&path).unwrap();
+            Directory(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn only_what_is_known_to_be_there_is_replaced() {
+        let directory = Directory::make("swap");
+        let path = directory.0.join("log.checkpoint");
+        let place = SecondPlace::open(&path).unwrap();
+        assert!(matches!(place.swap(&[Some("a".into())], "b"), Err(SwapError::Changed)), "nothing is there yet");
+        place.swap(&[None], "a").unwrap();
+        place.swap(&[Some("x".into()), Some("a".into())], "b").unwrap();
+        assert!(matches!(place.swap(&[None, Some("a".into())], "c"), Err(SwapError::Changed)));
+        assert_eq!(place.read().unwrap().as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_place_is_used_by_one_service_alone() {
+        let directory = Directory::make("lock");
+        let path = directory.0.join("log.checkpoint");
+        let place = SecondPlace::open(&path).unwrap();
+        assert!(matches!(SecondPlace::open(&path), Err(PlaceError::Locked { .. })));
+        drop(place);
+        assert!(SecondPlace::open(&path).is_ok());
+        assert!(matches!(SecondPlace::open(&directory.0.join("no/such")), Err(PlaceError::Io { .. })));
+    }
+}

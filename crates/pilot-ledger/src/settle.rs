@@ -1,0 +1,90 @@
+//! From a decision to the ledger and back: the path of every write that a caller asks for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pilot_core::actor::Actor;
+use pilot_core::refusal::Refusal;
+use pilot_store::{Outcome, Store, StoreError, Write};
+
+use crate::answer::StoredAnswer;
+use crate::clock::{ClockKeeper, LedgerClock};
+use crate::refusals::Refusals;
+use crate::reserve::Reserve;
+use crate::signer::Signer;
+
+/// Why nothing is accepted at the moment. Reading goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotNow {
+    /// The machine's clock has leapt ahead by this much.
+    ClockAhead(Duration),
+    DiskNearlyFull,
+    NoCheckpoint,
+}
+
+#[derive(Debug)]
+pub enum SettleError {
+    NotNow(NotNow),
+    Store(StoreError),
+    Refused(Refusal),
+    NoSuchItem,
+    /// The idempotency key came with another body before.
+    KeyReused,
+    /// The answer that was kept cannot be read.
+    Unreadable,
+}
+
+impl From<StoreError> for SettleError {
+    fn from(error: StoreError) -> Self {
+        SettleError::Store(error)
+    }
+}
+
+/// Where callers' writes go.
+pub struct Ledger {
+    pub store: Arc<dyn Store>,
+    pub signer: Arc<Signer>,
+    pub reserve: Arc<Reserve>,
+    pub clock: LedgerClock,
+    pub clock_keeper: Arc<ClockKeeper>,
+    pub refusals: Arc<Refusals>,
+}
+
+impl Ledger {
+    /// Whether anything may be written, or why not.
+    pub fn check_writing(&self) -> Result<(), NotNow> {
+        if let Some(ahead) = self.clock_keeper.doubt() {
+            return Err(NotNow::ClockAhead(ahead));
+        }
+        if self.reserve.is_short() {
+            return Err(NotNow::DiskNearlyFull);
+        }
+        if self.signer.is_behind() {
+            return Err(NotNow::NoCheckpoint);
+        }
+        Ok(())
+    }
+
+    /// Decides and records, and answers. `action` is how a refusal for role, ownership or separation is written down.
+    pub async fn settle(&self, actor: &Actor, action: &str, write: Write) -> Result<StoredAnswer, SettleError> {
+        self.check_writing().map_err(SettleError::NotNow)?;
+        let settled = self.store.settle(write).await;
+        if matches!(settled, Err(StoreError::Full(_))) {
+            // Told to everyone at once, and not when the disk is looked at next.
+            self.reserve.found_full();
+        }
+        match settled? {
+            Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
+                StoredAnswer::from_bytes(answer).ok_or(SettleError::Unreadable)
+            }
+            Outcome::KeyReused => Err(SettleError::KeyReused),
+            Outcome::NoSuchItem => Err(SettleError::NoSuchItem),
+            Outcome::Refused(refusal) => {
+                if refusal.is_about_access() {
+                    self.refusals.note(actor, action, refusal.code(), self.clock.now());
+                }
+                Err(SettleError::Refused(refusal))
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a signer begins with: the last checkpoint it signed, held against the ledger as it is now.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use pilot_evidence::checkpoint::{Checkpoint, CheckpointError};
+use pilot_evidence::merkle::Edge;
+use pilot_evidence::note::{NoteError, NoteKey};
+use pilot_setup::error::StartError;
+use pilot_store::Store;
+use tokio::sync::watch;
+
+use super::edge::edge_at;
+use super::signing::{Signed, Signer, Work};
+use crate::second_place::SecondPlace;
+
+/// Why a ledger is not continued. Each text is for someone who was woken up by it.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Refused {
+    #[error(
+        "the ledger has {entries} entries, but {place} holds a checkpoint of {kept} that this log has signed: {} acknowledged entries are missing.\n\
+         Most likely the database was replaced by an old backup or copy, or data_dir or store.url points to one.\n\
+         Fix: find the newer database (with its -wal file) and put it back; nothing is lost while it exists.\n\
+         If it is gone for good: `pilot restore --accept-loss WHY` continues with what is left, under a new log key, and records what was lost.\n\
+         Do not delete {place}: it is the only record of what is missing.", kept - entries
+    )]
+    Older { place: String, entries: u64, kept: u64 },
+    #[error(
+        "the ledger does not continue the checkpoint of {kept} entries in {place}, although it has {entries}: its root at that size differs, so its history differs.\n\
+         Most likely an old backup was restored and then written to, or two servers ran with the same log key.\n\
+         Fix: stop every server with this key, keep both databases, and find the one that continues the checkpoint (`pilot log fsck` prints the root of each).\n\
+         If it is gone for good: `pilot restore --accept-loss WHY` continues with what is left, under a new log key."
+    )]
+    Fork { place: String, entries: u64, kept: u64 },
+    #[error(
+        "the checkpoint in {place} is not signed by this log's key ({cause}).\n\
+         Most likely log.key belongs to another installation, or [log] checkpoint names another installation's file.\n\
+         Fix: put the right log.key back from your copy, or correct the path."
+    )]
+    OtherKey { place: String, cause: String },
+    #[error(
+        "{place} is missing, but this ledger has kept its checkpoint there.\n\
+         It tells an old database from the current one, so the service does not begin a new one by itself.\n\
+         Fix: put the newest signed checkpoint you have into the file: from a backup, a witness, an auditor, or anyone who fetched /v1/log/checkpoint recently.\n\
+         If nobody has one: `pilot restore --accept-loss WHY` continues under a new log key."
+    )]
+    Missing { place: String },
+}
+
+impl From<Refused> for StartError {
+    fn from(refused: Refused) -> Self {
+        StartError::Refused(refused.to_string())
+    }
+}
+
+impl Signer {
+    /// Holds the ledger against the second place. `was_kept` says whether the ledger itself knows that there was one.
+    pub async fn open(
+        key: NoteKey,
+        store: Arc<dyn Store>,
+        place: SecondPlace,
+        was_kept: bool,
+    ) -> Result<Arc<Signer>, StartError> {
+        let failed = |error: std::io::Error| StartError::environment(place.path().display().to_string(), error);
+        let kept = place.read().map_err(failed)?;
+        let (edge, signed) = match &kept {
+            Some(note) => {
+                let checkpoint = read(note, &key, place.path())?;
+                let edge = continued(&*store, &checkpoint, place.path()).await?;
+                (edge, Signed { checkpoint, note: note.clone() })
+            }
+            None if was_kept => return Err(Refused::Missing { place: place.path().display().to_string() }.into()),
+            None => begin(&*store, &key, &place)?,
+        };
+        let known = vec![Some(signed.note.clone())];
+        Ok(Arc::new(Signer {
+            key,
+            head: store.head(),
+            store,
+            place,
+            work: tokio::sync::Mutex::new(Work { edge, known }),
+            newest: watch::Sender::new(Arc::new(signed)),
+            broken: watch::Sender::new(None),
+            failures: AtomicU64::new(0),
+            is_behind: AtomicBool::new(false),
+        }))
+    }
+}
+
+/// A checkpoint of this log, as it was found somewhere.
+pub fn read(note: &str, key: &NoteKey, place: &Path) -> Result<Checkpoint, Refused> {
+    let wrong = |cause| Refused::OtherKey { place: place.display().to_string(), cause };
+    read_checkpoint(note, key).map_err(wrong)
+}
+
+/// The checkpoint, or in words why it is none of this log's.
+pub fn read_checkpoint(note: &str, key: &NoteKey) -> Result<Checkpoint, String> {
+    Checkpoint::open(note, &key.verifier()).map_err(|error| match &error {
+        CheckpointError::Note(NoteError::Unsigned) => "it was signed by another key".to_owned(),
+        other => other.to_string(),
+    })
+}
+
+/// The tree as it was at the checkpoint, when the ledger still begins with it.
+pub async fn continued(store: &dyn Store, kept: &Checkpoint, place: &Path) -> Result<Edge, StartError> {
+    let entries = store.head().borrow().size();
+    let place = place.display().to_string();
+    if entries < kept.size {
+        return Err(Refused::Older { place, entries, kept: kept.size }.into());
+    }
+    let edge = edge_at(store, kept.size).await?;
+    if edge.root() == kept.root { Ok(edge) } else { Err(Refused::Fork { place, entries, kept: kept.size }.into()) }
+}
+
+/// The first checkpoint: of a new ledger, or of one from before there was a second place.
+fn begin(store: &dyn Store, key: &NoteKey, place: &SecondPlace) -> Result<(Edge, Signed), StartError> {
+    let edge = Edge::clone(&store.head().borrow());
+    if edge.size() > 0 {
+        let place = place.path().display();
+        tracing::warn!(
+            "the checkpoint of this ledger is kept in {place} from now on; put that on another disk if you can"
+        );
+    }
+    let checkpoint = Checkpoint { origin: key.verifier().name, size: edge.size(), root: edge.root() };
+    let note = checkpoint.sign(key);
+    let swapped = place.swap(&[None], &note);
+    swapped.map_err(|error| StartError::environment(place.path().display().to_string(), error))?;
+    Ok((edge, Signed { checkpoint, note }))
+}

@@ -1,0 +1,16 @@
+//! Asks the configured witnesses for cosignatures, and knows which checkpoint has enough of them.
+//!
+//! All witnesses are offered the same checkpoint at the same moment, so that their cosignatures meet under one. One that
+//! is slow or gone holds up nobody: it is left out of the rounds until it has answered.
+
+mod cosigning;
+mod effects;
+mod offer;
+mod trouble;
+mod witness;
+
+pub use cosigning::{CoverError, Witnesses, run};
+pub use effects::EffectGate;
+pub use offer::{Seen, ask, offer};
+pub use trouble::OfferError;
+pub use witness::Witness;

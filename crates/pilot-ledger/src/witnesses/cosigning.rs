@@ -1,0 +1,234 @@
+//! Asks the configured witnesses for cosignatures, and knows which checkpoint has enough of them.
+//!
+//! All witnesses are offered the same checkpoint at the same moment, so that their cosignatures meet under one. One that
+//! is slow or gone holds up nobody: it is left out of the rounds until it has answered.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pilot_core::limits::WITNESSES_DEADLINE;
+use pilot_evidence::note::VerifierKey;
+use pilot_evidence::verify::Trust;
+use pilot_setup::config;
+use pilot_wire::outgoing::{Outgoing, TrustError};
+use tokio::sync::watch;
+
+use super::effects::EffectGate;
+use super::offer::offer;
+use super::witness::{self, Witness};
+use crate::signer::{SignError, Signed, Signer};
+
+/// How often the witnesses are offered a newer checkpoint, when there is one.
+const ROUND: Duration = Duration::from_secs(1);
+/// How often a request that waits for cosignatures asks again.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+/// Checkpoints whose cosignatures are being gathered; older ones will not be completed any more.
+const GATHERED_MAX: usize = 32;
+
+/// Why an effect may not begin yet.
+#[derive(Debug, thiserror::Error)]
+pub enum CoverError {
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    #[error(
+        "An effect may begin only when {required} of {all} witnesses have cosigned the item's newest entry, but {} have: {}.",
+        all - missing.len(), missing.join("; ")
+    )]
+    NotCovered { required: usize, all: usize, missing: Vec<String> },
+}
+
+pub struct Witnesses {
+    list: Vec<Arc<Witness>>,
+    required: usize,
+    outgoing: Outgoing,
+    gathered: Mutex<BTreeMap<u64, Gathered>>,
+    /// How many entries are under a checkpoint with enough cosignatures.
+    covered: watch::Sender<u64>,
+}
+
+/// A checkpoint and the cosignatures it has, each by the number of its witness.
+struct Gathered {
+    signed: Arc<Signed>,
+    lines: BTreeMap<usize, String>,
+}
+
+impl Gathered {
+    fn text(&self) -> String {
+        self.lines.values().fold(self.signed.note.clone(), |note, line| note + line + "\n")
+    }
+}
+
+impl Witnesses {
+    pub fn new(log: &config::Log) -> Result<Witnesses, TrustError> {
+        let https = log.witnesses.iter().any(|witness| witness.url.scheme_str() == Some("https"));
+        Ok(Witnesses {
+            list: log.witnesses.iter().map(|witness| Arc::new(Witness::new(witness))).collect(),
+            required: log.require_witnesses,
+            outgoing: Outgoing::new(https, log.ca_file.as_deref())?,
+            gathered: Mutex::new(BTreeMap::new()),
+            covered: watch::Sender::new(0),
+        })
+    }
+
+    pub fn list(&self) -> &[Arc<Witness>] {
+        &self.list
+    }
+
+    /// What whoever believes this log's own configuration believes.
+    pub fn trust(&self, key: VerifierKey) -> Trust {
+        let witnesses = self.list.iter().map(|witness| witness.key.clone()).collect();
+        Trust { key, witnesses, witnesses_needed: self.required }
+    }
+
+    pub fn required(&self) -> usize {
+        self.required
+    }
+
+    /// What an effect has to pass.
+    pub fn gate(&self) -> EffectGate {
+        match self.required {
+            0 => EffectGate::open(),
+            _ => EffectGate::requiring(self.covered.subscribe()),
+        }
+    }
+
+    pub fn outgoing(&self) -> &Outgoing {
+        &self.outgoing
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, BTreeMap<u64, Gathered>> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The checkpoint with the cosignatures it has so far.
+    pub fn cosigned(&self, signed: &Signed) -> String {
+        let gathered = self.gathered();
+        gathered.get(&signed.checkpoint.size).map_or_else(|| signed.note.clone(), Gathered::text)
+    }
+
+    /// The newest checkpoint with as many cosignatures as are required, when any are.
+    pub fn newest_covered(&self) -> Option<String> {
+        let is_covered = |gathered: &&Gathered| gathered.lines.len() >= self.required;
+        let gathered = self.gathered();
+        gathered.values().rev().find(is_covered).filter(|_| self.required > 0).map(Gathered::text)
+    }
+
+    /// Offers the newest checkpoint to every witness that has not cosigned it and is not being asked already.
+    pub fn round(self: &Arc<Self>, signer: &Arc<Signer>, is_urgent: bool) {
+        let head = Arc::clone(&signer.newest().borrow());
+        if head.checkpoint.size == 0 {
+            return;
+        }
+        for (number, witness) in self.list.iter().enumerate() {
+            if !witness.is_to_be_asked(head.checkpoint.size, is_urgent) {
+                continue;
+            }
+            let (witnesses, witness, head) = (Arc::clone(self), Arc::clone(witness), Arc::clone(&head));
+            let store = Arc::clone(signer.store());
+            tokio::spawn(async move {
+                let offered = offer(&witnesses.outgoing, &*store, &witness, &head).await;
+                if let Ok(line) = &offered {
+                    witnesses.gather(number, &head, line);
+                }
+                witness.answered(head.checkpoint.size, offered.err().as_ref());
+            });
+        }
+    }
+
+    fn gather(&self, number: usize, signed: &Arc<Signed>, line: &str) {
+        let mut gathered = self.gathered();
+        let new = || Gathered { signed: Arc::clone(signed), lines: BTreeMap::new() };
+        let at = gathered.entry(signed.checkpoint.size).or_insert_with(new);
+        at.lines.insert(number, line.to_owned());
+        let is_covered = self.required > 0 && at.lines.len() >= self.required;
+        while gathered.len() > GATHERED_MAX {
+            // The newest covered one stays: it is what is served.
+            let covered = *self.covered.borrow();
+            let Some(oldest) = gathered.keys().copied().find(|size| *size != covered) else { break };
+            gathered.remove(&oldest);
+        }
+        if is_covered {
+            self.covered.send_if_modified(|covered| {
+                let is_more = signed.checkpoint.size > *covered;
+                *covered = signed.checkpoint.size.max(*covered);
+                is_more
+            });
+        }
+    }
+
+    /// A checkpoint of everything so far, cosigned by as many witnesses as answer in time.
+    pub async fn best(self: &Arc<Self>, signer: &Arc<Signer>) -> Result<Arc<Signed>, SignError> {
+        let newest = signer.checkpoint().await?;
+        let size = newest.checkpoint.size;
+        let asking = async {
+            while self.most_cosigned(size).is_none_or(|(count, _)| count < self.list.len()) {
+                self.round(signer, true);
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+        };
+        if !self.list.is_empty() {
+            let _ = tokio::time::timeout(WITNESSES_DEADLINE, asking).await;
+        }
+        Ok(self.most_cosigned(size).map_or(newest, |(_, most)| Arc::new(most)))
+    }
+
+    /// Of the checkpoints that cover this many entries, the one with the most cosignatures.
+    fn most_cosigned(&self, size: u64) -> Option<(usize, Signed)> {
+        let gathered = self.gathered();
+        let (_, most) = gathered.range(size..).max_by_key(|(_, gathered)| gathered.lines.len())?;
+        Some((most.lines.len(), Signed { checkpoint: most.signed.checkpoint.clone(), note: most.text() }))
+    }
+
+    /// Returns when this many entries are under a checkpoint with enough cosignatures, or `patience` is at its end.
+    pub async fn cover(
+        self: &Arc<Self>,
+        signer: &Arc<Signer>,
+        size: u64,
+        patience: Duration,
+    ) -> Result<(), CoverError> {
+        let mut covered = self.covered.subscribe();
+        if *covered.borrow() >= size {
+            return Ok(());
+        }
+        signer.covering(size).await?;
+        let asking = async {
+            while *covered.borrow_and_update() < size {
+                self.round(signer, true);
+                let _ = tokio::time::timeout(ASK_AGAIN, covered.changed()).await;
+            }
+        };
+        tokio::time::timeout(patience, asking).await.map_err(|_| self.not_covered(size))
+    }
+
+    fn not_covered(&self, size: u64) -> CoverError {
+        let missing = self.list.iter().filter_map(|witness| witness.complaint(size)).collect();
+        CoverError::NotCovered { required: self.required, all: self.list.len(), missing }
+    }
+
+    pub fn metrics(&self) -> String {
+        let mut text = String::new();
+        for (name, kind, help, value) in witness::FIGURES {
+            if self.list.is_empty() {
+                break;
+            }
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            for witness in &self.list {
+                let _ = writeln!(text, "{name}{{witness=\"{}\"}} {}", witness.name(), value(witness));
+            }
+        }
+        text
+    }
+}
+
+/// Runs beside the service.
+pub async fn run(witnesses: Arc<Witnesses>, signer: Arc<Signer>) {
+    if witnesses.list.is_empty() {
+        return;
+    }
+    loop {
+        witnesses.round(&signer, false);
+        tokio::time::sleep(ROUND).await;
+    }
+}

@@ -1,0 +1,67 @@
+//! The definitions of this installation: those in force, and every one that items were created under.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use pilot_core::item::{Item, WorkflowRef};
+use pilot_core::workflow::registry::Definitions;
+use pilot_core::workflow::{Definition, Name};
+use pilot_explain::graph;
+use pilot_store::{Store, StoreError, StoredDefinition};
+
+use pilot_setup::definitions::{offered, parse};
+use pilot_setup::error::StartError;
+
+pub struct Workflows {
+    /// Built in or in `workflows.dir`: what new items are created under.
+    offered: Definitions,
+    /// Those and all that were ever offered: items keep their rules though the file is gone.
+    kept: Definitions,
+    /// Pictures that were asked for, by the digest of their definition: laying one out takes milliseconds.
+    diagrams: Mutex<HashMap<Name, Bytes>>,
+}
+
+impl Workflows {
+    /// Reads and proves the definitions, and keeps their texts with the ledger for as long as it lasts.
+    pub async fn load(dir: Option<&Path>, store: &dyn Store) -> Result<Workflows, StartError> {
+        let (offered, texts) = offered(dir)?;
+        let mut kept = offered.clone();
+        for StoredDefinition { digest, text } in store.keep_definitions(texts).await? {
+            let added = kept.add(parse(&digest, &text)?);
+            added.map_err(|error| StartError::Refused(format!("{error} (the other one is kept with the ledger)")))?;
+        }
+        Ok(Workflows { offered, kept, diagrams: Mutex::default() })
+    }
+
+    /// The definition as a picture (SVG), drawn once.
+    pub fn diagram(&self, definition: &Definition) -> Bytes {
+        let mut diagrams = self.diagrams.lock().unwrap_or_else(PoisonError::into_inner);
+        let drawn = diagrams.entry(definition.digest().clone()).or_insert_with(|| graph::svg(definition, None).into());
+        drawn.clone()
+    }
+
+    pub fn in_force(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.offered.in_force()
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Arc<Definition>> {
+        self.offered.named(name)
+    }
+
+    /// The definition an item was created under, whatever is in force now.
+    pub fn of(&self, workflow: &WorkflowRef) -> Option<&Arc<Definition>> {
+        self.with_digest(&workflow.name, &workflow.digest)
+    }
+
+    /// The definition an item was created under, which is always kept.
+    pub fn kept_by(&self, item: &Item) -> Result<Arc<Definition>, StoreError> {
+        let missing = || StoreError::Damaged(format!("the definition of item {} is not in the store", item.id));
+        self.of(&item.workflow).cloned().ok_or_else(missing)
+    }
+
+    pub fn with_digest(&self, name: &str, digest: &str) -> Option<&Arc<Definition>> {
+        self.kept.with_digest(name, digest)
+    }
+}

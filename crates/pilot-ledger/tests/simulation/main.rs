@@ -1,0 +1,605 @@
+//! A team at work in a bad week: everyone does anything, requests come twice and late, the clock jumps, the machine dies.
+//! Whatever happens, every invariant holds of what is left. A seed gives the same choices again.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise, and prints its figures"
+)]
+
+mod judge;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+
+use pilot_core::actor::Actor;
+use pilot_core::decide::{ActionRequest, Content, IfMatch, NewItem, actions_for};
+use pilot_core::document::Document;
+use pilot_core::item::{Item, ItemId};
+use pilot_core::role::Role;
+use pilot_core::time::Time;
+use pilot_core::workflow::Name;
+use pilot_ledger::clock::{Clock, Elapsed, LedgerClock};
+use pilot_ledger::moves::{self, Edit};
+use pilot_ledger::timers::expire_due;
+use pilot_ledger::witnesses::EffectGate;
+use pilot_ledger::workflows::Workflows;
+use pilot_store::sqlite::Sqlite;
+use pilot_store::sqlite::fsck::fsck;
+use pilot_store::{Filter, Key, Outcome, Situation, Store, Subject, Write};
+use serde_json::{Value, json};
+
+const SEEDS: u64 = 500;
+const STEPS: u64 = 60;
+
+/// A small generator: a seed gives the same choices everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[usize::try_from(self.below(from.len() as u64)).unwrap()]
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+struct Directory(PathBuf);
+
+impl Directory {
+    /// In memory where there is such a place: the disk itself is tested elsewhere.
+    fn new() -> Directory {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let shared = Path::new("/dev/shm");
+        let base = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+        let name = format!("pilot-simulation-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        std::fs::create_dir(base.join(&name)).unwrap();
+        Directory(base.join(name))
+    }
+
+    fn database(&self) -> PathBuf {
+        self.0.join("pilot.db")
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A request as a client keeps it, to send it again with the same key.
+#[derive(Clone)]
+struct Sent {
+    number: u64,
+    actor: Actor,
+    what: What,
+}
+
+#[derive(Clone)]
+enum What {
+    Create { id: ItemId, workflow: &'static str, title: String, payload: Value },
+    Edit { item: ItemId, title: Option<String>, payload: Option<Value>, if_match: Option<IfMatch> },
+    Act { item: ItemId, request: ActionRequest },
+    Comment { item: ItemId, text: String },
+}
+
+/// What came of it.
+struct Week {
+    entries: u64,
+    crashes: u64,
+    /// How often something was executed.
+    effects: u64,
+}
+
+struct World {
+    dice: Dice,
+    directory: Directory,
+    machine: Machine,
+    clock: LedgerClock,
+    store: Arc<dyn Store>,
+    workflows: Arc<Workflows>,
+    next: u64,
+    /// Requests that were not sent yet: they arrive late, and out of order.
+    delayed: Vec<Sent>,
+    /// What was acknowledged, by the number of the request.
+    answers: BTreeMap<u64, (Sent, Vec<u8>)>,
+    crashes: u64,
+}
+
+/// The clock anyone may set, and the time that passes all the same.
+struct Machine {
+    clock: Arc<AtomicI64>,
+    elapsed: Arc<AtomicU64>,
+}
+
+/// As a start does it.
+fn open(directory: &Directory, machine: &Machine) -> (Arc<dyn Store>, LedgerClock) {
+    let wall = Clock::Manual(Arc::clone(&machine.clock));
+    let clock = LedgerClock::new(wall, Elapsed::Manual(Arc::clone(&machine.elapsed)));
+    let of_store = clock.clone();
+    let store = Sqlite::open(&directory.database(), Arc::new(move || of_store.now())).unwrap();
+    clock.begin_at(store.last_at());
+    (Arc::new(store), clock)
+}
+
+const PEOPLE: [(&str, Role); 12] = [
+    ("ana", Role::Initiator),
+    ("ada", Role::Initiator),
+    ("ben", Role::Approver),
+    ("bea", Role::Approver),
+    ("bob", Role::Approver),
+    ("sam", Role::SecurityAdmin),
+    ("sue", Role::SecurityAdmin),
+    ("eve", Role::Executor),
+    ("eli", Role::Executor),
+    // Their role was changed in the middle of the week.
+    ("ana", Role::Approver),
+    ("ben", Role::Executor),
+    ("eve", Role::SecurityAdmin),
+];
+
+impl World {
+    async fn new(seed: u64) -> World {
+        let directory = Directory::new();
+        let start: Time = "2026-11-15T09:00:00Z".parse().unwrap();
+        let machine = Machine { clock: Arc::new(AtomicI64::new(start.unix_micros())), elapsed: Arc::default() };
+        let (store, clock) = open(&directory, &machine);
+        let workflows = Arc::new(Workflows::load(None, &*store).await.unwrap());
+        let (delayed, answers) = (Vec::new(), BTreeMap::new());
+        World { dice: Dice(seed), directory, machine, clock, store, workflows, next: 0, delayed, answers, crashes: 0 }
+    }
+
+    async fn step(&mut self) {
+        match self.dice.below(100) {
+            0..=59 => {
+                let sent = self.ask().await;
+                if self.dice.chance(15) { self.delayed.push(sent) } else { self.send(sent).await }
+            }
+            60..=69 => self.send_late().await,
+            70..=79 => self.send_again().await,
+            80..=87 => self.move_clock(),
+            88..=93 => drop(expire_due(&*self.store, &self.workflows, self.clock.now()).await),
+            94..=96 => self.all_at_once().await,
+            _ => self.crash().await,
+        }
+    }
+
+    /// Mostly something that could succeed, often something that must not.
+    async fn ask(&mut self) -> Sent {
+        self.next += 1;
+        let number = self.next;
+        let (name, role) = *self.dice.pick(&PEOPLE);
+        let actor = Actor { actor_id: name.parse().unwrap(), role };
+        let items = self.store.items(Filter::default(), 8).await.unwrap();
+        if items.is_empty() || self.dice.chance(12) {
+            return self.creation(number, actor);
+        }
+        let item = self.dice.pick(&items).clone();
+        let actor = self.someone_able(&item, actor);
+        let what = match self.dice.below(100) {
+            0..=7 => What::Comment { item: item.id, text: format!("remark {number}") },
+            8..=14 => self.edit(&item, number),
+            _ => self.action(&item, &actor),
+        };
+        Sent { number, actor, what }
+    }
+
+    /// Often someone whose turn it is, so that the team gets somewhere.
+    fn someone_able(&mut self, item: &Item, otherwise: Actor) -> Actor {
+        let definition = self.workflows.of(&item.workflow).unwrap();
+        let turn = item.waits_for(definition);
+        let able: Vec<_> = PEOPLE[..9].iter().filter(|(_, role)| turn.contains(role)).collect();
+        if able.is_empty() || self.dice.chance(25) {
+            return otherwise;
+        }
+        let (name, role) = **self.dice.pick(&able);
+        Actor { actor_id: name.parse().unwrap(), role }
+    }
+
+    fn creation(&mut self, number: u64, actor: Actor) -> Sent {
+        let actor = if self.dice.chance(90) {
+            Actor { role: Role::Initiator, actor_id: self.dice.pick(&["ana", "ada"]).parse().unwrap() }
+        } else {
+            actor
+        };
+        let risk = *self.dice.pick(&["low", "medium", "high"]);
+        let mut payload = json!({"purpose": "p", "operation": {"run": number}, "risk": risk, "rollback_plan": "r"});
+        let workflow = if self.dice.chance(20) { "emergency-operation" } else { "controlled-operation" };
+        payload["incident"] = json!("INC-1");
+        let millis = u64::try_from(self.clock.now().unix_micros() / 1000).unwrap();
+        let id = format!("{:08x}-{:04x}-7000-8000-{number:012x}", millis >> 16, millis & 0xffff);
+        Sent {
+            number,
+            actor,
+            what: What::Create { id: id.parse().unwrap(), workflow, title: format!("item {number}"), payload },
+        }
+    }
+
+    fn edit(&mut self, item: &Item, number: u64) -> What {
+        let risk = *self.dice.pick(&["low", "high"]);
+        let payload = self.dice.chance(70).then(|| json!({"risk": risk, "note": {"n": number}, "purpose": "other"}));
+        let title = (payload.is_none() || self.dice.chance(30)).then(|| format!("changed {number}"));
+        let if_match = self.dice.chance(30).then_some(IfMatch::one(item.version));
+        What::Edit { item: item.id.clone(), title, payload, if_match }
+    }
+
+    fn action(&mut self, item: &Item, actor: &Actor) -> What {
+        let definition = self.workflows.of(&item.workflow).unwrap();
+        let possible = actions_for(definition, item, actor, self.clock.now());
+        let all: Vec<_> = definition.actions().iter().map(|action| action.name.clone()).collect();
+        let forward =
+            |name: &&Name| !matches!(&***name, "withdraw" | "hold" | "return" | "reject" | "refuse" | "revoke");
+        let onward: Vec<_> = possible.iter().filter(forward).cloned().collect();
+        let from = match self.dice.below(100) {
+            0..=14 => &all,
+            15..=34 if !possible.is_empty() => &possible,
+            _ if !onward.is_empty() => &onward,
+            _ => &all,
+        };
+        let action = self.dice.pick(from).to_string();
+        let hours = 1 + self.dice.below(4);
+        let not_after = self.clock.now().plus(std::time::Duration::from_hours(hours));
+        let inputs = match action.as_str() {
+            "clear" => Some(json!({ "not_after": not_after })),
+            "reconcile" => Some(json!({"outcome": self.dice.pick(&["succeeded", "failed"])})),
+            "succeed" => Some(json!({"result": "done"})),
+            _ => None,
+        };
+        let request = ActionRequest {
+            action,
+            content_digest: Some(item.content_digest.to_string()),
+            comment: self.dice.chance(80).then(|| "because".to_owned()),
+            inputs,
+            if_match: self.dice.chance(20).then_some(IfMatch::one(item.version)),
+        };
+        What::Act { item: item.id.clone(), request }
+    }
+
+    fn write(&self, sent: &Sent) -> Write {
+        let Sent { number, actor, what } = sent.clone();
+        let (workflows, nonce) = (Arc::clone(&self.workflows), format!("nonce {number}"));
+        let mut scope = [0; 32];
+        scope[..8].copy_from_slice(&number.to_be_bytes());
+        let key = Some(Key { scope, body: scope });
+        match what {
+            What::Create { id, workflow, title, payload } => {
+                let definition = Arc::clone(workflows.named(workflow).unwrap());
+                let content = Document::content(&title, &payload, &nonce);
+                let count_open = definition
+                    .rules()
+                    .one_open_per_creator
+                    .then(|| (actor.actor_id.clone(), definition.name().to_string()));
+                let judged = Content::judge(&definition, &title, &payload, content.digest.clone());
+                let new = NewItem { id, content: judged };
+                let decide = moves::create(definition, actor, new, content);
+                Write::new(Subject::NewItem { count_open }, key, decide)
+            }
+            What::Edit { item, title, payload, if_match } => {
+                let edit = Edit { title, payload, if_match, nonce };
+                let decide = move |situation: &Situation<'_>| {
+                    let (item, definition) = moves::subject(&workflows, situation)?;
+                    moves::edit(Arc::clone(&workflows), actor.clone(), edit.prepare(&definition, item))(situation)
+                };
+                Write::new(Subject::Item(item), key, decide)
+            }
+            What::Act { item, request } => {
+                let comment = request.comment.as_ref().map(|text| Document::comment(text, &nonce));
+                let inputs = request.inputs.as_ref().map(|inputs| Document::inputs(inputs, &nonce));
+                let decide = moves::act(workflows, actor, request, comment, inputs, EffectGate::open());
+                Write::new(Subject::Item(item), key, decide)
+            }
+            What::Comment { item, text } => {
+                let document = Document::comment(&text, &nonce);
+                let decide = moves::comment(workflows, actor, text, document, None);
+                Write::new(Subject::Item(item), key, decide)
+            }
+        }
+    }
+
+    async fn send(&mut self, sent: Sent) {
+        let outcome = self.store.settle(self.write(&sent)).await.unwrap();
+        self.hear(sent, outcome);
+    }
+
+    fn hear(&mut self, sent: Sent, outcome: Outcome) {
+        let earlier = self.answers.get(&sent.number).map(|(_, answer)| answer.clone());
+        match outcome {
+            Outcome::Recorded { answer, .. } => {
+                assert_eq!(earlier, None, "request {} was recorded twice", sent.number);
+                assert_eq!(judge::time_of(&answer), self.clock.now(), "what readers were told is when it was decided");
+                self.answers.insert(sent.number, (sent, answer));
+            }
+            Outcome::Repeated { answer } => {
+                assert!(earlier.is_none_or(|earlier| earlier == answer), "request {}: another answer", sent.number);
+                self.answers.insert(sent.number, (sent, answer));
+            }
+            Outcome::Refused(_) | Outcome::NoSuchItem => {
+                assert_eq!(earlier, None, "request {} was acknowledged, and is refused now", sent.number);
+            }
+            Outcome::KeyReused => panic!("request {}: the same body is not the same", sent.number),
+        }
+    }
+
+    async fn send_late(&mut self) {
+        if !self.delayed.is_empty() {
+            let place = usize::try_from(self.dice.below(self.delayed.len() as u64)).unwrap();
+            let sent = self.delayed.swap_remove(place);
+            self.send(sent).await;
+        }
+    }
+
+    /// An answer was lost, so the client asks again. A key is remembered for a day of the ledger's time.
+    async fn send_again(&mut self) {
+        let now = self.clock.now();
+        let recent = |(sent, at): (&Sent, Time)| (now.since(at).as_secs() < 86_000).then(|| sent.clone());
+        let mut known = Vec::new();
+        for (sent, answer) in self.answers.values() {
+            known.extend(recent((sent, judge::time_of(answer))));
+        }
+        if !known.is_empty() {
+            let sent = self.dice.pick(&known).clone();
+            self.send(sent).await;
+        }
+    }
+
+    /// Time passes, and often somebody sets the clock besides.
+    fn move_clock(&mut self) {
+        let passes = *self.dice.pick(&[0, 1, 60, 600, 600, 1_000, 3_600, 7_200, 90_000]);
+        // Rarely by ten years, or back to 1970.
+        let steps = match self.dice.below(60) {
+            0 => 315_360_000,
+            1 => -self.machine.clock.load(Ordering::SeqCst) / 1_000_000,
+            _ => *self.dice.pick(&[-90_000, -3_600, -1, 0, 0, 0, 0, 1, 600, 3_600, 300_000]),
+        };
+        let before = self.clock.now();
+        self.machine.elapsed.fetch_add(passes * 1_000_000, Ordering::SeqCst);
+        let seconds = i64::try_from(passes).unwrap() + steps;
+        self.machine.clock.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+        let seen = self.clock.now().since(before).as_secs();
+        assert!(seen >= passes, "{passes} s have passed, and {seen} of them are seen");
+    }
+
+    /// Several requests at the same moment, some of them twice.
+    async fn all_at_once(&mut self) {
+        let mut sent = Vec::new();
+        for _ in 0..4 {
+            sent.push(self.ask().await);
+        }
+        sent.push(sent[0].clone());
+        let outcomes = {
+            let pending: Vec<_> =
+                sent.iter().map(|sent| tokio::spawn(settle(Arc::clone(&self.store), self.write(sent)))).collect();
+            let mut outcomes = Vec::new();
+            for pending in pending {
+                outcomes.push(pending.await.unwrap());
+            }
+            outcomes
+        };
+        let twice = [&outcomes[0], &outcomes[4]];
+        let recorded = twice.iter().filter(|outcome| matches!(outcome, Outcome::Recorded { .. })).count();
+        assert!(recorded <= 1, "the same request was recorded twice");
+        let first = twice.into_iter().position(|outcome| matches!(outcome, Outcome::Recorded { .. }));
+        for (place, (sent, outcome)) in sent.into_iter().zip(outcomes).enumerate() {
+            // The second of the pair may have been the first to arrive.
+            if place == 0 && first == Some(1) || place == 4 && first == Some(0) {
+                assert!(matches!(outcome, Outcome::Repeated { .. } | Outcome::Refused(_)), "{outcome:?}");
+                continue;
+            }
+            self.hear(sent, outcome);
+        }
+    }
+
+    /// The machine stops: what was on disk at that moment is all there is. Requests under way may be in it or not.
+    async fn crash(&mut self) {
+        self.crashes += 1;
+        let (kind, after) = (self.dice.below(3), Directory::new());
+        if kind == 0 {
+            // An orderly end, and a start on the same files.
+            self.store = Arc::new(Stopped);
+            (self.store, self.clock) = open(&self.directory, &self.machine);
+            return self.survive().await;
+        }
+        let mut under_way = Vec::new();
+        if kind == 2 {
+            for _ in 0..3 {
+                let sent = self.ask().await;
+                let pending = tokio::spawn(settle(Arc::clone(&self.store), self.write(&sent)));
+                under_way.push((sent, pending));
+            }
+            tokio::task::yield_now().await;
+        }
+        // The database is not written while the log is copied: the log is moved into it only at the end.
+        for name in ["pilot.db", "pilot.db-wal"] {
+            std::fs::copy(self.directory.0.join(name), after.0.join(name)).unwrap();
+        }
+        for (_, pending) in &mut under_way {
+            let _ = pending.await.unwrap();
+        }
+        self.store = Arc::new(Stopped);
+        (self.store, self.clock) = open(&after, &self.machine);
+        self.directory = after;
+        self.survive().await;
+        for (sent, _) in under_way {
+            self.send(sent).await;
+        }
+    }
+
+    /// Everything acknowledged before is there.
+    async fn survive(&self) {
+        let entries = judge::entries(&*self.store).await;
+        for (number, (_, answer)) in &self.answers {
+            assert!(judge::is_in(&entries, answer), "request {number} was acknowledged, and is lost");
+        }
+    }
+
+    async fn end(mut self) -> Week {
+        while !self.delayed.is_empty() {
+            self.send_late().await;
+        }
+        self.survive().await;
+        let effects = judge::invariants(&*self.store).await;
+        let (size, root) = (self.store.head().borrow().size(), self.store.head().borrow().root().to_base64());
+        self.store = Arc::new(Stopped);
+        let report = fsck(&self.directory.database(), &mut |_| ()).unwrap();
+        assert!(report.faults.is_empty(), "{:#?}", report.faults);
+        assert_eq!((report.entries, report.root), (size, Some(root)), "the replayed root is the stored root");
+        assert_eq!(report.items_not_replayed, 0);
+        Week { entries: size, crashes: self.crashes, effects }
+    }
+}
+
+async fn settle(store: Arc<dyn Store>, write: Write) -> Outcome {
+    store.settle(write).await.unwrap()
+}
+
+/// Stands in while there is no store.
+struct Stopped;
+
+impl Stopped {
+    fn answer<T>() -> pilot_store::Pending<'static, T> {
+        Box::pin(async { Err(pilot_store::StoreError::Unavailable("stopped".into())) })
+    }
+}
+
+impl Store for Stopped {
+    fn settle(&self, _: Write) -> pilot_store::Pending<'_, Outcome> {
+        Stopped::answer()
+    }
+    fn item(&self, _: ItemId) -> pilot_store::Pending<'_, Option<Arc<Item>>> {
+        Stopped::answer()
+    }
+    fn items_page(&self, _: Filter, _: usize) -> pilot_store::Pending<'_, pilot_store::ItemPage> {
+        Stopped::answer()
+    }
+    fn history_page(
+        &self,
+        _: ItemId,
+        _: Option<u64>,
+        _: usize,
+    ) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn tile(&self, _: u8, _: u64, _: u64) -> pilot_store::Pending<'_, Vec<pilot_evidence::merkle::Hash>> {
+        Stopped::answer()
+    }
+    fn inclusions(&self, _: Vec<u64>, _: u64) -> pilot_store::Pending<'_, Vec<Vec<pilot_evidence::merkle::Hash>>> {
+        Stopped::answer()
+    }
+    fn pulse(&self) -> pilot_store::Pulse {
+        pilot_store::Pulse::default()
+    }
+    fn distrust(&self, _: &str) {}
+    fn stop(&self) -> pilot_store::Result<()> {
+        Ok(())
+    }
+    fn history(&self, _: ItemId) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn entries(&self, _: u64, _: usize) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn whole_entries(&self, _: u64, _: usize) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn whole_entries_at(&self, _: Vec<u64>) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn places(&self, _: ItemId) -> pilot_store::Pending<'_, Vec<u64>> {
+        Stopped::answer()
+    }
+    fn earlier_places(&self, _: u64, _: std::ops::Range<u64>) -> pilot_store::Pending<'_, Vec<u64>> {
+        Stopped::answer()
+    }
+    fn leaves(&self, _: u64, _: u64) -> pilot_store::Pending<'_, Vec<pilot_evidence::merkle::Hash>> {
+        Stopped::answer()
+    }
+    fn due(&self, _: Time, _: usize) -> pilot_store::Pending<'_, Vec<ItemId>> {
+        Stopped::answer()
+    }
+    fn row(&self, _: u8, _: u64, _: u64) -> pilot_store::Pending<'_, Vec<pilot_evidence::merkle::Hash>> {
+        Stopped::answer()
+    }
+    fn keep_definitions(
+        &self,
+        _: Vec<pilot_store::StoredDefinition>,
+    ) -> pilot_store::Pending<'_, Vec<pilot_store::StoredDefinition>> {
+        Stopped::answer()
+    }
+    fn fact(&self, _: &'static str) -> pilot_store::Pending<'_, Option<Vec<u8>>> {
+        Stopped::answer()
+    }
+    fn head(&self) -> tokio::sync::watch::Receiver<Arc<pilot_evidence::merkle::Edge>> {
+        tokio::sync::watch::channel(Arc::default()).1
+    }
+    fn check(&self) -> pilot_store::Result<()> {
+        Err(pilot_store::StoreError::Unavailable("stopped".into()))
+    }
+}
+
+async fn simulate(seed: u64) -> Week {
+    let mut world = World::new(seed).await;
+    for _ in 0..STEPS {
+        world.step().await;
+    }
+    world.end().await
+}
+
+/// Says which seed it was when something goes wrong.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("failed with PILOT_SEED={}", self.0);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a seed or a long run is asked for from outside")]
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|number| number.parse().ok())
+}
+
+#[test]
+fn every_invariant_survives_crashes_duplicates_delays_and_a_jumping_clock() {
+    let (first, count) = match asked("PILOT_SEED") {
+        Some(seed) => (seed, 1),
+        None => (u64::from(std::process::id()) << 32, SEEDS * asked("PILOT_LONG").unwrap_or(1)),
+    };
+    println!("seeds {first} to {}", first + count - 1);
+    let [next, entries, crashes, effects] = [const { AtomicU64::new(0) }; 4];
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        loop {
+            let number = next.fetch_add(1, Ordering::SeqCst);
+            if number >= count {
+                return;
+            }
+            let seed = Seed(first + number);
+            let week = runtime.block_on(simulate(seed.0));
+            entries.fetch_add(week.entries, Ordering::SeqCst);
+            crashes.fetch_add(week.crashes, Ordering::SeqCst);
+            effects.fetch_add(week.effects, Ordering::SeqCst);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(run);
+        }
+    });
+    println!("{count} weeks, {entries:?} entries, {crashes:?} crashes, {effects:?} executions");
+    assert!(count == 1 || effects.into_inner() > count / 4, "the team must get something done");
+}

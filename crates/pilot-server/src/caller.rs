@@ -1,0 +1,32 @@
+//! Who asks, and who may.
+
+use std::sync::Arc;
+
+use pilot_core::actor::Actor;
+use pilot_core::role::Role;
+use pilot_ledger::register::ShownCredential;
+
+/// Who may call an operation. An operation without a rule cannot be put into the route table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Any valid credential, whatever its role.
+    AnyRole,
+    Roles(&'static [Role]),
+}
+
+impl Access {
+    pub fn allows(self, role: Role) -> bool {
+        match self {
+            Access::AnyRole => true,
+            Access::Roles(roles) => roles.contains(&role),
+        }
+    }
+}
+
+/// The actor behind a request: derived from the credential alone.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub actor: Actor,
+    /// What it was derived from.
+    pub credential: Arc<ShownCredential>,
+}

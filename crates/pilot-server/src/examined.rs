@@ -1,0 +1,122 @@
+//! What a start can tell from its files alone. Everything that is wrong with them is said in one go: who mends one thing
+//! at a time restarts once for each.
+
+use std::sync::Arc;
+
+use pilot_core::credentials::Credentials;
+use pilot_core::digest::Digest;
+use pilot_core::leak::LeakGuard;
+use pilot_core::time::Time;
+
+use pilot_ledger::clock::Clock;
+use pilot_ledger::witnesses::Witnesses;
+use pilot_setup::config::{self, Config, Tls as TlsSection};
+use pilot_setup::credentials::{RoleMapFile, leak_guard, load_credentials};
+use pilot_setup::definitions;
+use pilot_setup::error::{StartError, with_cause};
+use pilot_setup::exposed::{refuse_tokens_in_definitions, tokens_in_names};
+use pilot_setup::{private_file, production};
+
+use crate::edge;
+use crate::identity::oauth::Trusted;
+use crate::tls::CertificateFiles;
+
+pub(crate) struct Examined {
+    pub(crate) certificate: Option<(Arc<CertificateFiles>, Time)>,
+    pub(crate) mesh_secrets: Vec<Digest>,
+    pub(crate) credentials: Credentials,
+    pub(crate) role_map: Option<RoleMapFile>,
+    pub(crate) guard: Arc<LeakGuard>,
+    pub(crate) witnesses: Arc<Witnesses>,
+    pub(crate) trusted: Option<Trusted>,
+}
+
+pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartError> {
+    let mut found = Found::default();
+    found.refused.extend(production::refusal(config));
+    let certificate = found.take(open_certificate(config));
+    let mesh_secrets = found.take(mesh_secrets(config));
+    let loaded = found.take(load_credentials(config));
+    let guard = loaded.as_ref().and_then(|(credentials, role_map)| {
+        let guard = found.take(leak_guard(config, credentials).map_err(StartError::from))?;
+        found.refused.extend(tokens_in_names(config, credentials, role_map.as_ref(), &guard));
+        Some(guard)
+    });
+    let dir = config.workflows.dir.as_deref();
+    if found.take(definitions::check_dir(config)).is_some() {
+        // Without the credentials, generated tokens are found all the same.
+        let without = LeakGuard::for_generated_tokens();
+        let clean = found.take(refuse_tokens_in_definitions(dir, guard.as_ref().unwrap_or(&without)));
+        // Proved when they are loaded; here only to say what else is wrong. A flaw is shown with its line, so not before
+        // it is known that no token is in one.
+        if clean.is_some() && !found.refused.is_empty() {
+            found.take(definitions::offered(dir));
+        }
+    }
+    let witnesses = found.take(Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
+    let trusted = found.take(Trusted::open(config, clock));
+    match (found.settle()?, certificate, mesh_secrets, loaded, guard, witnesses, trusted) {
+        (
+            (),
+            Some(certificate),
+            Some(mesh_secrets),
+            Some((credentials, role_map)),
+            Some(guard),
+            Some(witnesses),
+            Some(trusted),
+        ) => {
+            let (guard, witnesses) = (Arc::new(guard), Arc::new(witnesses));
+            Ok(Examined { certificate, mesh_secrets, credentials, role_map, guard, witnesses, trusted })
+        }
+        _ => Err(StartError::Refused("something is missing, but it is not known what".to_owned())),
+    }
+}
+
+/// By what the mesh is known besides its address; nothing when it is not, or when there is none.
+pub(crate) fn mesh_secrets(config: &Config) -> Result<Vec<Digest>, StartError> {
+    let file = config.tls.as_ref().and_then(TlsSection::mesh).and_then(|mesh| mesh.secret_file.as_deref());
+    let Some(path) = file else { return Ok(Vec::new()) };
+    let refused = |what: String| StartError::Refused(format!("tls: {what}"));
+    let read = private_file::read(path, config.others()).map_err(|error| refused(with_cause(&error)))?;
+    if let Some(exposed) = read.exposed {
+        tracing::warn!("{exposed}");
+    }
+    edge::parse_mesh_secrets(&read.bytes).map_err(|fault| refused(format!("{}: {fault}", path.display())))
+}
+
+/// Certificate and key, when TLS ends here, and until when the certificate is valid.
+fn open_certificate(config: &Config) -> Result<Option<(Arc<CertificateFiles>, Time)>, StartError> {
+    let Some(config::Tls::Here(files)) = &config.tls else { return Ok(None) };
+    let opened = CertificateFiles::open(files, config.others());
+    let (certificate, loaded) = opened.map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))?;
+    if let Some(exposed) = loaded.exposed {
+        tracing::warn!("{exposed}");
+    }
+    Ok(Some((Arc::new(certificate), loaded.certificate.not_after)))
+}
+
+#[derive(Default)]
+struct Found {
+    refused: Vec<String>,
+    environment: Option<StartError>,
+}
+
+impl Found {
+    fn take<T>(&mut self, outcome: Result<T, StartError>) -> Option<T> {
+        match outcome {
+            Ok(value) => return Some(value),
+            Err(StartError::Refused(refusal)) => self.refused.push(refusal),
+            Err(environment) => self.environment = self.environment.take().or(Some(environment)),
+        }
+        None
+    }
+
+    /// What someone has to change comes first: trying again would not help.
+    fn settle(self) -> Result<(), StartError> {
+        match self.environment {
+            _ if !self.refused.is_empty() => Err(StartError::Refused(self.refused.join("\n"))),
+            Some(environment) => Err(environment),
+            None => Ok(()),
+        }
+    }
+}

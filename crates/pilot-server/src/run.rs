@@ -1,0 +1,148 @@
+//! A service that is ready to run: its addresses are bound. The one room that starts the loops, each with just its parts.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use pilot_core::limits::HANG_TOLERATED;
+use pilot_ledger::register::Diary;
+use pilot_ledger::settle::Ledger;
+use pilot_ledger::timers::Timers;
+use pilot_ledger::{clock, refusals, register, reserve, signer, timers, witnesses};
+use pilot_store::StoreError;
+use pilot_wire::listen::Listener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::answer::{Door, answer};
+use crate::api::ops::{Operations, answer_ops};
+use crate::app::App;
+use crate::feeds;
+use crate::tls::CertificateFiles;
+
+pub struct Service {
+    pub(crate) door: Arc<Door>,
+    pub(crate) main: Listener,
+    pub(crate) ops: Option<Listener>,
+    pub(crate) certificate: Option<Arc<CertificateFiles>>,
+}
+
+/// Why a service ended otherwise than it was told to. The process has to stop at once: what it would serve or sign may
+/// be untrue.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    #[error("the disk failed while the service ran, or closing the ledger did: {0}")]
+    Disk(StoreError),
+    #[error("the ledger contradicts itself: {0}")]
+    Damaged(StoreError),
+    #[error("nothing may be signed any more: {0}")]
+    Unsignable(String),
+}
+
+/// Loops that end with the service, whatever they are at.
+struct Loops(Vec<JoinHandle<()>>);
+
+impl Loops {
+    fn start(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.push(tokio::spawn(task));
+    }
+
+    fn stop(self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Service {
+    /// The line for standard output, with the real port.
+    pub fn announcement(&self) -> io::Result<String> {
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        Ok(format!("listening on {scheme}://{}", self.main.address()?))
+    }
+
+    /// The line by which others check what this log signs.
+    pub fn verifier_key(&self) -> String {
+        self.door.app.ledger.signer.verifier().to_string()
+    }
+
+    /// Whether a supervisor may be told that all is well. A disk may be slow; one that stays silent is another matter.
+    pub fn is_alive(&self) -> impl Fn() -> bool + Send + 'static {
+        let store = Arc::clone(&self.door.app.ledger.store);
+        move || store.pulse().hanging.is_none_or(|hanging| hanging < HANG_TOLERATED)
+    }
+
+    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
+    pub async fn run(self) -> Result<(), Stopped> {
+        let app = Arc::clone(&self.door.app);
+        let Ledger { store, signer, reserve, clock, clock_keeper, refusals } = &app.ledger;
+        // Until the last request is answered.
+        let mut serving = Loops(Vec::new());
+        serving.start(clock::run(Arc::clone(clock_keeper), Arc::clone(store)));
+        serving.start(refusals::write_down(
+            Arc::clone(refusals),
+            Arc::clone(store),
+            clock.clone(),
+            Arc::clone(clock_keeper),
+        ));
+        serving.start(reserve::run(Arc::clone(reserve)));
+        serving.start(feeds::run(Arc::clone(&app.feeds), Arc::clone(store)));
+        serving.start(follow_identity(Arc::clone(&app)));
+        if let Some(certificate) = self.certificate {
+            serving.start(certificate.follow(Arc::clone(&app.metrics)));
+        }
+        let (done, is_done) = oneshot::channel();
+        let diary = Diary {
+            register: Arc::clone(&app.register),
+            store: Arc::clone(store),
+            clock: app.clock.clone(),
+            clock_keeper: Arc::clone(clock_keeper),
+        };
+        let credentials = tokio::spawn(register::run(diary, is_done));
+        // Until everything is written.
+        let mut writing = Loops(Vec::new());
+        writing.start(witnesses::run(Arc::clone(&app.witnesses), Arc::clone(signer)));
+        let mut timers = tokio::spawn(timers::run(Timers {
+            store: Arc::clone(store),
+            workflows: Arc::clone(&app.workflows),
+            clock: clock.clone(),
+            clock_keeper: Arc::clone(clock_keeper),
+        }));
+        let mut signing = tokio::spawn(signer::run(Arc::clone(signer)));
+        tokio::select! {
+            () = serve(self.main, self.ops, &self.door) => {}
+            Ok(error) = &mut timers => return Err(Stopped::Damaged(error)),
+            Ok(reason) = &mut signing => return Err(Stopped::Unsignable(reason)),
+        }
+        serving.stop();
+        timers.abort();
+        refusals::flush(refusals, &**store, clock.now(), true).await;
+        drop(done);
+        let _ = credentials.await;
+        signing.abort();
+        writing.stop();
+        if let Err(error) = signer.checkpoint().await {
+            tracing::error!(cause = %error, "the last entries are not covered by a checkpoint; the next start signs them");
+        }
+        if let Err(cause) = clock_keeper.leave() {
+            tracing::warn!(%cause, "the clock record could not be saved for the next start");
+        }
+        let store = Arc::clone(store);
+        let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
+        stopped.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string()))).map_err(Stopped::Disk)
+    }
+}
+
+async fn serve(main: Listener, ops: Option<Listener>, door: &Arc<Door>) {
+    let stop = door.app.stop.clone();
+    let main = main.serve(Arc::clone(door), answer, stop.clone());
+    match ops {
+        Some(ops) => {
+            let operations = Arc::new(Operations(Arc::clone(&door.app)));
+            tokio::join!(main, ops.serve(operations, answer_ops, stop));
+        }
+        None => main.await,
+    }
+}
+
+async fn follow_identity(app: Arc<App>) {
+    app.identity.follow().await;
+}

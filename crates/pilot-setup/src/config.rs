@@ -1,0 +1,515 @@
+//! The configuration file, with overrides from the environment.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::Uri;
+use pilot_core::limits::{CLOCK_OUTAGE_DAYS, TOKEN_BYTES_MIN};
+use pilot_evidence::cosignature::CosignerVerifier;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use crate::private_file::{self, Others};
+
+mod edge;
+mod faults;
+mod network;
+mod oauth;
+mod source;
+
+pub use edge::{
+    ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
+};
+pub use network::{Network, NotANetwork};
+pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
+pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
+
+/// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
+const NAMES: [&str; 13] = [
+    "profile",
+    "listen",
+    "data_dir",
+    "store",
+    "credentials",
+    "workflows",
+    "log",
+    "ops",
+    "console",
+    "tls",
+    "rate_limits",
+    "identity",
+    "clock",
+];
+/// Keys whose value is a number; the environment has texts alone.
+const NUMBERS: [&str; 4] = ["require_witnesses", "idle_minutes", "timeout_seconds", "outage_days"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    #[default]
+    Pilot,
+    Production,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub profile: Profile,
+    pub listen: SocketAddr,
+    pub data_dir: PathBuf,
+    pub store: Store,
+    pub credentials: Credentials,
+    pub workflows: Workflows,
+    pub log: Log,
+    pub ops: Option<Ops>,
+    pub console: Console,
+    pub tls: Option<Tls>,
+    pub rate_limits: Option<RateLimits>,
+    pub identity: Option<IdentitySection>,
+    pub clock: Clock,
+    /// Set when someone else could have written the file this was read from.
+    #[serde(skip)]
+    pub foreign_hand: Option<String>,
+}
+
+/// How far the machine's clock is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Clock {
+    /// After a restart of the machine, how long the service may have been away without an operator's word.
+    pub outage_days: u16,
+}
+
+impl Clock {
+    pub const fn outage(self) -> Duration {
+        Duration::from_hours(24 * self.outage_days as u64)
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock { outage_days: CLOCK_OUTAGE_DAYS }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Store {
+    pub url: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workflows {
+    pub dir: Option<PathBuf>,
+}
+
+/// The transparency log.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// Where the last signed checkpoint is kept, outside of the database.
+    pub checkpoint: Option<PathBuf>,
+    pub witnesses: Vec<Witness>,
+    /// How many witnesses must have cosigned an item's newest entry before an effect may begin.
+    pub require_witnesses: usize,
+    /// Certificate authorities to trust for witnesses, beside the system's own.
+    pub ca_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Witness {
+    #[serde(deserialize_with = "witness_url")]
+    pub url: Uri,
+    #[serde(deserialize_with = "witness_key")]
+    pub key: CosignerVerifier,
+}
+
+fn witness_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uri, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let uri: Option<Uri> = text.parse().ok();
+    let is_usable = |uri: &Uri| {
+        let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        matches!(uri.scheme_str(), Some("http" | "https")) && is_plain && uri.query().is_none()
+    };
+    let wrong =
+        "is not the address of a witness: give it as https://host/prefix, without a user, a query or a fragment";
+    uri.filter(|uri| is_usable(uri) && !text.contains('#')).ok_or_else(|| D::Error::custom(wrong))
+}
+
+fn witness_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CosignerVerifier, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    CosignerVerifier::parse(&text).map_err(|error| D::Error::custom(format!("is not a witness key: {error}")))
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ops {
+    pub listen: SocketAddr,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Console {
+    /// After so many minutes without a sign of life the console forgets its token. Zero would lock everyone out.
+    pub idle_minutes: NonZeroU16,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            profile: Profile::Pilot,
+            listen: SocketAddr::from(([127, 0, 0, 1], 7450)),
+            data_dir: "data".into(),
+            store: Store::default(),
+            credentials: Credentials::default(),
+            workflows: Workflows::default(),
+            log: Log::default(),
+            ops: None,
+            console: Console::default(),
+            tls: None,
+            rate_limits: None,
+            identity: None,
+            clock: Clock::default(),
+            foreign_hand: None,
+        }
+    }
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Store { url: "sqlite:pilot.db".into() }
+    }
+}
+
+impl Default for Console {
+    fn default() -> Self {
+        // Fifteen, said without a step that could fail.
+        Console { idle_minutes: NonZeroU16::MIN.saturating_add(14) }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{}: cannot be read; `pilot init DIR` creates an installation with a configuration file", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{}, line {line}, column {column}: {message}", path.display())]
+    Parse { path: PathBuf, line: usize, column: usize, message: String },
+    #[error("the environment overrides the configuration with an invalid value: {message} (set by {variables})")]
+    Environment { variables: String, message: String },
+    #[error("{}: {message}", path.display())]
+    Contradiction { path: PathBuf, message: String },
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<ConfigError>),
+}
+
+impl From<Vec<ConfigError>> for ConfigError {
+    fn from(mut faults: Vec<ConfigError>) -> Self {
+        match faults.pop() {
+            Some(only) if faults.is_empty() => only,
+            last => ConfigError::Several(faults.into_iter().chain(last).collect()),
+        }
+    }
+}
+
+impl Log {
+    fn contradiction(&self) -> Option<String> {
+        let Log { witnesses, require_witnesses, .. } = self;
+        match witnesses.iter().enumerate().find(|(at, witness)| {
+            witnesses.iter().take(*at).any(|other| other.key.public_key == witness.key.public_key)
+        }) {
+            Some((at, _)) => Some(format!("log.witnesses[{at}].key: is given twice; a witness counts once")),
+            None if *require_witnesses > witnesses.len() => Some(format!(
+                "log.require_witnesses: {require_witnesses} are required, but log.witnesses has {}",
+                witnesses.len()
+            )),
+            None => None,
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file, lays the environment over it, and makes relative paths relative to the file.
+    pub fn load(path: &Path, environment: &[(String, String)]) -> Result<Config, ConfigError> {
+        let read = private_file::read_public(path);
+        let (text, foreign_hand) = read.map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let mut config = Config::parse(path, &text, environment)?;
+        config.foreign_hand = foreign_hand.map(|error| error.to_string());
+        config.resolve(path.parent().unwrap_or(Path::new("")));
+        config.credentials.look_around(environment);
+        Ok(config)
+    }
+
+    /// What the group and the rest of the world may do with a secret file.
+    pub fn others(&self) -> Others {
+        match self.profile {
+            Profile::Pilot => Others::MayRead,
+            Profile::Production => Others::MayNothing,
+        }
+    }
+
+    /// What each value by itself does not show.
+    fn check(self, path: &Path) -> Result<Config, ConfigError> {
+        let contradiction = |message: String| ConfigError::Contradiction { path: path.to_owned(), message };
+        let identity = self.identity.as_ref().and_then(IdentitySection::contradiction).map(str::to_owned);
+        let faults: Vec<_> = identity.into_iter().chain(self.log.contradiction()).map(contradiction).collect();
+        if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
+    }
+
+    fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
+        // The file must be sound by itself: only then do its faults have a line.
+        let config = faults::read::<Config>(text).map_err(|faults| {
+            let fault = |faults::Found { line, column, message }| ConfigError::Parse {
+                path: path.to_owned(),
+                line,
+                column,
+                message: without_value(&message),
+            };
+            ConfigError::from(faults.into_iter().map(fault).collect::<Vec<_>>())
+        })?;
+        if let Some((name, _)) = environment.iter().find(|(name, value)| keys(name).is_some() && value.is_empty()) {
+            let message = "it is empty; unset it or give it a value".to_owned();
+            return Err(ConfigError::Environment { variables: name.clone(), message });
+        }
+        let overrides: Vec<_> =
+            environment.iter().filter_map(|(name, value)| Some((keys(name)?, name, value))).collect();
+        if overrides.is_empty() {
+            return config.check(path);
+        }
+        let mut table: toml::Table = toml::from_str(text).unwrap_or_default();
+        for (keys, _, value) in &overrides {
+            set(&mut table, keys, value);
+        }
+        let config: Result<Config, _> = table.try_into();
+        let config = config.map_err(|error: toml::de::Error| ConfigError::Environment {
+            variables: overrides.iter().map(|(_, name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+            message: without_value(error.message()),
+        })?;
+        config.check(path)
+    }
+
+    fn resolve(&mut self, base: &Path) {
+        self.data_dir = base.join(&self.data_dir);
+        self.credentials.resolve(base);
+        self.workflows.dir = self.workflows.dir.as_ref().map(|path| base.join(path));
+        self.log.checkpoint = self.log.checkpoint.as_ref().map(|path| base.join(path));
+        self.log.ca_file = self.log.ca_file.as_ref().map(|path| base.join(path));
+        if let Some(tls) = &mut self.tls {
+            tls.resolve(base);
+        }
+        if let Some(oauth) = self.identity.as_mut().and_then(|identity| identity.oauth.as_mut()) {
+            oauth.resolve(base);
+        }
+    }
+
+    /// How callers prove who they are.
+    pub fn mechanism(&self) -> Mechanism {
+        self.identity.as_ref().map_or(Mechanism::CredentialFile, |identity| identity.mechanism)
+    }
+
+    /// The file of the embedded store, when that is the one configured.
+    pub fn sqlite_path(&self) -> Option<PathBuf> {
+        self.store.url.strip_prefix("sqlite:").map(|path| self.data_dir.join(path))
+    }
+
+    pub fn log_key_path(&self) -> PathBuf {
+        self.data_dir.join("log.key")
+    }
+
+    /// Which credentials were revoked, outside of the database: beside the checkpoint.
+    pub fn revocations_path(&self) -> PathBuf {
+        let mut path = self.checkpoint_path().into_os_string();
+        path.push(".revocations");
+        path.into()
+    }
+
+    /// What a run knows about the time, for the next start.
+    pub fn clock_path(&self) -> PathBuf {
+        self.data_dir.join("clock.json")
+    }
+
+    /// What was last learned of the identity provider, for a start while it is out of reach.
+    pub fn provider_path(&self) -> PathBuf {
+        self.data_dir.join("identity-provider.json")
+    }
+
+    /// Where the last signed checkpoint is kept outside of the database.
+    pub fn checkpoint_path(&self) -> PathBuf {
+        self.log.checkpoint.clone().unwrap_or_else(|| self.data_dir.join("log.checkpoint"))
+    }
+}
+
+/// `PILOT_STORE__URL` → `["store", "url"]`; nothing for variables that are not ours.
+fn keys(variable: &str) -> Option<Vec<String>> {
+    let keys: Vec<_> = variable.strip_prefix("PILOT_")?.split("__").map(str::to_ascii_lowercase).collect();
+    NAMES.contains(&keys.first()?.as_str()).then_some(keys)
+}
+
+fn set(table: &mut toml::Table, keys: &[String], value: &str) {
+    match keys {
+        [] => {}
+        [key] => {
+            let number = value.parse().ok().filter(|_| NUMBERS.contains(&key.as_str()));
+            table.insert(key.clone(), number.map_or_else(|| value.into(), toml::Value::Integer));
+        }
+        [key, rest @ ..] => {
+            let inner = table.entry(key.clone()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            if let Some(inner) = inner.as_table_mut() {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// The library quotes the value it stumbled over, and a value may be a secret that was set by mistake.
+fn without_value(message: &str) -> String {
+    // An unknown key is named, but not when it is as long as a token; no key of ours is.
+    let short = |word| if str::len(word) < TOKEN_BYTES_MIN { word } else { "(long name)" };
+    match message.split_once(", expected ") {
+        Some((what, expected)) if what.starts_with("invalid ") => format!("has the wrong type, expected {expected}"),
+        Some((what, expected)) if what.starts_with("unknown variant ") => format!("is not known, expected {expected}"),
+        _ => message.split(' ').map(short).collect::<Vec<_>>().join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
+    fn check(text: &str, environment: &[(&str, &str)], expected: Expect) {
+        let environment: Vec<_> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let verdict = match Config::parse(Path::new("pilot.toml"), text, &environment) {
+            Ok(config) => format!("{} {} {:?}", config.listen, config.store.url, config.ops.map(|ops| ops.listen)),
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&verdict);
+    }
+
+    #[test]
+    fn an_empty_file_gives_the_documented_defaults() {
+        check("", &[], expect!["127.0.0.1:7450 sqlite:pilot.db None"]);
+    }
+
+    #[test]
+    fn the_environment_overrides_single_keys() {
+        check(
+            "listen = '127.0.0.1:1'\n[store]\nurl = 'sqlite:a'",
+            &[
+                ("PILOT_LISTEN", "127.0.0.1:2"),
+                ("PILOT_STORE__URL", "sqlite:b"),
+                ("PILOT_OPS__LISTEN", "127.0.0.1:3"),
+                ("PILOT_TOKEN", "x"),
+                ("OTHER", "y"),
+            ],
+            expect!["127.0.0.1:2 sqlite:b Some(127.0.0.1:3)"],
+        );
+        check(
+            "",
+            &[("PILOT_LISTEN", "nowhere")],
+            expect![
+                "the environment overrides the configuration with an invalid value: invalid socket address syntax (set by PILOT_LISTEN)"
+            ],
+        );
+        check(
+            "",
+            &[("PILOT_STORE__URI", "x")],
+            expect![
+                "the environment overrides the configuration with an invalid value: unknown field `uri`, expected `url` (set by PILOT_STORE__URI)"
+            ],
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line() {
+        check(
+            "profile = 'pilot'\nlisen = '127.0.0.1:1'",
+            &[],
+            expect![
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`"
+            ],
+        );
+        check(
+            "[store]\npath = 'x'",
+            &[],
+            expect!["pilot.toml, line 2, column 1: unknown field `path`, expected `url`"],
+        );
+    }
+
+    #[test]
+    fn a_faulty_value_is_refused_with_its_line() {
+        check("\nlisten = 'here'", &[], expect!["pilot.toml, line 2, column 10: invalid socket address syntax"]);
+        check(
+            "profile = 'prod'",
+            &[],
+            expect!["pilot.toml, line 1, column 11: is not known, expected `pilot` or `production`"],
+        );
+        check(
+            "listen = 7450",
+            &[],
+            expect!["pilot.toml, line 1, column 10: has the wrong type, expected socket address"],
+        );
+        check(
+            "",
+            &[("PILOT_STORE", "hunter2")],
+            expect![
+                "the environment overrides the configuration with an invalid value: has the wrong type, expected struct Store (set by PILOT_STORE)"
+            ],
+        );
+        check(
+            "",
+            &[("PILOT_STORE__URL", "")],
+            expect![
+                "the environment overrides the configuration with an invalid value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"
+            ],
+        );
+        check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
+        check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);
+    }
+
+    #[test]
+    fn witnesses_are_read_and_every_fault_of_them_has_its_place() {
+        let key = pilot_evidence::cosignature::CosignerKey::generate("w.example/1", &[7; 32]).unwrap().verifier();
+        let witness = |url: &str| format!("{{ url = '{url}', key = '{key}' }}");
+        let log = |witnesses: &str, required: usize| {
+            format!("[log]\nwitnesses = [{witnesses}]\nrequire_witnesses = {required}")
+        };
+        check(&log(&witness("https://w.example/submit"), 1), &[], expect!["127.0.0.1:7450 sqlite:pilot.db None"]);
+        check(
+            &log(&witness("https://w.example"), 2),
+            &[],
+            expect!["pilot.toml: log.require_witnesses: 2 are required, but log.witnesses has 1"],
+        );
+        check(
+            &log(&witness("https://w.example"), 0),
+            &[("PILOT_LOG__REQUIRE_WITNESSES", "3")],
+            expect!["pilot.toml: log.require_witnesses: 3 are required, but log.witnesses has 1"],
+        );
+        check(
+            &log(&[witness("https://a.example"), witness("https://b.example")].join(", "), 2),
+            &[],
+            expect!["pilot.toml: log.witnesses[1].key: is given twice; a witness counts once"],
+        );
+        for wrong in ["w.example", "ftp://w.example", "https://user@w.example", "https://w.example/?x", "https:///x"] {
+            check(
+                &log(&witness(wrong), 1),
+                &[],
+                expect![
+                    "pilot.toml, line 2, column 22: is not the address of a witness: give it as https://host/prefix, without a user, a query or a fragment"
+                ],
+            );
+        }
+        check(
+            "[log]\nwitnesses = [{ url = 'https://w.example', key = 'w.example+00000000+AQ==' }]",
+            &[],
+            expect![
+                "pilot.toml, line 2, column 49: is not a witness key: the key has the wrong type: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)"
+            ],
+        );
+    }
+}

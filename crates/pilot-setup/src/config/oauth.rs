@@ -1,0 +1,371 @@
+//! The section `[identity.oauth]`: which identity provider is trusted, and for what.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use http::Uri;
+use pilot_core::access_token::{Algorithm, Rules};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Oauth {
+    /// Compared to the letter with `iss` of every token.
+    pub issuer: ProviderUrl,
+    /// Compared to the letter with `aud`.
+    #[serde(deserialize_with = "some_text")]
+    pub audience: String,
+    /// This service's own address, when the audience is not one.
+    pub resource_url: Option<ProviderUrl>,
+    /// Where the keys are. Without it, the issuer's discovery document says.
+    pub jwks_url: Option<ProviderUrl>,
+    #[serde(default)]
+    pub algorithms: Algorithms,
+    /// Certificate authorities to trust for the provider, beside the system's own.
+    pub ca_file: Option<PathBuf>,
+    #[serde(default = "leeway", deserialize_with = "leeway_seconds")]
+    pub leeway_seconds: u32,
+    #[serde(default = "lifetime", deserialize_with = "lifetime_minutes")]
+    pub lifetime_minutes_max: u32,
+    /// The console's name at the provider. With it, the console offers to sign in there.
+    pub console_client_id: Option<String>,
+    #[serde(default, deserialize_with = "texts")]
+    pub console_scopes: Vec<String>,
+    pub introspection: Option<Introspection>,
+}
+
+/// The provider is asked whether a token is still active (RFC 7662).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Introspection {
+    pub url: ProviderUrl,
+    #[serde(deserialize_with = "some_text")]
+    pub client_id: String,
+    pub client_secret_file: PathBuf,
+}
+
+impl Oauth {
+    pub fn rules(&self) -> Rules {
+        Rules {
+            issuer: self.issuer.text.clone(),
+            audience: self.audience.clone(),
+            algorithms: self.algorithms.0.clone(),
+            leeway_seconds: self.leeway_seconds,
+            lifetime_seconds_max: self.lifetime_minutes_max.saturating_mul(60),
+        }
+    }
+
+    /// The address of this service as others see it: the audience, when that is one.
+    pub fn resource(&self) -> Option<&str> {
+        let audience = ProviderUrl::parse(&self.audience).map(|_| self.audience.as_str());
+        self.resource_url.as_ref().map(|url| url.text.as_str()).or(audience)
+    }
+
+    pub(super) fn contradiction(&self) -> Option<&'static str> {
+        if self.resource().is_none() {
+            return Some(
+                "identity.oauth.audience: is not an https address, so set resource_url to this service's own address, as clients see it",
+            );
+        }
+        let is_scope = |scope: &String| !scope.is_empty() && scope.bytes().all(|byte| byte.is_ascii_graphic());
+        if !self.console_scopes.iter().all(is_scope) {
+            return Some("identity.oauth.console_scopes: each must be one word, without spaces");
+        }
+        if self.console_client_id.is_none() && !self.console_scopes.is_empty() {
+            return Some("identity.oauth.console_scopes: needs console_client_id");
+        }
+        None
+    }
+
+    pub(super) fn resolve(&mut self, base: &Path) {
+        self.ca_file = self.ca_file.as_ref().map(|path| base.join(path));
+        if let Some(introspection) = &mut self.introspection {
+            introspection.client_secret_file = base.join(&introspection.client_secret_file);
+        }
+    }
+
+    /// Whether any request to the provider goes over TLS.
+    pub fn needs_tls(&self) -> bool {
+        let introspection = self.introspection.as_ref().map(|introspection| &introspection.url);
+        [Some(&self.issuer), self.jwks_url.as_ref(), introspection].into_iter().flatten().any(ProviderUrl::is_https)
+    }
+}
+
+/// An address of the provider: over TLS, or on this machine. The text is kept as written, because it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderUrl {
+    pub text: String,
+    pub uri: Uri,
+}
+
+impl ProviderUrl {
+    pub fn parse(text: &str) -> Option<ProviderUrl> {
+        let uri: Uri = text.parse().ok()?;
+        let authority = uri.authority()?.as_str();
+        let host = uri.host()?.trim_matches(['[', ']']);
+        let is_here = host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+        let is_private = match uri.scheme_str()? {
+            "https" => true,
+            "http" => is_here,
+            _ => false,
+        };
+        let is_plain = !authority.contains('@') && !text.contains('#') && !text.contains(char::is_whitespace);
+        (is_private && is_plain).then(|| ProviderUrl { text: text.to_owned(), uri })
+    }
+
+    pub fn is_https(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
+    }
+
+    /// Scheme, host and port, as a content security policy names them.
+    pub fn origin(&self) -> String {
+        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
+        format!("{}://{authority}", self.uri.scheme_str().unwrap_or("https"))
+    }
+}
+
+impl<'de> Deserialize<'de> for ProviderUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ProviderUrl, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = "must be an address such as https://host/path, without a user or a fragment; http is allowed only for this machine";
+        let url = ProviderUrl::parse(&text).filter(|url| url.uri.query().is_none());
+        url.ok_or_else(|| D::Error::custom(wrong))
+    }
+}
+
+/// Which signatures count. A list, or in the environment a text with commas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Algorithms(Vec<Algorithm>);
+
+impl Default for Algorithms {
+    fn default() -> Self {
+        Algorithms(vec![Algorithm::Rs256, Algorithm::Ps256, Algorithm::Es256, Algorithm::EdDsa])
+    }
+}
+
+impl Algorithms {
+    fn named<'n, E: serde::de::Error>(names: impl Iterator<Item = &'n str>) -> Result<Algorithms, E> {
+        let wrong = || E::custom(format!("must be a list of one or more of {}", Algorithm::NAMES.join(", ")));
+        let algorithms = names.map(|name| Algorithm::named(name).ok_or_else(wrong)).collect::<Result<Vec<_>, _>>()?;
+        if algorithms.is_empty() { Err(wrong()) } else { Ok(Algorithms(algorithms)) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Algorithms {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Algorithms, D::Error> {
+        Algorithms::named(texts(deserializer)?.iter().map(String::as_str))
+    }
+}
+
+/// A list of texts; in the environment one text with commas.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct List;
+    impl<'de> Visitor<'de> for List {
+        type Value = Vec<String>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a list of strings")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<String>, E> {
+            Ok(text.split(',').map(|part| part.trim().to_owned()).collect())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+            let mut texts = Vec::new();
+            while let Some(text) = list.next_element()? {
+                texts.push(text);
+            }
+            Ok(texts)
+        }
+    }
+    deserializer.deserialize_any(List)
+}
+
+const LEEWAY_SECONDS_MAX: u32 = 120;
+const LIFETIME_MINUTES_MAX: u32 = 7 * 24 * 60;
+
+fn leeway() -> u32 {
+    30
+}
+
+fn lifetime() -> u32 {
+    24 * 60
+}
+
+fn leeway_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    deserializer.deserialize_any(Within(0, LEEWAY_SECONDS_MAX))
+}
+
+fn lifetime_minutes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    deserializer.deserialize_any(Within(1, LIFETIME_MINUTES_MAX))
+}
+
+/// A whole number between two others; in the environment it comes as text.
+struct Within(u32, u32);
+
+impl Visitor<'_> for Within {
+    type Value = u32;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a whole number from {} to {}", self.0, self.1)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<u32, E> {
+        let number = u32::try_from(number).ok().filter(|number| (self.0..=self.1).contains(number));
+        number.ok_or_else(|| E::custom(format!("must be a whole number from {} to {}", self.0, self.1)))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<u32, E> {
+        self.visit_i64(text.parse().unwrap_or(-1))
+    }
+}
+
+fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let is_sound = !text.is_empty() && !text.chars().any(|character| character.is_control() || character == ' ');
+    if is_sound { Ok(text) } else { Err(D::Error::custom("must be a non-empty string without spaces")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    const HEAD: &str = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\n";
+    const NEEDED: &str = "issuer = 'https://id.example'\naudience = 'https://pilot.example'\n";
+
+    fn check(text: &str, environment: &[(&str, &str)], expected: &Expect) {
+        let environment: Vec<_> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let verdict = match Config::parse(Path::new("pilot.toml"), text, &environment) {
+            Ok(config) => format!("{:?}", config.identity.unwrap().oauth.unwrap().rules()),
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&verdict);
+    }
+
+    #[test]
+    fn issuer_and_audience_are_enough() {
+        check(
+            &format!("{HEAD}{NEEDED}"),
+            &[],
+            &expect![[
+                r#"Rules { issuer: "https://id.example", audience: "https://pilot.example", algorithms: [Rs256, Ps256, Es256, EdDsa], leeway_seconds: 30, lifetime_seconds_max: 86400 }"#
+            ]],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}algorithms = ['ES256']"),
+            &[("PILOT_IDENTITY__OAUTH__LEEWAY_SECONDS", "0"), ("PILOT_IDENTITY__OAUTH__ALGORITHMS", "RS512, EdDSA")],
+            &expect![[
+                r#"Rules { issuer: "https://id.example", audience: "https://pilot.example", algorithms: [Rs512, EdDsa], leeway_seconds: 0, lifetime_seconds_max: 86400 }"#
+            ]],
+        );
+    }
+
+    #[test]
+    fn a_section_belongs_to_its_mechanism() {
+        check(
+            "[identity]\nmechanism = 'oauth'\n",
+            &[],
+            &expect![[r#"pilot.toml: identity: mechanism = "oauth" needs [identity.oauth] with issuer and audience"#]],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}").replace("'oauth'", "'credential_file'"),
+            &[],
+            &expect![[
+                r#"pilot.toml: identity.oauth: is for mechanism = "oauth"; remove it, or select that mechanism"#
+            ]],
+        );
+    }
+
+    #[test]
+    fn faulty_values_are_refused_with_their_line() {
+        check(
+            &format!("{HEAD}issuer = 'http://id.example'\naudience = 'x'"),
+            &[],
+            &expect![
+                "pilot.toml, line 4, column 10: must be an address such as https://host/path, without a user or a fragment; http is allowed only for this machine"
+            ],
+        );
+        for issuer in
+            ["id.example", "https://u@id.example", "https://id.example/#x", "https://id.example/?x", "ftp://x"]
+        {
+            check(
+                &format!("{HEAD}issuer = '{issuer}'\naudience = 'x'"),
+                &[],
+                &expect![
+                    "pilot.toml, line 4, column 10: must be an address such as https://host/path, without a user or a fragment; http is allowed only for this machine"
+                ],
+            );
+        }
+        check(
+            &format!("{HEAD}{NEEDED}algorithms = ['HS256']"),
+            &[],
+            &expect![
+                "pilot.toml, line 6, column 14: must be a list of one or more of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA"
+            ],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}algorithms = []"),
+            &[],
+            &expect![
+                "pilot.toml, line 6, column 14: must be a list of one or more of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA"
+            ],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}leeway_seconds = 121"),
+            &[],
+            &expect!["pilot.toml, line 6, column 18: must be a whole number from 0 to 120"],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}lifetime_minutes_max = 0"),
+            &[],
+            &expect!["pilot.toml, line 6, column 24: must be a whole number from 1 to 10080"],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}client_secret = 'x'"),
+            &[],
+            &expect![
+                "pilot.toml, line 6, column 1: unknown field `client_secret`, expected one of `issuer`, `audience`, `resource_url`, `jwks_url`, `algorithms`, `ca_file`, `leeway_seconds`, `lifetime_minutes_max`, `console_client_id`, `console_scopes`, `introspection`"
+            ],
+        );
+        check(
+            &format!("{HEAD}issuer = 'https://id.example'\naudience = 'api-of-pilot'"),
+            &[],
+            &expect![
+                "pilot.toml: identity.oauth.audience: is not an https address, so set resource_url to this service's own address, as clients see it"
+            ],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}console_client_id = 'c'\nconsole_scopes = ['openid profile']"),
+            &[],
+            &expect!["pilot.toml: identity.oauth.console_scopes: each must be one word, without spaces"],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}console_scopes = ['openid']"),
+            &[],
+            &expect!["pilot.toml: identity.oauth.console_scopes: needs console_client_id"],
+        );
+    }
+
+    #[test]
+    fn http_is_for_this_machine_alone() {
+        for (text, legal) in [
+            ("http://127.0.0.1:9/x", true),
+            ("http://localhost:9", true),
+            ("http://[::1]:9", true),
+            ("http://localhost.evil.example", false),
+            ("http://10.0.0.1", false),
+            ("https://10.0.0.1", true),
+        ] {
+            assert_eq!(ProviderUrl::parse(text).is_some(), legal, "{text}");
+        }
+        assert_eq!(
+            ProviderUrl::parse("https://id.example:8443/token?x=1").unwrap().origin(),
+            "https://id.example:8443"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! A program that prints the credential file: no shell, an environment of its own, a deadline, and a bound.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+
+use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+
+use super::fetched::{Fetched, plain_words};
+use crate::config::Exec;
+use crate::error::{StartError, with_cause};
+use crate::private_file;
+
+/// What it says beyond this is not heard.
+const REMARKS_BYTES_MAX: u64 = 8 * 1024;
+const REMARKS_MAX: usize = 10;
+const REMARK_CHARS_MAX: usize = 200;
+
+pub async fn run(exec: &Exec) -> Result<Fetched, StartError> {
+    let refused = |what: String| StartError::Refused(format!("credentials.exec: {what}"));
+    private_file::check_program(&exec.program).map_err(|error| refused(with_cause(&error)))?;
+    let program = exec.program.display();
+    let mut command = Command::new(&exec.program);
+    command.args(&exec.arguments).env_clear().envs(exec.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own, so that what it starts ends with it.
+    command.process_group(0).kill_on_drop(true);
+    let cannot = |error| refused(format!("{program}: cannot be started; name an executable program ({error})"));
+    let mut child = command.spawn().map_err(cannot)?;
+    let id = child.id();
+    let finished = tokio::time::timeout(exec.timeout, listen(&mut child)).await;
+    if !matches!(finished, Ok(Ok(_))) {
+        end(id, &mut child).await;
+    }
+    match finished {
+        Err(_) => Err(StartError::Environment {
+            what: format!(
+                "credentials.exec: {program}: did not finish within {} s and was killed; run it by hand to see what it is waiting for, or raise timeout_seconds",
+                exec.timeout.as_secs()
+            ),
+            source: None,
+        }),
+        Ok(Err(Unheard::TooMuch)) => {
+            Err(refused(format!("{program}: printed more than {} MiB", PRIVATE_FILE_BYTES_MAX / 1024 / 1024)))
+        }
+        Ok(Err(Unheard::Io(error))) => {
+            Err(StartError::environment(format!("credentials.exec: {program}: its output cannot be read"), error))
+        }
+        Ok(Ok((bytes, said, status))) => {
+            let remarks = remarks(&said);
+            if status.success() {
+                return Ok(Fetched { remarks, ..Fetched::new(bytes, None) });
+            }
+            let said = if remarks.is_empty() {
+                "; it reported nothing".into()
+            } else {
+                format!("; it reported: {}", remarks.join(" / "))
+            };
+            Err(refused(format!("{program}: {}{said}", how(status))))
+        }
+    }
+}
+
+enum Unheard {
+    TooMuch,
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for Unheard {
+    fn from(error: std::io::Error) -> Self {
+        Unheard::Io(error)
+    }
+}
+
+async fn listen(child: &mut Child) -> Result<(Vec<u8>, Vec<u8>, ExitStatus), Unheard> {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let ended = async { child.wait().await.map_err(Unheard::Io) };
+    tokio::try_join!(hear_all(stdout), hear_some(stderr), ended)
+}
+
+async fn hear_all(stream: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Unheard> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(PRIVATE_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).await?;
+    }
+    if bytes.len() as u64 > PRIVATE_FILE_BYTES_MAX { Err(Unheard::TooMuch) } else { Ok(bytes) }
+}
+
+/// The beginning is kept. The rest is read too, because a program that cannot write stands still.
+async fn hear_some(stream: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Unheard> {
+    let mut bytes = Vec::new();
+    if let Some(mut stream) = stream {
+        (&mut stream).take(REMARKS_BYTES_MAX).read_to_end(&mut bytes).await?;
+        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
+    }
+    Ok(bytes)
+}
+
+async fn end(id: Option<u32>, child: &mut Child) {
+    let group = id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    if let Some(group) = group {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait().await;
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended for an unknown reason".into(),
+    }
+}
+
+fn remarks(said: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(said);
+    let lines = text.lines().map(plain_words).filter(|line| !line.is_empty());
+    lines.map(|line| line.chars().take(REMARK_CHARS_MAX).collect()).take(REMARKS_MAX).collect()
+}

@@ -1,0 +1,105 @@
+//! The credential file and the role map, from wherever they are kept, and everything that is wrong with both.
+
+use std::path::{Path, PathBuf};
+
+use pilot_core::credentials::Credentials;
+use pilot_core::fault::Fault;
+use pilot_core::leak::LeakGuard;
+use pilot_core::role_map::RoleMap;
+
+use crate::config::{Config, Mechanism, Profile};
+use crate::credential_source::{self, Fetched};
+use crate::error::{StartError, with_cause};
+use crate::private_file::{self, Others};
+use crate::random;
+
+/// The role map with the file it was read from, whose digest goes into the ledger.
+pub struct RoleMapFile {
+    pub path: PathBuf,
+    pub bytes: Vec<u8>,
+    pub map: RoleMap,
+}
+
+/// Finds what must not be written anywhere, by the tokens this configuration lets in.
+pub fn leak_guard(config: &Config, credentials: &Credentials) -> Result<LeakGuard, random::NoRandomness> {
+    let guard = LeakGuard::new(credentials.clone(), random::number()?);
+    Ok(if config.mechanism() == Mechanism::Oauth { guard.with_signed_tokens() } else { guard })
+}
+
+/// The credential file from wherever it is kept, where the mechanism has one, and the role map, or every fault of both
+/// at once.
+pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
+    let mut faults = Vec::new();
+    let source = &config.credentials.source;
+    let has_file = config.mechanism() == Mechanism::CredentialFile;
+    let credentials = match has_file.then(|| credential_source::fetch(config)) {
+        None => Some(Credentials::none()),
+        Some(Ok(fetched)) => parse_credentials(&fetched, config, &mut faults),
+        Some(Err(StartError::Refused(refusal))) => {
+            faults.push(refusal);
+            None
+        }
+        Some(Err(environment)) => return Err(environment),
+    };
+    let role_map = read_role_map(config, &mut faults);
+    if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
+        faults.extend(credentials.check_against(map).iter().map(|fault| line(source, fault)));
+    }
+    match credentials {
+        Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
+        _ => Err(StartError::Refused(faults.join("\n"))),
+    }
+}
+
+fn read_role_map(config: &Config, faults: &mut Vec<String>) -> Option<RoleMapFile> {
+    let path = config.credentials.role_map.as_deref()?;
+    let parse = |bytes: &[u8]| RoleMap::parse(bytes).map(|map| (map, bytes.to_vec()));
+    let (map, bytes) = read(path, Others::MayRead, parse, faults)?;
+    Some(RoleMapFile { path: path.to_owned(), bytes, map })
+}
+
+fn parse_credentials(fetched: &Fetched, config: &Config, faults: &mut Vec<String>) -> Option<Credentials> {
+    let source = &config.credentials.source;
+    if let Some(exposed) = &fetched.exposed {
+        tracing::warn!("{exposed}");
+    }
+    for remark in &fetched.remarks {
+        tracing::warn!("the credential helper said: {remark}");
+    }
+    let parsed = credential_format(config)(&fetched.bytes);
+    parsed.map_err(|found| faults.extend(found.iter().map(|fault| line(source, fault)))).ok()
+}
+
+pub type CredentialFormat = fn(&[u8]) -> Result<Credentials, Vec<Fault>>;
+
+/// Which version of the credential file this configuration reads: in production only the one whose credentials expire.
+pub fn credential_format(config: &Config) -> CredentialFormat {
+    match (config.profile, &config.identity) {
+        (Profile::Production, _) => Credentials::parse_expiring,
+        (Profile::Pilot, Some(_)) => Credentials::parse_either,
+        (Profile::Pilot, None) => Credentials::parse,
+    }
+}
+
+fn read<T>(
+    path: &Path,
+    others: Others,
+    parse: fn(&[u8]) -> Result<T, Vec<Fault>>,
+    faults: &mut Vec<String>,
+) -> Option<T> {
+    let file = match private_file::read(path, others) {
+        Ok(file) => file,
+        Err(error) => {
+            faults.push(with_cause(&error));
+            return None;
+        }
+    };
+    if let Some(exposed) = file.exposed {
+        tracing::warn!("{exposed}");
+    }
+    parse(&file.bytes).map_err(|found| faults.extend(found.iter().map(|fault| line(path.display(), fault)))).ok()
+}
+
+fn line(place: impl std::fmt::Display, fault: &Fault) -> String {
+    format!("{place}{}{fault}", if fault.pointer.is_empty() { " " } else { " at " })
+}

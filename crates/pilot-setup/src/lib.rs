@@ -1,0 +1,12 @@
+//! What the command line and the service read before anything runs: configuration, private files, credential sources.
+
+pub mod config;
+pub mod credential_source;
+pub mod credentials;
+pub mod definitions;
+pub mod error;
+pub mod exposed;
+pub mod log_key;
+pub mod private_file;
+pub mod production;
+pub mod random;

@@ -1,0 +1,155 @@
+//! What the production profile insists on, all of it said at once.
+
+use crate::config::{Config, Mechanism, Profile, Tls};
+
+const MESH_REMEDY: &str = "certificates are public, and any process at a trusted address could present another \
+                           actor's; set [tls] mesh_secret_file, and have the mesh send the secret in it";
+
+/// Certificates behind a mesh that is known by nothing but its address: whoever can connect from there is anyone.
+fn knows_mesh_by_address_only(config: &Config) -> bool {
+    let mesh = config.tls.as_ref().and_then(Tls::mesh);
+    config.mechanism() == Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none())
+}
+
+/// What does not stop a start and should be looked at.
+pub fn warnings(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if config.profile == Profile::Pilot {
+        warnings.extend(config.foreign_hand.clone());
+        if knows_mesh_by_address_only(config) {
+            warnings.push(format!("tls: {MESH_REMEDY}"));
+        }
+    }
+    let mesh = config.tls.as_ref().and_then(Tls::mesh);
+    if config.mechanism() != Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none()) {
+        let warning = "tls: the mesh is identified only by its address, so any process there can choose the address \
+                       that its requests are counted under; set [tls] mesh_secret_file to prevent that";
+        warnings.push(warning.to_owned());
+    }
+    warnings
+}
+
+/// Everything that is missing, each with how to give it. Nothing when the service may start.
+pub fn missing(config: &Config) -> Vec<String> {
+    let mut missing = Vec::new();
+    let in_production = config.profile == Profile::Production;
+    if in_production && config.tls.is_none() {
+        let remedy = "set [tls] certificate and key, or termination = \"mesh\" with trusted";
+        missing.push(format!("TLS: {remedy}"));
+    }
+    if in_production && let Some(foreign_hand) = &config.foreign_hand {
+        missing.push(format!("configuration: {foreign_hand}"));
+    }
+    if in_production && knows_mesh_by_address_only(config) {
+        missing.push(format!("mesh: {MESH_REMEDY}"));
+    }
+    let needs_role_map = in_production || config.mechanism() != Mechanism::CredentialFile;
+    if needs_role_map && config.credentials.role_map.is_none() {
+        missing.push("role map: set [credentials] role_map".to_owned());
+    }
+    if in_production && config.rate_limits.is_none() {
+        missing.push("rate limits: add [rate_limits]; an empty section uses the defaults".to_owned());
+    }
+    if in_production && config.identity.is_none() {
+        let known = "\"oauth\", \"mutual_tls\" or \"credential_file\"";
+        missing.push(format!("identity: set [identity] mechanism to one of {known}"));
+    }
+    let has_clients = config.tls.as_ref().is_some_and(|tls| tls.clients().is_some());
+    if config.mechanism() == Mechanism::MutualTls && !has_clients {
+        let remedy = "set [tls] client_ca to the authorities whose certificates name the actors";
+        missing.push(format!("client certificates: {remedy}"));
+    }
+    let source = &config.credentials.source;
+    if source.file().is_none()
+        && config.identity.as_ref().map(|identity| identity.mechanism) != Some(Mechanism::CredentialFile)
+    {
+        let remedy = "is for [identity] mechanism = \"credential_file\"; add that section, or name a file";
+        missing.push(format!("credentials: [{}] {remedy}", source.section()));
+    }
+    missing
+}
+
+/// The same as one text, for a refusal of the start.
+pub fn refusal(config: &Config) -> Option<String> {
+    let missing = missing(config);
+    let head = match config.profile {
+        Profile::Production => "profile = \"production\" requires more than is configured:",
+        Profile::Pilot => "the configuration requires settings that are missing:",
+    };
+    (!missing.is_empty()).then(|| format!("{head}\n  {}", missing.join("\n  ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RateLimits;
+
+    const TLS: &str = "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\n";
+    const MESH: &str = "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\n";
+    const ROLE_MAP: &str = "[credentials]\nrole_map = 'm.json'\n";
+    const RATE_LIMITS: &str = "[rate_limits]\n";
+    const IDENTITY: &str = "[identity]\nmechanism = 'credential_file'\n";
+
+    /// The first words of each missing piece.
+    fn pieces(sections: &[&str]) -> Vec<String> {
+        let config = toml::from_str(&format!("profile = 'production'\n{}", sections.concat())).unwrap();
+        missing(&config).iter().map(|line| line.split(':').next().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn each_missing_piece_is_named_and_none_is_named_that_is_there() {
+        let all = [TLS, ROLE_MAP, RATE_LIMITS, IDENTITY];
+        let names = ["TLS", "role map", "rate limits", "identity"];
+        assert_eq!(pieces(&[]), names);
+        assert!(pieces(&all).is_empty());
+        assert!(pieces(&[MESH, ROLE_MAP, RATE_LIMITS, IDENTITY]).is_empty());
+        for (left_out, name) in names.iter().enumerate() {
+            let rest: Vec<_> = (0..all.len()).filter(|at| *at != left_out).map(|at| all[at]).collect();
+            assert_eq!(pieces(&rest), [*name]);
+        }
+    }
+
+    #[test]
+    fn every_sample_configuration_has_every_piece() {
+        let mut seen = Vec::new();
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "toml") {
+                continue;
+            }
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let config: Config = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            assert_eq!(config.profile, Profile::Production, "{name}");
+            assert_eq!(missing(&config), [""; 0], "{name}");
+            assert!(config.rate_limits.is_some() && config.tls.is_some(), "{name}");
+            // A sample is named after its mechanism, or after whoever keeps its credentials.
+            let mechanism = config.mechanism().as_str().replace('_', "-");
+            let keeper = config.credentials.source.section().replace("credentials.", "");
+            let names = ["production".to_owned(), format!("production-{mechanism}"), format!("production-{keeper}")];
+            assert!(names.contains(&name), "{name}: {names:?}");
+            seen.push(name);
+        }
+        for expected in ["production", "production-credential-file"] {
+            assert!(seen.iter().any(|name| name == expected), "{expected} is not among {seen:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_sample_shows_the_defaults_of_rate_limits() {
+        let config: Config = toml::from_str(include_str!("../../../deploy/production.toml")).unwrap();
+        assert_eq!(config.rate_limits, Some(RateLimits::default()));
+    }
+
+    #[test]
+    fn an_identity_provider_needs_a_role_map_in_both_profiles() {
+        let identity = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://p.example'\n";
+        let found = missing(&toml::from_str(identity).unwrap());
+        assert_eq!(found, ["role map: set [credentials] role_map"]);
+        assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
+    }
+
+    #[test]
+    fn the_pilot_profile_insists_on_nothing() {
+        assert!(missing(&Config::default()).is_empty());
+    }
+}

@@ -1,0 +1,13 @@
+//! A listener and a client for HTTP and TLS: deadlines, framing, peers, bounds. Nothing here knows what is served.
+
+pub mod body;
+pub mod caps;
+pub mod clock;
+pub mod deadline;
+pub mod framing;
+pub mod listen;
+pub mod outgoing;
+pub mod peer;
+pub mod served;
+pub mod tls;
+pub mod traffic;

@@ -1,0 +1,340 @@
+//! Accepts connections, serves HTTP/1.1 and HTTP/2 on them, and lets go of those that are too slow.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::header::{CONNECTION, HeaderValue};
+use http::{Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use pilot_core::limits::{
+    CONNECTIONS_MAX, HEADER_BLOCK_BYTES_MAX, HTTP2_CONNECTION_BYTES, HTTP2_STREAM_BYTES, HTTP2_STREAMS_MAX,
+    URL_BYTES_MAX,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::server::TlsStream;
+
+use crate::body::Body;
+use crate::caps::Cap;
+use crate::clock;
+use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched};
+use crate::framing::{Ambiguous, Malformed};
+use crate::peer::{Peer, PeerCertificate, origin};
+use crate::served::Served;
+use crate::tls::Tls;
+
+mod crowd;
+mod raw;
+
+use crowd::{Crowd, Place, Shared, find_place};
+use raw::{Marks, Raw};
+
+/// How long the last requests may take once the service was told to stop.
+pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
+/// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients runs into the
+/// kernel's defence against floods, and some wait a second for their next attempt.
+const WAITING_CONNECTIONS_MAX: u32 = 4096;
+
+pub struct Listener {
+    socket: TcpListener,
+    deadlines: Deadlines,
+    connections_max: usize,
+    tls: Option<Arc<Tls>>,
+    tells_peers: bool,
+    shared: Shared,
+}
+
+impl Listener {
+    pub fn bind(address: SocketAddr) -> io::Result<Listener> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // Connections of the last run that still linger must not stop this one.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let socket = socket.listen(WAITING_CONNECTIONS_MAX)?;
+        Ok(Listener {
+            socket,
+            deadlines: Deadlines::default(),
+            connections_max: CONNECTIONS_MAX,
+            tls: None,
+            tells_peers: false,
+            shared: Box::new(|_| false),
+        })
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Never more connections than the process may have files open.
+    pub fn limit_connections(&mut self, connections_max: usize) {
+        self.connections_max = connections_max.min(CONNECTIONS_MAX);
+    }
+
+    /// From now on every request has its [`Peer`], which costs a little each time.
+    pub fn tell_peers(&mut self) {
+        self.tells_peers = true;
+    }
+
+    /// Addresses that many callers come from, such as a mesh's: they may take every place.
+    pub fn share_addresses(&mut self, shared: impl Fn(IpAddr) -> bool + Send + Sync + 'static) {
+        self.shared = Box::new(shared);
+    }
+
+    /// From now on a connection begins with a TLS handshake.
+    pub fn encrypt(&mut self, tls: Arc<Tls>) {
+        self.tls = Some(tls);
+    }
+
+    /// Serves until `stop` turns true, then drains and returns.
+    pub async fn serve<S, H, F>(self, app: Arc<S>, handler: H, stop: watch::Receiver<bool>)
+    where
+        S: Served,
+        H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let places = Arc::new(Semaphore::new(self.connections_max));
+        let mut stop = stop;
+        let watchdog = Watchdog::new(self.deadlines);
+        let ticking = tokio::spawn({
+            let watchdog = Arc::clone(&watchdog);
+            async move { watchdog.run().await }
+        });
+        let crowd = Arc::new(Crowd::new(self.connections_max, self.shared));
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                accepted = accept(&self.socket) => accepted,
+            };
+            let Some((socket, address)) = accepted else { continue };
+            let Some(place) = find_place(&*app, &places, &crowd, &watchdog, address, &mut stop).await else { continue };
+            let (app, connection) = (Arc::clone(&app), watchdog.watch(Some(origin(address))));
+            let (tls, peer) = (self.tls.clone(), self.tells_peers.then_some(Peer(address)));
+            tokio::spawn(async move {
+                app.traffic().connection_opened();
+                let socket = Watched { socket, connection: Arc::clone(&connection) };
+                let end = OtherEnd { peer, certificate: None, place };
+                match tls {
+                    None => serve_connection(&app, socket, connection, end, handler).await,
+                    Some(tls) => serve_encrypted(&app, &tls, socket, end, connection, handler).await,
+                }
+                app.traffic().connection_closed();
+            });
+        }
+        drop(self.socket);
+        watchdog.stop();
+        let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
+        if tokio::time::timeout(DRAIN_DEADLINE, places.acquire_many(all)).await.is_err() {
+            tracing::warn!("some connections did not finish within {} s and are cut off", DRAIN_DEADLINE.as_secs());
+        }
+        ticking.abort();
+    }
+}
+
+async fn accept(socket: &TcpListener) -> Option<(TcpStream, IpAddr)> {
+    match socket.accept().await {
+        Ok((stream, address)) => {
+            // Answers are written whole; waiting to fill a packet would only delay them.
+            let _ = stream.set_nodelay(true);
+            Some((stream, address.ip().to_canonical()))
+        }
+        Err(error) => {
+            // Out of files, most likely. Pausing lets connections end; spinning would not.
+            tracing::warn!(error = %error, "a connection could not be accepted");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            None
+        }
+    }
+}
+
+/// A request that is being answered; the connection's deadlines hear of its end.
+struct Begun<'a>(&'a Connection);
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.0.request_ended();
+    }
+}
+
+/// What every request of a connection is told about its other end.
+struct OtherEnd {
+    peer: Option<Peer>,
+    certificate: Option<PeerCertificate>,
+    place: Place,
+}
+
+/// The handshake first. It counts against the deadlines like the head of a request, and failing it ends this connection
+/// alone.
+async fn serve_encrypted<S, H, F>(
+    app: &Arc<S>,
+    tls: &Tls,
+    socket: Watched<TcpStream>,
+    end: OtherEnd,
+    connection: Arc<Connection>,
+    handler: H,
+) where
+    S: Served,
+    H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    if !clock::has_date() {
+        return;
+    }
+    let mut hearing = connection.hear();
+    let shaken = tokio::select! {
+        biased;
+        told = poll_fn(|context| hearing.poll(context)) => {
+            if told == Told::Expired {
+                app.traffic().connection_expired();
+            }
+            return;
+        }
+        shaken = shake_hands(tls, socket) => shaken,
+    };
+    match shaken {
+        Ok(Shaken::Plain(socket)) => {
+            app.traffic().handshake_failed();
+            let end = OtherEnd { peer: None, ..end };
+            serve_connection(app, socket, connection, end, answer_plain).await;
+        }
+        Ok(Shaken::Encrypted(stream)) => {
+            let (_, session) = stream.get_ref();
+            let certificate = session.peer_certificates();
+            let certificate =
+                certificate.map(|chain| PeerCertificate(chain.iter().map(|der| der.clone().into_owned()).collect()));
+            let end = OtherEnd { certificate, ..end };
+            serve_connection(app, stream, connection, end, handler).await;
+        }
+        Err(error) => {
+            app.traffic().handshake_failed();
+            tracing::debug!(error = %error, "a TLS handshake failed");
+        }
+    }
+}
+
+enum Shaken {
+    Encrypted(Box<TlsStream<Watched<TcpStream>>>),
+    /// The peer began with a letter, as HTTP does and TLS never.
+    Plain(Watched<TcpStream>),
+}
+
+async fn shake_hands(tls: &Tls, socket: Watched<TcpStream>) -> io::Result<Shaken> {
+    let mut first = [0];
+    socket.socket.peek(&mut first).await?;
+    if first.iter().all(u8::is_ascii_uppercase) {
+        return Ok(Shaken::Plain(socket));
+    }
+    Ok(Shaken::Encrypted(Box::new(tls.accept(socket).await?)))
+}
+
+/// Whoever forgot the `s` is told so, whatever was asked for.
+async fn answer_plain<S: Served>(app: Arc<S>, _: Request<Incoming>) -> Response<Body> {
+    let mut response = app.refuse(Malformed::Framing("This address speaks TLS: use https."));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+async fn serve_connection<S, T, H, F>(app: &Arc<S>, socket: T, connection: Arc<Connection>, end: OtherEnd, handler: H)
+where
+    S: Served,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let marks = Arc::new(Marks::default());
+    let io = TokioIo::new(Raw::new(app, socket, &marks));
+    let service = service_fn(|mut request: Request<Incoming>| {
+        if let Some(peer) = end.peer {
+            request.extensions_mut().insert(peer);
+        }
+        if let Some(certificate) = &end.certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
+        if let Some(detail) = marks.request_began() {
+            request.extensions_mut().insert(Ambiguous(detail));
+        }
+        let connection = Arc::clone(&connection);
+        let is_guarded = S::is_guarded(request.uri().path());
+        connection.request_began(request.version());
+        // HTTP/1 has one answer at a time, which its connection is counted for.
+        let stream = (request.version() == Version::HTTP_2).then(|| end.place.begin_stream());
+        if stream.as_ref().is_some_and(Option::is_none) {
+            app.traffic().caps.reached(Cap::Streams, &end.place.origin());
+            connection.expire();
+        }
+        let answer = handler(Arc::clone(app), request);
+        async move {
+            // Also when the request is given up in the middle.
+            let request = Begun(&connection);
+            let response = answer.await.map(|body| body.watched_by(&connection));
+            let response = match stream.flatten() {
+                Some(stream) => response.map(|body| body.until_sent(stream)),
+                None => response,
+            };
+            if is_guarded && S::is_for_known_callers(response.status()) {
+                connection.caller_is_known();
+            }
+            if response.extensions().get::<PeerIsLate>().is_some() {
+                connection.end();
+            }
+            drop(request);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let builder = builder();
+    let (mut serving, mut hearing) = (pin!(builder.serve_connection(io, service)), connection.hear());
+    poll_fn(|context| {
+        loop {
+            if !clock::has_date() {
+                return Poll::Ready(());
+            }
+            // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
+            if serving.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            match hearing.poll(context) {
+                Poll::Ready(Told::Stop) => serving.as_mut().graceful_shutdown(),
+                Poll::Ready(Told::Expired) => {
+                    app.traffic().connection_expired();
+                    return Poll::Ready(());
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await;
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    // The deadlines are ours (see `deadline`): the library's would also close idle connections after a few seconds.
+    // Half-closed connections are answered, too. The library would otherwise keep reading during a request, each time
+    // into a new buffer, to see the peer go away; a feed sees that when it next writes.
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .half_close(true)
+        .max_buf_size(HEADER_BLOCK_BYTES_MAX + URL_BYTES_MAX + 8 * 1024);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        // What a peer may send before it is read, and what is made for it before it is taken in.
+        .initial_stream_window_size(HTTP2_STREAM_BYTES)
+        .initial_connection_window_size(HTTP2_CONNECTION_BYTES)
+        .max_send_buf_size(HTTP2_STREAM_BYTES as usize)
+        .max_header_list_size(u32::try_from(HEADER_BLOCK_BYTES_MAX + URL_BYTES_MAX).unwrap_or(u32::MAX))
+        .keep_alive_interval(Some(Duration::from_secs(20)))
+        .keep_alive_timeout(Duration::from_secs(10));
+    builder
+}

@@ -1,0 +1,27 @@
+//! What a listener asks of whatever it serves.
+
+use http::{Response, StatusCode};
+
+use crate::body::Body;
+use crate::framing::Malformed;
+use crate::traffic::Traffic;
+
+/// What is behind a listener.
+pub trait Served: Send + Sync + 'static {
+    /// Where connections are counted.
+    fn traffic(&self) -> &Traffic;
+
+    /// The answer to a message that never became a request.
+    fn refuse(&self, malformed: Malformed) -> Response<Body>;
+
+    /// Whether an answer with this status, at a path that `is_guarded`, goes only to callers who are known. Their
+    /// connections are the last to be closed when there are too many.
+    fn is_for_known_callers(_status: StatusCode) -> bool {
+        false
+    }
+
+    /// Whether a path is open to known callers only.
+    fn is_guarded(_path: &str) -> bool {
+        false
+    }
+}

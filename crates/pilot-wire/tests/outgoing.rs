@@ -1,0 +1,107 @@
+//! Requests the service makes itself, against a server that speaks TLS, lies, or says nothing.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+use pilot_wire::outgoing::{Outgoing, OutgoingError, TrustError};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// Far beyond what loopback needs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct File(PathBuf);
+
+impl File {
+    fn write(name: &str, text: &str) -> File {
+        let path = std::env::temp_dir().join(format!("pilot-outgoing-{name}-{}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        File(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Answers each connection with these bytes, behind a certificate for `localhost`; gives its address and certificate.
+async fn server(answer: String) -> (Uri, String) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}/add-checkpoint", listener.local_addr().unwrap().port());
+    tokio::spawn(async move {
+        loop {
+            let (socket, _) = listener.accept().await.unwrap();
+            // A client that does not trust us goes away in the middle.
+            let Ok(mut stream) = acceptor.accept(socket).await else { continue };
+            let mut request = vec![0; 4096];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    (url.parse().unwrap(), made.cert.pem())
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_by_its_certificate_authority_alone() {
+    let (url, certificate) = server(answer("200 OK", "", "hello")).await;
+    let file = File::write("trusted", &certificate);
+    let reply = Outgoing::new(true, Some(&file.0)).unwrap().post(&url, "x".into(), PATIENCE).await.unwrap();
+    assert_eq!((reply.status, &reply.body[..]), (200, &b"hello"[..]));
+    // By an address that is not in the certificate, and by a stranger's authority.
+    let other: Uri = url.to_string().replace("localhost", "127.0.0.1").parse().unwrap();
+    let refused = Outgoing::new(true, Some(&file.0)).unwrap().post(&other, "x".into(), PATIENCE).await;
+    assert!(refused.err().unwrap().to_string().contains("certificate"));
+    let stranger = File::write("stranger", &server(String::new()).await.1);
+    let refused = Outgoing::new(true, Some(&stranger.0)).unwrap().post(&url, "x".into(), PATIENCE).await;
+    assert!(refused.err().unwrap().to_string().contains("certificate"));
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer_and_is_not_followed() {
+    let (url, certificate) = server(answer("302 Found", "Location: http://127.0.0.1:1/\r\n", "")).await;
+    let file = File::write("redirect", &certificate);
+    let reply = Outgoing::new(true, Some(&file.0)).unwrap().post(&url, "x".into(), PATIENCE).await.unwrap();
+    assert_eq!(reply.status, 302);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_or_never_comes_is_given_up() {
+    let (url, certificate) = server(answer("200 OK", "", &"x".repeat(300 * 1024))).await;
+    let file = File::write("long", &certificate);
+    let outgoing = Outgoing::new(true, Some(&file.0)).unwrap();
+    assert!(matches!(outgoing.post(&url, "x".into(), PATIENCE).await, Err(OutgoingError::Failed(_))));
+    // Accepted by the kernel, answered by nobody.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url: Uri = format!("https://localhost:{}/", silent.local_addr().unwrap().port()).parse().unwrap();
+    let given_up = outgoing.post(&url, "x".into(), Duration::from_millis(50)).await;
+    assert!(matches!(given_up, Err(OutgoingError::TooSlow(_))));
+}
+
+#[test]
+fn a_file_without_certificates_is_refused_by_name() {
+    for (name, text) in [("empty", ""), ("text", "no certificate"), ("cut", "-----BEGIN CERTIFICATE-----\nAAAA\n")] {
+        let file = File::write(name, text);
+        let Err(error) = Outgoing::new(true, Some(&file.0)) else { panic!("{name} was taken") };
+        assert!(matches!(error, TrustError::File { .. }) && error.to_string().contains(name), "{error}");
+    }
+    assert!(matches!(Outgoing::new(true, Some("no/such/file".as_ref())), Err(TrustError::File { .. })));
+}
