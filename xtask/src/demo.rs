@@ -7,7 +7,7 @@ use crate::console;
 use crate::step::{Failure, cannot_start, cargo, run_timed, shown, target_dir};
 use crate::tools::{self, CC};
 
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     tools::install_missing(&[CC])?;
     console::build()?;
     run_timed("build", &mut cargo(&["build", "--profile", "demo", "--package", "pilot"]))?;

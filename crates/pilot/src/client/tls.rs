@@ -15,11 +15,11 @@ use zeroize::Zeroizing;
 use crate::exit::Failure;
 
 #[derive(Clone)]
-pub struct Trust(TlsConnector);
+pub(super) struct Trust(TlsConnector);
 
 impl Trust {
     /// The issuers in this file and no others, or those the system trusts.
-    pub fn load(ca_file: Option<&Path>, own: Option<&(PathBuf, PathBuf)>) -> Result<Trust, Failure> {
+    pub(super) fn load(ca_file: Option<&Path>, own: Option<&(PathBuf, PathBuf)>) -> Result<Trust, Failure> {
         let roots = match ca_file {
             Some(path) => from_file(path)?,
             None => from_system()?,
@@ -43,7 +43,7 @@ impl Trust {
         Ok(Trust(TlsConnector::from(Arc::new(config))))
     }
 
-    pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(super) async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| io::Error::other(error.to_string()))?;
         self.0.connect(name, stream).await.map_err(explained)
     }
