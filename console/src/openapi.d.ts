@@ -862,6 +862,8 @@ export interface components {
             one_open_per_creator?: boolean;
             payload_schema: Record<string, unknown>;
             required_roles: components["schemas"]["Role"][];
+            /** @description Of the format; 1 is the only one so far. */
+            schema_version: number;
             states: components["schemas"]["WorkflowState"][];
             timers: components["schemas"]["WorkflowTimer"][];
             title: string;

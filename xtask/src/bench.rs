@@ -24,7 +24,7 @@ const BENCHES: &[Bench] = &[
     ("export", export::run),
 ];
 
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let names = || BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let [wanted, rest @ ..] = arguments else {
         return Err(Failure::usage(format!("usage: cargo xtask bench NAME, where NAME is one of {}", names())));

@@ -12,7 +12,7 @@ const PAGES: &str = "pages";
 
 /// Whether the documentation's commands are typed: that takes root and a kernel that lets it make machines.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Pages {
+pub(crate) enum Pages {
     Run,
     LeftOut,
 }
@@ -38,7 +38,7 @@ const STEPS: &[Step] = &[
     ("fuzzing", |_| fuzz::run(fuzz::TARGETS, FUZZ_SECONDS)),
 ];
 
-pub fn run(pages: Pages) -> Result<(), Failure> {
+pub(crate) fn run(pages: Pages) -> Result<(), Failure> {
     let whole = Stopwatch::start();
     let mut tests = Tests::default();
     let mut times = Vec::new();

@@ -8,7 +8,7 @@ use crate::step::{Failure, build_programs, program, root, run_timed};
 use crate::tools::{self, CHROMIUM, modified};
 
 /// Only when the sources are newer than what was built from them.
-pub fn build() -> Result<(), Failure> {
+pub(crate) fn build() -> Result<(), Failure> {
     install()?;
     let console = root().join("console");
     if modified(&console.join("dist/index.html")) < newest(&console) {
@@ -18,7 +18,7 @@ pub fn build() -> Result<(), Failure> {
 }
 
 /// Types, the API's types against its document, unit tests, and the files with their size.
-pub fn check() -> Result<(), Failure> {
+pub(crate) fn check() -> Result<(), Failure> {
     install()?;
     npm("types", &["run", "--silent", "types"])?;
     npm("unit tests", &["run", "--silent", "unit"])?;
@@ -26,7 +26,7 @@ pub fn check() -> Result<(), Failure> {
 }
 
 /// The console in a browser, against the real service.
-pub fn check_in_browser() -> Result<(), Failure> {
+pub(crate) fn check_in_browser() -> Result<(), Failure> {
     tools::install_missing(&[CHROMIUM])?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
     build()?;
@@ -35,7 +35,7 @@ pub fn check_in_browser() -> Result<(), Failure> {
 }
 
 /// After a change of the API: its types, from its document.
-pub fn generate_types() -> Result<(), Failure> {
+pub(crate) fn generate_types() -> Result<(), Failure> {
     install()?;
     npm("types", &["run", "--silent", "api"])
 }

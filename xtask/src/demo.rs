@@ -7,11 +7,11 @@ use crate::console;
 use crate::step::{Failure, cannot_start, cargo, run_timed, shown, target_dir};
 use crate::tools::{self, CC};
 
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     tools::install_missing(&[CC])?;
     console::build()?;
-    run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot"]))?;
-    let mut demo = Command::new(target_dir().join("release/pilot"));
+    run_timed("build", &mut cargo(&["build", "--profile", "demo", "--package", "pilot"]))?;
+    let mut demo = Command::new(target_dir().join("demo/pilot"));
     demo.arg("demo").args(arguments);
     // The service takes this process's place: Ctrl-C reaches it, and its exit code is the command's.
     let error = demo.exec();

@@ -5,7 +5,7 @@ use crate::tools;
 
 const VERSION: &str = "0.20.2";
 
-pub fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), Failure> {
     let executable = tools::install_missing_crate("cargo-deny", VERSION)?;
     let mut deny = program(&executable.to_string_lossy(), &["--locked", "--all-features", "check"]);
     // Not the advisories: their database lives outside of the package registries a build machine may reach.

@@ -19,7 +19,7 @@ use place::{Place, at, copy, name_of, write};
 /// How exposed `systemd-analyze security` may find the unit, in tenths.
 const EXPOSURE_MAX: &str = "15";
 
-pub fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), Failure> {
     tools::install_missing(&[CC, MUSL, DPKG_DEB, LINTIAN, SYSTEMD_ANALYZE])?;
     let epoch = output_of(&mut program("git", &["log", "-1", "--format=%ct"]))?.trim().to_owned();
     let place = Place::make(epoch)?;
@@ -44,7 +44,7 @@ pub fn run() -> Result<(), Failure> {
 }
 
 /// A package of the programs in `from`, packed as the real one is: for trying it out, not for handing over.
-pub fn quick_package(from: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn quick_package(from: &Path) -> Result<PathBuf, Failure> {
     let place = Place::make_as("pages/package", "0".to_owned())?;
     let programs = build::PROGRAMS.map(|name| place.stage.join("programs").join(name));
     for path in &programs {

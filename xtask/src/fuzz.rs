@@ -10,7 +10,7 @@ use crate::step::{Failure, cannot_start, cargo, output_of, program, root, run_ti
 use crate::tools::{self, CXX};
 
 /// Each with the words the fuzzer is given to start from, if any, and the largest input there can be in service.
-pub const TARGETS: &[Target] = &[
+pub(crate) const TARGETS: &[Target] = &[
     Target { name: "access_token", dictionary: Some("fuzz/json.dict"), kib_max: 128 },
     Target { name: "authorization", dictionary: None, kib_max: 16 },
     Target { name: "bundle", dictionary: Some("fuzz/json.dict"), kib_max: 256 },
@@ -21,7 +21,7 @@ pub const TARGETS: &[Target] = &[
 ];
 
 #[derive(Clone, Copy)]
-pub struct Target {
+pub(crate) struct Target {
     name: &'static str,
     dictionary: Option<&'static str>,
     kib_max: u32,
@@ -43,7 +43,7 @@ const INPUT_SECONDS_MAX: u32 = 5;
 /// With everything the fuzzer keeps for itself.
 const MEMORY_MIB_MAX: u32 = 512;
 
-pub fn command(arguments: &[&str]) -> Result<(), Failure> {
+pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
     let seconds = |text: &str| text.parse().map_err(|_| Failure::usage(format!("`{text}` is not a number of seconds")));
     let one = |name: &str| {
         let names = || TARGETS.iter().map(|target| target.name).collect::<Vec<_>>().join(", ");
@@ -59,7 +59,7 @@ pub fn command(arguments: &[&str]) -> Result<(), Failure> {
     }
 }
 
-pub fn run(targets: &[Target], seconds: u32) -> Result<(), Failure> {
+pub(crate) fn run(targets: &[Target], seconds: u32) -> Result<(), Failure> {
     let programs = build()?;
     for target in targets {
         fuzz(target, &programs, seconds)?;

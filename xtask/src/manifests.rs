@@ -13,7 +13,7 @@ const INSTALLED: &str = "tools/kubernetes-validate-1.37.0";
 /// The oldest that has every field we use, and the newest the package knows.
 const VERSIONS: [&str; 2] = ["1.29", "1.37"];
 
-pub fn check() -> Result<(), Failure> {
+pub(crate) fn check() -> Result<(), Failure> {
     let validate = install_missing()?;
     let directory = root().join("deploy/kubernetes");
     let entries =

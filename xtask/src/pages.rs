@@ -27,7 +27,7 @@ const FORMER_UNIT: &str = "[Service]\nType=notify\nExecStart=/usr/bin/pilot serv
     StateDirectoryMode=0700\nUMask=0077\nPrivateUsers=yes\n[Install]\nWantedBy=multi-user.target\n";
 const SESSION: &str = "pilot session --url https://pilot.example:7450 --ca-file tls.pem --token-file ana.token";
 
-pub fn run_all() -> Result<(), Failure> {
+pub(crate) fn run_all() -> Result<(), Failure> {
     tools::install_missing(&[CURL, OPENSSL, DPKG_DEB, SYSTEMD, UNSHARE, IP, TAR])?;
     build_programs()?;
     let package = distribution::quick_package(&target_dir().join("debug"))?;

@@ -21,7 +21,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 /// Two at a time, one for each core. The initiator comes first: the others find the items it made.
 const ROUNDS: [[&str; 2]; 3] = [["initiator", "nobody"], ["approver", "security_admin"], ["executor", "auditor"]];
 
-pub fn command(arguments: &[&str]) -> Result<(), Failure> {
+pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
     let number = |text: &&str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     match arguments {
         [] => run_all(EXAMPLES, SEED),
@@ -31,7 +31,7 @@ pub fn command(arguments: &[&str]) -> Result<(), Failure> {
     }
 }
 
-pub fn run_default() -> Result<(), Failure> {
+pub(crate) fn run_default() -> Result<(), Failure> {
     run_all(EXAMPLES, SEED)
 }
 

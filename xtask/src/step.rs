@@ -8,32 +8,32 @@ use std::time::{Duration, Instant};
 
 /// Why a command could not do its job, and the exit code that says so.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     message: String,
     code: u8,
 }
 
 impl Failure {
     /// What was to be shown does not hold: exit code 1.
-    pub fn refuted(message: impl Into<String>) -> Failure {
+    pub(crate) fn refuted(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: 1 }
     }
 
     /// The command was called wrongly: exit code 2.
-    pub fn usage(message: impl Into<String>) -> Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: 2 }
     }
 
-    pub fn is_usage(&self) -> bool {
+    pub(crate) fn is_usage(&self) -> bool {
         self.code == 2
     }
 
     /// The environment failed (disk, port, permissions, network): exit code 3.
-    pub fn environment(message: impl Into<String>) -> Failure {
+    pub(crate) fn environment(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: 3 }
     }
 
-    pub fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
 }
@@ -44,48 +44,48 @@ impl fmt::Display for Failure {
     }
 }
 
-pub struct Stopwatch(Instant);
+pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
     #[expect(
         clippy::disallowed_methods,
         reason = "a developer's tool measures real time; nothing here is tested by it"
     )]
-    pub fn start() -> Stopwatch {
+    pub(crate) fn start() -> Stopwatch {
         Stopwatch(Instant::now())
     }
 
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 }
 
 /// The root of the repository, wherever the command was started.
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest)
 }
 
 /// Where cargo puts what it builds: this very program lies in `TARGET/debug/`.
-pub fn target_dir() -> PathBuf {
+pub(crate) fn target_dir() -> PathBuf {
     let here = std::env::current_exe().ok();
     let target = here.as_deref().and_then(Path::parent).and_then(Path::parent);
     target.map_or_else(|| root().join("target"), Path::to_owned)
 }
 
-pub fn cargo(arguments: &[&str]) -> Command {
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
     program("cargo", arguments)
 }
 
 /// A program that runs at the root of the repository.
-pub fn program(name: &str, arguments: &[&str]) -> Command {
+pub(crate) fn program(name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(name);
     command.args(arguments).current_dir(root());
     command
 }
 
 /// Runs to the end, its output before everyone's eyes.
-pub fn run(command: &mut Command) -> Result<(), Failure> {
+pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let line = shown(command);
     let status = command.status().map_err(|error| cannot_start(&line, &error))?;
     if status.success() { Ok(()) } else { Err(Failure::refuted(format!("`{line}` failed ({status})"))) }
@@ -93,12 +93,12 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
 
 /// The programs for steps that run them. Everything at once, as the tests are built: a part of the workspace would have its
 /// dependencies with other features, and built once more.
-pub fn build_programs() -> Result<(), Failure> {
+pub(crate) fn build_programs() -> Result<(), Failure> {
     run_timed("build", &mut cargo(&["build", "--workspace", "--all-targets"]))
 }
 
 /// As [`run`], but says what is done and how long it took: for steps that are not numbered.
-pub fn run_timed(what: &str, command: &mut Command) -> Result<(), Failure> {
+pub(crate) fn run_timed(what: &str, command: &mut Command) -> Result<(), Failure> {
     eprintln!("{what}: {}", shown(command));
     let watch = Stopwatch::start();
     run(command)?;
@@ -107,7 +107,7 @@ pub fn run_timed(what: &str, command: &mut Command) -> Result<(), Failure> {
 }
 
 /// Runs to the end, repeating each line of its standard output and showing it to `see`.
-pub fn run_watching(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), Failure> {
+pub(crate) fn run_watching(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), Failure> {
     let line = shown(command);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| cannot_start(&line, &error))?;
     if let Some(output) = child.stdout.take() {
@@ -121,7 +121,7 @@ pub fn run_watching(command: &mut Command, mut see: impl FnMut(&str)) -> Result<
 }
 
 /// Standard output of a program that is expected to succeed.
-pub fn output_of(command: &mut Command) -> Result<String, Failure> {
+pub(crate) fn output_of(command: &mut Command) -> Result<String, Failure> {
     let line = shown(command);
     let output = command.stderr(Stdio::inherit()).output().map_err(|error| cannot_start(&line, &error))?;
     if !output.status.success() {
@@ -131,11 +131,11 @@ pub fn output_of(command: &mut Command) -> Result<String, Failure> {
 }
 
 /// The command line, for messages.
-pub fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-pub fn cannot_start(line: &str, error: &io::Error) -> Failure {
+pub(crate) fn cannot_start(line: &str, error: &io::Error) -> Failure {
     Failure::environment(format!("`{line}` cannot be started: {error}"))
 }

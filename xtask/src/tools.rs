@@ -7,44 +7,44 @@ use std::time::SystemTime;
 use crate::step::{Failure, cargo, output_of, program, root, run, run_timed, target_dir};
 
 /// A program and the Debian package that has it.
-pub struct Tool {
+pub(crate) struct Tool {
     pub program: &'static str,
     pub package: &'static str,
 }
 
 /// libFuzzer's runtime is C++.
-pub const CXX: Tool = Tool { program: "g++", package: "g++" };
+pub(crate) const CXX: Tool = Tool { program: "g++", package: "g++" };
 /// The embedded database is C.
-pub const CC: Tool = Tool { program: "cc", package: "gcc" };
+pub(crate) const CC: Tool = Tool { program: "cc", package: "gcc" };
 /// The durability tests inject faults into system calls with it.
-pub const STRACE: Tool = Tool { program: "strace", package: "strace" };
+pub(crate) const STRACE: Tool = Tool { program: "strace", package: "strace" };
 /// Others' clients, that show certificates to the service and read them.
-pub const CURL: Tool = Tool { program: "curl", package: "curl" };
-pub const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" };
+pub(crate) const CURL: Tool = Tool { program: "curl", package: "curl" };
+pub(crate) const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" };
 /// schemathesis is written in it.
-pub const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
+pub(crate) const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
 /// The console is tested in it.
-pub const CHROMIUM: Tool = Tool { program: "chromium", package: "chromium" };
+pub(crate) const CHROMIUM: Tool = Tool { program: "chromium", package: "chromium" };
 /// The static build's C library.
-pub const MUSL: Tool = Tool { program: "musl-gcc", package: "musl-tools" };
-pub const DPKG_DEB: Tool = Tool { program: "dpkg-deb", package: "dpkg" };
+pub(crate) const MUSL: Tool = Tool { program: "musl-gcc", package: "musl-tools" };
+pub(crate) const DPKG_DEB: Tool = Tool { program: "dpkg-deb", package: "dpkg" };
 /// Reads packages as Debian's own archive would.
-pub const LINTIAN: Tool = Tool { program: "lintian", package: "lintian" };
+pub(crate) const LINTIAN: Tool = Tool { program: "lintian", package: "lintian" };
 /// Reads units without running them.
-pub const SYSTEMD_ANALYZE: Tool = Tool { program: "systemd-analyze", package: "systemd" };
+pub(crate) const SYSTEMD_ANALYZE: Tool = Tool { program: "systemd-analyze", package: "systemd" };
 /// The documentation's commands are run on machines made of these.
-pub const SYSTEMD: Tool = Tool { program: "systemctl", package: "systemd" };
-pub const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux" };
-pub const IP: Tool = Tool { program: "ip", package: "iproute2" };
-pub const TAR: Tool = Tool { program: "tar", package: "tar" };
-pub const WRK: Tool = Tool { program: "wrk", package: "wrk" };
-pub const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
+pub(crate) const SYSTEMD: Tool = Tool { program: "systemctl", package: "systemd" };
+pub(crate) const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux" };
+pub(crate) const IP: Tool = Tool { program: "ip", package: "iproute2" };
+pub(crate) const TAR: Tool = Tool { program: "tar", package: "tar" };
+pub(crate) const WRK: Tool = Tool { program: "wrk", package: "wrk" };
+pub(crate) const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
 
 /// The identity provider that tests sign in at.
-pub const PROVIDER: &str = "crates/pilot/tests/oauth/provider";
+pub(crate) const PROVIDER: &str = "crates/pilot/tests/oauth/provider";
 
 /// Installs the Debian packages of those tools that are not on this machine.
-pub fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
+pub(crate) fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
     let missing: Vec<_> = tools.iter().filter(|tool| !is_installed(tool.program)).collect();
     if missing.is_empty() {
         return Ok(());
@@ -62,7 +62,7 @@ pub fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
 }
 
 /// Debian's Python comes without what makes virtual environments, unless asked.
-pub fn install_missing_venv() -> Result<(), Failure> {
+pub(crate) fn install_missing_venv() -> Result<(), Failure> {
     install_missing(&[PYTHON])?;
     if output_of(&mut program("python3", &["-c", "import venv, ensurepip"])).is_ok() {
         return Ok(());
@@ -72,7 +72,7 @@ pub fn install_missing_venv() -> Result<(), Failure> {
 
 /// A program that cargo builds, kept in `target/tools`. Built without optimisation: it runs for seconds, and building it
 /// well takes minutes.
-pub fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failure> {
     let directory = target_dir().join("tools");
     let executable = directory.join("bin").join(name);
     if !executable.exists() {
@@ -86,7 +86,7 @@ pub fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failu
 }
 
 /// Packages of a directory of this repository, when its lock is newer than what is installed.
-pub fn install_packages(what: &str, directory: &str) -> Result<(), Failure> {
+pub(crate) fn install_packages(what: &str, directory: &str) -> Result<(), Failure> {
     let directory = root().join(directory);
     if modified(&directory.join("node_modules/.package-lock.json")) >= modified(&directory.join("package-lock.json")) {
         return Ok(());
@@ -98,12 +98,12 @@ pub fn install_packages(what: &str, directory: &str) -> Result<(), Failure> {
     })
 }
 
-pub fn modified(path: &Path) -> Option<SystemTime> {
+pub(crate) fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|found| found.modified()).ok()
 }
 
 /// Adds parts of the Rust toolchain that a minimal installation lacks.
-pub fn install_missing_components() -> Result<(), Failure> {
+pub(crate) fn install_missing_components() -> Result<(), Failure> {
     for (probe, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if output_of(&mut program("cargo", &[probe, "--version"])).is_err() {
             run_timed("install", &mut program("rustup", &["component", "add", component]))?;
@@ -121,6 +121,6 @@ fn is_installed(name: &str) -> bool {
     search.status().is_ok_and(|status| status.success())
 }
 
-pub fn exists(path: &str) -> bool {
+pub(crate) fn exists(path: &str) -> bool {
     Path::exists(&root().join(path))
 }

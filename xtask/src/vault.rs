@@ -12,7 +12,7 @@ const OPENSSL: Tool = Tool { program: "openssl-headers", package: "libssl-dev" }
 
 /// Builds RustyVault into `target/tools`, once. Without optimisation and debug information, which is the quickest way:
 /// it answers a few requests.
-pub fn install() -> Result<(), Failure> {
+pub(crate) fn install() -> Result<(), Failure> {
     let directory = target_dir().join("tools");
     if directory.join("bin/rvault").exists() {
         return Ok(());

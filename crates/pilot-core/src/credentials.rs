@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
+use crate::certain::Certain as _;
 use crate::digest::Digest;
 use crate::fault::{Fault, Faults};
 use crate::json::{self, Bounds};
@@ -182,7 +183,7 @@ impl Credentials {
             expires_at: credential.expires_at,
         });
         let file = File { schema_version: self.schema.version(), credentials: credentials.collect() };
-        serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(&file).certain("texts and numbers are JSON") + "\n"
     }
 }
 
@@ -198,7 +199,7 @@ impl Credential {
 }
 
 fn leading(key: &[u8; 32]) -> u64 {
-    u64::from_be_bytes(key.first_chunk().copied().unwrap_or_default())
+    u64::from_be_bytes(*key.first_chunk().certain("a digest has 32 bytes"))
 }
 
 fn read_file(value: &Value, schema: Schema, faults: &mut Faults) -> Vec<Credential> {

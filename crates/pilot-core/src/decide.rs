@@ -68,6 +68,8 @@ pub fn decide_again(
         (Request::Edit(request), Caller::Actor(actor)) => case.edit(request, actor),
         (Request::Timer, Caller::Timer) => case.expire(),
         // The passing of time asks for nothing, and nobody else may speak for it.
-        _ => Err(Refusal::NothingDue),
+        (Request::Act(_) | Request::Edit(_), Caller::Timer) | (Request::Timer, Caller::Actor(_)) => {
+            Err(Refusal::NothingDue)
+        }
     }
 }

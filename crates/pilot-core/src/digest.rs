@@ -6,6 +6,8 @@ use data_encoding::HEXLOWER;
 use sha2::Digest as _;
 use subtle::ConstantTimeEq;
 
+use crate::certain::Certain as _;
+
 /// SHA3-256 of a token. It is secret too: it has no `Debug` that shows it and no ordering that leaves this crate.
 #[derive(Clone, Copy)]
 pub struct Digest([u8; 32]);
@@ -36,9 +38,7 @@ impl Digest {
         hash.update(b"pilot credential fingerprint v1\n");
         hash.update(self.0);
         let whole: [u8; 32] = hash.finalize().into();
-        let mut short = [0; 8];
-        short.copy_from_slice(whole.first_chunk::<8>().unwrap_or(&[0; 8]));
-        Fingerprint(short)
+        Fingerprint(*whole.first_chunk().certain("a digest has 32 bytes"))
     }
 
     /// The key credentials are sorted by. Finding a neighbour by it tells an attacker nothing: to choose a digest's

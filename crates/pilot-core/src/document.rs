@@ -9,10 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::certain::Certain as _;
+
 /// `sha256:` and 64 lowercase hexadecimal characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "Arc<str>")]
 pub struct ContentDigest(Arc<str>);
+
+/// Why it can be written.
+const CANONICAL: &str = "values of this crate have text as keys and finite numbers";
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("a digest is written as sha256: followed by 64 lowercase hexadecimal characters")]
@@ -31,7 +36,7 @@ impl ContentDigest {
         let mut text = *b"sha256:0000000000000000000000000000000000000000000000000000000000000000";
         let (_, hex) = text.split_at_mut(7);
         HEXLOWER.encode_mut(&Sha256::digest(bytes), hex);
-        ContentDigest(std::str::from_utf8(&text).unwrap_or_default().into())
+        ContentDigest(std::str::from_utf8(&text).certain("hexadecimal digits are text").into())
     }
 
     pub fn as_str(&self) -> &str {
@@ -78,7 +83,7 @@ impl Document {
             comment: &'a str,
             nonce: &'a str,
         }
-        let bytes = serde_json::to_vec(&Comment { comment: text, nonce }).unwrap_or_default();
+        let bytes = serde_json::to_vec(&Comment { comment: text, nonce }).certain("two texts are JSON");
         Document { kind: DocumentKind::Comment, digest: ContentDigest::of_bytes(&bytes), bytes }
     }
 
@@ -92,17 +97,14 @@ impl Document {
     }
 
     fn new(kind: DocumentKind, value: &impl Serialize) -> Document {
-        // Text keys and finite numbers alone: canonical JSON cannot fail here.
-        let bytes = serde_json_canonicalizer::to_vec(value).unwrap_or_default();
+        let bytes = serde_json_canonicalizer::to_vec(value).certain(CANONICAL);
         Document { kind, digest: ContentDigest::of_bytes(&bytes), bytes }
     }
 }
 
 /// `sha256:…` over the RFC 8785 form of `value`.
 pub fn sha256_of_canonical(value: &impl Serialize) -> String {
-    // Values of this crate have text keys and finite numbers, so canonical JSON cannot fail; an empty text would still
-    // give a digest that matches nothing.
-    let canonical = serde_json_canonicalizer::to_vec(value).unwrap_or_default();
+    let canonical = serde_json_canonicalizer::to_vec(value).certain(CANONICAL);
     ContentDigest::of_bytes(&canonical).as_str().to_owned()
 }
 

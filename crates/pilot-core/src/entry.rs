@@ -149,7 +149,29 @@ pub struct Entry {
     pub version: Option<u64>,
 }
 
+/// Why bytes are not an entry.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// Not damage: another program knows what it says.
+    #[error("it has format {v}, which is newer than this program")]
+    Newer { v: u32 },
+    #[error("{0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
 impl Entry {
+    /// The format is looked at first: what a newer one adds is not held against it.
+    pub fn parse(bytes: &[u8]) -> Result<Entry, EntryError> {
+        #[derive(Deserialize)]
+        struct Format {
+            v: u32,
+        }
+        match serde_json::from_slice::<Format>(bytes) {
+            Ok(Format { v }) if v > ENTRY_VERSION => Err(EntryError::Newer { v }),
+            Ok(_) | Err(_) => Ok(serde_json::from_slice(bytes)?),
+        }
+    }
+
     /// An entry that is not about an item.
     pub fn new(r#type: EntryType, index: u64, at: Time, actor: Option<&Actor>, details: Value) -> Entry {
         Entry { details: Some(details), ..Entry::bare(r#type, index, at, actor) }

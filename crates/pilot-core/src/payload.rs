@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::certain::Certain as _;
+
+/// Why a payload can be read again.
+const JSON: &str = "a payload was JSON when it came in, and never changes";
+
 #[derive(Clone)]
 pub struct Payload(Kept);
 
@@ -84,9 +89,8 @@ impl Payload {
     }
 
     /// The whole of it as values: for those who change it or hold it against a schema.
-    #[expect(clippy::expect_used, reason = "it was JSON when it came in, and never changes")]
     pub fn value(&self) -> Value {
-        serde_json::from_str(self.as_str()).expect("a payload's text is JSON")
+        serde_json::from_str(self.as_str()).certain(JSON)
     }
 
     /// What a JSON pointer leads to. Everything else is passed over, not built.
@@ -96,7 +100,7 @@ impl Payload {
             None if pointer.is_empty() => Vec::new(),
             None => return None,
         };
-        Seek(&names).deserialize(&mut serde_json::Deserializer::from_str(self.as_str())).ok().flatten()
+        Seek(&names).deserialize(&mut serde_json::Deserializer::from_str(self.as_str())).certain(JSON)
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
+use crate::certain::Certain as _;
 use crate::fault::{Fault, Faults};
 use crate::json::{self, Bounds};
 use crate::limits::{FILE_VALUES_MAX, SUBJECT_CHARS_MAX};
@@ -73,7 +74,7 @@ impl RoleMap {
     }
 
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(self).certain("texts and numbers are JSON") + "\n"
     }
 }
 

@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::certain::Certain as _;
+
 /// Microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
@@ -72,19 +74,19 @@ impl Time {
 
 /// Of a number below 100.
 fn two_digits(number: i64) -> [u8; 2] {
-    let number = u8::try_from(number).unwrap_or(0);
+    let number = u8::try_from(number).certain("parts of a time are below 100");
     [b'0' + number / 10, b'0' + number % 10]
 }
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(std::str::from_utf8(&self.write()).unwrap_or_default())
+        f.pad(std::str::from_utf8(&self.write()).certain("digits are text"))
     }
 }
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(std::str::from_utf8(&self.write()).unwrap_or_default())
+        serializer.serialize_str(std::str::from_utf8(&self.write()).certain("digits are text"))
     }
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 use crate::access_token::find_signed;
+use crate::certain::Certain as _;
 use crate::digest::Digest;
 use crate::limits::{ACCESS_TOKEN_BYTES_MAX, TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 
@@ -105,10 +106,10 @@ fn push_base62(text: &mut String, number: &[u8], width: usize) {
         let mut remainder = 0_u32;
         for byte in number.iter_mut() {
             let value = remainder << 8 | u32::from(*byte);
-            *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
+            *byte = u8::try_from(value / 62).certain("the remainder before was below 62");
             remainder = value % 62;
         }
-        *digit = BASE62.get(remainder as usize).copied().unwrap_or(b'0');
+        *digit = *BASE62.get(remainder as usize).certain("a remainder is below 62");
     }
     text.extend(digits.iter().map(|digit| char::from(*digit)));
 }

@@ -6,6 +6,7 @@ use std::fmt;
 
 use data_encoding::{BASE64, HEXLOWER};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use pilot_core::certain::Certain as _;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -88,7 +89,7 @@ pub(crate) fn key_id(name: &str, algorithm: u8, public_key: &[u8; 32]) -> [u8; 4
     hash.update([b'\n', algorithm]);
     hash.update(public_key);
     let whole: [u8; 32] = hash.finalize().into();
-    whole.first_chunk().copied().unwrap_or_default()
+    *whole.first_chunk().certain("a digest has 32 bytes")
 }
 
 pub(crate) fn parse_private(line: &str, algorithm: u8) -> Result<(String, SigningKey), KeyError> {
@@ -197,7 +198,8 @@ pub struct Note<'n> {
 impl<'n> Note<'n> {
     pub fn parse(note: &'n str) -> Result<Note<'n>, NoteError> {
         let at = note.rfind("\n\n").ok_or(NoteError::Format)?;
-        let (text, signatures) = (note.get(..=at).unwrap_or(""), note.get(at + 2..).unwrap_or(""));
+        let (text, signatures) = note.split_at_checked(at + 1).ok_or(NoteError::Format)?;
+        let signatures = signatures.strip_prefix('\n').ok_or(NoteError::Format)?;
         if !signatures.ends_with('\n') || note.contains(|c: char| c.is_control() && c != '\n') {
             return Err(NoteError::Format);
         }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use pilot_core::certain::Certain as _;
+
 use crate::merkle::{Hash, root_of, split};
 use crate::tile::TILE_HEIGHT;
 
@@ -81,7 +83,7 @@ pub fn range<R: Rows>(rows: &R, low: u64, high: u64) -> Result<Hash, R::Error> {
         let middle = low + split(count);
         return Ok(Hash::of_children(range(rows, low, middle)?, range(rows, middle, high)?));
     }
-    let level = u8::try_from(count.ilog2()).unwrap_or(0) / TILE_HEIGHT;
+    let level = u8::try_from(count.ilog2()).certain("a number has 64 bits") / TILE_HEIGHT;
     let width = level * TILE_HEIGHT;
     Ok(root_of(&rows.row(level, low >> width, count >> width)?))
 }

@@ -96,25 +96,54 @@ fn edit_conditions(rules: &Rules) -> String {
 }
 
 fn conditions(definition: &Definition, rule: &Rule) -> Vec<String> {
+    // Taken apart without `..`: what is not explained here does not compile.
+    let Rule {
+        action,
+        // The other columns of the table.
+        from: _,
+        to: _,
+        roles: _,
+        own,
+        not_by_executor,
+        // See `votes`.
+        quorum: _,
+        quorum_if: _,
+        replaces: _,
+        comment_required,
+        content_digest_required,
+        sets_window,
+        inside_window,
+        takes_lease,
+        renews_lease,
+        attempts,
+        voids_votes,
+        voids_window,
+        takes_back_vote,
+        when,
+        inputs,
+        description,
+        // See `notes`.
+        holds: _,
+    } = rule;
     let mut said = Vec::new();
-    said.extend(rule.when.as_ref().map(|when| format!("input {} = {}", when.input, when.equals)));
-    said.extend(rule.own.map(|own| owner(own).to_owned()));
-    said.extend(rule.not_by_executor.then(|| "not by anyone who executed it".to_owned()));
+    said.extend(when.as_ref().map(|when| format!("input {} = {}", when.input, when.equals)));
+    said.extend(own.map(|own| owner(own).to_owned()));
+    said.extend(not_by_executor.then(|| "not by anyone who executed it".to_owned()));
     said.extend(votes(rule));
-    said.extend(rule.inside_window.then(|| "inside the window".to_owned()));
-    said.extend(rule.attempts.map(|attempts| format!("at most {attempts} attempts")));
-    said.extend(definition.hold_blocks(&rule.action).then(|| "not while held".to_owned()));
-    said.extend(rule.content_digest_required.then(|| "sends the content digest".to_owned()));
-    said.extend(rule.comment_required.then(|| "sends a comment".to_owned()));
-    said.extend(rule.sets_window.as_ref().map(|max| format!("sets a window of at most {max}")));
-    said.extend(rule.takes_lease.as_ref().map(|length| format!("takes a lease of {length}")));
-    said.extend(rule.renews_lease.as_ref().map(|length| format!("renews the lease for {length}")));
-    said.extend(rule.takes_back_vote.then(|| "takes back the actor's own vote".to_owned()));
-    said.extend(rule.voids_votes.then(|| "voids every vote".to_owned()));
-    said.extend(rule.voids_window.then(|| "voids the window".to_owned()));
-    let inputs: Vec<_> = rule.inputs.iter().map(|input| input.as_str()).collect();
+    said.extend(inside_window.then(|| "inside the window".to_owned()));
+    said.extend(attempts.map(|attempts| format!("at most {attempts} attempts")));
+    said.extend(definition.hold_blocks(action).then(|| "not while held".to_owned()));
+    said.extend(content_digest_required.then(|| "sends the content digest".to_owned()));
+    said.extend(comment_required.then(|| "sends a comment".to_owned()));
+    said.extend(sets_window.as_ref().map(|max| format!("sets a window of at most {max}")));
+    said.extend(takes_lease.as_ref().map(|length| format!("takes a lease of {length}")));
+    said.extend(renews_lease.as_ref().map(|length| format!("renews the lease for {length}")));
+    said.extend(takes_back_vote.then(|| "takes back the actor's own vote".to_owned()));
+    said.extend(voids_votes.then(|| "voids every vote".to_owned()));
+    said.extend(voids_window.then(|| "voids the window".to_owned()));
+    let inputs: Vec<_> = inputs.iter().map(|input| input.as_str()).collect();
     said.extend((!inputs.is_empty()).then(|| format!("may send {}", inputs.join(", "))));
-    said.extend((!rule.description.is_empty()).then(|| rule.description.clone()));
+    said.extend((!description.is_empty()).then(|| description.clone()));
     said
 }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-pub const LOOK: Duration = Duration::from_secs(1);
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// Device, inode, time of change and size: a file that was replaced differs in one of them.
 type Stamp = Option<(u64, u64, i64, i64, u64)>;
 
 /// Files that are looked at now and then.
-pub struct Watched {
+pub(crate) struct Watched {
     paths: Vec<PathBuf>,
     looks: Mutex<Looks>,
 }
@@ -22,14 +22,14 @@ struct Looks {
 }
 
 impl Watched {
-    pub fn new<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Watched {
+    pub(crate) fn new<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Watched {
         let paths: Vec<_> = paths.cloned().collect();
         let stamps: Vec<_> = paths.iter().map(|path| stamp(path)).collect();
         Watched { paths, looks: Mutex::new(Looks { applied: stamps.clone(), last: stamps }) }
     }
 
     /// Whether the files are others than those in use, and have come to rest.
-    pub fn look(&self) -> bool {
+    pub(crate) fn look(&self) -> bool {
         let stamps = self.paths.iter().map(|path| stamp(path)).collect();
         self.looks.lock().unwrap_or_else(PoisonError::into_inner).is_due(stamps)
     }

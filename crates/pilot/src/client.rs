@@ -29,7 +29,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args, Clone)]
-pub struct ClientArguments {
+pub(crate) struct ClientArguments {
     /// The service's address [env: PILOT_URL] [default: http://127.0.0.1:7450]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
@@ -64,7 +64,7 @@ impl ClientArguments {
     }
 }
 
-pub struct Client {
+pub(crate) struct Client {
     base: Uri,
     /// None when a certificate says who is calling.
     token: Option<Token>,
@@ -72,13 +72,13 @@ pub struct Client {
     trust: Option<Trust>,
 }
 
-pub struct Reply {
+pub(crate) struct Reply {
     pub status: StatusCode,
     pub body: Bytes,
 }
 
 impl Client {
-    pub fn new(arguments: &ClientArguments, environment: &Environment) -> Result<Client, Failure> {
+    pub(crate) fn new(arguments: &ClientArguments, environment: &Environment) -> Result<Client, Failure> {
         let url = arguments.url.as_deref().or(environment.get("PILOT_URL")).unwrap_or("http://127.0.0.1:7450");
         let ca_file = arguments.ca_file.as_deref().or(environment.get("PILOT_CA_FILE").map(Path::new));
         let base = parse_url(url)?;
@@ -98,27 +98,27 @@ impl Client {
         Ok(Client { base, token, trust })
     }
 
-    pub fn token(&self) -> Option<&Token> {
+    pub(crate) fn token(&self) -> Option<&Token> {
         self.token.as_ref()
     }
 
     /// A client for a token the program holds itself.
-    pub fn with_token(url: &str, token: Token) -> Result<Client, Failure> {
+    pub(crate) fn with_token(url: &str, token: Token) -> Result<Client, Failure> {
         let base = parse_url(url)?;
         let trust = is_encrypted(&base).then(|| Trust::load(None, None)).transpose()?;
         Ok(Client { base, token: Some(token), trust })
     }
 
-    pub fn get(&self, path: &str) -> Result<Reply, Failure> {
+    pub(crate) fn get(&self, path: &str) -> Result<Reply, Failure> {
         self.send(Method::GET, path, None)
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Result<Reply, Failure> {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Reply, Failure> {
         self.send(Method::POST, path, Some(body))
     }
 
     /// A long answer, piece by piece as it arrives; each piece comes with a way to ask for the answer's headers.
-    pub fn download(
+    pub(crate) fn download(
         &self,
         path: &str,
         mut take: impl FnMut(&dyn Fn(&str) -> Option<String>, &[u8]) -> Result<(), Failure>,
@@ -234,7 +234,7 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Lost> {
 
 impl Reply {
     /// The answer as `T`, or the problem in the service's own words.
-    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
+    pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
         if !self.status.is_success() {
             return Err(self.refusal());
         }
@@ -243,7 +243,7 @@ impl Reply {
     }
 
     /// The answer as text, or the problem in the service's own words.
-    pub fn text(&self) -> Result<String, Failure> {
+    pub(crate) fn text(&self) -> Result<String, Failure> {
         if !self.status.is_success() {
             return Err(self.refusal());
         }

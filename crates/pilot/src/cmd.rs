@@ -1,17 +1,17 @@
 //! One file a subcommand.
 
-pub mod backup;
-pub mod check_config;
-pub mod clock;
-pub mod credential;
-pub mod demo;
-pub mod evidence;
-pub mod help_pages;
-pub mod init;
-pub mod log;
-pub mod restore;
-pub mod rotation;
-pub mod serve;
-pub mod session;
-pub mod support_bundle;
-pub mod workflow;
+pub(crate) mod backup;
+pub(crate) mod check_config;
+pub(crate) mod clock;
+pub(crate) mod credential;
+pub(crate) mod demo;
+pub(crate) mod evidence;
+pub(crate) mod help_pages;
+pub(crate) mod init;
+pub(crate) mod log;
+pub(crate) mod restore;
+pub(crate) mod rotation;
+pub(crate) mod serve;
+pub(crate) mod session;
+pub(crate) mod support_bundle;
+pub(crate) mod workflow;

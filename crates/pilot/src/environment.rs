@@ -3,14 +3,14 @@
 use pilot_core::limits::OPERATOR_CHARS_MAX;
 use zeroize::Zeroizing;
 
-pub struct Environment {
+pub(crate) struct Environment {
     variables: Vec<(String, String)>,
     token: Option<Zeroizing<String>>,
 }
 
 impl Environment {
     #[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]
-    pub fn read() -> Environment {
+    pub(crate) fn read() -> Environment {
         // Variables that are not Unicode are not ours.
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -21,20 +21,20 @@ impl Environment {
     }
 
     /// Everything but the token, for the configuration's overrides.
-    pub fn variables(&self) -> &[(String, String)] {
+    pub(crate) fn variables(&self) -> &[(String, String)] {
         &self.variables
     }
 
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
 
-    pub fn token(&self) -> Option<Zeroizing<String>> {
+    pub(crate) fn token(&self) -> Option<Zeroizing<String>> {
         self.token.clone()
     }
 
     /// Who is at the keyboard, for records that name an operator. A name that fits into an entry: what is longer is cut.
-    pub fn operator(&self) -> Option<&str> {
+    pub(crate) fn operator(&self) -> Option<&str> {
         let name = ["PILOT_OPERATOR", "SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| self.get(name))?;
         let end = name.char_indices().nth(OPERATOR_CHARS_MAX).map_or(name.len(), |(at, _)| at);
         name.get(..end)

@@ -8,10 +8,10 @@ use pilot_core::visible::visible;
 use pilot_setup::error::StartError;
 
 /// The exit code for network, disk or database.
-pub const ENVIRONMENT: i32 = 3;
+pub(crate) const ENVIRONMENT: i32 = 3;
 
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// Refused by the service or by a check: exit 1.
     Refused(String),
     /// Wrong usage or configuration: exit 2.
@@ -23,11 +23,11 @@ pub enum Failure {
 }
 
 impl Failure {
-    pub fn environment(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> Failure {
+    pub(crate) fn environment(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> Failure {
         Failure::Environment(format!("{what}: {cause}"))
     }
 
-    pub fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Refused(_) => 1,
             Failure::Usage(_) => 2,
@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Failure::Refused(text)
             | Failure::Usage(text)
@@ -47,7 +47,7 @@ impl Failure {
 }
 
 /// Help, or what is wrong with the arguments. Someone will type a token as one, and it must not be repeated.
-pub fn usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     if !error.use_stderr() {
         let _ = error.print();

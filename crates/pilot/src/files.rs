@@ -18,7 +18,7 @@ use crate::exit::Failure;
 
 /// Which files a command works on: those of a configuration, or a credential file named directly.
 #[derive(clap::Args, Clone)]
-pub struct FileArguments {
+pub(crate) struct FileArguments {
     /// The configuration that names the files [default: pilot.toml, if it exists here]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub struct FileArguments {
 
 const ROTATION_RECORD: &str = "rotation-record.jsonl";
 
-pub struct Files {
+pub(crate) struct Files {
     /// Where the credential file is, or who has it.
     pub source: Source,
     config: Option<Config>,
@@ -45,7 +45,7 @@ pub struct Files {
 }
 
 impl FileArguments {
-    pub fn find(&self, environment: &Environment) -> Result<Files, Failure> {
+    pub(crate) fn find(&self, environment: &Environment) -> Result<Files, Failure> {
         let here = PathBuf::from("pilot.toml");
         let config = match (&self.config, &self.file) {
             (Some(config), _) => config.clone(),
@@ -80,7 +80,7 @@ impl FileArguments {
 
 impl Files {
     /// The file that a command is about to change. What someone else keeps is changed there.
-    pub fn editable(&self) -> Result<&Path, Failure> {
+    pub(crate) fn editable(&self) -> Result<&Path, Failure> {
         self.source.file().ok_or_else(|| {
             let source = &self.source;
             let remedy = "change them there. With `--file FILE` this command works on a copy of the file instead";
@@ -89,7 +89,7 @@ impl Files {
     }
 
     /// What the service would read, from wherever it would read it.
-    pub fn fetch(&self) -> Result<Fetched, Failure> {
+    pub(crate) fn fetch(&self) -> Result<Fetched, Failure> {
         match (&self.config, self.source.file()) {
             (Some(config), None) => credential_source::fetch(config).map_err(|error| match error {
                 StartError::Refused(text) => Failure::Usage(text),
@@ -107,7 +107,7 @@ impl Files {
 
 /// What root made in the data directory the service could not open. So commands that read or change the service's data
 /// run as the user it belongs to.
-pub fn refuse_root(config: &Config) -> Result<(), Failure> {
+pub(crate) fn refuse_root(config: &Config) -> Result<(), Failure> {
     let directory = &config.data_dir;
     let Ok(owner) = std::fs::metadata(directory).map(|found| found.uid()) else { return Ok(()) };
     if !rustix::process::geteuid().is_root() || owner == 0 {
@@ -127,9 +127,9 @@ pub fn refuse_root(config: &Config) -> Result<(), Failure> {
 }
 
 /// Serialises changes to a file between operators; the lock is gone when it is dropped.
-pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+pub(crate) struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 
-pub fn lock(path: &Path) -> Result<Lock, Failure> {
+pub(crate) fn lock(path: &Path) -> Result<Lock, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.lock"));
     let failed = |error| Failure::environment(beside.display(), error);
@@ -138,11 +138,11 @@ pub fn lock(path: &Path) -> Result<Lock, Failure> {
     Ok(Lock(file))
 }
 
-pub fn read_credentials(path: &Path) -> Result<Credentials, Failure> {
+pub(crate) fn read_credentials(path: &Path) -> Result<Credentials, Failure> {
     read(path, Credentials::parse_either)
 }
 
-pub fn read_role_map(path: &Path) -> Result<RoleMap, Failure> {
+pub(crate) fn read_role_map(path: &Path) -> Result<RoleMap, Failure> {
     read(path, RoleMap::parse)
 }
 
@@ -158,14 +158,14 @@ fn unreadable(error: &FileError) -> Failure {
     }
 }
 
-pub fn list_faults(place: impl std::fmt::Display, faults: &[Fault]) -> String {
+pub(crate) fn list_faults(place: impl std::fmt::Display, faults: &[Fault]) -> String {
     let lines: Vec<_> = faults.iter().map(|fault| format!("  {fault}")).collect();
     let count: usize = faults.iter().map(|fault| fault.times).sum();
     format!("{place} has {count} fault(s):\n{}", lines.join("\n"))
 }
 
 /// Writes the credential file in one step, after making sure that the service would accept it.
-pub fn write_credentials(path: &Path, schema: Schema, entries: Vec<Credential>) -> Result<(), Failure> {
+pub(crate) fn write_credentials(path: &Path, schema: Schema, entries: Vec<Credential>) -> Result<(), Failure> {
     let text = Credentials::new(schema, entries).to_json();
     Credentials::parse_either(text.as_bytes())
         .map_err(|faults| Failure::Refused(list_faults(path.display(), &faults)))?;

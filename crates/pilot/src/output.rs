@@ -14,25 +14,25 @@ use serde::Serialize;
 use crate::exit::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
-pub enum Output {
+pub(crate) enum Output {
     #[default]
     Table,
     Json,
 }
 
 #[derive(clap::Args, Clone, Copy)]
-pub struct OutputArguments {
+pub(crate) struct OutputArguments {
     /// How to print the result
     #[arg(long, value_enum, default_value_t, global = true)]
     pub output: Output,
 }
 
-pub fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write_out(&visible(text))
 }
 
 /// Text that we have coloured ourselves: colours pass, and nothing else does.
-pub fn print_coloured(text: &str) -> Result<(), Failure> {
+pub(crate) fn print_coloured(text: &str) -> Result<(), Failure> {
     write_out(&visible_but_colours(text))
 }
 
@@ -53,17 +53,17 @@ fn visible_but_colours(text: &str) -> String {
 }
 
 /// On standard error, a line or several.
-pub fn complain(text: &str) -> io::Result<()> {
+pub(crate) fn complain(text: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{}", visible(text))
 }
 
 /// A remark for the person, kept out of what programs read.
-pub fn note(text: &str) -> Result<(), Failure> {
+pub(crate) fn note(text: &str) -> Result<(), Failure> {
     complain(text).map_err(|error| Failure::environment("standard error", error))
 }
 
 /// Why a command failed, and the code it ends with.
-pub fn report(failure: &Failure) -> ExitCode {
+pub(crate) fn report(failure: &Failure) -> ExitCode {
     // What goes wrong is often quoted from a file, and a file may hold anything.
     let text = LeakGuard::for_generated_tokens().redact(failure.text()).into_owned();
     let _ = complain(&format!("pilot: {text}"));
@@ -72,7 +72,7 @@ pub fn report(failure: &Failure) -> ExitCode {
 
 /// One line on a terminal that says how far something has come, in the place of the one before. Nobody watches a pipe.
 #[derive(Debug)]
-pub struct ProgressLine {
+pub(crate) struct ProgressLine {
     is_watched: bool,
 }
 
@@ -83,7 +83,7 @@ impl Default for ProgressLine {
 }
 
 impl ProgressLine {
-    pub fn show(&self, text: &str) {
+    pub(crate) fn show(&self, text: &str) {
         if self.is_watched {
             let _ = write!(io::stderr(), "\r\x1b[K{text}");
         }
@@ -104,14 +104,14 @@ fn write_out(text: &str) -> Result<(), Failure> {
     }
 }
 
-pub fn print_json(view: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn print_json(view: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(view).map_err(|error| Failure::environment("JSON", error))?;
     // Escapes of JSON: a program reads the very same values.
     write_out(&(visible_json(&text).into_owned() + "\n"))
 }
 
 /// Columns as wide as their widest cell, two spaces apart.
-pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut lines = vec![header.iter().map(|name| name.to_uppercase()).collect::<Vec<_>>()];
     // A line end inside of a cell would let its text pose as a row.
     lines.extend(rows.into_iter().map(|row| row.iter().map(|cell| visible_line(cell).into_owned()).collect()));

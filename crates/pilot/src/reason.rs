@@ -9,7 +9,7 @@ use crate::exit::Failure;
 const CHARS_MAX: usize = 1_000;
 
 /// `option` is how the reason was given.
-pub fn check(option: &str, reason: &str, config: &Config) -> Result<(), Failure> {
+pub(crate) fn check(option: &str, reason: &str, config: &Config) -> Result<(), Failure> {
     if reason.trim().is_empty() || reason.chars().count() > CHARS_MAX {
         return Err(Failure::Usage(format!("{option}: say why, in 1 to 1,000 characters")));
     }

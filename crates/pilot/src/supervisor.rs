@@ -13,14 +13,14 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Nobody, unless the environment names a socket. A service that cannot tell serves all the same.
 #[derive(Clone, Default)]
-pub struct Supervisor {
+pub(crate) struct Supervisor {
     socket: Option<Arc<UnixDatagram>>,
     ping_every: Option<Duration>,
 }
 
 impl Supervisor {
     /// What is wrong with the variables is logged: the supervisor will say the rest when it hears nothing.
-    pub fn find(environment: &Environment) -> Supervisor {
+    pub(crate) fn find(environment: &Environment) -> Supervisor {
         let Some(name) = environment.get("NOTIFY_SOCKET") else { return Supervisor::default() };
         let socket = match connect(name) {
             Ok(socket) => Some(Arc::new(socket)),
@@ -32,21 +32,21 @@ impl Supervisor {
         Supervisor { socket, ping_every: ping_every(environment, std::process::id()) }
     }
 
-    pub fn starting(&self) {
+    pub(crate) fn starting(&self) {
         self.tell("STATUS=starting: reading credentials, definitions and the ledger");
     }
 
     /// From now on connections are accepted. `announcement` is the line of standard output.
-    pub fn ready(&self, announcement: &str) {
+    pub(crate) fn ready(&self, announcement: &str) {
         self.tell(&format!("READY=1\nSTATUS={announcement}"));
     }
 
-    pub fn stopping(&self) {
+    pub(crate) fn stopping(&self) {
         self.tell("STOPPING=1\nSTATUS=stopping: requests in progress are finished");
     }
 
     /// Says again and again that the runtime which serves is alive, for as long as that is true and `is_alive` says so.
-    pub fn keep_informed(&self, is_alive: impl Fn() -> bool + Send + 'static) {
+    pub(crate) fn keep_informed(&self, is_alive: impl Fn() -> bool + Send + 'static) {
         let Some(every) = self.ping_every else { return };
         let supervisor = self.clone();
         tokio::spawn(async move {

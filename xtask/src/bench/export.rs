@@ -8,7 +8,7 @@ use crate::step::{Failure, Stopwatch, output_of};
 const ENTRIES: u64 = 400_000;
 const ROUNDS: usize = 3;
 
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     super::options::none(arguments)?;
     moves::build()?;
     let installation = Installation::make("export")?;

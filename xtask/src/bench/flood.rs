@@ -29,7 +29,7 @@ const QUIET: Duration = Duration::from_secs(3);
 const ATTACKED: Duration = Duration::from_secs(8);
 
 /// `--program PATH` measures another program than the one that is built here; words choose attacks by their names.
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let (pilot, words) = match arguments {
         ["--program", path, words @ ..] => (PathBuf::from(path), words),
         words => (built()?, words),

@@ -13,7 +13,7 @@ const LARGE_ENTRIES: u64 = 5_000_000;
 const BYTES_PER_ENTRY: u64 = 2_000;
 const ITEMS: usize = 256;
 
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     super::options::none(arguments)?;
     moves::build()?;
     let small = Grown::make("small", SMALL_ENTRIES)?;

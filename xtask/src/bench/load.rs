@@ -13,14 +13,14 @@ const LOAD_CORE: &str = "1";
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A running server; stopped when dropped.
-pub struct Server {
+pub(super) struct Server {
     child: Child,
     url: String,
 }
 
 impl Server {
     /// Starts `executable` on a core of its own.
-    pub fn start_pinned(executable: &Path, arguments: &[&str], log: &Path) -> Result<Server, Failure> {
+    pub(super) fn start_pinned(executable: &Path, arguments: &[&str], log: &Path) -> Result<Server, Failure> {
         let mut command = program("taskset", &["--cpu-list", SERVER_CORE]);
         command.arg(executable).args(arguments);
         Server::start(&mut command, log)
@@ -28,7 +28,7 @@ impl Server {
 
     /// Starts a program that says `listening on URL` on standard output; its log goes to a file, as it would under a
     /// service manager.
-    pub fn start(command: &mut Command, log: &Path) -> Result<Server, Failure> {
+    pub(super) fn start(command: &mut Command, log: &Path) -> Result<Server, Failure> {
         let line = shown(command);
         let log = File::create(log).map_err(|error| cannot_start(&line, &error))?;
         let spawned = command.stdout(Stdio::piped()).stderr(log).spawn();
@@ -44,16 +44,16 @@ impl Server {
         Ok(server)
     }
 
-    pub fn address(&self) -> &str {
+    pub(super) fn address(&self) -> &str {
         self.url.trim_start_matches("http://")
     }
 
-    pub fn id(&self) -> u32 {
+    pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// What the process holds of the machine's memory.
-    pub fn resident_mib(&self) -> Result<f64, Failure> {
+    pub(super) fn resident_mib(&self) -> Result<f64, Failure> {
         let path = format!("/proc/{}/status", self.child.id());
         let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -62,7 +62,7 @@ impl Server {
     }
 
     /// Processor time used so far, user and system together, by all threads.
-    pub fn cpu_seconds(&self) -> Result<f64, Failure> {
+    pub(super) fn cpu_seconds(&self) -> Result<f64, Failure> {
         let path = format!("/proc/{}/stat", self.child.id());
         let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
         // The program's name may hold anything, so fields are counted from its closing parenthesis.
@@ -71,7 +71,7 @@ impl Server {
         Ok(ticks / TICKS_PER_SECOND)
     }
 
-    pub fn measure(&self, path: &str, header: &str, seconds: u32) -> Result<Figures, Failure> {
+    pub(super) fn measure(&self, path: &str, header: &str, seconds: u32) -> Result<Figures, Failure> {
         let before = self.cpu_seconds()?;
         let report = output_of(&mut self.wrk(path, header, seconds))?;
         let cpu_seconds = self.cpu_seconds()? - before;
@@ -94,7 +94,7 @@ impl Drop for Server {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figures {
+pub(super) struct Figures {
     pub requests: f64,
     pub per_second: f64,
     pub cpu_seconds: f64,

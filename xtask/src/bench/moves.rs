@@ -10,42 +10,42 @@ use std::process::{Command, Stdio};
 use super::load::Server;
 use crate::step::{Failure, cannot_start, cargo, output_of, program, run_timed, shown, target_dir};
 
-pub const CLIENTS: &str = "64";
-pub const WARM_UP_SECONDS: u32 = 2;
-pub const ROUND_SECONDS: u32 = 5;
+pub(super) const CLIENTS: &str = "64";
+pub(super) const WARM_UP_SECONDS: u32 = 2;
+pub(super) const ROUND_SECONDS: u32 = 5;
 const ROUNDS: usize = 3;
 
 /// Everything these benchmarks run, optimised.
-pub fn build() -> Result<(), Failure> {
+pub(super) fn build() -> Result<(), Failure> {
     let build = |arguments: &[&str]| run_timed("build", cargo(&["build", "--release"]).args(arguments));
     build(&["--package", "pilot"])?;
     build(&["--package", "pilot-server", "--example", "transitions_load"])?;
     build(&["--package", "pilot-store", "--example", "raw_commit", "--example", "fill_store"])
 }
 
-pub fn example(name: &str) -> Command {
+pub(super) fn example(name: &str) -> Command {
     let path = target_dir().join("release/examples").join(name);
     program(&path.to_string_lossy(), &[])
 }
 
-pub fn load_average() -> String {
+pub(super) fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
 /// A directory beside what cargo builds, because the usual one for temporary files may lie in memory; removed when
 /// dropped.
-pub struct Directory(pub PathBuf);
+pub(super) struct Directory(pub PathBuf);
 
 impl Directory {
-    pub fn make(name: &str) -> Result<Directory, Failure> {
+    pub(super) fn make(name: &str) -> Result<Directory, Failure> {
         let path = target_dir().join(format!("bench-{name}-{}", std::process::id()));
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| Failure::environment(format!("{}: {error}", path.display())))?;
         Ok(Directory(path))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -57,14 +57,14 @@ impl Drop for Directory {
 }
 
 /// A configured service with an initiator and an approver.
-pub struct Installation {
+pub(super) struct Installation {
     directory: Directory,
     /// One on each line, as the load wants them.
     tokens: String,
 }
 
 impl Installation {
-    pub fn make(name: &str) -> Result<Installation, Failure> {
+    pub(super) fn make(name: &str) -> Result<Installation, Failure> {
         let directory = Directory::make(name)?;
         let config = directory.path().join("pilot.toml");
         let text = "listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credentials.json\"\n";
@@ -81,36 +81,36 @@ impl Installation {
     }
 
     /// The file with the token of someone who may take evidence; for a service that has not started yet.
-    pub fn auditor(&self) -> Result<PathBuf, Failure> {
+    pub(super) fn auditor(&self) -> Result<PathBuf, Failure> {
         new_credential(&self.directory, "ada", "auditor")
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.directory.path()
     }
 
     /// Where the service keeps its store.
-    pub fn store(&self) -> PathBuf {
+    pub(super) fn store(&self) -> PathBuf {
         self.directory.path().join("data/pilot.db")
     }
 
-    pub fn start(&self) -> Result<Server, Failure> {
+    pub(super) fn start(&self) -> Result<Server, Failure> {
         self.start_program(&built())
     }
 
     /// As `start`, with another build of the program.
-    pub fn start_program(&self, path: &Path) -> Result<Server, Failure> {
+    pub(super) fn start_program(&self, path: &Path) -> Result<Server, Failure> {
         let mut serve = program(&path.to_string_lossy(), &["serve", "--config"]);
         serve.arg(self.directory.path().join("pilot.toml"));
         Server::start(&mut serve, &self.directory.path().join("pilot.log"))
     }
 
     /// New items, submitted, one on each line with its content digest.
-    pub fn prepare(&self, server: &Server, items: usize) -> Result<String, Failure> {
+    pub(super) fn prepare(&self, server: &Server, items: usize) -> Result<String, Failure> {
         load(server, "prepare", &items.to_string(), &self.tokens)
     }
 
-    pub fn measure(&self, server: &Server, items: &str, seconds: u32) -> Result<Moves, Failure> {
+    pub(super) fn measure(&self, server: &Server, items: &str, seconds: u32) -> Result<Moves, Failure> {
         let before = server.cpu_seconds()?;
         let report = load(server, "run", &seconds.to_string(), &format!("{}{items}", self.tokens))?;
         Moves::read(&report, Some(server.cpu_seconds()? - before))
@@ -125,12 +125,12 @@ fn new_credential(directory: &Directory, actor: &str, role: &str) -> Result<Path
     Ok(token)
 }
 
-pub fn pilot(arguments: &[&str]) -> Command {
+pub(super) fn pilot(arguments: &[&str]) -> Command {
     program(&built().to_string_lossy(), arguments)
 }
 
 /// The program that `build` makes.
-pub fn built() -> PathBuf {
+pub(super) fn built() -> PathBuf {
     target_dir().join("release/pilot")
 }
 
@@ -151,7 +151,7 @@ fn load(server: &Server, what: &str, number: &str, input: &str) -> Result<String
 
 /// What one round of moves says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moves {
+pub(super) struct Moves {
     pub per_second: f64,
     pub p50_micros: f64,
     pub p99_micros: f64,
@@ -160,7 +160,7 @@ pub struct Moves {
 }
 
 impl Moves {
-    pub fn read(report: &str, cpu_seconds: Option<f64>) -> Result<Moves, Failure> {
+    pub(super) fn read(report: &str, cpu_seconds: Option<f64>) -> Result<Moves, Failure> {
         let figure = |name: &str| {
             let found = report.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
             found.ok_or_else(|| Failure::environment(format!("no `{name}` in the report:\n{report}")))
@@ -197,11 +197,11 @@ impl Moves {
 }
 
 /// A way to make one round of moves.
-pub type Round<'r> = &'r dyn Fn() -> Result<Moves, Failure>;
+pub(super) type Round<'r> = &'r dyn Fn() -> Result<Moves, Failure>;
 
 /// Measures each of `kinds` turn and turn about, so that whatever else the machine does meets all of them; prints every
 /// round, and gives and prints the medians in the order of `kinds`.
-pub fn compare(kinds: &[(&str, Round<'_>)]) -> Result<Vec<Moves>, Failure> {
+pub(super) fn compare(kinds: &[(&str, Round<'_>)]) -> Result<Vec<Moves>, Failure> {
     println!("what            round    moves/s   p50 µs   p99 µs   server CPU µs per move");
     let mut rounds = vec![Vec::new(); kinds.len()];
     for round in 1..=ROUNDS {
@@ -220,12 +220,12 @@ pub fn compare(kinds: &[(&str, Round<'_>)]) -> Result<Vec<Moves>, Failure> {
 }
 
 /// A figure and what it has to reach.
-pub fn print_figure(what: &str, figure: &str, target: &str) {
+pub(super) fn print_figure(what: &str, figure: &str, target: &str) {
     println!("{what:<40} {figure:>10}   (to reach: {target})");
 }
 
 /// A credential for an actor; gives its token.
-pub fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<String, Failure> {
+pub(super) fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<String, Failure> {
     let mut new = program(&pilot.to_string_lossy(), &["credential", "new", "--output", "json"]);
     new.args(["--actor", actor, "--role", role, "--config"]).arg(config);
     let made = output_of(new.stderr(Stdio::null()))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::step::Failure;
 
 /// For a benchmark without options.
-pub fn none(arguments: &[&str]) -> Result<(), Failure> {
+pub(super) fn none(arguments: &[&str]) -> Result<(), Failure> {
     match arguments.first() {
         None => Ok(()),
         Some(option) => Err(Failure::usage(format!("this benchmark takes no options, but `{option}` was given"))),
@@ -13,7 +13,7 @@ pub fn none(arguments: &[&str]) -> Result<(), Failure> {
 }
 
 /// `--beside PATH`: another build of the program, measured in turns with the one built here.
-pub fn other_program(arguments: &[&str]) -> Result<Option<PathBuf>, Failure> {
+pub(super) fn other_program(arguments: &[&str]) -> Result<Option<PathBuf>, Failure> {
     match arguments {
         [] => Ok(None),
         ["--beside", path] => Ok(Some(PathBuf::from(path))),

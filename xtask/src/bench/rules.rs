@@ -5,7 +5,7 @@ use crate::tools::exists;
 
 const EXAMPLE: &str = "crates/pilot-core/examples/bench_decide.rs";
 
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     super::options::none(arguments)?;
     if !exists(EXAMPLE) {
         return Err(Failure::environment(format!("{EXAMPLE} does not exist, so there is nothing to measure")));

@@ -17,7 +17,7 @@ const ROUND_SECONDS: u32 = 5;
 const PER_CPU_SECOND_TARGET: &str = "at least 0.85";
 const P99_TARGET: &str = "at most 1.5";
 
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let other = super::options::other_program(arguments)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {

@@ -12,7 +12,7 @@ use crate::step::{Failure, output_of};
 /// Four for each client.
 const ITEMS: usize = 256;
 
-pub fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let other = super::options::other_program(arguments)?;
     moves::build()?;
     let here = Running::start("transitions", &moves::built())?;

@@ -6,13 +6,13 @@ use std::process::Command;
 use crate::step::{self, Failure, cargo, output_of, program, root, run_timed, target_dir};
 use crate::tools;
 
-pub const TARGET: &str = "x86_64-unknown-linux-musl";
-pub const PROGRAMS: [&str; 2] = ["pilot", "pilot-verify"];
+pub(super) const TARGET: &str = "x86_64-unknown-linux-musl";
+pub(super) const PROGRAMS: [&str; 2] = ["pilot", "pilot-verify"];
 const AUDITABLE_VERSION: &str = "0.7.7";
 /// Between the flags that cargo is given in one variable: they may hold spaces.
 const SEPARATOR: &str = "\u{1f}";
 
-pub fn run(stage: &Path) -> Result<[PathBuf; 2], Failure> {
+pub(super) fn run(stage: &Path) -> Result<[PathBuf; 2], Failure> {
     if !output_of(&mut program("rustup", &["target", "list", "--installed"]))?.lines().any(|line| line == TARGET) {
         run_timed("install", &mut program("rustup", &["target", "add", TARGET]))?;
     }
@@ -38,14 +38,14 @@ pub fn run(stage: &Path) -> Result<[PathBuf; 2], Failure> {
 }
 
 /// cargo finds its subcommands on the path.
-pub fn with_tools(command: &mut Command) -> Result<(), Failure> {
+pub(super) fn with_tools(command: &mut Command) -> Result<(), Failure> {
     let path = output_of(&mut program("sh", &["-c", "printf %s \"$PATH\""]))?;
     command.env("PATH", format!("{}:{path}", target_dir().join("tools/bin").display()));
     Ok(())
 }
 
 /// Which prefix is written instead of each place of this machine; of several that fit, the last counts.
-pub fn renamed_places() -> Result<Vec<(String, &'static str)>, Failure> {
+pub(super) fn renamed_places() -> Result<Vec<(String, &'static str)>, Failure> {
     // A build's own copies of generated files lie below the target directory.
     let mut places = vec![(target_dir().to_string_lossy().into_owned(), "target")];
     places.push((root().to_string_lossy().into_owned(), "pilot"));

@@ -10,7 +10,7 @@ use crate::tools;
 
 const CYCLONEDX_VERSION: &str = "0.5.9";
 
-pub fn write(place: &Place) -> Result<(), Failure> {
+pub(super) fn write(place: &Place) -> Result<(), Failure> {
     tools::install_missing_crate("cargo-cyclonedx", CYCLONEDX_VERSION)?;
     let mut cyclonedx = cargo(&["cyclonedx", "--quiet", "--format", "json", "--spec-version", "1.5"]);
     cyclonedx.args(["--target", build::TARGET]).env("SOURCE_DATE_EPOCH", &place.epoch);

@@ -19,7 +19,7 @@ fn tar(place: &Place, directory: &Path, owner: &str) -> Command {
 }
 
 /// Programs, pages, completions, units and samples, to be put wherever one likes.
-pub fn tarball(place: &Place) -> Result<(), Failure> {
+pub(super) fn tarball(place: &Place) -> Result<(), Failure> {
     let name = format!("pilot-{VERSION}-x86_64-linux");
     let (from, to) = (place.installed(), place.stage.join(&name));
     make_directory(&to)?;
@@ -39,7 +39,7 @@ fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 /// The root of an image, and the recipe beside it.
-pub fn image(place: &Place) -> Result<(), Failure> {
+pub(super) fn image(place: &Place) -> Result<(), Failure> {
     let tree = place.stage.join("image");
     copy(&place.installed().join("usr/bin/pilot"), &tree.join("usr/bin/pilot"))?;
     make_directory(&tree.join("etc/pilot"))?;
@@ -54,7 +54,7 @@ pub fn image(place: &Place) -> Result<(), Failure> {
 }
 
 /// dpkg's own tool makes the package from the tree.
-pub fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failure> {
+pub(super) fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failure> {
     let tree = place.installed();
     let about = tree.join("DEBIAN");
     make_directory(&about)?;
@@ -76,7 +76,7 @@ pub fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failure> {
 }
 
 /// lintian reads it as Debian's archive would.
-pub fn inspect(package: &Path) -> Result<(), Failure> {
+pub(super) fn inspect(package: &Path) -> Result<(), Failure> {
     run(program("lintian", &["--fail-on", "error,warning", "--allow-root"]).arg(package))?;
     print_contents(package)
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::step::{Failure, root, target_dir};
 
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Where things are put, and the time they all carry.
-pub struct Place {
+pub(super) struct Place {
     /// What is handed over.
     pub out: PathBuf,
     /// What it is made from.
@@ -19,11 +19,11 @@ pub struct Place {
 
 impl Place {
     /// Both anew: nothing of an earlier version is handed over by mistake.
-    pub fn make(epoch: String) -> Result<Place, Failure> {
+    pub(super) fn make(epoch: String) -> Result<Place, Failure> {
         Place::make_as("dist", epoch)
     }
 
-    pub fn make_as(name: &str, epoch: String) -> Result<Place, Failure> {
+    pub(super) fn make_as(name: &str, epoch: String) -> Result<Place, Failure> {
         let (out, stage) = (target_dir().join(name), target_dir().join(format!("{name}-stage")));
         for path in [&out, &stage] {
             if path.exists() {
@@ -35,29 +35,29 @@ impl Place {
     }
 
     /// The files as a package installs them.
-    pub fn installed(&self) -> PathBuf {
+    pub(super) fn installed(&self) -> PathBuf {
         self.stage.join("installed")
     }
 }
 
-pub fn name_of(path: &Path) -> String {
+pub(super) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-pub fn at(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn at(path: &Path, error: &std::io::Error) -> Failure {
     Failure::environment(format!("{}: {error}", path.display()))
 }
 
-pub fn make_directory(path: &Path) -> Result<(), Failure> {
+pub(super) fn make_directory(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path).map_err(|error| at(path, &error))
 }
 
-pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| at(path, &error))
 }
 
 /// Into a directory that may not be there yet.
-pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     make_directory(to.parent().unwrap_or(root()))?;
     fs::copy(from, to).map(drop).map_err(|error| at(from, &error))
 }

@@ -9,7 +9,7 @@ use super::build;
 use super::place::{Place, at};
 use crate::step::{Failure, output_of, program, run, shown};
 
-pub fn is_static(path: &Path) -> Result<(), Failure> {
+pub(super) fn is_static(path: &Path) -> Result<(), Failure> {
     let found = output_of(&mut program("ldd", &[&path.to_string_lossy()]))?;
     if found.contains("statically linked") {
         return Ok(());
@@ -18,7 +18,7 @@ pub fn is_static(path: &Path) -> Result<(), Failure> {
 }
 
 /// Neither the directory of the sources nor that of other people's crates: paths tell about the builder, and differ.
-pub fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure> {
+pub(super) fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure> {
     for (place, _) in build::renamed_places()? {
         let mut search = program("grep", &["--text", "--fixed-strings", "--quiet", "--", &place]);
         match search.arg(path).status().map(|status| status.code()) {
@@ -31,7 +31,7 @@ pub fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure> {
 }
 
 /// A demonstration is started, asked by name over the network who its first actor is, and stopped.
-pub fn serves(place: &Place, [pilot, verify]: &[PathBuf; 2]) -> Result<(), Failure> {
+pub(super) fn serves(place: &Place, [pilot, verify]: &[PathBuf; 2]) -> Result<(), Failure> {
     run(&mut program(&verify.to_string_lossy(), &["--version"]))?;
     let mut demo = Demo::start(pilot, &place.stage.join("demo"))?;
     let (token, port) = demo.introduction()?;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::place::{Place, VERSION, at, copy, make_directory, name_of, write};
 use crate::step::{Failure, output_of, program, root, run};
 
-pub const MAINTAINER: &str = "The Pilot project <pilot@localhost>";
-pub const UNIT: &str = "usr/lib/systemd/system/pilot.service";
+pub(super) const MAINTAINER: &str = "The Pilot project <pilot@localhost>";
+pub(super) const UNIT: &str = "usr/lib/systemd/system/pilot.service";
 
 /// What is taken from the repository as it is, and where it goes.
 const FILES: &[(&str, &str)] = &[
@@ -26,7 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("docs/operate/backup.md", "usr/share/doc/pilot/backup.md"),
 ];
 
-pub fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
+pub(super) fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
     let installed = place.installed();
     for path in programs {
         copy(path, &installed.join("usr/bin").join(name_of(path)))?;
@@ -47,7 +47,7 @@ pub fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
 }
 
 /// What is in the programs, for those who install them.
-pub fn add_bills(place: &Place) -> Result<(), Failure> {
+pub(super) fn add_bills(place: &Place) -> Result<(), Failure> {
     for name in super::build::PROGRAMS {
         let to = place.installed().join("usr/share/doc/pilot").join(format!("{name}.cdx.json"));
         copy(&place.out.join(format!("{name}-{VERSION}.cdx.json")), &to)?;
@@ -56,7 +56,7 @@ pub fn add_bills(place: &Place) -> Result<(), Failure> {
 }
 
 /// The configurations that production begins with, one for each way to know who is calling.
-pub fn samples() -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn samples() -> Result<Vec<PathBuf>, Failure> {
     let directory = root().join("deploy");
     let entries = fs::read_dir(&directory).map_err(|error| at(&directory, &error))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

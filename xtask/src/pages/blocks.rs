@@ -5,7 +5,7 @@ use std::fs;
 use crate::step::{Failure, root};
 
 /// The commands of a block in a page of the documentation, joined to one script. Lines of output are left out.
-pub fn script(page: &str, name: &str) -> Result<String, Failure> {
+pub(super) fn script(page: &str, name: &str) -> Result<String, Failure> {
     let path = root().join(page);
     let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{page}: {error}")))?;
     let missing = || Failure::refuted(format!("{page} has no block `<!-- run: {name} -->` with root's commands"));
@@ -14,7 +14,7 @@ pub fn script(page: &str, name: &str) -> Result<String, Failure> {
 }
 
 /// Every block that is to be run, by name.
-pub fn names(text: &str) -> Vec<&str> {
+pub(super) fn names(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("<!-- run: ")?.strip_suffix(" -->")).collect()
 }
 

@@ -13,7 +13,7 @@ const BOOT: &str = include_str!("boot.sh");
 const BOOT_PATIENCE: Duration = Duration::from_mins(2);
 const CANNOT: &str = "this machine cannot run the pages (root, unshare, overlayfs and cgroup2 are needed)";
 
-pub struct Machine {
+pub(super) struct Machine {
     name: &'static str,
     unshare: Child,
     /// Its process 1, as this machine counts.
@@ -23,7 +23,7 @@ pub struct Machine {
 
 impl Machine {
     /// Started with the files of `brought` in `/srv/work`.
-    pub fn boot(name: &'static str, brought: &Path) -> Result<Machine, Failure> {
+    pub(super) fn boot(name: &'static str, brought: &Path) -> Result<Machine, Failure> {
         let directory = target_dir().join("pages/machines").join(name);
         fs::create_dir_all(&directory)
             .map_err(|error| Failure::environment(format!("{}: {error}", directory.display())))?;
@@ -61,7 +61,7 @@ impl Machine {
     }
 
     /// A script that must succeed, its output shown only when it does not.
-    pub fn run(&self, what: &str, script: &str) -> Result<String, Failure> {
+    pub(super) fn run(&self, what: &str, script: &str) -> Result<String, Failure> {
         let watch = Stopwatch::start();
         // Each command is shown before it runs: the last of them is the one that failed.
         let (output, succeeded) = self.ask(&format!("set -x\n{script}"));

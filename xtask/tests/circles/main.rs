@@ -2,7 +2,7 @@
 //!
 //! An import is a path into another file of the crate, followed through re-exports to the file that has the thing. A file
 //! that declares a module, or passes a name of it on without using it, does not import it.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, unreachable_pub, reason = "tests stop at the first surprise")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

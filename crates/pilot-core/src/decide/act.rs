@@ -88,28 +88,61 @@ impl<'c> Case<'c> {
         unasked: &mut Vec<Unasked>,
     ) -> Result<(), Refusal> {
         let item = self.item;
+        // Every field of a rule is asked for here, or where it says.
+        let Rule {
+            action: _,
+            from: _,
+            // Where it leads, and what of the item it changes: `taken`.
+            to: _,
+            takes_lease: _,
+            renews_lease: _,
+            voids_votes: _,
+            voids_window: _,
+            takes_back_vote: _,
+            // Who: `permit`, `owned`.
+            roles: _,
+            own,
+            not_by_executor: _,
+            // Whose vote counts: `undecided`; how many: `taken`.
+            quorum: _,
+            quorum_if: _,
+            replaces: _,
+            // What the request has to bring: `needs`.
+            comment_required: _,
+            content_digest_required: _,
+            sets_window: _,
+            when: _,
+            inputs: _,
+            inside_window,
+            attempts,
+            holds,
+            description: _,
+        } = rule;
         self.not_overdue(unasked)?;
         self.undecided(rule, actor)?;
         if !rule.leads_from(&item.state) {
             return Err(self.wrong_state(action, actor));
         }
-        match rule.own {
-            Some(Own::Voter) if item.votes.is_empty() => return Err(self.wrong_state(action, actor)),
-            Some(Own::Holder) if item.lease.is_none() => return Err(self.wrong_state(action, actor)),
-            _ => {}
+        let has_owner = match own {
+            None | Some(Own::Creator) => true,
+            Some(Own::Voter) => !item.votes.is_empty(),
+            Some(Own::Holder) => item.lease.is_some(),
+        };
+        if !has_owner {
+            return Err(self.wrong_state(action, actor));
         }
-        if let Some(attempts_max) = rule.attempts.filter(|max| item.attempts >= *max) {
+        if let Some(attempts_max) = attempts.filter(|max| item.attempts >= *max) {
             return Err(Refusal::AttemptsUsed { attempts_max });
         }
-        match rule.holds {
-            Some(true) if item.held => return Err(Refusal::AlreadyHeld),
-            Some(false) if !item.held => return Err(Refusal::NotHeld),
-            _ => {}
+        match (holds, item.held) {
+            (Some(true), true) => return Err(Refusal::AlreadyHeld),
+            (Some(false), false) => return Err(Refusal::NotHeld),
+            (Some(true), false) | (Some(false), true) | (None, _) => {}
         }
         if item.held && self.definition.hold_blocks(&rule.action) {
             return Err(Refusal::ItemHeld { action: rule.action.clone() });
         }
-        if rule.inside_window {
+        if *inside_window {
             let inside = item.window.as_ref().filter(|window| window.contains(self.at));
             let outside = || Refusal::OutsideWindow { action: rule.action.clone(), window: item.window.clone() };
             unasked.extend(inside.ok_or_else(outside)?.is_left_out.then_some(Unasked::Window));

@@ -8,7 +8,7 @@ use crate::document::ContentDigest;
 use crate::item::{Item, Window};
 use crate::refusal::Refusal;
 use crate::time::Time;
-use crate::workflow::{Definition, Kind, Timer};
+use crate::workflow::{Definition, Timer};
 
 /// What is being decided on, and when.
 #[derive(Clone, Copy)]
@@ -67,6 +67,6 @@ impl<'c> Case<'c> {
     }
 
     pub(super) fn is_effect(self, state: &str) -> bool {
-        self.definition.rules().state(state).is_some_and(|state| state.kind == Kind::Effect)
+        self.definition.rules().state(state).is_some_and(|state| state.kind.is_effect())
     }
 }

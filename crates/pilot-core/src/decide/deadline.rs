@@ -22,7 +22,10 @@ pub(super) fn timers<'d>(definition: &'d Definition, item: &'d Item) -> impl Ite
 }
 
 pub(super) fn ends_window(timer: &Timer) -> bool {
-    timer.due == Due::At(Mark::WindowEnd)
+    match timer.due {
+        Due::At(Mark::WindowEnd) => true,
+        Due::At(Mark::LeaseEnd) | Due::After(_) => false,
+    }
 }
 
 pub(super) fn earliest<'d>(timers: impl Iterator<Item = &'d Timer>, item: &Item) -> Option<Deadline> {

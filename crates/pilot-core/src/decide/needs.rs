@@ -156,12 +156,12 @@ fn digest(rule: &Rule, digest: Option<&str>, faults: &mut Vec<Fault>) -> Option<
 fn known(rule: &Rule, inputs: &Map<String, Value>, faults: &mut Vec<Fault>) {
     for (name, value) in inputs {
         let chooses = rule.when.as_ref().is_some_and(|when| *when.input == **name);
-        match name.as_str() {
-            "result" if rule.inputs.contains(&Input::Result) => result(value, faults),
-            "artifacts" if rule.inputs.contains(&Input::Artifacts) => artifacts(value, faults),
-            "not_before" | "not_after" if rule.sets_window.is_some() => {}
-            _ if chooses => {}
-            _ => faults.push(Fault::new(join("/inputs", name), format!("is not an input of {}", rule.action))),
+        let sets_window = rule.sets_window.is_some() && ["not_before", "not_after"].contains(&name.as_str());
+        match rule.inputs.iter().find(|input| input.as_str() == name) {
+            Some(Input::Result) => result(value, faults),
+            Some(Input::Artifacts) => artifacts(value, faults),
+            None if sets_window || chooses => {}
+            None => faults.push(Fault::new(join("/inputs", name), format!("is not an input of {}", rule.action))),
         }
     }
 }

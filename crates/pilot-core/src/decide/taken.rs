@@ -5,6 +5,7 @@ use super::request::ActionRequest;
 use super::transition::{Change, Transition};
 use super::unasked::Unasked;
 use crate::actor::Actor;
+use crate::certain::Certain as _;
 use crate::item::{Lease, Vote, Window};
 use crate::payload::Learned;
 use crate::workflow::{Name, Rule};
@@ -58,8 +59,8 @@ impl Case<'_> {
     /// Where a payload that is missing decides, it decided as the item went on, and from now on it is known that way.
     fn carries(self, rule: &Rule, vote: &Vote) -> (bool, Option<Learned>) {
         let others = self.item.votes_for(&rule.action).filter(|other| other.actor_id != vote.actor_id).count();
-        let needed = rule.votes_needed(&self.item.payload).unwrap_or(1);
-        let have = u32::try_from(others.saturating_add(1)).unwrap_or(u32::MAX);
+        let needed = rule.votes_needed(&self.item.payload).certain("only a rule with a quorum takes a vote");
+        let have = u32::try_from(others.saturating_add(1)).certain("an item has fewer votes than entries");
         let unknown = rule.unknown_quorum(&self.item.payload).filter(|raised| (needed..raised.quorum).contains(&have));
         let Some(raised) = unknown else { return (have >= needed, None) };
         let moved = self.gaps.led_to.is_some() && self.gaps.led_to == rule.to;

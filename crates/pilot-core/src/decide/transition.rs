@@ -101,7 +101,17 @@ impl Transition {
     pub fn content_digest(&self) -> Option<&ContentDigest> {
         self.changes.iter().find_map(|change| match change {
             Change::Content { content_digest, .. } => Some(content_digest),
-            _ => None,
+            Change::VoteCast(_)
+            | Change::VoteTakenBack(_)
+            | Change::VotesVoided
+            | Change::WindowSet(_)
+            | Change::WindowVoided
+            | Change::LeaseTaken(_)
+            | Change::LeaseEnded
+            | Change::AttemptCounted
+            | Change::ExecutedBy(_)
+            | Change::Held(_)
+            | Change::Learned(_) => None,
         })
     }
 }

@@ -142,7 +142,8 @@ impl Reader {
         let table = self.table(value, at)?;
         self.known(table, &["input", "equals"]);
         let when = When { input: self.need_name(table, "input"), equals: self.need_text(table, "equals").into() };
-        if matches!(&*when.input, "result" | "artifacts" | "not_before" | "not_after") {
+        let is_fixed = |input: &str| ["not_before", "not_after"].contains(&input) || has_word(&INPUTS, input);
+        if is_fixed(&when.input) {
             let says = format!("the input name `{}` is reserved", when.input);
             self.fault(table.pointer("input"), says, "choose another name, such as \"outcome\"");
         }
@@ -216,6 +217,10 @@ impl Reader {
     }
 }
 
+fn has_word<T>(table: &[(&str, T)], word: &str) -> bool {
+    table.iter().any(|(known, _)| *known == word)
+}
+
 const TOP_KEYS: &[&str] = &[
     "schema_version",
     "name",
@@ -255,11 +260,12 @@ const RULE_KEYS: &[&str] = &[
     "inputs",
     "description",
 ];
-const KINDS: [(&str, Kind); 3] = [("open", Kind::Open), ("effect", Kind::Effect), ("terminal", Kind::Terminal)];
-const OWNS: [(&str, Own); 3] = [("creator", Own::Creator), ("voter", Own::Voter), ("holder", Own::Holder)];
+pub(super) const KINDS: [(&str, Kind); 3] =
+    [("open", Kind::Open), ("effect", Kind::Effect), ("terminal", Kind::Terminal)];
+pub(super) const OWNS: [(&str, Own); 3] = [("creator", Own::Creator), ("voter", Own::Voter), ("holder", Own::Holder)];
 const NEEDS: [(&str, bool); 2] = [("required", true), ("optional", false)];
-const INPUTS: [(&str, Input); 2] = [("result", Input::Result), ("artifacts", Input::Artifacts)];
-const MARKS: [(&str, Mark); 2] = [("window_end", Mark::WindowEnd), ("lease_end", Mark::LeaseEnd)];
+pub(super) const INPUTS: [(&str, Input); 2] = [("result", Input::Result), ("artifacts", Input::Artifacts)];
+pub(super) const MARKS: [(&str, Mark); 2] = [("window_end", Mark::WindowEnd), ("lease_end", Mark::LeaseEnd)];
 const VOIDS: [(&str, Voids); 2] = [("votes", Voids::Votes), ("window", Voids::Window)];
 
 #[derive(Clone, Copy, PartialEq)]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::actor::Actor;
+use crate::certain::Certain as _;
 use crate::role::Role;
 use crate::role_map::RoleMap;
 use crate::workflow::search::{Limits, Model, Node};
@@ -32,7 +33,8 @@ type Heads = [u32; 5];
 pub fn examine(rules: &Rules, map: &RoleMap) -> People {
     let model = Model::new(rules);
     let people = |role: Role| map.actors.iter().filter(move |mapped| mapped.actor.role == role);
-    let all: Heads = Role::ALL.map(|role| u32::try_from(people(role).count()).unwrap_or(u32::MAX));
+    let all: Heads =
+        Role::ALL.map(|role| u32::try_from(people(role).count()).certain("a role map has fewer people than bytes"));
     let finishable = can_finish(&model, all);
     let missed = |role: Role| finishable && !can_finish(&model, one_less(all, role));
     let group = smallest_group(&model, all).map(|heads| {
@@ -50,7 +52,7 @@ pub fn examine(rules: &Rules, map: &RoleMap) -> People {
 }
 
 fn count(heads: Heads, role: Role) -> u32 {
-    heads.get(role as usize).copied().unwrap_or(0)
+    *heads.get(role as usize).certain("there is a count for each role")
 }
 
 fn one_less(mut heads: Heads, role: Role) -> Heads {

@@ -67,7 +67,7 @@ pub fn report(text: &str, map: Option<&RoleMap>) -> Report {
 impl Proved {
     fn of(definition: &Definition) -> Proved {
         let rules = definition.rules();
-        let effects = rules.states.iter().filter(|state| state.kind == super::Kind::Effect);
+        let effects = rules.states.iter().filter(|state| state.kind.is_effect());
         Proved {
             name: rules.name.to_string(),
             version: rules.version,

@@ -46,6 +46,29 @@ pub enum Kind {
     Terminal,
 }
 
+impl Kind {
+    pub const fn is_open(self) -> bool {
+        match self {
+            Kind::Open => true,
+            Kind::Effect | Kind::Terminal => false,
+        }
+    }
+
+    pub const fn is_effect(self) -> bool {
+        match self {
+            Kind::Effect => true,
+            Kind::Open | Kind::Terminal => false,
+        }
+    }
+
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            Kind::Terminal => true,
+            Kind::Open | Kind::Effect => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Serialize)]
 pub struct State {
     pub name: Name,
@@ -60,6 +83,9 @@ pub struct State {
 }
 
 /// One row of the table of rules: who may move an item from where to where, and what that takes.
+///
+/// Whoever judges by rules takes one apart without `..`: the prover, `decide` and what explains them. So a field that one
+/// of them does not know of does not compile.
 #[derive(Debug, Clone, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the format, true or absent")]
 pub struct Rule {
@@ -109,7 +135,7 @@ pub struct Rule {
     pub description: String,
     /// Hold (true) or release (false): made from [`Hold`], never written as a transition.
     #[serde(skip)]
-    pub(crate) holds: Option<bool>,
+    pub holds: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -221,7 +247,7 @@ impl Rules {
     }
 
     pub fn is_terminal(&self, name: &str) -> bool {
-        self.state(name).is_none_or(|state| state.kind == Kind::Terminal)
+        self.state(name).is_none_or(|state| state.kind.is_terminal())
     }
 
     /// Every rule, with hold and release written out as rules of every state that is not terminal.
@@ -235,7 +261,7 @@ impl Rules {
     }
 
     fn overlay(&self, action: &str, roles: RoleSet, holds: bool) -> Rule {
-        let lasting = self.states.iter().filter(|state| state.kind != Kind::Terminal);
+        let lasting = self.states.iter().filter(|state| !state.kind.is_terminal());
         let from = lasting.map(|state| state.name.clone()).collect();
         Rule { comment_required: true, holds: Some(holds), ..Rule::plain(action.into(), from, None, roles) }
     }
@@ -287,3 +313,6 @@ impl Rule {
         self.quorum_if.as_ref().filter(|cond| payload.has(&cond.pointer, &cond.equals).is_none())
     }
 }
+
+#[cfg(test)]
+mod tests;

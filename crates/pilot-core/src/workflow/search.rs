@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::role::Role;
 use crate::role_set::RoleSet;
-use crate::workflow::{Due, Kind, Mark, Name, Own, Rule, Rules, Timer};
+use crate::workflow::{Due, Mark, Name, Own, Rule, Rules, Timer};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
@@ -98,15 +98,15 @@ impl<'r> Model<'r> {
 
     fn effects(&self) -> impl Iterator<Item = usize> {
         let states = self.rules.states.iter().enumerate();
-        states.filter(|(_, state)| state.kind == Kind::Effect).map(|(index, _)| index)
+        states.filter(|(_, state)| state.kind.is_effect()).map(|(index, _)| index)
     }
 
     pub(crate) fn is_effect(&self, state: usize) -> bool {
-        self.rules.states.get(state).is_some_and(|state| state.kind == Kind::Effect)
+        self.rules.states.get(state).is_some_and(|state| state.kind.is_effect())
     }
 
     pub(crate) fn is_terminal(&self, state: usize) -> bool {
-        self.rules.states.get(state).is_some_and(|state| state.kind == Kind::Terminal)
+        self.rules.states.get(state).is_some_and(|state| state.kind.is_terminal())
     }
 
     pub(crate) fn name(&self, state: usize) -> &str {
@@ -185,24 +185,51 @@ impl<'r> Model<'r> {
     }
 
     fn take(&self, node: Node, step: &Move<'_>, index: usize, taker: Role, visit: &mut impl FnMut(Node, Step)) {
-        let rule = step.rule;
-        let owned = match rule.own {
+        // What keeps people out, or asks them for more, is not followed: the search then sees more ways than there are,
+        // never fewer.
+        let Rule {
+            action: _,
+            from: _,
+            to: _,
+            roles: _,
+            own,
+            not_by_executor: _,
+            quorum,
+            quorum_if,
+            comment_required: _,
+            content_digest_required: _,
+            // Of these `after` knows what they leave behind.
+            sets_window: _,
+            inside_window,
+            takes_lease: _,
+            renews_lease: _,
+            attempts: _,
+            voids_votes: _,
+            voids_window: _,
+            takes_back_vote,
+            replaces: _,
+            when: _,
+            inputs: _,
+            description: _,
+            holds: _,
+        } = step.rule;
+        let owned = match own {
             None => true,
             // The creator created it as initiator, and separation keeps it that way.
             Some(Own::Creator) => taker == Role::Initiator,
             Some(Own::Voter) => node.votes && self.voters.contains(taker),
             Some(Own::Holder) => node.lease && self.leasers.contains(taker),
         };
-        if !owned || (rule.inside_window && !node.window) {
+        if !owned || (*inside_window && !node.window) {
             return;
         }
-        let several = rule.quorum.is_some_and(|quorum| quorum > 1) || rule.quorum_if.is_some();
+        let several = quorum.is_some_and(|quorum| quorum > 1) || quorum_if.is_some();
         if several {
             visit(Node { votes: true, ..node }, Step::Vote { rule: index, role: taker });
         }
         let after = self.after(node, step, taker);
         visit(after, Step::Take { rule: index, role: taker });
-        if rule.takes_back_vote {
+        if *takes_back_vote {
             // Other votes may stand, or there was no other.
             visit(Node { votes: false, ..after }, Step::Take { rule: index, role: taker });
         }

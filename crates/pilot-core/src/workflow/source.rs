@@ -193,6 +193,15 @@ impl Reading {
         Value::Object(members)
     }
 
+    /// A number that JSON cannot hold must not become something else.
+    fn number(&mut self, number: Option<Value>, at: &str) -> Value {
+        number.unwrap_or_else(|| {
+            let finding = Finding::new("format", at).says("a definition holds no number of this size");
+            self.findings.push(finding.mend("write a smaller number"));
+            Value::Null
+        })
+    }
+
     fn value(&mut self, value: &Spanned<DeValue<'_>>, at: &str) -> Value {
         self.places.mark(at.to_owned(), value.span());
         match value.get_ref() {
@@ -200,11 +209,11 @@ impl Reading {
             DeValue::Boolean(yes) => Value::Bool(*yes),
             DeValue::Integer(number) => {
                 let digits = number.as_str().replace('_', "");
-                i64::from_str_radix(&digits, number.radix()).map_or(Value::Null, Value::from)
+                self.number(i64::from_str_radix(&digits, number.radix()).ok().map(Value::from), at)
             }
             DeValue::Float(number) => {
                 let number = number.as_str().replace('_', "").parse().ok().and_then(json::number);
-                number.map_or(Value::Null, Value::Number)
+                self.number(number.map(Value::Number), at)
             }
             DeValue::Datetime(_) => {
                 let finding = Finding::new("format", at).says("a definition cannot contain dates");

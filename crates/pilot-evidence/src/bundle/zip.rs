@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 // The checksum of the format. It finds accidents; the manifest finds everything else.
 use crc32fast::hash as crc32;
+use pilot_core::certain::Certain as _;
 
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 const CENTRAL: [u8; 4] = *b"PK\x01\x02";
@@ -97,7 +98,7 @@ impl ZipWriter {
 }
 
 fn name_length(path: &str) -> u16 {
-    u16::try_from(path.len()).unwrap_or(u16::MAX)
+    u16::try_from(path.len()).certain("names in a bundle are short")
 }
 
 fn local_header(listed: &Listed) -> Vec<u8> {
@@ -182,12 +183,8 @@ pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
         if !seen.insert(file.path) {
             return Err(fault(at, format!("{} appears twice", file.path)));
         }
-        let header = Listed {
-            path: file.path.into(),
-            checksum: word(rest, 14).unwrap_or_default(),
-            size: word(rest, 18).unwrap_or_default(),
-            offset: at as u64,
-        };
+        let word = |at| word(rest, at).certain("a file was read that begins here");
+        let header = Listed { path: file.path.into(), checksum: word(14), size: word(18), offset: at as u64 };
         if !rest.starts_with(&local_header(&header)) {
             return Err(fault(at, format!("the header of {} is not one that a bundle may have", file.path)));
         }

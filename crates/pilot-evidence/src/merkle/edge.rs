@@ -1,5 +1,7 @@
 //! The right edge of a growing tree, and the peaks its root is made of.
 
+use pilot_core::certain::Certain as _;
+
 use super::{Hash, root_of};
 use crate::tile::{TILE_HEIGHT, TILE_WIDTH, Tile};
 
@@ -59,10 +61,11 @@ impl Edge {
     pub fn new(size: u64, levels: Vec<Vec<Hash>>) -> Edge {
         let mut peaks = Peaks::default();
         for (above, row) in (1_u8..).zip(levels.iter().rev()) {
-            let level = u8::try_from(levels.len()).unwrap_or(u8::MAX).saturating_sub(above);
+            let level = u8::try_from(levels.len()).certain("a tree of 64 bits has eight levels of tiles") - above;
             let mut rest = row.as_slice();
             for height in (0..TILE_HEIGHT).rev().filter(|height| row.len() >> height & 1 == 1) {
-                let (subtree, after) = rest.split_at_checked(1 << height).unwrap_or((rest, &[]));
+                let (subtree, after) =
+                    rest.split_at_checked(1 << height).certain("a row has as many hashes as its length has bits");
                 peaks.0.push((level * TILE_HEIGHT + height, root_of(subtree)));
                 rest = after;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use pilot_core::document::ContentDigest;
-use pilot_core::entry::{ENTRY_VERSION, Entry};
+use pilot_core::entry::{ENTRY_VERSION, Entry, EntryError};
 use pilot_core::role_map::RoleMap;
 use pilot_core::workflow::Definition;
 use sha2::{Digest, Sha256};
@@ -177,9 +177,13 @@ impl<'b> Contents<'b> {
             faults.push(fault(None, format!("it has more than {ENTRIES_PER_FILE} entries")));
         }
         for (number, bytes) in lines.into_iter().enumerate() {
-            let entry: Entry = match serde_json::from_slice(bytes) {
+            let entry = match Entry::parse(bytes) {
                 Ok(entry) => entry,
-                Err(error) => {
+                Err(EntryError::Newer { v }) => {
+                    faults.push(fault(None, format!("line {}: its format {v} is not known", number + 1)));
+                    continue;
+                }
+                Err(EntryError::Malformed(error)) => {
                     faults.push(fault(None, format!("line {} is not an entry: {error}", number + 1)));
                     continue;
                 }

@@ -146,7 +146,9 @@ fn gap(history: &[&Held<'_>]) -> Option<(u64, Stray)> {
         let what = format!("the history begins with {}, not with the creation", first.entry.r#type);
         return Some((first.entry.index, Stray::wrong(VERSION_GAP, what)));
     }
-    let mut version = first.entry.version.unwrap_or(1);
+    let Some(mut version) = first.entry.version else {
+        return Some((first.entry.index, Stray::wrong(VERSION_GAP, "it has no version".to_owned())));
+    };
     for held in rest {
         version = version.saturating_add(u64::from(held.entry.r#type != EntryType::ItemComment));
         if held.entry.version != Some(version) {

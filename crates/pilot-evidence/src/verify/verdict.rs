@@ -3,6 +3,7 @@
 use std::fmt;
 
 use pilot_core::actor::Actor;
+use pilot_core::certain::Certain as _;
 use pilot_core::decide::Unasked;
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
@@ -291,7 +292,7 @@ impl Verdict {
     }
 
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(self).certain("a verdict is made of texts and numbers") + "\n"
     }
 
     /// One line that says it all.

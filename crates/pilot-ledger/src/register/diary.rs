@@ -23,7 +23,7 @@ use crate::clock::{Clock, ClockKeeper};
 const LOOK: Duration = Duration::from_millis(250);
 const DAY: Duration = Duration::from_hours(24);
 /// How long before its end a credential is spoken of, each time once.
-pub const WARNINGS: [Duration; 3] = [Duration::from_hours(14 * 24), Duration::from_hours(3 * 24), DAY];
+pub(super) const WARNINGS: [Duration; 3] = [Duration::from_hours(14 * 24), Duration::from_hours(3 * 24), DAY];
 
 /// What the loop needs.
 pub struct Diary {

@@ -66,7 +66,7 @@ pub enum Needed {
 #[derive(Clone, Copy)]
 pub struct Parameter(pub &'static str, pub &'static str, pub &'static str);
 
-pub fn guarded(
+pub(super) fn guarded(
     method: &Method,
     path: &'static str,
     operation: &'static str,
@@ -78,7 +78,7 @@ pub fn guarded(
     Route { method: method.clone(), path, operation, handler, docs }
 }
 
-pub fn at_once(
+pub(super) fn at_once(
     path: &'static str,
     operation: &'static str,
     access: Access,
@@ -89,11 +89,11 @@ pub fn at_once(
     Route { method: Method::GET, path, operation, handler, docs }
 }
 
-pub fn open(path: &'static str, operation: &'static str, handler: fn(&App) -> Answer, docs: Docs) -> Route {
+pub(super) fn open(path: &'static str, operation: &'static str, handler: fn(&App) -> Answer, docs: Docs) -> Route {
     Route { method: Method::GET, path, operation, handler: Handler::Open(handler), docs }
 }
 
-pub fn file(
+pub(super) fn file(
     path: &'static str,
     operation: &'static str,
     handler: fn(&App, &Parts, Option<&str>) -> Answer,

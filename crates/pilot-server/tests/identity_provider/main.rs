@@ -1,5 +1,11 @@
 //! The keys of an identity provider that rotates them, is slow, lies, or is not there.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test stops at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "a test stops at the first surprise"
+)]
 
 mod introspection;
 mod stage;

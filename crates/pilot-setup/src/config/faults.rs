@@ -4,14 +4,14 @@
 use pilot_core::limits::FAULTS_MAX;
 use serde::de::DeserializeOwned;
 
-pub struct Found {
+pub(super) struct Found {
     pub line: usize,
     pub column: usize,
     /// The library's own: it may quote a value.
     pub message: String,
 }
 
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Vec<Found>> {
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Vec<Found>> {
     let mut faults = Vec::new();
     // What is not TOML at all has one fault; everything after it would be a guess.
     let is_toml = toml::from_str::<toml::Table>(text).is_ok();

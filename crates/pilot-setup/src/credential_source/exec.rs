@@ -18,7 +18,7 @@ const REMARKS_BYTES_MAX: u64 = 8 * 1024;
 const REMARKS_MAX: usize = 10;
 const REMARK_CHARS_MAX: usize = 200;
 
-pub async fn run(exec: &Exec) -> Result<Fetched, StartError> {
+pub(super) async fn run(exec: &Exec) -> Result<Fetched, StartError> {
     let refused = |what: String| StartError::Refused(format!("credentials.exec: {what}"));
     private_file::check_program(&exec.program).map_err(|error| refused(with_cause(&error)))?;
     let program = exec.program.display();

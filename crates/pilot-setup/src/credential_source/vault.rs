@@ -28,7 +28,7 @@ const SAID_CHARS_MAX: usize = 300;
 /// A token or a secret_id, which must not be seen anywhere.
 struct Secret(Zeroizing<String>);
 
-pub async fn fetch(vault: &Vault, others: Others) -> Result<Fetched, StartError> {
+pub(super) async fn fetch(vault: &Vault, others: Others) -> Result<Fetched, StartError> {
     let https = vault.url.starts_with("https:");
     let outgoing = Outgoing::new(https, vault.ca_file.as_deref()).map_err(|error| refused(error.to_string()))?;
     let bytes_max = usize::try_from(ANSWER_BYTES_MAX).unwrap_or(usize::MAX);

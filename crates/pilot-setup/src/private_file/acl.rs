@@ -17,7 +17,7 @@ const GROUP: u16 = 0x08;
 const MOST: u16 = 0x10;
 const OTHERS: u16 = 0x20;
 
-pub struct Acl(Vec<Entry>);
+pub(super) struct Acl(Vec<Entry>);
 
 struct Entry {
     tag: u16,
@@ -26,7 +26,7 @@ struct Entry {
 }
 
 /// None where there is no list, or none that can be read: then the mode is all there is to go by.
-pub fn of(file: &File) -> Option<Acl> {
+pub(super) fn of(file: &File) -> Option<Acl> {
     let mut bytes = [0; BYTES_MAX];
     let length = rustix::fs::fgetxattr(file, NAME, &mut bytes).ok()?;
     Acl::parse(bytes.get(..length)?)
@@ -50,7 +50,7 @@ impl Acl {
 
     /// The bits of a mode that look like rights of the group and are rights of the user `own_id` or of root alone. Nothing
     /// when anyone else is on the list with any right at all, or with more than reading.
-    pub fn withheld_from_group(&self, own_id: u32) -> u32 {
+    pub(super) fn withheld_from_group(&self, own_id: u32) -> u32 {
         let is_ours = |entry: &Entry| match entry.tag {
             OWNER | MOST => true,
             USER => entry.rights & !READ == 0 && (entry.id == own_id || entry.id == 0),

@@ -6,7 +6,7 @@ const USERS: &str = "/etc/passwd";
 const GROUPS: &str = "/etc/group";
 
 /// Root needs no group to read a file: a group that root is in says nothing about who else is.
-pub fn is_ours_alone(group: u32) -> bool {
+pub(super) fn is_ours_alone(group: u32) -> bool {
     let own_id = rustix::process::geteuid().as_raw();
     let is_ours = rustix::process::getegid().as_raw() == group
         || rustix::process::getgroups().is_ok_and(|groups| groups.iter().any(|found| found.as_raw() == group));

@@ -37,7 +37,7 @@ pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
     let last: Option<i64> = connection
         .query_row("SELECT max(idx) FROM entry", [], |row| row.get(0))
         .map_err(|error| failure::failed(&error))?;
-    let entries = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
+    let entries = read::size_after(last)?;
     if entries < size {
         return Ok(None);
     }

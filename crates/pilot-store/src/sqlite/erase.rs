@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::log::carry_recovered;
 use super::row::to_key;
-use super::{connection, failure, lock};
+use super::{connection, failure, lock, read};
 use crate::{Result, StoreError};
 
 /// Stands where the title was.
@@ -37,7 +37,7 @@ fn count(connection: &Connection, id: &ItemId) -> Result<u64> {
                 "{CHAIN} SELECT count(*) FROM document d JOIN chain c ON d.entry = c.idx WHERE d.data IS NOT NULL"
             );
             let count: i64 = connection.query_row(&sql, [to_key(id)], |row| row.get(0)).map_err(failed)?;
-            Ok(u64::try_from(count).unwrap_or(0))
+            read::counted(count)
         }
     }
 }

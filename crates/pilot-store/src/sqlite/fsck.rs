@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pilot_core::document::{ContentDigest, DocumentKind};
-use pilot_core::entry::{ENTRY_VERSION, Entry};
+use pilot_core::entry::{ENTRY_VERSION, Entry, EntryError};
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
@@ -139,7 +139,7 @@ impl Check<'_> {
 
     fn lost(&mut self, head: Option<Head>) -> Result<()> {
         let entries = self.number("SELECT coalesce(max(idx), -1) FROM entry")?;
-        let edge = opening::load_edge(self.connection, u64::try_from(entries + 1).unwrap_or(0))?;
+        let edge = opening::load_edge(self.connection, read::counted(entries + 1)?)?;
         if let Some(what) = opening::lost(self.connection, &edge, head)? {
             self.report.fault("head", what);
         }
@@ -185,7 +185,7 @@ impl Check<'_> {
     }
 
     fn count(&self, table: &str) -> Result<u64> {
-        Ok(u64::try_from(self.number(&format!("SELECT count(*) FROM {table}"))?).unwrap_or(0))
+        read::counted(self.number(&format!("SELECT count(*) FROM {table}"))?)
     }
 
     /// Tables, indices and the triggers that keep the ledger from being changed are those this program makes.
@@ -285,8 +285,13 @@ impl Check<'_> {
         ledger.next = index + 1;
         self.grow(bytes, ledger)?;
         let beside = documents.of(index)?;
-        let entry: Entry = match serde_json::from_slice(bytes) {
+        let entry = match Entry::parse(bytes) {
             Ok(entry) => entry,
+            // Not called damaged: what it says is for a program that knows the format.
+            Err(EntryError::Newer { v }) => {
+                self.report.fault(place, format!("has format {v}, which this program does not know"));
+                return Ok(());
+            }
             Err(error) => {
                 self.report.fault(place, format!("cannot be read: {error}"));
                 return Ok(());

@@ -11,13 +11,19 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use pilot_core::certain::Certain as _;
 use pilot_evidence::merkle::{Edge, Hash};
 use sha2::{Digest, Sha256};
 
 use crate::{Result, StoreError};
 
-/// Size, root, and the beginning of a digest of both: half a line is no head.
-const BYTES: usize = 48;
+/// A mark and a version, then size, root, and the beginning of a digest of all of it: half a line is no head. Whatever
+/// later versions have in between, they begin and end like this.
+const MARK: [u8; 7] = *b"pilothd";
+const VERSION: u8 = 1;
+const BYTES: u64 = 7 + 1 + 8 + 32 + 8;
+/// Longer than any version so far.
+const BYTES_MAX: u64 = 4_096;
 
 /// Where the size and root of the tree are kept, as of the last commit.
 pub(super) const HEAD_FACT: &str = "head";
@@ -40,29 +46,35 @@ pub(super) fn beside(database: &Path) -> PathBuf {
 
 fn seal(bytes: &[u8]) -> [u8; 8] {
     let digest: [u8; 32] = Sha256::digest(bytes).into();
-    let mut seal = [0; 8];
-    seal.copy_from_slice(digest.get(..8).unwrap_or(&[0; 8]));
-    seal
+    *digest.first_chunk().certain("a digest has 32 bytes")
 }
 
 /// What was acknowledged last, as far as the file knows. One that is missing, cut or of zeroes knows nothing: a power cut
 /// can leave it like that.
 pub fn read(database: &Path) -> Result<Option<Head>> {
     let mut bytes = Vec::new();
-    match File::open(beside(database)).and_then(|file| file.take(BYTES as u64).read_to_end(&mut bytes)) {
+    match File::open(beside(database)).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StoreError::DiskFailed(format!("{}: {error}", beside(database).display()))),
         Ok(_) => {}
     }
-    let Some((body, _)) = bytes.split_at_checked(40).filter(|(body, found)| seal(body) == *found) else {
+    let Some((body, _)) = bytes.split_last_chunk::<8>().filter(|(body, found)| seal(body) == **found) else {
         return Ok(None);
     };
-    let (size, root) = body.split_at_checked(8).unwrap_or_default();
-    Ok(size
-        .try_into()
-        .ok()
-        .zip(root.try_into().ok())
-        .map(|(size, root)| Head { size: u64::from_be_bytes(size), root: Hash(root) }))
+    match body.strip_prefix(&MARK).and_then(<[u8]>::split_first) {
+        // Written before it had a version.
+        None => Ok(head_of(body)),
+        Some((&VERSION, rest)) => Ok(head_of(rest)),
+        Some((version, _)) => Err(StoreError::Unavailable(format!(
+            "{}: was written by a newer version of pilot (version {version}); use that version",
+            beside(database).display()
+        ))),
+    }
+}
+
+fn head_of(bytes: &[u8]) -> Option<Head> {
+    let (size, root) = bytes.split_first_chunk::<8>()?;
+    Some(Head { size: u64::from_be_bytes(*size), root: Hash(root.try_into().ok()?) })
 }
 
 /// After everything was carried over.
@@ -81,12 +93,20 @@ impl HeadFile {
         let opened = options.write(true).create(true).truncate(false).mode(0o600).open(beside(database));
         let mut file = HeadFile(opened.inspect_err(|error| tracing::warn!(cause = %error, "no head is kept")).ok());
         file.write(edge)?;
+        file.cut()?;
         Ok(file)
+    }
+
+    /// What another version has left behind its end.
+    fn cut(&self) -> Result<()> {
+        let Some(file) = &self.0 else { return Ok(()) };
+        let cut = file.metadata().and_then(|found| if found.len() > BYTES { file.set_len(BYTES) } else { Ok(()) });
+        cut.map_err(|error| StoreError::DiskFailed(format!("the head cannot be cut: {error}")))
     }
 
     pub(super) fn write(&mut self, edge: &Edge) -> Result<()> {
         let Some(file) = &self.0 else { return Ok(()) };
-        let mut bytes = head_bytes(edge);
+        let mut bytes = [&MARK[..], &[VERSION], &head_bytes(edge)].concat();
         let seal = seal(&bytes);
         bytes.extend_from_slice(&seal);
         match file.write_all_at(&bytes, 0) {
@@ -98,5 +118,29 @@ impl HeadFile {
                 Err(StoreError::DiskFailed(format!("the head cannot be written: {error}")))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_again_and_a_newer_one_is_not_taken_for_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("pilot.db");
+        let mut edge = Edge::default();
+        edge.push(Hash::of_leaf(b"one"), &mut Vec::new());
+        let head = Some(Head { size: 1, root: edge.root() });
+        assert_eq!(read(&database).unwrap(), None);
+        HeadFile::open(&database, &edge).unwrap();
+        assert_eq!(read(&database).unwrap(), head);
+        let sealed = |body: &[u8]| std::fs::write(beside(&database), [body, &seal(body)].concat()).unwrap();
+        sealed(&head_bytes(&edge));
+        assert_eq!(read(&database).unwrap(), head, "as it was before it had a version");
+        sealed(&[&MARK[..], &[VERSION + 1], b"whatever comes then"].concat());
+        assert!(matches!(read(&database), Err(StoreError::Unavailable(_))));
+        std::fs::write(beside(&database), [&MARK[..], &[VERSION + 1], b"half a lin"].concat()).unwrap();
+        assert_eq!(read(&database).unwrap(), None, "a power cut can leave it like that");
     }
 }

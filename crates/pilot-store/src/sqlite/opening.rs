@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pilot_core::entry::Entry;
+use pilot_core::entry::{Entry, EntryError};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
@@ -24,7 +24,7 @@ pub(super) struct Opened {
 pub(super) fn load(connection: &Connection) -> Result<Opened> {
     let last: Option<i64> =
         connection.query_row("SELECT max(idx) FROM entry", [], |row| row.get(0)).map_err(|error| failed(&error))?;
-    let size = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
+    let size = read::size_after(last)?;
     let edge = load_edge(connection, size)?;
     let head = read::fact(connection, HEAD_FACT)?;
     if size > 0 && head != Some(head_bytes(&edge)) || size == 0 && head.is_some() {
@@ -67,10 +67,14 @@ pub(super) fn lost(connection: &Connection, edge: &Edge, head: Option<Head>) -> 
 
 fn last_entry(connection: &Connection, index: u64) -> Result<Entry> {
     let stored = read::entries(connection, index, 1)?;
-    let entry = stored.first().and_then(|stored| serde_json::from_slice::<Entry>(&stored.bytes).ok());
-    entry
-        .filter(|entry| entry.index == index)
-        .ok_or_else(|| damaged(&format!("entry {index}, the last one, cannot be read")))
+    let unreadable = || damaged(&format!("entry {index}, the last one, cannot be read"));
+    match Entry::parse(&stored.first().ok_or_else(unreadable)?.bytes) {
+        Ok(entry) if entry.index == index => Ok(entry),
+        Err(newer @ EntryError::Newer { .. }) => {
+            Err(StoreError::Unavailable(format!("entry {index}, the last one: {newer}")))
+        }
+        Ok(_) | Err(EntryError::Malformed(_)) => Err(unreadable()),
+    }
 }
 
 fn damaged(what: &str) -> StoreError {
@@ -106,7 +110,7 @@ fn check_tiles(connection: &Connection, level: u8, expected: u64) -> Result<()> 
     let last: Option<i64> = connection
         .query_row("SELECT max(idx) FROM tile WHERE level = ?1", [level], |row| row.get(0))
         .map_err(|error| failed(&error))?;
-    let found = last.map_or(0, |last| u64::try_from(last).unwrap_or(0) + 1);
+    let found = read::size_after(last)?;
     if found == expected {
         return Ok(());
     }

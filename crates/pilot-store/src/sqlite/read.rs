@@ -14,9 +14,25 @@ use super::failure::failed;
 use super::row::{Columns, ItemKey, from_key, to_item, to_key};
 use crate::{Result, StoreError, StoredEntry};
 
-/// Indices and versions count from zero or one; a negative one would be damage, and is caught where it is compared.
+/// Indices and versions count from zero or one; a negative one is damage.
 fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(u64::MAX))
+    let number = row.get::<_, i64>(column)?;
+    u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
+}
+
+/// A number of rows, or the number after the last one: what SQLite counts is not negative.
+pub(super) fn counted(number: i64) -> Result<u64> {
+    u64::try_from(number).map_err(|_| StoreError::Damaged(format!("a number of rows is {number}")))
+}
+
+/// How many there are when this is the last index.
+pub(super) fn size_after(last: Option<i64>) -> Result<u64> {
+    last.map_or(Ok(0), |last| counted(last).map(|last| last + 1))
+}
+
+/// As a bound of a question: nothing is stored beyond what SQLite can count.
+fn bound(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open, i.version, i.state, \
@@ -66,7 +82,7 @@ pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &s
     let sql = "SELECT count(*) FROM item WHERE created_by = ?1 AND workflow = ?2 AND open = 1";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
     let count: i64 = statement.query_row([created_by, workflow], |row| row.get(0)).map_err(|error| failed(&error))?;
-    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    counted(count).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 /// From after an index on. The chain leads from the newest back: it is followed only as far as is asked for, and only
@@ -85,8 +101,8 @@ pub(super) fn history(
                SELECT e.idx, e.data, d.kind, d.data FROM page p JOIN entry e ON e.idx = p.idx \
                LEFT JOIN document d ON d.entry = e.idx ORDER BY e.idx, d.kind";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let after = after.map_or(-1, |after| i64::try_from(after).unwrap_or(i64::MAX));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let after = after.map_or(-1, bound);
+    let limit = bound(limit as u64);
     with_documents(statement.query((to_key(id), after, limit)), usize::MAX).map_err(|error| failed(&error))
 }
 
@@ -96,9 +112,9 @@ pub(super) fn entries_of(connection: &Connection, last_entry: u64, most: usize) 
                  SELECT ?1 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx LIMIT ?2) \
                SELECT count(*) FROM chain";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let bounds = [i64::try_from(last_entry).unwrap_or(i64::MAX), i64::try_from(most).unwrap_or(i64::MAX)];
+    let bounds = [bound(last_entry), bound(most as u64)];
     let count: i64 = statement.query_row(bounds, |row| row.get(0)).map_err(|error| failed(&error))?;
-    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    counted(count).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 pub(super) fn places(connection: &Connection, id: &ItemId) -> Result<Vec<u64>> {
@@ -117,7 +133,7 @@ pub(super) fn earlier_places(connection: &Connection, first: u64, entries: &Rang
                  UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx) \
                SELECT idx FROM chain ORDER BY idx";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let bounds = [first, entries.start, entries.end].map(|bound| i64::try_from(bound).unwrap_or(i64::MAX));
+    let bounds = [first, entries.start, entries.end].map(bound);
     let rows = statement.query_map(bounds, |row| index(row, 0)).map_err(|error| failed(&error))?;
     rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
 }
@@ -154,7 +170,8 @@ fn read_with_document(
     }
     let kind: Option<i64> = row.get(2)?;
     let document: Option<Vec<u8>> = row.get(3)?;
-    if let (Some(entry), Some(kind), Some(document)) = (entries.last_mut(), kind.and_then(kind_of), document) {
+    if let (Some(entry), Some(kind), Some(document)) = (entries.last_mut(), kind, document) {
+        let kind = kind_of(kind).ok_or(rusqlite::Error::IntegralValueOutOfRange(2, kind))?;
         read += document.len();
         entry.documents.push((kind, document));
     }
@@ -178,7 +195,7 @@ pub(super) fn kind_of(number: i64) -> Option<DocumentKind> {
 pub(super) fn entries(connection: &Connection, from: u64, limit: usize) -> Result<Vec<StoredEntry>> {
     let sql = "SELECT idx, data FROM entry WHERE idx >= ?1 ORDER BY idx LIMIT ?2";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let (from, limit) = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
+    let (from, limit) = (bound(from), bound(limit as u64));
     let read =
         |row: &rusqlite::Row<'_>| Ok(StoredEntry { index: index(row, 0)?, bytes: row.get(1)?, documents: Vec::new() });
     let rows = statement.query_map([from, limit], read).map_err(|error| failed(&error))?;
@@ -189,9 +206,8 @@ pub(super) fn leaves(connection: &Connection, from: u64, count: u64) -> Result<V
     let mut statement = connection
         .prepare_cached("SELECT idx, data FROM entry WHERE idx >= ?1 ORDER BY idx LIMIT ?2")
         .map_err(|error| failed(&error))?;
-    let number = |value| i64::try_from(value).unwrap_or(i64::MAX);
     let read = |row: &rusqlite::Row<'_>| Ok((index(row, 0)?, Hash::of_leaf(row.get_ref(1)?.as_blob()?)));
-    let rows = statement.query_map([number(from), number(count)], read).map_err(|error| failed(&error))?;
+    let rows = statement.query_map([bound(from), bound(count)], read).map_err(|error| failed(&error))?;
     let mut hashes = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
     for (row, expected) in rows.zip(from..) {
         let (index, hash) = row.map_err(|error| failed(&error))?;
@@ -210,8 +226,8 @@ pub(super) fn whole_entries(connection: &Connection, from: u64, limit: usize) ->
     let sql = "SELECT e.idx, e.data, d.kind, d.data FROM entry e LEFT JOIN document d ON d.entry = e.idx \
                WHERE e.idx >= ?1 AND e.idx < ?2 ORDER BY e.idx, d.kind";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let until = i64::try_from(from.saturating_add(limit as u64)).unwrap_or(i64::MAX);
-    let rows = statement.query([i64::try_from(from).unwrap_or(i64::MAX), until]);
+    let until = bound(from.saturating_add(limit as u64));
+    let rows = statement.query([bound(from), until]);
     with_documents(rows, STORE_PAGE_BYTES_MAX).map_err(|error| failed(&error))
 }
 
@@ -232,7 +248,7 @@ pub(super) fn whole_entries_at(connection: &Connection, indices: &[u64]) -> Resu
 pub(super) fn due(connection: &Connection, now: Time, limit: usize) -> Result<Vec<ItemId>> {
     let sql = "SELECT id FROM item WHERE due_at <= ?1 ORDER BY due_at, id LIMIT ?2";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = bound(limit as u64);
     let rows = statement.query_map([now.unix_micros(), limit], |row| row.get::<_, Vec<u8>>(0));
     let rows = rows.map_err(|error| failed(&error))?;
     rows.map(|key| from_key(&key.map_err(|error| failed(&error))?)).collect()
@@ -257,7 +273,7 @@ pub(super) fn facts(connection: &Connection, beginning: &str) -> Result<Vec<(Str
 pub(super) fn tile(connection: &Connection, level: u8, index: u64) -> Result<Option<Vec<Hash>>> {
     let sql = "SELECT hashes FROM tile WHERE level = ?1 AND idx = ?2";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let key = (level, i64::try_from(index).unwrap_or(i64::MAX));
+    let key = (level, bound(index));
     let bytes: Option<Vec<u8>> =
         statement.query_row(key, |row| row.get(0)).optional().map_err(|error| failed(&error))?;
     let cut = || StoreError::Damaged(format!("tile {level}/{index} is cut"));

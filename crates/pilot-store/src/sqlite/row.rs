@@ -206,5 +206,11 @@ pub(super) fn role_bits(roles: &[Role]) -> i64 {
 }
 
 pub(super) fn role_bit(role: Role) -> i64 {
-    1 << Role::ALL.iter().position(|known| *known == role).unwrap_or(0)
+    match role {
+        Role::Initiator => 1,
+        Role::Approver => 1 << 1,
+        Role::SecurityAdmin => 1 << 2,
+        Role::Executor => 1 << 3,
+        Role::Auditor => 1 << 4,
+    }
 }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use pilot_core::certain::Certain as _;
 use pilot_evidence::merkle::{Edge, Hash, root_of, split};
 use pilot_evidence::tile::{TILE_HEIGHT, TILE_WIDTH};
 use rusqlite::Connection;
@@ -81,7 +82,7 @@ impl<'t> Tree<'t> {
             return Ok(*root);
         }
         let root = if count.is_power_of_two() {
-            let level = u8::try_from(count.ilog2()).unwrap_or(0) / TILE_HEIGHT;
+            let level = u8::try_from(count.ilog2()).certain("a number has 64 bits") / TILE_HEIGHT;
             let (at, wanted) = (low >> (level * TILE_HEIGHT), count >> (level * TILE_HEIGHT));
             self.hashed += wanted - 1;
             root_of(part(&self.tile(level, at / WIDTH)?, level, at, wanted)?)
@@ -113,8 +114,9 @@ impl<'t> Tree<'t> {
 }
 
 fn part(tile: &[Hash], level: u8, at: u64, wanted: u64) -> Result<&[Hash]> {
-    let (from, count) = (usize::try_from(at % WIDTH).unwrap_or(0), usize::try_from(wanted).unwrap_or(usize::MAX));
-    tile.get(from..from.saturating_add(count)).ok_or_else(|| missing(level, at / WIDTH))
+    let within = |number: u64| usize::try_from(number).certain("a tile has 256 hashes");
+    let from = within(at % WIDTH);
+    tile.get(from..from + within(wanted)).ok_or_else(|| missing(level, at / WIDTH))
 }
 
 fn missing(level: u8, index: u64) -> StoreError {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pilot_core::certain::Certain as _;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::{COMMENTED_ENTRIES_MAX, IDEMPOTENCY_KEY_KEPT};
 use pilot_core::time::Time;
@@ -456,12 +457,12 @@ impl<'c> Writer<'c> {
 
 /// When the oldest key was recorded that is still remembered.
 fn oldest_key(now: Time) -> i64 {
-    let kept = i64::try_from(IDEMPOTENCY_KEY_KEPT.as_micros()).unwrap_or(i64::MAX);
+    let kept = i64::try_from(IDEMPOTENCY_KEY_KEPT.as_micros()).certain("keys are kept for days");
     now.unix_micros().saturating_sub(kept)
 }
 
 fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+    i64::try_from(value).certain("a ledger has fewer than 2^63 entries")
 }
 
 fn clone_of(error: &StoreError) -> StoreError {

@@ -47,14 +47,14 @@ fn find_bare(bytes: &[u8]) -> Option<(usize, Bare)> {
 /// Which request of a connection is the one whose head is at fault: known where bytes are read, needed where it is
 /// answered.
 #[derive(Debug, Default)]
-pub struct Marks {
+pub(super) struct Marks {
     begun: AtomicU64,
     faulty: OnceLock<Faulty>,
 }
 
 impl Marks {
     /// To be called for each request, in their order. Says what is wrong with its head.
-    pub fn request_began(&self) -> Option<&'static str> {
+    pub(super) fn request_began(&self) -> Option<&'static str> {
         let fault = self.fault();
         // One task reads and answers; with HTTP/2, where there are several, no head is ever at fault.
         self.begun.store(self.begun.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Marks {
     }
 }
 
-pub struct Raw<A, T> {
+pub(super) struct Raw<A, T> {
     app: Arc<A>,
     stream: T,
     heads: Heads,
@@ -78,7 +78,7 @@ pub struct Raw<A, T> {
 }
 
 impl<A: Served, T: AsyncWrite + Unpin> Raw<A, T> {
-    pub fn new(app: &Arc<A>, stream: T, marks: &Arc<Marks>) -> Raw<A, T> {
+    pub(super) fn new(app: &Arc<A>, stream: T, marks: &Arc<Marks>) -> Raw<A, T> {
         let (app, marks) = (Arc::clone(app), Arc::clone(marks));
         Raw { app, stream, heads: Heads::default(), marks, problem: Vec::new() }
     }

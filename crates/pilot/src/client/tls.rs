@@ -15,11 +15,11 @@ use zeroize::Zeroizing;
 use crate::exit::Failure;
 
 #[derive(Clone)]
-pub struct Trust(TlsConnector);
+pub(super) struct Trust(TlsConnector);
 
 impl Trust {
     /// The issuers in this file and no others, or those the system trusts.
-    pub fn load(ca_file: Option<&Path>, own: Option<&(PathBuf, PathBuf)>) -> Result<Trust, Failure> {
+    pub(super) fn load(ca_file: Option<&Path>, own: Option<&(PathBuf, PathBuf)>) -> Result<Trust, Failure> {
         let roots = match ca_file {
             Some(path) => from_file(path)?,
             None => from_system()?,
@@ -43,7 +43,7 @@ impl Trust {
         Ok(Trust(TlsConnector::from(Arc::new(config))))
     }
 
-    pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(super) async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| io::Error::other(error.to_string()))?;
         self.0.connect(name, stream).await.map_err(explained)
     }
@@ -51,11 +51,9 @@ impl Trust {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let bytes = std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))?;
-    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>().unwrap_or_default();
-    if found.is_empty() {
-        return Err(Failure::Usage(format!("{}: contains no PEM certificate", path.display())));
-    }
-    Ok(found)
+    let none = || Failure::Usage(format!("{}: contains no PEM certificate", path.display()));
+    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>().map_err(|_| none())?;
+    if found.is_empty() { Err(none()) } else { Ok(found) }
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {

@@ -22,11 +22,11 @@ use crate::output::{Output, OutputArguments, print, print_json};
 mod layout;
 mod manifest;
 
-pub use layout::{CHECKPOINT, CONFIG, DATABASE, KEY, REVOCATIONS, ROLE_MAP, WORKFLOWS};
-pub use manifest::{Manifest, redact_config};
+pub(crate) use layout::{CHECKPOINT, CONFIG, DATABASE, KEY, REVOCATIONS, ROLE_MAP, WORKFLOWS};
+pub(crate) use manifest::{Manifest, redact_config};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
@@ -40,7 +40,7 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     files::refuse_root(&config)?;
     let out = &arguments.out;

@@ -14,7 +14,7 @@ use crate::files;
 use crate::output::{Output, OutputArguments, print, print_json, table};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
@@ -28,7 +28,7 @@ struct ReportView<'f> {
     checks: &'f [Finding],
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     files::refuse_root(&config)?;
     let mut findings = preflight::check(&config, Clock::System.now());

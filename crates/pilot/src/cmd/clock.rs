@@ -13,19 +13,19 @@ use crate::exit::Failure;
 use crate::output::print;
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Confirm that the machine's clock is right although it jumped ahead. Everything that is past its time by it then expires
     Accept(Arguments),
 }
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
 }
 
-pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Accept(arguments) => accept(arguments, environment),
     }
@@ -52,7 +52,7 @@ fn accept(arguments: &Arguments, environment: &Environment) -> Result<(), Failur
 }
 
 /// Refuses to date an entry by a clock that the service would not believe.
-pub fn check(config: &Config) -> Result<(), Failure> {
+pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     let (wall, since_boot) = (Clock::System.now(), SinceBoot::System.micros());
     let known = Record::read(&config.clock_path()).ok().flatten();
     match known.and_then(|record| record.expected(&boot_id(), since_boot)) {

@@ -24,11 +24,11 @@ mod life;
 mod trust;
 mod view;
 
-pub use life::LifeArguments;
+pub(crate) use life::LifeArguments;
 use view::{CredentialView, print_list};
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Create a token, add its digest to the credential file, and show the token once
     New(NewArguments),
     /// Remove a credential; its token is refused after the next restart
@@ -44,7 +44,7 @@ pub enum Command {
 }
 
 #[derive(clap::Args)]
-pub struct NewArguments {
+pub(crate) struct NewArguments {
     /// The accountable person or machine
     #[arg(long, value_name = "ACTOR_ID")]
     actor: ActorId,
@@ -75,7 +75,7 @@ fn schema_version(text: &str) -> Result<Schema, &'static str> {
 }
 
 #[derive(clap::Args)]
-pub struct RemoveArguments {
+pub(crate) struct RemoveArguments {
     /// The credential's fingerprint, as `pilot credential list` shows it
     #[arg(long, value_name = "HEX", required_unless_present = "actor")]
     fingerprint: Option<String>,
@@ -89,14 +89,14 @@ pub struct RemoveArguments {
 }
 
 #[derive(clap::Args)]
-pub struct ListArguments {
+pub(crate) struct ListArguments {
     #[command(flatten)]
     files: FileArguments,
     #[command(flatten)]
     output: OutputArguments,
 }
 
-pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::New(arguments) => new(arguments, environment),
         Command::Remove(arguments) => remove(&arguments, environment),
@@ -168,7 +168,7 @@ fn check_role_map(role_map: Option<&Path>, actor: &Actor) -> Result<(), Failure>
 }
 
 /// A token on its way to its actor. Until it is handed over, nothing else has happened that could not be taken back.
-pub struct NewToken {
+pub(crate) struct NewToken {
     token: Zeroizing<String>,
     credential: Credential,
     file: Option<PathBuf>,
@@ -178,7 +178,7 @@ pub struct NewToken {
 impl NewToken {
     /// Puts the token into its own new file first, when one was asked for: a digest in the credential file whose token
     /// nobody has would only be a riddle.
-    pub fn keep(token: Token, credential: Credential, file: Option<PathBuf>) -> Result<NewToken, Failure> {
+    pub(crate) fn keep(token: Token, credential: Credential, file: Option<PathBuf>) -> Result<NewToken, Failure> {
         let token = token.hand_over();
         if let Some(path) = &file {
             let written = private_file::write_new(path, format!("{}\n", *token).as_bytes());
@@ -193,7 +193,7 @@ impl NewToken {
     }
 
     /// Shows the token, the only time anyone sees it, or says where it is.
-    pub fn hand_over(mut self, output: Output) -> Result<(), Failure> {
+    pub(crate) fn hand_over(mut self, output: Output) -> Result<(), Failure> {
         self.is_handed_over = true;
         let view = CredentialView::from(&self.credential);
         let digest = self.credential.digest.to_hex();

@@ -33,7 +33,7 @@ const ACTORS: [(&str, Role); 5] = [
 ];
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Where to listen [default: 127.0.0.1:7450, or any free port if that is taken]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
@@ -42,7 +42,7 @@ pub struct Arguments {
     dir: Option<PathBuf>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let place = Place::make(arguments.dir.clone())?;
     let tokens = make_actors(&place)?;
     let mut config = Config { data_dir: place.path.clone(), ..Config::default() };

@@ -18,10 +18,10 @@ use crate::output::{Output, OutputArguments, print, print_json};
 mod erase;
 mod export;
 
-pub use export::encode;
+pub(crate) use export::encode;
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Export a bundle from the service, for an item or a period
     Export(export::Arguments),
     /// Check a bundle: integrity, completeness, and whether everything in it happened by the rules
@@ -35,7 +35,7 @@ pub enum Command {
 }
 
 #[derive(clap::Args)]
-pub struct TrustArguments {
+pub(crate) struct TrustArguments {
     /// The log's verifier key, as `pilot log key` prints it, or a file with that line
     #[arg(long, value_name = "KEY")]
     key: String,
@@ -51,7 +51,7 @@ pub struct TrustArguments {
 }
 
 #[derive(clap::Args)]
-pub struct VerifyArguments {
+pub(crate) struct VerifyArguments {
     /// The bundle
     bundle: PathBuf,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub struct VerifyArguments {
 }
 
 #[derive(clap::Args)]
-pub struct ReportArguments {
+pub(crate) struct ReportArguments {
     /// The bundle
     bundle: PathBuf,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub struct ReportArguments {
 }
 
 #[derive(clap::Args)]
-pub struct RedactArguments {
+pub(crate) struct RedactArguments {
     /// The bundle; it is not changed
     bundle: PathBuf,
     /// The new bundle to write
@@ -88,7 +88,7 @@ pub struct RedactArguments {
     output: OutputArguments,
 }
 
-pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Export(arguments) => export::run(arguments, environment),
         Command::Erase(arguments) => erase::run(arguments, environment),
@@ -104,7 +104,7 @@ impl TrustArguments {
     }
 }
 
-pub fn read_trust(key: &str, witness_keys: &[String], witnesses: Option<usize>) -> Result<Trust, Failure> {
+pub(crate) fn read_trust(key: &str, witness_keys: &[String], witnesses: Option<usize>) -> Result<Trust, Failure> {
     let trust = trust::read(key, witness_keys, witnesses, |path| std::fs::read(path));
     trust.map_err(|error| match error {
         error if error.is_of_the_machine() => Failure::Environment(error.to_string()),
@@ -112,12 +112,12 @@ pub fn read_trust(key: &str, witness_keys: &[String], witnesses: Option<usize>) 
     })
 }
 
-pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))
 }
 
 /// Evidence is for those it was given to: nobody else on the machine reads it, and nothing is written over.
-pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = file.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
     written.map_err(|error| Failure::environment(path.display(), error))

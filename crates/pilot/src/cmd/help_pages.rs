@@ -16,12 +16,12 @@ const SHELLS: [(Shell, &str, &str); 3] = [
 ];
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The directory to write to, laid out as below /usr/share
     directory: PathBuf,
 }
 
-pub fn run(arguments: &Arguments, mut program: clap::Command) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, mut program: clap::Command) -> Result<(), Failure> {
     let failed = |error| Failure::environment(arguments.directory.display(), error);
     let pages = arguments.directory.join("man/man1");
     std::fs::create_dir_all(&pages).map_err(failed)?;

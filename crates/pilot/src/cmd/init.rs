@@ -13,7 +13,7 @@ use crate::output::print;
 const CONFIG: &str = include_str!("init/pilot.toml");
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The directory of the new installation; created if needed
     directory: PathBuf,
     /// The log's name, which its signatures carry forever; preferably a host name you own
@@ -21,7 +21,7 @@ pub struct Arguments {
     log_name: Option<String>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let directory = &arguments.directory;
     let config = directory.join("pilot.toml");
     if config.exists() {

@@ -17,11 +17,11 @@ mod examine;
 mod signed;
 mod witness;
 
-pub use examine::examine;
-pub use signed::examine_signed;
+pub(crate) use examine::examine;
+pub(crate) use signed::examine_signed;
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Print the log's verifier key: the line that others use to check its signatures
     Key(Arguments),
     /// Check the whole ledger, and report everything that is inconsistent or does not match what was signed;
@@ -34,7 +34,7 @@ pub enum Command {
 }
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
@@ -42,7 +42,7 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Key(arguments) => {
             let config = Config::load(&arguments.config, environment.variables())?;
@@ -84,7 +84,7 @@ fn check(report: &Report, output: Output) -> Result<(), Failure> {
     }
 }
 
-pub fn in_words(report: &Report) -> String {
+pub(crate) fn in_words(report: &Report) -> String {
     let mut text = format!(
         "{} entries, {} documents ({} more erased), {} tiles, {} items ({} not replayed because documents were erased), {} definitions\n",
         report.entries,

@@ -36,7 +36,7 @@ use places::Places;
 use revocations::Revocations;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The directory made by `pilot backup`; without it, the existing database is used as it is (--accept-loss)
     #[arg(value_name = "BACKUP", required_unless_present = "accept_loss")]
     backup: Option<PathBuf>,
@@ -59,7 +59,7 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     files::refuse_root(&config)?;
     let database = config.sqlite_path();

@@ -26,7 +26,7 @@ use evidence::EvidenceArguments;
 use record::{Record, Rotation, Step, Verdict};
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Steps 1 and 2: create a new token and add its digest next to the old one
     Begin(BeginArguments),
     /// Step 3, and the proof of step 4: present the new token, or after finish the old one, to the running service
@@ -50,7 +50,7 @@ struct Who {
 }
 
 #[derive(clap::Args)]
-pub struct BeginArguments {
+pub(crate) struct BeginArguments {
     #[command(flatten)]
     who: Who,
     /// Write the token to this new file (mode 0600) instead of showing it
@@ -65,7 +65,7 @@ pub struct BeginArguments {
 }
 
 #[derive(clap::Args)]
-pub struct VerifyArguments {
+pub(crate) struct VerifyArguments {
     #[command(flatten)]
     who: Who,
     #[command(flatten)]
@@ -77,7 +77,7 @@ pub struct VerifyArguments {
 }
 
 #[derive(clap::Args)]
-pub struct FinishArguments {
+pub(crate) struct FinishArguments {
     #[command(flatten)]
     who: Who,
     #[command(flatten)]
@@ -87,7 +87,7 @@ pub struct FinishArguments {
 }
 
 #[derive(clap::Args)]
-pub struct ReportArguments {
+pub(crate) struct ReportArguments {
     /// Only about this actor
     #[arg(long, value_name = "ACTOR_ID")]
     actor: Option<ActorId>,
@@ -99,7 +99,7 @@ pub struct ReportArguments {
     output: OutputArguments,
 }
 
-pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Begin(arguments) => begin(&arguments, environment),
         Command::Verify(arguments) => verify(&arguments, environment),

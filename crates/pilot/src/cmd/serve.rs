@@ -19,7 +19,7 @@ use crate::output::print;
 use crate::supervisor::Supervisor;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
@@ -47,7 +47,7 @@ enum LogFormat {
     Text,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     let format = match arguments.log_format {
         Some(LogFormat::Text) => Format::Text,
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
 }
 
 /// Starts the service, tells `started` about it, and runs it until SIGTERM or Ctrl-C.
-pub fn serve(
+pub(crate) fn serve(
     config: &Config,
     log: &Log,
     supervisor: &Supervisor,
@@ -124,7 +124,7 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
 }
 
-pub fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<bool>, Failure> {
+pub(crate) fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<bool>, Failure> {
     let listen = |kind| signal(kind).map_err(|error| Failure::environment("signals", error));
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let mut hangup = listen(SignalKind::hangup())?;
@@ -146,7 +146,7 @@ pub fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<bool>, 
 }
 
 /// A panic's message may quote what it was working on, so it goes through the guarded log like everything else.
-pub fn log_panics(log: Log) {
+pub(crate) fn log_panics(log: Log) {
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(String::new, ToString::to_string);
         let message = panic.payload_as_str().unwrap_or("(no message)");

@@ -12,7 +12,7 @@ use crate::files::read_role_map;
 use crate::output::{Output, OutputArguments, print, print_json, table};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     client: ClientArguments,
     /// The approved role map; actor and role must agree with it
@@ -31,7 +31,7 @@ struct SessionView {
     role_map: Option<&'static str>,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let role_map = arguments.role_map.as_deref().map(read_role_map).transpose()?;
     let actor: Actor = Client::new(&arguments.client, environment)?.get("/v1/session")?.read()?;
     let approved = role_map.map(|map| map.role_of(&actor.actor_id));

@@ -25,7 +25,7 @@ const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
@@ -40,7 +40,7 @@ pub struct Arguments {
     no_fsck: bool,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     // Whatever is wrong with the credentials, the bundle is wanted all the more; but then it can be guarded less.
     let credentials = credentials::load_credentials(&config);

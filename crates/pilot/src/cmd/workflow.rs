@@ -20,7 +20,7 @@ use crate::files::read_role_map;
 use crate::output::{Output, OutputArguments, print, print_coloured, print_json};
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Prove that a definition keeps duties apart, or show the shortest path that breaks it
     Check(CheckArguments),
     /// Draw a definition
@@ -30,14 +30,14 @@ pub enum Command {
 }
 
 #[derive(clap::Args)]
-pub struct WhichArguments {
+pub(crate) struct WhichArguments {
     /// A definition's file, or the name of a built-in: controlled-operation, emergency-operation
     #[arg(value_name = "FILE or NAME")]
     which: PathBuf,
 }
 
 #[derive(clap::Args)]
-pub struct CheckArguments {
+pub(crate) struct CheckArguments {
     #[command(flatten)]
     which: WhichArguments,
     /// Also check the people in this role map: are there enough, how few could collude, who is indispensable
@@ -48,7 +48,7 @@ pub struct CheckArguments {
 }
 
 #[derive(clap::Args)]
-pub struct GraphArguments {
+pub(crate) struct GraphArguments {
     #[command(flatten)]
     which: WhichArguments,
     /// The output format
@@ -59,7 +59,7 @@ pub struct GraphArguments {
 }
 
 #[derive(clap::Args)]
-pub struct ExplainArguments {
+pub(crate) struct ExplainArguments {
     #[command(flatten)]
     which: WhichArguments,
     #[command(flatten)]
@@ -74,7 +74,7 @@ enum GraphFormat {
     Dot,
 }
 
-pub fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Check(arguments) => check(arguments, environment),
         Command::Graph(arguments) => {

@@ -7,6 +7,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    unreachable_pub,
     reason = "a test stops at the first surprise, and prints its figures"
 )]
 

@@ -10,7 +10,7 @@ use super::clients::exchange::{Exchange, get, post};
 use super::clients::now;
 
 /// A request every so often, whatever becomes of the one before.
-pub const PACE: Duration = Duration::from_millis(20);
+pub(super) const PACE: Duration = Duration::from_millis(20);
 /// Long enough to be looked at with those of strangers.
 const LIST: &str = "/v1/items?limit=1&workflow=controlled-operation&state=draft&created_by=somebody-with-a-rather-long-name&\
                     q=what+people+look+for+is+rarely+as+short+as+they+think";
@@ -19,7 +19,7 @@ const REQUESTS_PER_CONNECTION: usize = 12;
 
 /// Another actor than those who mean harm: reads the session, reads an item, comments on it, looks at the inbox with a
 /// filter as long as the console's, and begins again.
-pub struct Honest<'a> {
+pub(super) struct Honest<'a> {
     pub token: &'a str,
     pub item: &'a str,
     pub connect: &'a (dyn Fn() -> io::Result<TcpStream> + Sync),
@@ -27,7 +27,7 @@ pub struct Honest<'a> {
 
 impl Honest<'_> {
     /// How long each answer took, until `is_over` and at least for `least` requests; or what went wrong.
-    pub fn behave(&self, least: usize, is_over: impl Fn() -> bool) -> Result<Vec<Duration>, String> {
+    pub(super) fn behave(&self, least: usize, is_over: impl Fn() -> bool) -> Result<Vec<Duration>, String> {
         let item = format!("/v1/items/{}", self.item);
         let requests = [
             (200, get("/v1/session", self.token)),
@@ -66,14 +66,14 @@ impl Honest<'_> {
 
 /// The shares of waits that people ask about.
 #[derive(Debug, Clone, Copy)]
-pub struct Waits {
+pub(super) struct Waits {
     pub p50: Duration,
     pub p99: Duration,
     pub max: Duration,
 }
 
 impl Waits {
-    pub fn of(mut waits: Vec<Duration>) -> Waits {
+    pub(super) fn of(mut waits: Vec<Duration>) -> Waits {
         waits.sort_unstable();
         let at = |hundredths: usize| {
             let place = (waits.len() * hundredths / 100).min(waits.len().saturating_sub(1));
@@ -85,21 +85,21 @@ impl Waits {
 
 /// A process, as the kernel sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Process(pub u32);
+pub(super) struct Process(pub u32);
 
 impl Process {
     /// What it holds of the machine's memory for itself, in KiB: without the program's own file.
-    pub fn held(self) -> io::Result<u64> {
+    pub(super) fn held(self) -> io::Result<u64> {
         self.status("RssAnon:")
     }
 
     /// The most it has held since [`Process::forget_peak`], in KiB. The kernel counts pages of the program's file too, of
     /// which ever more are used; as many as are used now are left out.
-    pub fn peak(self) -> io::Result<u64> {
+    pub(super) fn peak(self) -> io::Result<u64> {
         Ok(self.status("VmHWM:")?.saturating_sub(self.status("RssFile:")?))
     }
 
-    pub fn forget_peak(self) -> io::Result<()> {
+    pub(super) fn forget_peak(self) -> io::Result<()> {
         fs::write(format!("/proc/{}/clear_refs", self.0), "5")
     }
 
@@ -111,7 +111,7 @@ impl Process {
     }
 
     /// Processor time so far, of all threads, to a hundredth of a second.
-    pub fn cpu(self) -> io::Result<Duration> {
+    pub(super) fn cpu(self) -> io::Result<Duration> {
         let text = fs::read_to_string(format!("/proc/{}/stat", self.0))?;
         // The program's name may hold anything, so fields are counted from its closing parenthesis.
         let fields = text.rsplit(") ").next().unwrap_or("").split(' ');

@@ -13,7 +13,7 @@ mod bodies;
 #[path = "clients/connections.rs"]
 mod connections;
 #[path = "clients/exchange.rs"]
-pub mod exchange;
+pub(super) mod exchange;
 #[path = "clients/http2.rs"]
 mod http2;
 #[path = "clients/reading.rs"]
@@ -21,7 +21,7 @@ mod reading;
 
 /// The service, and those who mean harm to it.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub(super) struct Target {
     pub address: SocketAddr,
     /// Tokens of an initiator, an executor and an auditor.
     pub initiator: String,
@@ -33,7 +33,7 @@ pub struct Target {
 
 /// How much of an attack there is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     /// For tests: enough to go past a bound.
     Short,
     /// For measurements.
@@ -41,7 +41,7 @@ pub enum Form {
 }
 
 /// One attack: how long it may go on, and what the service said to it.
-pub struct Run {
+pub(super) struct Run {
     until: Mutex<Instant>,
     span: Duration,
     form: Form,
@@ -49,11 +49,11 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn new(form: Form, span: Duration) -> Run {
+    pub(super) fn new(form: Form, span: Duration) -> Run {
         Run { until: Mutex::new(now() + span), span, form, told: Mutex::default() }
     }
 
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.left().is_zero()
     }
 
@@ -79,7 +79,7 @@ impl Run {
     }
 
     /// Each kind of answer, such as `200` or `413 body_too_large`, and how often it was given.
-    pub fn told(&self) -> BTreeMap<String, u64> {
+    pub(super) fn told(&self) -> BTreeMap<String, u64> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -88,19 +88,19 @@ impl Run {
     clippy::disallowed_methods,
     reason = "an attack lasts for a time of the real clock, and so do those beside it"
 )]
-pub fn now() -> Instant {
+pub(super) fn now() -> Instant {
     Instant::now()
 }
 
 /// A kind of attack.
 #[derive(Clone, Copy)]
-pub struct Attack {
+pub(super) struct Attack {
     pub name: &'static str,
     pub run: fn(&Target, &Run),
 }
 
 #[rustfmt::skip]
-pub const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "many faults with long pointers", run: bodies::many_faults },
     Attack { name: "bodies of very many values", run: bodies::many_values },
     Attack { name: "deep nesting", run: bodies::deep_nesting },

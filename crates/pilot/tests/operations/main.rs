@@ -7,6 +7,7 @@
     clippy::print_stdout,
     clippy::too_many_lines,
     dead_code,
+    unreachable_pub,
     reason = "a test stops at the first surprise and prints its figures; the harness is shared, and each program of tests uses a part of it"
 )]
 

@@ -21,7 +21,7 @@ const ROUND_SECONDS: u64 = 8;
 const ROUNDS: usize = 3;
 const FLOOD_CONNECTIONS: &str = "64";
 
-pub fn run(pilot: &Path) -> Result<(), Failure> {
+pub(super) fn run(pilot: &Path) -> Result<(), Failure> {
     let installation = Installation::make(pilot)?;
     let server = installation.start()?;
     println!("\nwith rate limits: {ACTORS} actors, 15 requests a second each, next to wrong tokens and a greedy actor");

@@ -6,7 +6,7 @@ use crate::role::Role;
 use crate::role_set::RoleSet;
 use crate::workflow::search::{Limits, Model, Reached};
 use crate::workflow::source::Finding;
-use crate::workflow::{Kind, Own, Rule};
+use crate::workflow::{Own, Rule};
 
 pub(super) fn check(model: &Model<'_>) -> (Vec<Finding>, usize) {
     let Some(start) = model.start() else { return (Vec::new(), 0) };
@@ -98,7 +98,10 @@ fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     for (index, rule) in model.rules.transitions.iter().enumerate() {
         for (place, from) in rule.from.iter().enumerate() {
             // An owner who can never have the role is told of elsewhere.
-            let owner_fits = rule.own != Some(Own::Creator) || rule.roles.contains(Role::Initiator);
+            let owner_fits = match rule.own {
+                Some(Own::Creator) => rule.roles.contains(Role::Initiator),
+                Some(Own::Voter | Own::Holder) | None => true,
+            };
             if owner_fits && live(from).is_some_and(|state| !reached.was_taken(index, state)) {
                 let finding = Finding::new("never_possible", format!("/transition/{index}/from/{place}"));
                 let says = format!("{} is never possible in {from}: {}", rule.action, lacking(rule));
@@ -156,13 +159,19 @@ fn blind_votes(model: &Model<'_>) -> Vec<Finding> {
 /// An item must be able to end whatever has run out: its window, its attempts, or the patience of the lease holder.
 fn dead_ends(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     let rules = model.rules;
-    let sure = |rule: &&Rule| rule.attempts.is_none() && !rule.inside_window && rule.own != Some(Own::Holder);
+    let sure = |rule: &&Rule| {
+        let is_someone_there = match rule.own {
+            Some(Own::Holder) => false,
+            Some(Own::Creator | Own::Voter) | None => true,
+        };
+        rule.attempts.is_none() && !rule.inside_window && is_someone_there
+    };
     let mut ways: Vec<(&str, &str)> = Vec::new();
     for rule in rules.transitions.iter().filter(sure) {
         ways.extend(rule.to.iter().flat_map(|to| rule.from.iter().map(move |from| (&**from, &**to))));
     }
     ways.extend(rules.timers.iter().flat_map(|timer| timer.from.iter().map(move |from| (&**from, &*timer.to))));
-    let ends = rules.states.iter().filter(|state| state.kind == Kind::Terminal);
+    let ends = rules.states.iter().filter(|state| state.kind.is_terminal());
     let mut ending: BTreeSet<&str> = ends.map(|state| &*state.name).collect();
     loop {
         let more: Vec<&str> = ways

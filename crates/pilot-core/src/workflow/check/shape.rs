@@ -7,15 +7,31 @@ use crate::role::Role;
 use crate::role_set::RoleSet;
 use crate::workflow::schema::requires;
 use crate::workflow::source::Finding;
-use crate::workflow::{Due, Kind, Mark, Own, Rule, Rules, State};
+use crate::workflow::{Due, Hold, Kind, Mark, Own, Rule, Rules, State};
 
 pub(super) fn check(rules: &Rules) -> Vec<Finding> {
+    let Rules {
+        schema_version: _,
+        name: _,
+        version: _,
+        title: _,
+        description: _,
+        initial: _,
+        required_roles: _,
+        // Asked when an item is created, where it only refuses.
+        one_open_per_creator: _,
+        states,
+        transitions,
+        timers: _,
+        hold: _,
+        payload_schema: _,
+    } = rules;
     let mut findings = Vec::new();
     required_roles(rules, &mut findings);
-    for (index, state) in rules.states.iter().enumerate() {
+    for (index, state) in states.iter().enumerate() {
         state_kind(rules, state, &format!("/state/{index}"), &mut findings);
     }
-    for (index, rule) in rules.transitions.iter().enumerate() {
+    for (index, rule) in transitions.iter().enumerate() {
         let at = format!("/transition/{index}");
         roles(rule.roles, &format!("{at}/roles"), &mut findings);
         quorum(rules, rule, &at, &mut findings);
@@ -39,7 +55,7 @@ fn required_roles(rules: &Rules, findings: &mut Vec<Finding>) {
     if rules.required_roles.contains(Role::Auditor) {
         findings.push(auditor("/required_roles"));
     }
-    if !rules.states.iter().any(|state| state.kind == Kind::Effect) {
+    if !rules.states.iter().any(|state| state.kind.is_effect()) {
         findings.push(
             Finding::new("no_effect", "/state")
                 .says("no state is marked as an effect, so nothing is protected")
@@ -47,7 +63,7 @@ fn required_roles(rules: &Rules, findings: &mut Vec<Finding>) {
         );
     }
     let initial = rules.state(&rules.initial);
-    if initial.is_some_and(|state| state.kind != Kind::Open) {
+    if initial.is_some_and(|state| !state.kind.is_open()) {
         findings.push(
             Finding::new("initial_state", "/initial")
                 .says(format!("an item cannot begin in {}, which is an effect or a terminal state", rules.initial))
@@ -72,7 +88,8 @@ fn roles(roles: RoleSet, pointer: &str, findings: &mut Vec<Finding>) {
 }
 
 fn state_kind(rules: &Rules, state: &State, at: &str, findings: &mut Vec<Finding>) {
-    if state.editable && state.kind != Kind::Open {
+    let State { name: _, kind, editable, waits_for, description: _ } = state;
+    if *editable && !state.kind.is_open() {
         findings.push(
             Finding::new("editable_effect", format!("{at}/editable"))
                 .says(format!("the content could change while the item is {}", state.name))
@@ -81,15 +98,14 @@ fn state_kind(rules: &Rules, state: &State, at: &str, findings: &mut Vec<Finding
     }
     let has_turn = |role: Role| {
         let acts = rules.transitions.iter().any(|rule| rule.leads_from(&state.name) && rule.roles.contains(role));
-        acts || (state.editable && role == Role::Initiator)
+        acts || (*editable && role == Role::Initiator)
     };
-    let idle: RoleSet = state.waits_for.iter().filter(|role| !has_turn(*role)).collect();
-    let complaint = match state.kind {
-        Kind::Terminal if !state.waits_for.is_empty() => "waits for someone although it is terminal".to_owned(),
-        Kind::Terminal => return,
-        _ if state.waits_for.is_empty() => "does not say whose turn it is".to_owned(),
-        _ if !idle.is_empty() => format!("waits for {idle}, who can do nothing there"),
-        _ => return,
+    let idle: RoleSet = waits_for.iter().filter(|role| !has_turn(*role)).collect();
+    let complaint = match kind {
+        Kind::Terminal if !waits_for.is_empty() => "waits for someone although it is terminal".to_owned(),
+        Kind::Open | Kind::Effect if waits_for.is_empty() => "does not say whose turn it is".to_owned(),
+        Kind::Open | Kind::Effect if !idle.is_empty() => format!("waits for {idle}, who can do nothing there"),
+        Kind::Terminal | Kind::Open | Kind::Effect => return,
     };
     findings.push(
         Finding::new("waits_for", format!("{at}/waits_for"))
@@ -118,7 +134,11 @@ fn quorum(rules: &Rules, rule: &Rule, at: &str, findings: &mut Vec<Finding>) {
         let says = format!("{action} needs {largest} people, more than the {QUORUM_MAX} a quorum may require");
         flaw("quorum_unsatisfiable", "quorum", says, "require fewer people");
     }
-    if largest > 1 && matches!(rule.own, Some(Own::Creator | Own::Holder)) {
+    let is_for_one = match rule.own {
+        Some(Own::Creator | Own::Holder) => true,
+        Some(Own::Voter) | None => false,
+    };
+    if largest > 1 && is_for_one {
         let says = format!("{action} needs {largest} people, but only one person may vote");
         flaw("quorum_unsatisfiable", "quorum", says, "remove own or the quorum");
     }
@@ -232,14 +252,14 @@ fn timers(rules: &Rules, findings: &mut Vec<Finding>) {
 
 /// Held, yet it ran: a hold stops every action that leads into an effect.
 fn hold(rules: &Rules, findings: &mut Vec<Finding>) {
-    let Some(hold) = &rules.hold else { return };
-    roles(hold.roles, "/hold/roles", findings);
-    roles(hold.release_roles, "/hold/release_roles", findings);
-    let is_effect = |name: &str| rules.state(name).is_some_and(|state| state.kind == Kind::Effect);
+    let Some(Hold { roles: holders, release_roles, blocks }) = &rules.hold else { return };
+    roles(*holders, "/hold/roles", findings);
+    roles(*release_roles, "/hold/release_roles", findings);
+    let is_effect = |name: &str| rules.state(name).is_some_and(|state| state.kind.is_effect());
     let enters =
         |rule: &Rule| rule.to.as_ref().is_some_and(|to| is_effect(to) && rule.from.iter().any(|from| !is_effect(from)));
     let mut named = BTreeSet::new();
-    for rule in rules.transitions.iter().filter(|rule| enters(rule) && !hold.blocks.contains(&rule.action)) {
+    for rule in rules.transitions.iter().filter(|rule| enters(rule) && !blocks.contains(&rule.action)) {
         if named.insert(rule.action.clone()) {
             findings.push(
                 Finding::new("hold_lets_pass", "/hold/blocks")

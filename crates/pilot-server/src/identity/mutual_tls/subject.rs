@@ -7,14 +7,14 @@ use pilot_core::time::Time;
 use x509_parser::der_parser::asn1_rs::{Any, Tag};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
 
-pub struct Subject {
+pub(super) struct Subject {
     pub name: String,
     pub not_before: Time,
     pub not_after: Time,
 }
 
 /// None when the certificate names nobody, or two: one with several SPIFFE IDs is not one identity.
-pub fn read(der: &[u8], trust_domain: Option<&str>) -> Option<Subject> {
+pub(super) fn read(der: &[u8], trust_domain: Option<&str>) -> Option<Subject> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let alternatives = certificate.subject_alternative_name().ok()?;
     let uris: Vec<_> = alternatives

@@ -1,9 +1,9 @@
 //! What the files of a backup are called.
 
-pub const DATABASE: &str = "pilot.db";
-pub const CHECKPOINT: &str = "log.checkpoint";
-pub const KEY: &str = "log.key";
-pub const REVOCATIONS: &str = "log.checkpoint.revocations";
-pub const ROLE_MAP: &str = "role-map.json";
-pub const WORKFLOWS: &str = "workflows";
-pub const CONFIG: &str = "pilot.toml";
+pub(crate) const DATABASE: &str = "pilot.db";
+pub(crate) const CHECKPOINT: &str = "log.checkpoint";
+pub(crate) const KEY: &str = "log.key";
+pub(crate) const REVOCATIONS: &str = "log.checkpoint.revocations";
+pub(crate) const ROLE_MAP: &str = "role-map.json";
+pub(crate) const WORKFLOWS: &str = "workflows";
+pub(crate) const CONFIG: &str = "pilot.toml";

@@ -15,12 +15,12 @@ use sha2::{Digest, Sha256};
 use super::layout;
 use crate::exit::Failure;
 
-pub const NAME: &str = "manifest.json";
+pub(super) const NAME: &str = "manifest.json";
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     pub schema_version: u32,
     pub version: String,
     pub made_at: Time,
@@ -34,14 +34,14 @@ pub struct Manifest {
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub(crate) struct File {
     pub name: String,
     pub bytes: u64,
     pub sha256: String,
 }
 
 impl Manifest {
-    pub fn make(
+    pub(crate) fn make(
         directory: &Path,
         made_at: Time,
         report: &Report,
@@ -61,12 +61,17 @@ impl Manifest {
         })
     }
 
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Failure> {
         serde_json::to_vec_pretty(self).map_err(|error| Failure::environment("JSON", error))
     }
 
     /// Reads the manifest of a backup and compares every file with it.
-    pub fn read(directory: &Path) -> Result<Manifest, Failure> {
+    pub(crate) fn read(directory: &Path) -> Result<Manifest, Failure> {
+        /// Read first: a newer manifest is not a damaged one, whatever else is in it.
+        #[derive(Deserialize)]
+        struct Format {
+            schema_version: u32,
+        }
         let path = directory.join(NAME);
         let bytes = fs::read(&path).map_err(|error| {
             Failure::Usage(format!(
@@ -75,9 +80,15 @@ impl Manifest {
             ))
         })?;
         let wrong = |what: String| Failure::Refused(format!("{}: the backup is damaged: {what}", directory.display()));
-        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|error| wrong(format!("{NAME}: {error}")))?;
+        let unreadable = |error| wrong(format!("{NAME}: {error}"));
+        let Format { schema_version } = serde_json::from_slice(&bytes).map_err(unreadable)?;
+        if schema_version > SCHEMA_VERSION {
+            let newer = format!("was made by a newer version of pilot (schema_version {schema_version})");
+            return Err(Failure::Refused(format!("{}: {newer}; use that version", path.display())));
+        }
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(unreadable)?;
         if manifest.schema_version != SCHEMA_VERSION {
-            return Err(wrong(format!("{NAME}: schema_version {} is not supported", manifest.schema_version)));
+            return Err(wrong(format!("{NAME}: schema_version {schema_version} is not supported")));
         }
         let present: Vec<_> = files(directory)?.into_iter().filter(|file| file.name != NAME).collect();
         let missing = manifest.files.iter().find(|file| !present.contains(file));
@@ -90,7 +101,7 @@ impl Manifest {
     }
 
     /// Compares what it says of the ledger with what is in the files: they have its digests, but nothing has those of it.
-    pub fn check_claims(&self, directory: &Path, report: &Report) -> Result<(), Failure> {
+    pub(crate) fn check_claims(&self, directory: &Path, report: &Report) -> Result<(), Failure> {
         let mut wrong = Vec::new();
         if self.entries != report.entries {
             wrong.push(format!("entries is {}, but the database has {}", self.entries, report.entries));
@@ -149,7 +160,7 @@ impl Manifest {
         Ok(())
     }
 
-    pub fn in_words(&self, out: &Path) -> String {
+    pub(crate) fn in_words(&self, out: &Path) -> String {
         let has_key = self.files.iter().any(|file| file.name == layout::KEY);
         let key = if has_key {
             "It contains the log signing key: protect it like the key itself."
@@ -199,7 +210,7 @@ fn describe(directory: &Path, name: &Path) -> std::io::Result<File> {
 }
 
 /// A configuration without what could be a secret in it: who may use a database is part of its address.
-pub fn redact_config(text: &str) -> String {
+pub(crate) fn redact_config(text: &str) -> String {
     let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {

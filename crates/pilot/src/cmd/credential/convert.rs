@@ -11,7 +11,7 @@ use crate::files::{FileArguments, list_faults, lock, read_credentials, write_cre
 use crate::output::{OutputArguments, note};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// After how many days every converted credential expires [default: 90]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
     expires_in: Option<u32>,
@@ -21,7 +21,7 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
     let path = files.editable()?;
     let _lock = lock(path)?;

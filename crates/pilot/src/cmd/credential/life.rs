@@ -11,7 +11,7 @@ use crate::exit::Failure;
 
 /// What schema_version 2 says of a credential besides.
 #[derive(clap::Args)]
-pub struct LifeArguments {
+pub(crate) struct LifeArguments {
     /// The credential's name [default: its fingerprint] (schema_version 2)
     #[arg(long = "id", value_name = "CREDENTIAL_ID")]
     id: Option<CredentialId>,
@@ -24,7 +24,13 @@ const EXPIRES_IN_DAYS: u32 = 90;
 
 impl LifeArguments {
     /// A credential as a file of this schema has it.
-    pub fn credential(&self, schema: Schema, actor: Actor, token: &Token, now: Time) -> Result<Credential, Failure> {
+    pub(crate) fn credential(
+        &self,
+        schema: Schema,
+        actor: Actor,
+        token: &Token,
+        now: Time,
+    ) -> Result<Credential, Failure> {
         let plain = Credential::new(actor, token);
         match schema {
             Schema::One if self.id.is_some() || self.expires_in.is_some() => Err(Failure::Usage(

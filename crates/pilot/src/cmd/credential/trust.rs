@@ -22,7 +22,7 @@ use crate::reason;
 const IDS_MAX: usize = 100;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// A credential that is known not to have been revoked; may be repeated
     #[arg(long = "id", value_name = "CREDENTIAL_ID", required_unless_present = "all")]
     ids: Vec<CredentialId>,
@@ -37,7 +37,7 @@ pub struct Arguments {
     config: PathBuf,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     let path = config.sqlite_path();
     let path =

@@ -11,7 +11,7 @@ use crate::output::{Output, print, print_json, table};
 
 /// A credential as people speak of it.
 #[derive(Serialize)]
-pub struct CredentialView {
+pub(super) struct CredentialView {
     pub actor_id: ActorId,
     pub role: Role,
     pub fingerprint: String,

@@ -19,7 +19,7 @@ use crate::output::{Output, OutputArguments, print, print_json};
 use crate::reason;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The item, which must have ended
     #[arg(long, value_name = "ID")]
     item: ItemId,
@@ -33,7 +33,7 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     files::refuse_root(&config)?;
     let path = config.sqlite_path();

@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, ProgressLine, print, print_json};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Everything about one item
     #[arg(long, value_name = "ID", conflicts_with_all = ["from", "to"], required_unless_present = "from")]
     item: Option<String>,
@@ -36,7 +36,7 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let (path, name) = request(arguments);
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(name));
     if out.exists() {
@@ -84,7 +84,7 @@ fn request(arguments: &Arguments) -> (String, String) {
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
 /// Percent-encoded, for a query.
-pub fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 

@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, print, print_json};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Read the checkpoint in the second place of this configuration, instead of asking the service
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "token_file"])]
     config: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let (note, own_key) = match &arguments.config {
         Some(path) => kept(&Config::load(path, environment.variables())?)?,
         None => (asked(&arguments.client, environment)?, None),

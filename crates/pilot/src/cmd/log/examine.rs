@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::output::ProgressLine;
 
 /// Reads the whole store, and shows how far it has come to whoever watches.
-pub fn examine(path: &Path) -> Result<Report, Failure> {
+pub(crate) fn examine(path: &Path) -> Result<Report, Failure> {
     let line = ProgressLine::default();
     let mut show = |Progress { step, done, of }: Progress| {
         let percent = done.saturating_mul(100).checked_div(of).unwrap_or(100);

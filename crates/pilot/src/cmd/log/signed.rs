@@ -16,7 +16,7 @@ use super::examine::examine;
 use crate::exit::Failure;
 
 /// Reads the whole store as [`examine`] does, and says besides whether it is the one that was signed.
-pub fn examine_signed(config: &Config, store: &Path) -> Result<Report, Failure> {
+pub(crate) fn examine_signed(config: &Config, store: &Path) -> Result<Report, Failure> {
     // Before the ledger, which a service may be writing to: then it has everything the checkpoint speaks of.
     let place = config.checkpoint_path();
     let kept = second_place::read(&place);

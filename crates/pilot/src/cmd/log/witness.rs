@@ -17,7 +17,7 @@ use crate::output::{Output, OutputArguments, print, print_json};
 use crate::supervisor::Supervisor;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Where to listen; put a TLS-terminating proxy in front if logs reach it over a network
     #[arg(long, value_name = "ADDRESS", required_unless_present = "print_key")]
     listen: Option<SocketAddr>,
@@ -37,7 +37,7 @@ pub struct Arguments {
     output: OutputArguments,
 }
 
-pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     if arguments.print_key {
         let key = State::key(&arguments.state, arguments.name.as_deref())?;
         let verifier = key.verifier().to_string();

@@ -9,7 +9,7 @@ use super::outside::Verdict;
 use crate::cmd::backup::Manifest;
 use crate::exit::Failure;
 
-pub struct Restored<'a> {
+pub(super) struct Restored<'a> {
     pub manifest: Option<&'a Manifest>,
     pub verdict: &'a Verdict,
     /// Why the log goes on though something may be lost; then it has a new key.
@@ -22,7 +22,7 @@ pub struct Restored<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Credentials {
+pub(super) enum Credentials {
     /// Every revocation is known.
     Known,
     /// They do not count until an operator says so.
@@ -32,7 +32,7 @@ pub enum Credentials {
 }
 
 impl Restored<'_> {
-    pub async fn write(&self, store: &dyn Store) -> Result<(), Failure> {
+    pub(super) async fn write(&self, store: &dyn Store) -> Result<(), Failure> {
         let (details, credentials) = (self.details(), self.credentials);
         let decide = move |situation: &Situation<'_>| {
             let entry = Entry::new(EntryType::LedgerRestored, situation.index, situation.now, None, details.clone());

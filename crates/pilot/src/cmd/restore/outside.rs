@@ -15,14 +15,14 @@ use pilot_store::Store;
 use crate::exit::Failure;
 use crate::output::complain;
 
-pub enum Verdict {
+pub(super) enum Verdict {
     /// Something outside says that nothing is missing: what.
     Whole(String),
     /// Something is missing, or nobody can tell: why.
     Refused(String),
 }
 
-pub struct Outside<'a> {
+pub(super) struct Outside<'a> {
     pub config: &'a Config,
     pub place: &'a SecondPlace,
     /// A checkpoint somebody else has kept.
@@ -43,7 +43,7 @@ struct Said {
 impl Outside<'_> {
     /// Compares the ledger that would be restored with everything known outside of it. What reaches at least as far as the
     /// ledger counts; what ends before it cannot tell whether anything came after.
-    pub async fn judge(&self, key: Option<&NoteKey>, store: &Arc<dyn Store>) -> Result<Verdict, Failure> {
+    pub(super) async fn judge(&self, key: Option<&NoteKey>, store: &Arc<dyn Store>) -> Result<Verdict, Failure> {
         let Some(key) = key else {
             return Ok(Verdict::Refused("there is no log signing key here or in the backup".into()));
         };
@@ -121,7 +121,7 @@ impl Outside<'_> {
     }
 
     /// The last checkpoint of the log as it was, for the entry that begins the new one.
-    pub fn previous(&self) -> Option<String> {
+    pub(super) fn previous(&self) -> Option<String> {
         let given = self.given.and_then(|path| second_place::read(path).ok().flatten());
         self.place.read().ok().flatten().or(given)
     }

@@ -19,7 +19,7 @@ use crate::exit::Failure;
 /// A database has these beside it while it is in use.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
 
-pub struct Places {
+pub(super) struct Places {
     pub database: PathBuf,
     /// The database that will be, until it is.
     pub staged: PathBuf,
@@ -29,18 +29,18 @@ pub struct Places {
 }
 
 impl Places {
-    pub fn new(database: PathBuf, config: &Config) -> Places {
+    pub(super) fn new(database: PathBuf, config: &Config) -> Places {
         let staged = with_suffix(&database, ".restoring");
         let stamp = Clock::System.now().unix_micros().to_string();
         Places { database, staged, key: config.log_key_path(), stamp }
     }
 
-    pub fn stage(&self, backup: &Path) -> Result<(), Failure> {
+    pub(super) fn stage(&self, backup: &Path) -> Result<(), Failure> {
         self.stage_copy_of(&backup.join(backup::DATABASE))
     }
 
     /// The database that is there, when there is no backup.
-    pub fn stage_present(&self) -> Result<(), Failure> {
+    pub(super) fn stage_present(&self) -> Result<(), Failure> {
         self.stage_copy_of(&self.database)
     }
 
@@ -50,14 +50,14 @@ impl Places {
     }
 
     /// Removes what was staged, now or by a restore that was cut off.
-    pub fn discard(&self) {
+    pub(super) fn discard(&self) {
         for suffix in COMPANIONS {
             let _ = fs::remove_file(with_suffix(&self.staged, suffix));
         }
         let _ = fs::remove_file(self.staged.with_extension("lock"));
     }
 
-    pub fn put_in_place(&self, key: &NoteKey, is_new: bool) -> Result<(), Failure> {
+    pub(super) fn put_in_place(&self, key: &NoteKey, is_new: bool) -> Result<(), Failure> {
         self.swap(key, is_new).map_err(|error| Failure::environment(self.database.display(), error))
     }
 
@@ -90,7 +90,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Role map and definitions, where there are none; what is there is newer than a backup, and is left alone.
-pub fn put_files(backup: &Path, config: &Config) -> Result<Vec<String>, Failure> {
+pub(super) fn put_files(backup: &Path, config: &Config) -> Result<Vec<String>, Failure> {
     let mut said = Vec::new();
     if let Some(to) = &config.credentials.role_map {
         said.extend(put(&backup.join(backup::ROLE_MAP), to)?);

@@ -11,7 +11,7 @@ use super::entry::Credentials;
 use crate::cmd::backup;
 use crate::exit::Failure;
 
-pub struct Revocations {
+pub(super) struct Revocations {
     pub known: EndedCredentials,
     /// Whether every revocation up to now is among them.
     pub is_complete: bool,
@@ -21,7 +21,7 @@ pub struct Revocations {
 impl Revocations {
     /// From the file beside the checkpoint, the backup, and the database that is there. `log` is the name of the log that
     /// is restored, as far as it has one.
-    pub fn gather(
+    pub(super) fn gather(
         config: &Config,
         log: Option<&str>,
         backup: Option<&Path>,
@@ -55,7 +55,7 @@ impl Revocations {
     }
 
     /// Beside the checkpoint of the log as it is called from now on.
-    pub fn write(self, config: &Config, log: &str) -> Result<usize, Failure> {
+    pub(super) fn write(self, config: &Config, log: &str) -> Result<usize, Failure> {
         let path = config.revocations_path();
         let mut all = EndedCredentials::of_log(log);
         all.merge(self.known);
@@ -73,7 +73,7 @@ fn lineage(log: &str) -> &str {
 }
 
 /// What is said about credentials after a loss.
-pub fn in_words(credentials: Credentials) -> Option<String> {
+pub(super) fn in_words(credentials: Credentials) -> Option<String> {
     match credentials {
         Credentials::Known => None,
         Credentials::Doubted => Some(

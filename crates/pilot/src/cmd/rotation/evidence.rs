@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::output::{Output, print, print_json, table};
 
 #[derive(clap::Args)]
-pub struct EvidenceArguments {
+pub(super) struct EvidenceArguments {
     /// Report from the ledger, from this time on: 2026-11-01T00:00:00Z. Needs an auditor's token
     #[arg(long, value_name = "TIME", requires = "to")]
     from: Option<String>,
@@ -38,12 +38,12 @@ pub struct EvidenceArguments {
 }
 
 impl EvidenceArguments {
-    pub fn is_asked_for(&self) -> bool {
+    pub(super) fn is_asked_for(&self) -> bool {
         self.from.is_some() || self.bundle.is_some()
     }
 
     /// A key alone would silently verify nothing.
-    pub fn check_alone(&self) -> Result<(), Failure> {
+    pub(super) fn check_alone(&self) -> Result<(), Failure> {
         match self.key {
             Some(_) => Err(Failure::Usage("--key is for evidence: give --from and --to, or --bundle".into())),
             None => Ok(()),
@@ -51,7 +51,7 @@ impl EvidenceArguments {
     }
 }
 
-pub fn report(
+pub(super) fn report(
     arguments: &EvidenceArguments,
     actor: Option<&ActorId>,
     config: Option<&Path>,

@@ -16,7 +16,7 @@ use crate::exit::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub(super) enum Step {
     Begin,
     VerifyNew,
     VerifyOldStillWorks,
@@ -26,7 +26,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Step::Begin => "new digest added",
             Step::VerifyNew => "new token presented",
@@ -40,7 +40,7 @@ impl Step {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub(super) enum Verdict {
     Done,
     Matches,
     Differs,
@@ -50,7 +50,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Verdict::Done => "done",
             Verdict::Matches => "accepted, actor and role match",
@@ -61,11 +61,11 @@ impl Verdict {
         }
     }
 
-    pub fn is_good(self) -> bool {
+    pub(super) fn is_good(self) -> bool {
         matches!(self, Verdict::Done | Verdict::Matches | Verdict::Refused)
     }
 
-    pub fn remedy(self) -> &'static str {
+    pub(super) fn remedy(self) -> &'static str {
         match self {
             Verdict::NotAccepted | Verdict::StillAccepted => "restart the service, then verify again",
             Verdict::Differs => "stop and settle it: the service knows this token as someone else's",
@@ -76,7 +76,7 @@ impl Verdict {
 
 /// One line of the record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Line {
+pub(super) struct Line {
     pub schema_version: u32,
     pub rotation: String,
     pub at: Time,
@@ -91,7 +91,7 @@ pub struct Line {
 
 /// The steps of one rotation so far.
 #[derive(Debug, Clone)]
-pub struct Rotation {
+pub(super) struct Rotation {
     id: String,
     pub actor: Actor,
     pub old: Vec<Fingerprint>,
@@ -100,25 +100,25 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    pub fn begin(actor: Actor, old: Vec<Fingerprint>, new: Fingerprint, id: u64) -> Rotation {
+    pub(super) fn begin(actor: Actor, old: Vec<Fingerprint>, new: Fingerprint, id: u64) -> Rotation {
         Rotation { id: format!("{id:016x}"), actor, old, new, steps: Vec::new() }
     }
 
-    pub fn is_finished(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.steps.iter().any(|(step, _)| *step == Step::Finish)
     }
 
     /// Finished or given up: nothing more can be done but to look.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.is_finished() || self.steps.iter().any(|(step, _)| *step == Step::Abandon)
     }
 
-    pub fn new_was_verified(&self) -> bool {
+    pub(super) fn new_was_verified(&self) -> bool {
         self.steps.contains(&(Step::VerifyNew, Verdict::Matches))
     }
 
     /// What presenting this token would prove.
-    pub fn step_for(&self, presented: Fingerprint) -> Option<Step> {
+    pub(super) fn step_for(&self, presented: Fingerprint) -> Option<Step> {
         match (presented == self.new, self.old.contains(&presented), self.is_finished()) {
             (true, _, _) => Some(Step::VerifyNew),
             (_, true, true) => Some(Step::VerifyOld),
@@ -128,16 +128,16 @@ impl Rotation {
     }
 }
 
-pub struct Record {
+pub(super) struct Record {
     path: PathBuf,
 }
 
 impl Record {
-    pub fn open(path: &Path) -> Record {
+    pub(super) fn open(path: &Path) -> Record {
         Record { path: path.to_owned() }
     }
 
-    pub fn lines(&self) -> Result<Vec<Line>, Failure> {
+    pub(super) fn lines(&self) -> Result<Vec<Line>, Failure> {
         let text = match std::fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -152,7 +152,7 @@ impl Record {
         text.lines().enumerate().map(parse).collect()
     }
 
-    pub fn read(&self) -> Result<Vec<Rotation>, Failure> {
+    pub(super) fn read(&self) -> Result<Vec<Rotation>, Failure> {
         let mut rotations: Vec<Rotation> = Vec::new();
         for line in self.lines()? {
             let damaged = || Failure::Usage(format!("{}: contains a malformed fingerprint", self.path.display()));
@@ -169,7 +169,7 @@ impl Record {
         Ok(rotations)
     }
 
-    pub fn append(
+    pub(super) fn append(
         &self,
         rotation: &Rotation,
         step: Step,

@@ -9,7 +9,7 @@ const ACTION_BYTES: usize = 256 * 1024;
 const DRAFT_BYTES: usize = 128 * 1024;
 
 /// Thousands of faults, each at a place whose name is as long as half the body: told one by one they are gigabytes.
-pub fn many_faults(target: &Target, run: &Run) {
+pub(super) fn many_faults(target: &Target, run: &Run) {
     let (begin, end) = ("{\"action\":\"submit\",\"inputs\":{\"", "]}}");
     let name = "n".repeat(ACTION_BYTES / 2);
     let fault = "9007199254740993,";
@@ -20,7 +20,7 @@ pub fn many_faults(target: &Target, run: &Run) {
 }
 
 /// Values of a few bytes that take a hundred times as many in memory.
-pub fn many_values(target: &Target, run: &Run) {
+pub(super) fn many_values(target: &Target, run: &Run) {
     let bodies = ["{\"\":0},", "[[]],", "0,"].map(|value| {
         let body = draft(&value.repeat((DRAFT_BYTES - 128) / value.len()));
         post("/v1/items", &target.initiator, body.as_bytes())
@@ -29,7 +29,7 @@ pub fn many_values(target: &Target, run: &Run) {
 }
 
 /// Brackets that are only ever opened, and brackets that are closed again.
-pub fn deep_nesting(target: &Target, run: &Run) {
+pub(super) fn deep_nesting(target: &Target, run: &Run) {
     let open = "[".repeat(DRAFT_BYTES - 1);
     let closed = format!("{}{}", "[".repeat(DRAFT_BYTES / 2 - 1), "]".repeat(DRAFT_BYTES / 2 - 1));
     let bodies = [open, closed].map(|body| post("/v1/items", &target.initiator, body.as_bytes()));
@@ -37,13 +37,13 @@ pub fn deep_nesting(target: &Target, run: &Run) {
 }
 
 /// The largest drafts there can be, of the smallest values there can be; then lists of as many as a page holds.
-pub fn large_drafts(target: &Target, run: &Run) {
+pub(super) fn large_drafts(target: &Target, run: &Run) {
     write_drafts(target, run, run.of(30, 200));
     run.is_prepared();
     repeat(target, run, CONNECTIONS, &[get("/v1/items?limit=200", &target.initiator)]);
 }
 
-pub fn write_drafts(target: &Target, run: &Run, count: usize) {
+pub(super) fn write_drafts(target: &Target, run: &Run, count: usize) {
     let Ok(mut exchange) = Exchange::open(target.address) else { return };
     // As dense as it gets, and where that is refused, as dense as it may be.
     let dense = draft(&"{\"\":0},".repeat(9_000));
@@ -68,7 +68,7 @@ fn draft(values: &str) -> String {
 }
 
 /// Writes that are refused, as large as they may be and larger: whoever reads them first pays first.
-pub fn refused_writes(target: &Target, run: &Run) {
+pub(super) fn refused_writes(target: &Target, run: &Run) {
     let text = |bytes: usize| draft(&format!("\"{}\"", "x".repeat(bytes)));
     let item = format!("/v1/items/{}", target.item);
     let too_large = post("/v1/items", &target.initiator, text(1_000_000).as_bytes());
@@ -81,7 +81,7 @@ pub fn refused_writes(target: &Target, run: &Run) {
 }
 
 /// Text in which every few bytes could begin a token.
-pub fn text_like_tokens(target: &Target, run: &Run) {
+pub(super) fn text_like_tokens(target: &Target, run: &Run) {
     let path = format!("/v1/items/{}/transitions", target.item);
     let bodies = ["pilot_", "pilot_0123456789 ", "%70ilot_", "a.b-c_d~"].map(|word| {
         let text = word.repeat((ACTION_BYTES - 64) / word.len());

@@ -13,7 +13,7 @@ use super::{Run, Target, bodies};
 const DROP: Duration = Duration::from_millis(250);
 
 /// One executor opens two thousand live feeds and reads none of them.
-pub fn unread_feeds(target: &Target, run: &Run) {
+pub(super) fn unread_feeds(target: &Target, run: &Run) {
     let request = with_headers("GET /v1/events", &target.executor, "Accept: text/event-stream\r\n");
     let mut held = Vec::new();
     for _ in 0..run.of(200, 2_000) {
@@ -41,7 +41,7 @@ fn wait(run: &Run) {
 }
 
 /// As many connections as there are, each anonymous: a health check, and then nothing.
-pub fn hoarded(target: &Target, run: &Run) {
+pub(super) fn hoarded(target: &Target, run: &Run) {
     let request = get("/healthz", "");
     let mut held = Vec::new();
     for _ in 0..run.of(300, 4_000) {
@@ -58,7 +58,7 @@ pub fn hoarded(target: &Target, run: &Run) {
 }
 
 /// Hundreds of connections a second that never say a word.
-pub fn silent(target: &Target, run: &Run) {
+pub(super) fn silent(target: &Target, run: &Run) {
     let mut held = VecDeque::new();
     while !run.is_over() {
         let Ok(stream) = TcpStream::connect_timeout(&target.address, DROP) else { continue };
@@ -72,7 +72,7 @@ pub fn silent(target: &Target, run: &Run) {
 }
 
 /// Very many bodies under way at once, a byte at a time: large ones, and small ones that seem not worth counting.
-pub fn slow_bodies(target: &Target, run: &Run) {
+pub(super) fn slow_bodies(target: &Target, run: &Run) {
     let begun = |length: usize, sent: usize| {
         let headers = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
         [with_headers("POST /v1/items", &target.initiator, &headers), vec![b' '; sent]].concat()
@@ -101,7 +101,7 @@ pub fn slow_bodies(target: &Target, run: &Run) {
 }
 
 /// Large lists, asked for on many connections and read a byte at a time.
-pub fn slow_readers(target: &Target, run: &Run) {
+pub(super) fn slow_readers(target: &Target, run: &Run) {
     bodies::write_drafts(target, run, run.of(30, 200));
     run.is_prepared();
     let request = get("/v1/items?limit=200", &target.initiator);

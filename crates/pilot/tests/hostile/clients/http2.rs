@@ -189,7 +189,7 @@ fn on_every_stream(target: &Target, run: &Run, connections: usize, window: u32, 
 }
 
 /// A body begins on every stream and never ends: small ones and large ones.
-pub fn endless_bodies(target: &Target, run: &Run) {
+pub(super) fn endless_bodies(target: &Target, run: &Run) {
     let connections = run.of(20, 400);
     on_every_stream(target, run, connections, 65_535, |stream| {
         let head = request(stream, 0, "POST", "/v1/items", &target.initiator);
@@ -198,7 +198,7 @@ pub fn endless_bodies(target: &Target, run: &Run) {
 }
 
 /// As much of bodies as the windows allow, in frames of one byte: each is kept apart until it is read.
-pub fn tiny_frames(target: &Target, run: &Run) {
+pub(super) fn tiny_frames(target: &Target, run: &Run) {
     let connections = run.of(8, 100);
     on_every_stream(target, run, connections, 65_535, |stream| {
         let head = request(stream, 0, "POST", "/v1/items", &target.initiator);
@@ -207,7 +207,7 @@ pub fn tiny_frames(target: &Target, run: &Run) {
 }
 
 /// Large answers on every stream, none of which may be sent.
-pub fn unread_answers(target: &Target, run: &Run) {
+pub(super) fn unread_answers(target: &Target, run: &Run) {
     bodies::write_drafts(target, run, run.of(30, 200));
     run.is_prepared();
     let connections = run.of(10, 200);
@@ -219,13 +219,13 @@ pub fn unread_answers(target: &Target, run: &Run) {
 }
 
 /// Small answers to nobody, none of which may be sent: what costs is how many there are.
-pub fn small_unread_answers(target: &Target, run: &Run) {
+pub(super) fn small_unread_answers(target: &Target, run: &Run) {
     let connections = run.of(72, 400);
     on_every_stream(target, run, connections, 0, |stream| request(stream, END_STREAM, "GET", "/healthz", ""));
 }
 
 /// URLs that take a while to look through, on every stream of many connections, by nobody; with a body each.
-pub fn long_urls(target: &Target, run: &Run) {
+pub(super) fn long_urls(target: &Target, run: &Run) {
     let path = long_path("a-b.c_d~");
     let connections = run.of(20, 400);
     on_every_stream(target, run, connections, 65_535, |stream| {
@@ -235,7 +235,7 @@ pub fn long_urls(target: &Target, run: &Run) {
 }
 
 /// Asks and takes back in the same breath.
-pub fn rapid_reset(target: &Target, run: &Run) {
+pub(super) fn rapid_reset(target: &Target, run: &Run) {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -261,7 +261,7 @@ pub fn rapid_reset(target: &Target, run: &Run) {
 }
 
 /// Pings and settings, each of which has to be answered, and nothing else.
-pub fn pings_and_settings(target: &Target, run: &Run) {
+pub(super) fn pings_and_settings(target: &Target, run: &Run) {
     let noise = [frame(PING, 0, 0, b"pingping"), frame(SETTINGS, 0, 0, &[])].concat().repeat(400);
     thread::scope(|scope| {
         for _ in 0..4 {

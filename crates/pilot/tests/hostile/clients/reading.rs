@@ -6,18 +6,18 @@ use super::exchange::{Exchange, get, post, repeat, with_headers};
 use super::{Run, Target, bodies};
 
 /// 8 KiB of URL without a credential, with punctuation at which a token could begin or end everywhere.
-pub fn long_urls(target: &Target, run: &Run) {
+pub(super) fn long_urls(target: &Target, run: &Run) {
     let paths = ["a-b.c_d~", "%2e%41a", "abcdefghijklmnop", "pilot_", "x=y&"].map(long_path);
     let requests = paths.map(|path| get(&path, ""));
     repeat(target, run, 8, &requests);
 }
 
-pub fn long_path(part: &str) -> String {
+pub(super) fn long_path(part: &str) -> String {
     format!("/v1/items?q={}", part.repeat(8_100 / part.len()))
 }
 
 /// Asks for a search of everything and hangs up before it is answered, again and again.
-pub fn abandoned_searches(target: &Target, run: &Run) {
+pub(super) fn abandoned_searches(target: &Target, run: &Run) {
     bodies::write_drafts(target, run, run.of(10, 200));
     run.is_prepared();
     let requests = [
@@ -41,7 +41,7 @@ pub fn abandoned_searches(target: &Target, run: &Run) {
 }
 
 /// One item with very many comments, and then everything that has to be told of it.
-pub fn many_comments(target: &Target, run: &Run) {
+pub(super) fn many_comments(target: &Target, run: &Run) {
     let item = format!("/v1/items/{}", target.item);
     let comment = format!("{{\"text\":\"{}\"}}", "why not ".repeat(490));
     let comment = post(&format!("{item}/comments"), &target.executor, comment.as_bytes());
@@ -60,7 +60,7 @@ pub fn many_comments(target: &Target, run: &Run) {
 }
 
 /// The evidence of all there is, several times at once.
-pub fn exports(target: &Target, run: &Run) {
+pub(super) fn exports(target: &Target, run: &Run) {
     let period = "/v1/evidence?from=2000-01-01T00:00:00Z&to=2100-01-01T00:00:00Z";
     let item = format!("/v1/evidence?item={}", target.item);
     thread::scope(|scope| {
@@ -80,13 +80,13 @@ pub fn exports(target: &Target, run: &Run) {
 }
 
 /// What is open to anyone, as fast as it comes.
-pub fn health_and_docs(target: &Target, run: &Run) {
+pub(super) fn health_and_docs(target: &Target, run: &Run) {
     let requests = ["/healthz", "/readyz", "/docs", "/openapi.json", "/", "/nothing-here"].map(|path| get(path, ""));
     repeat(target, run, 16, &requests);
 }
 
 /// Tokens that are nobody's, each another one.
-pub fn wrong_tokens(target: &Target, run: &Run) {
+pub(super) fn wrong_tokens(target: &Target, run: &Run) {
     let requests: Vec<_> = (0..64)
         .map(|number| get("/v1/items", &format!("not-a-token-of-anyone-not-a-token-of-anyone-{number}")))
         .collect();

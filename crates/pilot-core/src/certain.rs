@@ -1,0 +1,37 @@
+//! The one place that stops the process for what cannot be.
+//!
+//! Where the program itself says that something is there and it is not, going on with a value that looks right would
+//! write the mistake into the ledger.
+
+use std::fmt;
+
+pub trait Certain<T> {
+    /// `why` says why it must be there.
+    fn certain(self, why: &str) -> T;
+}
+
+impl<T> Certain<T> for Option<T> {
+    #[track_caller]
+    fn certain(self, why: &str) -> T {
+        match self {
+            Some(value) => value,
+            None => stop(why, &"nothing is there"),
+        }
+    }
+}
+
+impl<T, E: fmt::Display> Certain<T> for Result<T, E> {
+    #[track_caller]
+    fn certain(self, why: &str) -> T {
+        match self {
+            Ok(value) => value,
+            Err(cause) => stop(why, &cause),
+        }
+    }
+}
+
+#[track_caller]
+#[expect(clippy::panic, reason = "a mistake of this program; every other value in its place would be believed")]
+fn stop(why: &str, cause: &dyn fmt::Display) -> ! {
+    panic!("this cannot be, because {why}: {cause}")
+}
