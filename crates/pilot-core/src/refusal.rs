@@ -59,15 +59,56 @@ pub enum Refusal {
     NotCosigned { entries: u64, version: u64 },
 }
 
-impl Refusal {
-    /// Never renamed: clients decide by it.
-    pub const fn code(&self) -> &'static str {
+/// What clients decide by. One is added when needed; none is ever renamed or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RefusalCode {
+    UnknownAction,
+    RoleForbidden,
+    SeparationOfDuties,
+    NotOwner,
+    InvalidRequest,
+    StateConflict,
+    AlreadyDecided,
+    ItemHeld,
+    OutsideWindow,
+    VersionMismatch,
+    ContentChanged,
+    Unavailable,
+}
+
+impl RefusalCode {
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Refusal::UnknownAction { .. } => "unknown_action",
-            Refusal::RoleForbidden { .. } => "role_forbidden",
-            Refusal::SameActor { .. } | Refusal::Executed { .. } => "separation_of_duties",
-            Refusal::NotOwner { .. } => "not_owner",
-            Refusal::Invalid(_) => "invalid_request",
+            RefusalCode::UnknownAction => "unknown_action",
+            RefusalCode::RoleForbidden => "role_forbidden",
+            RefusalCode::SeparationOfDuties => "separation_of_duties",
+            RefusalCode::NotOwner => "not_owner",
+            RefusalCode::InvalidRequest => "invalid_request",
+            RefusalCode::StateConflict => "state_conflict",
+            RefusalCode::AlreadyDecided => "already_decided",
+            RefusalCode::ItemHeld => "item_held",
+            RefusalCode::OutsideWindow => "outside_window",
+            RefusalCode::VersionMismatch => "version_mismatch",
+            RefusalCode::ContentChanged => "content_changed",
+            RefusalCode::Unavailable => "unavailable",
+        }
+    }
+}
+
+impl std::fmt::Display for RefusalCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Refusal {
+    pub const fn code(&self) -> RefusalCode {
+        match self {
+            Refusal::UnknownAction { .. } => RefusalCode::UnknownAction,
+            Refusal::RoleForbidden { .. } => RefusalCode::RoleForbidden,
+            Refusal::SameActor { .. } | Refusal::Executed { .. } => RefusalCode::SeparationOfDuties,
+            Refusal::NotOwner { .. } => RefusalCode::NotOwner,
+            Refusal::Invalid(_) => RefusalCode::InvalidRequest,
             Refusal::WrongState { .. }
             | Refusal::NotEditable { .. }
             | Refusal::DeadlinePassed { .. }
@@ -77,13 +118,13 @@ impl Refusal {
             | Refusal::NotHeld
             | Refusal::AnotherOpen { .. }
             | Refusal::TooManyComments { .. }
-            | Refusal::OtherDefinition => "state_conflict",
-            Refusal::AlreadyDecided { .. } => "already_decided",
-            Refusal::ItemHeld { .. } => "item_held",
-            Refusal::OutsideWindow { .. } => "outside_window",
-            Refusal::VersionMismatch { .. } => "version_mismatch",
-            Refusal::ContentChanged { .. } => "content_changed",
-            Refusal::NotCosigned { .. } => "unavailable",
+            | Refusal::OtherDefinition => RefusalCode::StateConflict,
+            Refusal::AlreadyDecided { .. } => RefusalCode::AlreadyDecided,
+            Refusal::ItemHeld { .. } => RefusalCode::ItemHeld,
+            Refusal::OutsideWindow { .. } => RefusalCode::OutsideWindow,
+            Refusal::VersionMismatch { .. } => RefusalCode::VersionMismatch,
+            Refusal::ContentChanged { .. } => RefusalCode::ContentChanged,
+            Refusal::NotCosigned { .. } => RefusalCode::Unavailable,
         }
     }
 
@@ -101,7 +142,7 @@ impl Refusal {
 
     /// Refused for role, ownership or separation: such attempts are entries of the ledger.
     pub fn is_about_access(&self) -> bool {
-        matches!(self.code(), "role_forbidden" | "separation_of_duties" | "not_owner")
+        matches!(self.code(), RefusalCode::RoleForbidden | RefusalCode::SeparationOfDuties | RefusalCode::NotOwner)
     }
 }
 

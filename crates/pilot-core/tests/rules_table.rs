@@ -255,7 +255,7 @@ fn verdict(definition: &Definition, action: &str, cell: Cell<'_>) -> String {
     let caller = Caller::Actor(Actor { actor_id: id(cell.person), role: cell.role });
     match decide(definition, &item, &request(definition, action, &item), &caller, now()) {
         Ok(transition) => transition.to().to_string(),
-        Err(refusal) => refusal.code().to_owned(),
+        Err(refusal) => refusal.code().to_string(),
     }
 }
 

@@ -30,7 +30,7 @@ impl Stray {
     /// The rule that was broken: a refusal's code, or a word of ours.
     pub fn rule(&self) -> &'static str {
         match self {
-            Stray::Refused { refusal } => refusal.code(),
+            Stray::Refused { refusal } => refusal.code().as_str(),
             Stray::Wrong { rule, .. } => rule,
         }
     }

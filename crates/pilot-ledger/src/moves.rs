@@ -197,7 +197,7 @@ mod tests {
             let (item, last_entry, now) = (Some(&item), Some(0), Time::EPOCH);
             let decided = decide(&Situation { item, last_entry, entries, open_items: 0, facts: &[], now, index: 1 });
             let refusal = decided.err().map(|no_record| match no_record {
-                NoRecord::Refused(refusal) => refusal.code(),
+                NoRecord::Refused(refusal) => refusal.code().as_str(),
                 NoRecord::Nothing => "nothing",
             });
             assert_eq!(refusal, (!is_taken).then_some("state_conflict"));

@@ -9,14 +9,14 @@ const VERSION: u8 = 1;
 const UNVERSIONED: u8 = b'{';
 
 #[expect(clippy::expect_used, reason = "a fact that is not what was meant must stop the process, not be stored")]
-pub fn to_bytes(value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = vec![VERSION];
     serde_json::to_writer(&mut bytes, value).expect("facts are names, numbers and times, which JSON can always hold");
     bytes
 }
 
 /// `what` is for people.
-pub fn from_bytes<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, StoreError> {
+pub(crate) fn from_bytes<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, StoreError> {
     let json = match bytes {
         [VERSION, json @ ..] => json,
         [UNVERSIONED, ..] => bytes,

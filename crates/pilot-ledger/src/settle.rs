@@ -83,7 +83,7 @@ impl Ledger {
             Outcome::Nothing => Err(SettleError::Unreadable),
             Outcome::Refused(refusal) => {
                 if refusal.is_about_access() {
-                    self.refusals.note(actor, action, refusal.code(), self.clock.now());
+                    self.refusals.note(actor, action, refusal.code().as_str(), self.clock.now());
                 }
                 Err(SettleError::Refused(refusal))
             }

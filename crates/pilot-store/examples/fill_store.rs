@@ -136,7 +136,7 @@ fn nonce(number: u64, turn: u64) -> String {
 }
 
 async fn settle(store: &Sqlite, subject: Subject, decide: Decide) -> Result<(), Anything> {
-    match store.settle(Write { subject, key: None, decide }).await? {
+    match store.settle(Write { subject, key: None, reads: Vec::new(), decide }).await? {
         Outcome::Recorded { .. } => Ok(()),
         other => Err(format!("a write was not recorded: {other:?}").into()),
     }

@@ -71,7 +71,9 @@ impl Kept {
         let past = self.used.iter().filter(|(_, named)| is_past(named.expires_at)).map(|(id, _)| id.clone());
         let past: Vec<_> = past.take(FORGOTTEN_MAX).collect();
         let mut names: Vec<_> = past.iter().map(|id| format!("{USED}{id}")).collect();
-        past.iter().for_each(|id| drop(self.used.remove(id)));
+        for id in &past {
+            self.used.remove(id);
+        }
         while self.refused.len() > KEPT_MAX {
             names.extend(self.refused.pop_first().map(|id| format!("{REFUSED}{id}")));
         }

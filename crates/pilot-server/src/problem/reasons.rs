@@ -7,7 +7,7 @@ use pilot_core::limits::{
     ACTOR_BYTES_HELD_MAX, ACTOR_LONG_TASKS_WAITING_MAX, BYTES_HELD_MAX, EXPORT_ENTRIES_MAX, EXPORT_RETRY,
     SHARE_DEADLINE,
 };
-use pilot_core::refusal::Refusal;
+use pilot_core::refusal::{Refusal, RefusalCode};
 use pilot_ledger::evidence::{Busy, EvidenceError};
 use pilot_ledger::register::RevokeError;
 use pilot_ledger::settle::{NotNow, SettleError};
@@ -63,14 +63,31 @@ impl From<WorkshopError> for Problem {
     }
 }
 
-/// A refusal's code says which problem it is.
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let errors = refusal.errors();
-        match Code::ALL.iter().find(|code| code.as_str() == refusal.code()) {
-            Some(Code::InvalidRequest) => Problem::invalid(errors),
-            Some(code) => Problem { errors, ..Problem::new(*code, refusal.to_string()) },
-            None => Problem::internal(&refusal),
+        match Code::from(refusal.code()) {
+            Code::InvalidRequest => Problem::invalid(errors),
+            code => Problem { errors, ..Problem::new(code, refusal.to_string()) },
+        }
+    }
+}
+
+impl From<RefusalCode> for Code {
+    fn from(code: RefusalCode) -> Self {
+        match code {
+            RefusalCode::UnknownAction => Code::UnknownAction,
+            RefusalCode::RoleForbidden => Code::RoleForbidden,
+            RefusalCode::SeparationOfDuties => Code::SeparationOfDuties,
+            RefusalCode::NotOwner => Code::NotOwner,
+            RefusalCode::InvalidRequest => Code::InvalidRequest,
+            RefusalCode::StateConflict => Code::StateConflict,
+            RefusalCode::AlreadyDecided => Code::AlreadyDecided,
+            RefusalCode::ItemHeld => Code::ItemHeld,
+            RefusalCode::OutsideWindow => Code::OutsideWindow,
+            RefusalCode::VersionMismatch => Code::VersionMismatch,
+            RefusalCode::ContentChanged => Code::ContentChanged,
+            RefusalCode::Unavailable => Code::Unavailable,
         }
     }
 }

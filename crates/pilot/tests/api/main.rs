@@ -22,6 +22,7 @@ mod accepted;
 mod bad_input;
 mod bounds;
 mod clock;
+mod doors;
 mod duels;
 mod evidence;
 mod feed;
