@@ -57,7 +57,7 @@ fn without(left_out: &str) -> BTreeSet<String> {
     names(kept.map(|(_, name)| name))
 }
 
-/// By name alone where there is one version, for the assertions.
+/// By name where there is one version, by name and version for a second one.
 fn names(crates: impl Iterator<Item = String>) -> BTreeSet<String> {
     let all: BTreeSet<_> = crates.collect();
     let mut seen = BTreeSet::new();

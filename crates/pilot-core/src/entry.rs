@@ -160,7 +160,7 @@ pub enum EntryError {
 }
 
 impl Entry {
-    /// The format is looked at first: what a newer one adds is not held against it.
+    /// The format is read first: an entry with members that only a newer program knows is newer, not malformed.
     pub fn parse(bytes: &[u8]) -> Result<Entry, EntryError> {
         #[derive(Deserialize)]
         struct Format {
@@ -271,5 +271,18 @@ mod tests {
         let bytes = entry.to_bytes().unwrap();
         assert_eq!(bytes, serde_json_canonicalizer::to_vec(&entry).unwrap());
         assert_eq!(serde_json::from_slice::<Entry>(&bytes).unwrap(), entry);
+    }
+
+    #[test]
+    fn a_newer_entry_is_told_from_a_malformed_one() {
+        let entry = Entry::new(EntryType::AccessRefused, 7, Time::EPOCH, None, json!({}));
+        let mut value = serde_json::to_value(&entry).unwrap();
+        assert_eq!(Entry::parse(value.to_string().as_bytes()).unwrap(), entry);
+        value["type"] = json!("something.new");
+        let malformed = Entry::parse(value.to_string().as_bytes());
+        assert!(matches!(malformed, Err(EntryError::Malformed(_))), "{malformed:?}");
+        value["v"] = json!(ENTRY_VERSION + 1);
+        let newer = Entry::parse(value.to_string().as_bytes());
+        assert!(matches!(newer, Err(EntryError::Newer { v }) if v == ENTRY_VERSION + 1), "{newer:?}");
     }
 }

@@ -201,7 +201,8 @@ async fn a_store_of_a_newer_program_is_refused() {
     let scratch = Scratch::new();
     sample(&scratch.database()).await;
     let connection = Connection::open(scratch.database()).unwrap();
-    connection.pragma_update(None, "user_version", 3).unwrap();
+    let known: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    connection.pragma_update(None, "user_version", known + 1).unwrap();
     drop(connection);
     for refused in [open(&scratch.database()).map(drop), fsck(&scratch.database(), &mut |_| ()).map(drop)] {
         let Err(StoreError::Refused(reason)) = refused else { panic!("{refused:?}") };

@@ -18,8 +18,8 @@ use sha2::{Digest, Sha256};
 use crate::archive::Head;
 use crate::{Result, StoreError};
 
-/// A mark and a version, then size, root, and the beginning of a digest of all of it: half a line is no head. Whatever
-/// later versions have in between, they begin and end like this.
+/// A mark and a version, then size, root, and the beginning of a digest of all of it: half a line is not a head. Later
+/// versions may have anything in between, but begin and end like this.
 const MARK: [u8; 7] = *b"pilothd";
 const VERSION: u8 = 1;
 const BYTES: u64 = 7 + 1 + 8 + 32 + 8;

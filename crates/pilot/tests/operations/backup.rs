@@ -309,3 +309,17 @@ fn a_manifest_that_says_other_than_its_files_is_refused_and_what_it_says_is_name
         fs::copy(installation.path("b1/log.checkpoint"), installation.path("data/log.checkpoint")).unwrap();
     }
 }
+
+#[test]
+fn a_backup_made_by_a_newer_program_is_refused_and_not_called_damaged() {
+    let installation = furnished();
+    installation.serve().stop().expect(0);
+    backup(&installation, "b1").expect(0);
+    let mut manifest: Value = serde_json::from_str(&installation.read("b1/manifest.json")).unwrap();
+    manifest["schema_version"] = json!(2);
+    manifest["entries"] = json!("in a form nobody here knows");
+    installation.write("b1/manifest.json", &manifest.to_string());
+    let refused = restore(&installation, &["b1", "--replace"]).expect(1);
+    refused.says(&["newer version of pilot", "schema_version 2"]);
+    assert!(!refused.stderr.contains("damaged"), "{refused:?}");
+}
