@@ -2,13 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::ops::Range;
 
 use pilot_evidence::merkle::{Hash, root_of, split};
 use pilot_evidence::proof::{self, Rows, siblings};
 use pilot_evidence::tile::TILE_HEIGHT;
-use pilot_store::{Result, Store};
+use pilot_store::{Result, Store, StoreError};
 
 type Place = (u8, u64, u64);
 
@@ -20,9 +19,9 @@ enum Source {
 }
 
 impl Rows for Source {
-    type Error = Infallible;
+    type Error = StoreError;
 
-    fn row(&self, level: u8, start: u64, count: u64) -> std::result::Result<Vec<Hash>, Infallible> {
+    fn row(&self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>> {
         let place = (level, start, count);
         Ok(match self {
             Source::Asking(asked) => {
@@ -30,30 +29,28 @@ impl Rows for Source {
                 vec![Hash([0; 32]); usize::try_from(count).unwrap_or(0)]
             }
             Source::Fetched(rows) => {
-                rows.iter().find(|(known, _)| *known == place).map(|(_, hashes)| hashes.clone()).unwrap_or_default()
+                let found = rows.iter().find(|(known, _)| *known == place).map(|(_, hashes)| hashes.clone());
+                found.ok_or_else(|| StoreError::Damaged(format!("the rows of a proof lack {place:?}")))?
             }
         })
     }
 }
 
-async fn build(
-    store: &dyn Store,
-    proof: impl Fn(&Source) -> std::result::Result<Vec<Hash>, Infallible>,
-) -> Result<Vec<Hash>> {
+async fn build(store: &dyn Store, proof: impl Fn(&Source) -> Result<Vec<Hash>>) -> Result<Vec<Hash>> {
     let asking = Source::Asking(RefCell::default());
-    let Ok(_) = proof(&asking);
+    proof(&asking)?;
     let Source::Asking(asked) = asking else { return Ok(Vec::new()) };
     let mut rows = Vec::new();
     for (level, start, count) in asked.into_inner() {
         rows.push(((level, start, count), store.row(level, start, count).await?));
     }
-    let Ok(hashes) = proof(&Source::Fetched(rows));
-    Ok(hashes)
+    proof(&Source::Fetched(rows))
 }
 
 /// That the entry `index` is in the tree of `size` entries.
 pub async fn inclusion(store: &dyn Store, index: u64, size: u64) -> Result<Vec<Hash>> {
-    Ok(store.inclusions(vec![index], size).await?.pop().unwrap_or_default())
+    let paths = store.inclusions(vec![index], size).await?.pop();
+    paths.ok_or_else(|| StoreError::Damaged(format!("there is no path for entry {index}")))
 }
 
 /// That the tree of `new` entries begins with the tree of `old` entries.

@@ -257,7 +257,7 @@ pub async fn in_force(store: &dyn Store, from: u64, until: u64) -> Result<Vec<u6
     while let Some(index) = next {
         let entry = store.entries(index, 1).await?.pop().filter(|entry| entry.index == index);
         let entry = entry.ok_or_else(|| StoreError::Damaged(format!("entry {index}, a start, is missing")))?;
-        next = previous(&entry);
+        next = previous(&entry)?;
         if index < until {
             found.push(index);
         }
@@ -268,10 +268,17 @@ pub async fn in_force(store: &dyn Store, from: u64, until: u64) -> Result<Vec<u6
     Ok(found)
 }
 
-fn previous(start: &StoredEntry) -> Option<u64> {
-    let entry: Entry = serde_json::from_slice(&start.bytes).ok()?;
-    // Only ever backwards: a chain that does not get smaller would never end.
-    entry.details?.get("previous").and_then(Value::as_u64).filter(|previous| *previous < start.index)
+fn previous(start: &StoredEntry) -> Result<Option<u64>, StoreError> {
+    let unreadable = |error| StoreError::Damaged(format!("entry {}, a start, cannot be read: {error}", start.index));
+    let entry: Entry = serde_json::from_slice(&start.bytes).map_err(unreadable)?;
+    let previous = entry.details.and_then(|details| details.get("previous").and_then(Value::as_u64));
+    match previous {
+        // Only ever backwards: a chain that does not get smaller would never end.
+        Some(previous) if previous >= start.index => {
+            Err(StoreError::Damaged(format!("entry {}, a start, names a later one before it", start.index)))
+        }
+        previous => Ok(previous),
+    }
 }
 
 #[cfg(test)]

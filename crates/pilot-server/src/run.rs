@@ -9,7 +9,7 @@ use pilot_ledger::register::Diary;
 use pilot_ledger::settle::Ledger;
 use pilot_ledger::timers::Timers;
 use pilot_ledger::{clock, refusals, register, reserve, signer, timers, witnesses};
-use pilot_store::StoreError;
+use pilot_store::{Pulse, StoreError};
 use pilot_wire::listen::Listener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -67,7 +67,7 @@ impl Service {
     /// Whether a supervisor may be told that all is well. A disk may be slow; one that stays silent is another matter.
     pub fn is_alive(&self) -> impl Fn() -> bool + Send + 'static {
         let store = Arc::clone(&self.door.app.ledger.store);
-        move || store.pulse().hanging.is_none_or(|hanging| hanging < HANG_TOLERATED)
+        move || is_tolerable(store.pulse())
     }
 
     /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
@@ -131,6 +131,11 @@ impl Service {
     }
 }
 
+/// A disk may be slow for a while; a supervisor should restart a service whose disk stays silent.
+fn is_tolerable(pulse: Pulse) -> bool {
+    pulse.hanging.is_none_or(|hanging| hanging < HANG_TOLERATED)
+}
+
 async fn serve(main: Listener, ops: Option<Listener>, door: &Arc<Door>) {
     let stop = door.app.stop.clone();
     let main = main.serve(Arc::clone(door), answer, stop.clone());
@@ -145,4 +150,23 @@ async fn serve(main: Listener, ops: Option<Listener>, door: &Arc<Door>) {
 
 async fn follow_identity(app: Arc<App>) {
     app.identity.follow().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_supervisor_is_told_that_all_is_well_until_the_disk_was_silent_for_as_long_as_is_tolerated() {
+        for (hanging, is_well) in [
+            (None, true),
+            (Some(Duration::from_secs(5)), true),
+            (Some(HANG_TOLERATED.saturating_sub(Duration::from_millis(1))), true),
+            (Some(HANG_TOLERATED), false),
+        ] {
+            assert_eq!(is_tolerable(Pulse { hanging, hangs: 1 }), is_well, "{hanging:?}");
+        }
+    }
 }

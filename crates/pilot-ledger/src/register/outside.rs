@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ended::{End, Ended};
 use super::kept::{self, ENDED, Kept, WHOLE};
+use crate::persisted;
 
 const SCHEMA_VERSION: u32 = 1;
 
@@ -184,14 +185,11 @@ impl Doubt {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<Doubt, StoreError> {
-        let unreadable =
-            |error| StoreError::Damaged(format!("the record of credentials in doubt cannot be read: {error}"));
-        serde_json::from_slice(bytes).map_err(unreadable)
+        persisted::from_bytes("which credentials are doubted", bytes)
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Names and times: writing them as JSON cannot fail.
-        serde_json::to_vec(self).unwrap_or_default()
+        persisted::to_bytes(self)
     }
 
     /// `issued` is when it was, as far as it says so itself.
