@@ -30,9 +30,9 @@ pub enum Fault {
     Type,
     #[error("the token's alg is not one of identity.oauth.algorithms")]
     Algorithm,
-    #[error("the token's header demands what this service does not know")]
+    #[error("the token's header uses an extension this service does not support")]
     Critical,
-    #[error("the token's header brings or names a key of its own")]
+    #[error("the token's header contains or points to a key")]
     OwnKey,
     #[error("the token's kid is missing or malformed")]
     KeyId,
@@ -54,17 +54,17 @@ pub enum Fault {
     TokenId,
     #[error("the token's client_id is missing or malformed")]
     Client,
-    #[error("the token's exp, iat or nbf is missing or no whole number of seconds")]
+    #[error("the token's exp, iat or nbf is missing or not a whole number of seconds")]
     Times,
     #[error("the token has expired")]
     Expired,
-    #[error("the token is not valid yet, or was issued in the future: compare the clocks")]
+    #[error("the token is not valid yet, or was issued in the future; compare the clocks")]
     Early,
     #[error("the token lives longer than identity.oauth.lifetime_minutes_max")]
     LongLived,
-    #[error("the token is bound to a key of its holder (cnf), which a bearer does not prove")]
+    #[error("the token is bound to its holder's key (cnf), which a bearer token does not prove")]
     Bound,
-    #[error("someone acts for the token's subject (act), and an actor acts alone")]
+    #[error("the token was delegated (act), and delegation is not supported")]
     Delegated,
 }
 

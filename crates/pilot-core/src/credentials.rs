@@ -66,7 +66,11 @@ pub struct Credentials {
 impl Credentials {
     /// Version 1, and no other.
     pub fn parse(bytes: &[u8]) -> Result<Credentials, Vec<Fault>> {
-        Credentials::parse_one_of(bytes, &[Schema::One], "must be the integer 1; 2 belongs to the production profile")
+        Credentials::parse_one_of(
+            bytes,
+            &[Schema::One],
+            "must be the integer 1; version 2 is for the production profile",
+        )
     }
 
     /// Version 2, and no other.
@@ -221,7 +225,7 @@ fn read_file(value: &Value, schema: Schema, faults: &mut Faults) -> Vec<Credenti
     if list.is_empty() {
         faults.push(Fault::new(
             "/credentials",
-            "is empty, so nobody could ever sign in; add one with `pilot credential new`",
+            "is empty, so nobody could sign in; add a credential with `pilot credential new`",
         ));
     }
     let mut together = Together::default();
@@ -276,7 +280,7 @@ fn read_expiring_entry(value: &Value, at: &str, together: &mut Together, faults:
     if let Some(id) = &id
         && let Some((_, earlier)) = together.ids.insert(id.as_str().to_ascii_lowercase(), (id.clone(), index))
     {
-        let detail = format!("is the name already given at /credentials/{earlier} (letter case does not count)");
+        let detail = format!("repeats the name at /credentials/{earlier} (letter case is ignored)");
         faults.push(Fault::new(format!("{at}/credential_id"), detail));
     }
     let mut time = |name: &str| entry.get(name).and_then(|value| read_time(value, &format!("{at}/{name}"), faults));
@@ -292,7 +296,7 @@ fn read_expiring_entry(value: &Value, at: &str, together: &mut Together, faults:
 fn read_id(value: &Value, at: &str, faults: &mut Faults) -> Option<CredentialId> {
     let read = value
         .as_str()
-        .ok_or_else(|| "must be text".to_owned())
+        .ok_or_else(|| "must be a string".to_owned())
         .and_then(|text| text.parse().map_err(|error: MalformedCredentialId| error.to_string()));
     read.map_err(|detail| faults.push(Fault::new(at, detail))).ok()
 }
@@ -300,7 +304,7 @@ fn read_id(value: &Value, at: &str, faults: &mut Faults) -> Option<CredentialId>
 fn read_time(value: &Value, at: &str, faults: &mut Faults) -> Option<Time> {
     let time = value.as_str().and_then(|text| text.parse().ok());
     if time.is_none() {
-        faults.push(Fault::new(at, "must be a time as RFC 3339 has it, such as 2027-01-31T00:00:00Z"));
+        faults.push(Fault::new(at, "must be an RFC 3339 time such as 2027-01-31T00:00:00Z"));
     }
     time
 }
@@ -323,7 +327,7 @@ fn read_entry(
     if let Some(digest) = &digest
         && let Some(earlier) = together.digests.insert(digest.sort_key(), index)
     {
-        let detail = format!("is the digest already given at /credentials/{earlier}/token_sha3_256");
+        let detail = format!("repeats the digest at /credentials/{earlier}/token_sha3_256");
         faults.push(Fault::new(format!("{at}/token_sha3_256"), detail));
     }
     let (actor_id, role) = (actor_id?, role?);
@@ -348,7 +352,7 @@ fn read_entry(
 pub(crate) fn read_actor_id(value: &Value, at: &str, faults: &mut Faults) -> Option<ActorId> {
     let read = value
         .as_str()
-        .ok_or_else(|| "must be text".to_owned())
+        .ok_or_else(|| "must be a string".to_owned())
         .and_then(|text| text.parse().map_err(|error| format!("{error}")));
     read.map_err(|detail: String| faults.push(Fault::new(at, detail))).ok()
 }
@@ -403,8 +407,10 @@ pub(crate) fn members_with_optional<'a>(
     };
     for name in object.keys() {
         if !required.contains(&name.as_str()) && !optional.contains(&name.as_str()) {
-            faults
-                .push(Fault::new(json::join(at, name), format!("is unknown here; known are {}", required.join(", "))));
+            faults.push(Fault::new(
+                json::join(at, name),
+                format!("is not a known member; known members are {}", required.join(", ")),
+            ));
         }
     }
     for name in required {

@@ -80,7 +80,7 @@ impl Faults {
     /// At most [`FAULTS_MAX`], and one that says how many others there are.
     pub fn into_list(mut self) -> Vec<Fault> {
         if self.left_out > 0 {
-            let detail = "has faults of further kinds, which are not listed; mend these first";
+            let detail = "has further kinds of faults that are not listed; fix these first";
             self.kept.push(Fault { times: self.left_out, ..Fault::new("", detail) });
         }
         self.kept
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn kinds_without_end_are_counted() {
-        let lines = listed((0..5_000).map(|index| Fault::new(format!("/m{index}"), "is unknown here")));
+        let lines = listed((0..5_000).map(|index| Fault::new(format!("/m{index}"), "is not a known member")));
         assert_eq!(lines.len(), FAULTS_MAX + 1);
         let rest = 5_000 - FAULTS_MAX - 1;
         assert_eq!(
             lines.last().map(String::as_str),
             Some(&*format!(
-                "(whole document) and {rest} more places: has faults of further kinds, which are not listed; mend these first"
+                "(whole document) and {rest} more places: has further kinds of faults that are not listed; fix these first"
             ))
         );
     }

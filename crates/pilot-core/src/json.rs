@@ -210,14 +210,14 @@ impl<'de> Visitor<'de> for Strict<'_> {
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
         if value > INTEGER_MAX {
-            self.0.fault("is an integer beyond 2^53 - 1; send it as text");
+            self.0.fault("is an integer beyond 2^53 - 1; send it as a string");
         }
         Ok(value.into())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
         if value.unsigned_abs() > INTEGER_MAX {
-            self.0.fault("is an integer beyond 2^53 - 1; send it as text");
+            self.0.fault("is an integer beyond 2^53 - 1; send it as a string");
         }
         Ok(value.into())
     }
@@ -226,7 +226,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
         // An integer too long for 64 bits arrives as a double.
         if value.abs() > INTEGER_MAX as f64 {
-            self.0.fault("is a number beyond 2^53 - 1; send it as text");
+            self.0.fault("is a number beyond 2^53 - 1; send it as a string");
         }
         // JSON has no infinities, and a number out of range is a syntax error.
         number(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
@@ -312,9 +312,9 @@ mod tests {
 
     #[test]
     fn integers_that_a_double_cannot_hold_are_faults() {
-        check("9007199254740992", expect!["(whole document): is an integer beyond 2^53 - 1; send it as text"]);
-        check("[-9007199254740992]", expect!["/0: is an integer beyond 2^53 - 1; send it as text"]);
-        check("[99999999999999999999]", expect!["/0: is a number beyond 2^53 - 1; send it as text"]);
+        check("9007199254740992", expect!["(whole document): is an integer beyond 2^53 - 1; send it as a string"]);
+        check("[-9007199254740992]", expect!["/0: is an integer beyond 2^53 - 1; send it as a string"]);
+        check("[99999999999999999999]", expect!["/0: is a number beyond 2^53 - 1; send it as a string"]);
     }
 
     #[test]
@@ -341,7 +341,7 @@ mod tests {
             "[2.0,2e0,-0.0,-0,0.0,1e2,-7.0,9007199254740991.0,2.5]",
             expect!["[2,2,0,0,0,100,-7,9007199254740991,2.5]"],
         );
-        check("[9007199254740992.0]", expect!["/0: is a number beyond 2^53 - 1; send it as text"]);
+        check("[9007199254740992.0]", expect!["/0: is a number beyond 2^53 - 1; send it as a string"]);
         assert_eq!(parse(b"-0", Bounds { depth: 1, values: 1 }).unwrap(), serde_json::json!(0));
     }
 

@@ -95,30 +95,30 @@ impl KeySet {
 }
 
 fn read_key(value: &Value, list: &[Value]) -> Result<Key, &'static str> {
-    let key = value.as_object().ok_or("is no object")?;
+    let key = value.as_object().ok_or("is not an object")?;
     let key_id = key.get("kid").and_then(Value::as_str).ok_or("has no kid")?;
     // Which of the two a token means would be anyone's guess.
     if list.iter().filter(|other| other.get("kid").and_then(Value::as_str) == Some(key_id)).count() > 1 {
         return Err("shares its kid with another key");
     }
     if SECRET.iter().any(|name| key.contains_key(*name)) {
-        return Err("is published with its secret part, so anyone may sign with it");
+        return Err("is published with its private part, so anyone can sign with it");
     }
     if key.get("use").is_some_and(|purpose| purpose.as_str() != Some("sig")) {
-        return Err("is not for signatures");
+        return Err("is not meant for signatures");
     }
     let verifies = |list: &Vec<Value>| list.iter().any(|operation| operation.as_str() == Some("verify"));
     if key.get("key_ops").is_some_and(|operations| !operations.as_array().is_some_and(verifies)) {
-        return Err("is not for checking signatures");
+        return Err("is not meant for verifying signatures");
     }
     let algorithm = match key.get("alg") {
         None => None,
-        Some(name) => Some(name.as_str().and_then(Algorithm::named).ok_or("is for an algorithm not known here")?),
+        Some(name) => Some(name.as_str().and_then(Algorithm::named).ok_or("is for an unsupported algorithm")?),
     };
     let material = read_material(key)?;
     let key = Key { key_id: key_id.to_owned(), algorithm, material };
     if algorithm.is_some_and(|algorithm| !key.fits(algorithm)) {
-        return Err("is of another kind than its alg");
+        return Err("has a type that does not match its alg");
     }
     Ok(key)
 }
@@ -134,7 +134,7 @@ fn read_material(key: &Map<String, Value>) -> Result<Material, &'static str> {
             let x = bytes("x");
             if x.len() == 32 { Ok(Material::Ed25519(x)) } else { Err("has a point of the wrong length") }
         }
-        _ => Err("is of a kind not known here"),
+        _ => Err("has an unsupported type"),
     }
 }
 
@@ -223,21 +223,21 @@ mod tests {
                 1 has no kid
                 2 shares its kid with another key
                 3 shares its kid with another key
-                4 is published with its secret part, so anyone may sign with it
-                5 is published with its secret part, so anyone may sign with it
-                6 is of a kind not known here
-                7 is not for signatures
-                8 is not for checking signatures
-                9 is for an algorithm not known here
-                10 is for an algorithm not known here
-                11 is of another kind than its alg
+                4 is published with its private part, so anyone can sign with it
+                5 is published with its private part, so anyone can sign with it
+                6 has an unsupported type
+                7 is not meant for signatures
+                8 is not meant for verifying signatures
+                9 is for an unsupported algorithm
+                10 is for an unsupported algorithm
+                11 has a type that does not match its alg
                 12 is an RSA key of fewer than 2,048 or more than 8,192 bits
                 13 is an RSA key of fewer than 2,048 or more than 8,192 bits
                 14 has an RSA exponent that is even, too small or too large
-                15 is of a kind not known here
+                15 has an unsupported type
                 16 has a point of the wrong length
-                17 is of a kind not known here
-                18 is no object"#]],
+                17 has an unsupported type
+                18 is not an object"#]],
         );
     }
 

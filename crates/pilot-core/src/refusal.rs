@@ -12,35 +12,35 @@ use crate::workflow::{Name, Own};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     // What was asked for is not repeated: it may be anything, a clear token included.
-    #[error("this workflow has no such action; it has {}", known.join(", "))]
+    #[error("this workflow has no such action; its actions are {}", known.join(", "))]
     UnknownAction { known: Vec<Name> },
-    #[error("{action} is for {allowed}, and {actor_id} acts as {role}")]
+    #[error("{action} requires the role {allowed}; {actor_id} acts as {role}")]
     RoleForbidden { actor_id: ActorId, role: Role, action: Name, allowed: RoleSet },
     #[error("{actor_id} took part in this item as {as_role}, so {actor_id} cannot act on it as {role}")]
     SameActor { actor_id: ActorId, as_role: Role, role: Role },
-    #[error("{actor_id} executed this item, so {action} is for someone else")]
+    #[error("{actor_id} executed this item, so {action} must be done by someone else")]
     Executed { actor_id: ActorId, action: Name },
-    #[error("{action} is for {}, and that is not {actor_id}", owner_words(*own))]
+    #[error("only {} may use {action}; {actor_id} may not", owner_words(*own))]
     NotOwner { actor_id: ActorId, action: Name, own: Own },
-    #[error("the request cannot be taken as it is: {}", fault_words(.0))]
+    #[error("the request is not valid: {}", fault_words(.0))]
     Invalid(Vec<Fault>),
-    #[error("{action} is possible in {}, and this item is {state}", state_words(from))]
+    #[error("{action} is possible only in {}; this item is {state}", state_words(from))]
     WrongState { action: Name, state: Name, from: Vec<Name> },
-    #[error("the item can be edited in {}, and is {state}", state_words(editable))]
+    #[error("the item can be edited only in {}; it is {state}", state_words(editable))]
     NotEditable { state: Name, editable: Vec<Name> },
     #[error("the deadline of {state} passed at {due_at}")]
     DeadlinePassed { state: Name, due_at: Time },
     #[error("no deadline has passed")]
     NothingDue,
-    #[error("all {attempts_max} attempts are used")]
+    #[error("all {attempts_max} attempts have been used")]
     AttemptsUsed { attempts_max: u32 },
-    #[error("the item is held already")]
+    #[error("the item is already held")]
     AlreadyHeld,
     #[error("the item is not held")]
     NotHeld,
     #[error("{actor_id} has another {workflow} that is still open; it must end first")]
     AnotherOpen { actor_id: ActorId, workflow: Name },
-    #[error("the item was created under another definition than this one")]
+    #[error("the item was created under a different definition")]
     OtherDefinition,
     #[error("{actor_id} already decided: {action} at {at}")]
     AlreadyDecided { actor_id: ActorId, action: Name, at: Time },
@@ -48,14 +48,14 @@ pub enum Refusal {
     ItemHeld { action: Name },
     #[error("{action} is possible only inside the window{}", window_words(window.as_ref()))]
     OutsideWindow { action: Name, window: Option<Window> },
-    #[error("the item has version {actual}, which is not the one the request was made for")]
+    #[error("the item is at version {actual}, which is not the version the request was made for")]
     VersionMismatch { actual: u64 },
-    #[error("there are {entries_max} entries about this item, and it takes no more comments")]
+    #[error("this item has {entries_max} entries and takes no more comments")]
     TooManyComments { entries_max: usize },
-    #[error("the content is not the one the request was made for; it is {actual} now")]
+    #[error("the request was made for different content; the item's content is now {actual}")]
     ContentChanged { actual: ContentDigest },
     /// Not the rules but the log's witnesses are missing: the same request may be accepted a moment later.
-    #[error("an effect would begin on entries that too few witnesses have cosigned: the first {entries} of the log")]
+    #[error("too few witnesses have cosigned the first {entries} entries of the log, so no effect may begin yet")]
     NotCosigned { entries: u64, version: u64 },
 }
 
@@ -107,8 +107,8 @@ impl Refusal {
 
 const fn owner_words(own: Own) -> &'static str {
     match own {
-        Own::Creator => "whoever created the item",
-        Own::Voter => "someone whose vote stands",
+        Own::Creator => "the creator of the item",
+        Own::Voter => "an actor whose vote stands",
         Own::Holder => "the holder of the lease",
     }
 }
@@ -128,6 +128,6 @@ fn state_words(states: &[Name]) -> String {
 fn window_words(window: Option<&Window>) -> String {
     match window {
         Some(window) => format!(" from {} to {}", window.not_before, window.not_after),
-        None => ", and none is set".to_owned(),
+        None => "; no window is set".to_owned(),
     }
 }

@@ -92,12 +92,11 @@ fn read_map(value: &Value, faults: &mut Faults) -> RoleMap {
                 let at = format!("/actors/{index}");
                 let Some(actor) = read_actor(entry, &at, faults) else { continue };
                 if let Some(earlier) = folded.insert(actor.actor.actor_id.folded(), index) {
-                    let detail =
-                        format!("names the actor already given at /actors/{earlier} (letter case does not count)");
+                    let detail = format!("repeats the actor at /actors/{earlier} (letter case is ignored)");
                     faults.push(Fault::new(format!("{at}/actor_id"), detail));
                 } else if let Some(earlier) = subjects.insert(actor.subject().to_owned(), index) {
                     let detail =
-                        format!("means the actor already given at /actors/{earlier}; a subject means one actor");
+                        format!("repeats the subject at /actors/{earlier}; a subject identifies exactly one actor");
                     faults.push(Fault::new(format!("{at}/subject"), detail));
                 }
                 map.actors.push(actor);

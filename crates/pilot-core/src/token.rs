@@ -22,7 +22,7 @@ pub struct Token(Zeroizing<String>);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "a token is 32 to 256 printable ASCII characters without spaces, or up to 8 KiB when an identity provider signed it"
+    "a token is 32 to 256 printable ASCII characters without spaces, or up to 8 KiB if an identity provider signed it"
 )]
 pub struct MalformedToken;
 

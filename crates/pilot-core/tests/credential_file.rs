@@ -85,8 +85,8 @@ fn every_fault_is_listed_at_once_with_its_place() {
             {"actor_id":9,"roles":"auditor","token_sha3_256":null,"note":"hi"},
             "text"]}"#,
         expect![[r#"
-            /schema_version: must be the integer 1; 2 belongs to the production profile
-            /extra: is unknown here; known are schema_version, credentials
+            /schema_version: must be the integer 1; version 2 is for the production profile
+            /extra: is not a known member; known members are schema_version, credentials
             /credentials/0/roles: must be an array of exactly one role: a credential cannot combine roles
             /credentials/0/token_sha3_256: must be a SHA3-256 digest: 64 lowercase hexadecimal characters (never the token itself)
             /credentials/1/actor_id: an actor_id has 1 to 128 characters
@@ -95,8 +95,8 @@ fn every_fault_is_listed_at_once_with_its_place() {
             /credentials/2/token_sha3_256: is missing
             /credentials/2/actor_id: an actor_id consists of A-Z a-z 0-9 . _ @ : / + -
             /credentials/2/roles/0: must be one of initiator, approver, security_admin, executor, auditor
-            /credentials/3/note: is unknown here; known are actor_id, roles, token_sha3_256
-            /credentials/3/actor_id: must be text
+            /credentials/3/note: is not a known member; known members are actor_id, roles, token_sha3_256
+            /credentials/3/actor_id: must be a string
             /credentials/3/roles: must be an array of exactly one role: a credential cannot combine roles
             /credentials/3/token_sha3_256: must be a SHA3-256 digest: 64 lowercase hexadecimal characters (never the token itself)
             /credentials/4: must be an object with actor_id, roles, token_sha3_256"#]],
@@ -107,7 +107,7 @@ fn every_fault_is_listed_at_once_with_its_place() {
 fn an_empty_list_is_refused() {
     check(
         &file(&[]),
-        expect!["/credentials: is empty, so nobody could ever sign in; add one with `pilot credential new`"],
+        expect!["/credentials: is empty, so nobody could sign in; add a credential with `pilot credential new`"],
     );
 }
 
@@ -121,7 +121,7 @@ fn contradictions_between_entries_are_refused() {
             entry("ANA", "initiator", &B.replace('b', "c")),
         ]),
         expect![[r#"
-            /credentials/1/token_sha3_256: is the digest already given at /credentials/0/token_sha3_256
+            /credentials/1/token_sha3_256: repeats the digest at /credentials/0/token_sha3_256
             /credentials/2/roles: gives this actor a second role; an actor has exactly one
             /credentials/3/actor_id: differs from another entry's actor_id only in letter case"#]],
     );
@@ -141,7 +141,7 @@ fn a_schema_version_that_is_not_the_integer_1_is_refused() {
         let text = file(&[entry("ana", "auditor", A)]).replace(":1,", &format!(":{wrong},"));
         assert_eq!(
             verdict(Credentials::parse(text.as_bytes())),
-            "/schema_version: must be the integer 1; 2 belongs to the production profile",
+            "/schema_version: must be the integer 1; version 2 is for the production profile",
             "{wrong}"
         );
     }
@@ -181,8 +181,8 @@ fn a_role_map_lists_each_actor_once_and_kind_is_optional() {
             /approved_by/1: repeats a name; each person approves once
             /approved_by/2: must be the name of a person
             /actors/1/kind: must be human or machine
-            /actors/1/actor_id: names the actor already given at /actors/0 (letter case does not count)
-            /actors/2/extra: is unknown here; known are actor_id, role
+            /actors/1/actor_id: repeats the actor at /actors/0 (letter case is ignored)
+            /actors/2/extra: is not a known member; known members are actor_id, role
             /actors/2/actor_id: is missing
             /actors/2/role: must be one of initiator, approver, security_admin, executor, auditor"#]],
     );
@@ -257,8 +257,8 @@ fn faults_of_version_2_are_listed_with_their_place_and_no_value() {
     ]);
     expect![[r#"
         /credentials/0/expires_at: must be later than not_before
-        /credentials/1/credential_id: is the name already given at /credentials/0 (letter case does not count)
-        /credentials/1/expires_at: must be a time as RFC 3339 has it, such as 2027-01-31T00:00:00Z
+        /credentials/1/credential_id: repeats the name at /credentials/0 (letter case is ignored)
+        /credentials/1/expires_at: must be an RFC 3339 time such as 2027-01-31T00:00:00Z
         /credentials/2/expires_at: is missing
         /credentials/2/credential_id: must have 1 to 128 characters of A-Z a-z 0-9 . _ : - and begin with a letter or a digit
         /credentials/4/credential_id: is missing

@@ -101,17 +101,17 @@ fn a_role_map_shows_who_is_missing_who_could_conspire_and_who_must_not_fall_ill(
           approver        2 of 2 needed
           security_admin  1 of 1 needed
           executor        2 of 1 needed
-          these people can carry an item through an effect to an end
-          smallest group that could bring about an effect: 4 people, for example ana (initiator), ben (approver), sam (security_admin), eve (executor)
-          whose absence alone leaves items unfinishable: ana (initiator), ben (approver), bea (approver), sam (security_admin)
+          these people can carry an item through an effect to a terminal state
+          smallest group that could reach an effect: 4 people, for example ana (initiator), ben (approver), sam (security_admin), eve (executor)
+          people without whom items cannot be finished: ana (initiator), ben (approver), bea (approver), sam (security_admin)
     "#]].assert_eq(&people(&five));
     expect![[r#"
           initiator       1 of 1 needed
           approver        1 of 2 needed  too few
           security_admin  1 of 1 needed
           executor        1 of 1 needed
-          these people CANNOT carry an item through an effect to an end
-          smallest group that could bring about an effect: 4 people, for example ana (initiator), ben (approver), sam (security_admin), eve (executor)
+          these people CANNOT carry an item through an effect to a terminal state
+          smallest group that could reach an effect: 4 people, for example ana (initiator), ben (approver), sam (security_admin), eve (executor)
     "#]].assert_eq(&people(&[
         ("ana", "initiator"),
         ("ben", "approver"),
@@ -123,8 +123,8 @@ fn a_role_map_shows_who_is_missing_who_could_conspire_and_who_must_not_fall_ill(
           approver        1 of 2 needed  too few
           security_admin  0 of 1 needed  too few
           executor        1 of 1 needed
-          these people CANNOT carry an item through an effect to an end
-          no group of these people can bring about an effect
+          these people CANNOT carry an item through an effect to a terminal state
+          no group of these people can reach an effect
     "#]]
     .assert_eq(&people(&[("ana", "initiator"), ("ben", "approver"), ("eve", "executor")]));
 }
@@ -144,7 +144,7 @@ fn comments_and_layout_do_not_change_a_digest_and_a_rule_does() {
 fn a_definition_too_large_or_not_toml_is_refused_with_its_place() {
     let large = format!("#{}", "x".repeat(256 * 1024));
     expect![[r#"
-        error[format]: a definition has at most 262144 bytes
+        error[format]: a definition may have at most 262144 bytes
          --> large.toml:1:1
           |
         1 |
@@ -188,7 +188,7 @@ fn a_definition_too_large_or_not_toml_is_refused_with_its_place() {
           |
           = help: add required_roles = ["…"]
 
-        error[syntax]: this is not TOML: invalid basic string, expected `"`
+        error[syntax]: this is not valid TOML: invalid basic string, expected `"`
          --> broken.toml:1:10
           |
         1 | name = "x
@@ -196,7 +196,7 @@ fn a_definition_too_large_or_not_toml_is_refused_with_its_place() {
           |
           = help: see https://toml.io for how values are written
 
-        error[syntax]: this is not TOML: extra `=`, expected nothing
+        error[syntax]: this is not valid TOML: extra `=`, expected nothing
          --> broken.toml:3:11
           |
         3 | version = = 1
@@ -204,7 +204,7 @@ fn a_definition_too_large_or_not_toml_is_refused_with_its_place() {
           |
           = help: see https://toml.io for how values are written
 
-        error[syntax]: this is not TOML: unexpected key or value, expected newline, `#`
+        error[syntax]: this is not valid TOML: unexpected key or value, expected newline, `#`
          --> broken.toml:3:13
           |
         3 | version = = 1

@@ -115,7 +115,7 @@ fn executor_cannot_reconcile_what_they_executed_after_becoming_approver() {
 fn separation_is_refused_before_anything_is_said_about_the_state() {
     cleared(
         "ben becomes security_admin; ben approves",
-        expect!["refused role_forbidden: approve is for approver, and ben acts as security_admin"],
+        expect!["refused role_forbidden: approve requires the role approver; ben acts as security_admin"],
     );
     cleared(
         "ben becomes executor; ben heartbeats",
@@ -134,7 +134,7 @@ fn a_role_change_and_back_again_changes_nothing() {
 fn an_auditor_can_do_nothing() {
     check(
         "ana proposes; ana submits; uma approves",
-        expect!["refused role_forbidden: approve is for approver, and uma acts as auditor"],
+        expect!["refused role_forbidden: approve requires the role approver; uma acts as auditor"],
     );
     cleared("uma may", expect!["nothing"]);
 }
@@ -162,11 +162,11 @@ fn a_second_vote_is_already_decided_also_where_the_votes_have_led_and_no_further
     );
     check(
         "ana proposes; ana submits; ben approves; bea approves",
-        expect!["refused state_conflict: approve is possible in submitted, and this item is approved"],
+        expect!["refused state_conflict: approve is possible only in submitted; this item is approved"],
     );
     check(
         "ana proposes; ana submits; ben approves; sam clears; ben approves",
-        expect!["refused state_conflict: approve is possible in submitted, and this item is cleared"],
+        expect!["refused state_conflict: approve is possible only in submitted; this item is cleared"],
     );
 }
 
@@ -192,14 +192,14 @@ fn an_approval_does_not_outlive_the_content_it_was_given_for() {
     check(
         &format!("{edited}; ben approves with old digest"),
         expect![
-            "refused content_changed: the content is not the one the request was made for; it is sha256:ab172d51e79fc8a2af34b2f537fe0989ea469bf5d8a76749d35c20fd5744469a now"
+            "refused content_changed: the request was made for different content; the item's content is now sha256:ab172d51e79fc8a2af34b2f537fe0989ea469bf5d8a76749d35c20fd5744469a"
         ],
     );
     check(&format!("{edited}; ben approves"), expect!["submitted → approved"]);
     check(
         &format!("{edited}; ben approves; sam clears with old digest"),
         expect![
-            "refused content_changed: the content is not the one the request was made for; it is sha256:ab172d51e79fc8a2af34b2f537fe0989ea469bf5d8a76749d35c20fd5744469a now"
+            "refused content_changed: the request was made for different content; the item's content is now sha256:ab172d51e79fc8a2af34b2f537fe0989ea469bf5d8a76749d35c20fd5744469a"
         ],
     );
 }
@@ -224,7 +224,7 @@ fn who_revokes_their_approval_takes_back_only_their_own_and_may_vote_again() {
     );
     check(
         &format!("{approved}; bob revokes approval"),
-        expect!["refused not_owner: revoke_approval is for someone whose vote stands, and that is not bob"],
+        expect!["refused not_owner: only an actor whose vote stands may use revoke_approval; bob may not"],
     );
 }
 
@@ -236,7 +236,7 @@ fn revoking_an_approval_takes_the_clearance_along() {
     );
     cleared(
         "ben revokes approval; bea approves; eve starts",
-        expect!["refused state_conflict: start is possible in cleared, and this item is approved"],
+        expect!["refused state_conflict: start is possible only in cleared; this item is approved"],
     );
 }
 
@@ -245,7 +245,7 @@ fn nobody_can_revoke_an_approval_that_was_not_given() {
     check(
         "ana proposes; ana submits; ben revokes approval",
         expect![
-            "refused state_conflict: revoke_approval is possible in approved and cleared, and this item is submitted"
+            "refused state_conflict: revoke_approval is possible only in approved and cleared; this item is submitted"
         ],
     );
 }
@@ -255,7 +255,7 @@ fn reject_after_ones_own_approve_is_allowed() {
     check("ana proposes high; ana submits; ben approves; ben rejects", expect!["submitted → rejected"]);
     check(
         "ana proposes high; ana submits; ben approves; ben rejects; ben approves",
-        expect!["refused state_conflict: approve is possible in submitted, and this item is rejected"],
+        expect!["refused state_conflict: approve is possible only in submitted; this item is rejected"],
     );
 }
 
@@ -265,35 +265,32 @@ fn reject_after_ones_own_approve_is_allowed() {
 fn only_the_creator_edits_submits_and_withdraws() {
     check(
         "ana proposes; ada edits purpose=q",
-        expect!["refused not_owner: edit is for whoever created the item, and that is not ada"],
+        expect!["refused not_owner: only the creator of the item may use edit; ada may not"],
     );
     check(
         "ana proposes; ada submits",
-        expect!["refused not_owner: submit is for whoever created the item, and that is not ada"],
+        expect!["refused not_owner: only the creator of the item may use submit; ada may not"],
     );
     check(
         "ana proposes; ada withdraws",
-        expect!["refused not_owner: withdraw is for whoever created the item, and that is not ada"],
+        expect!["refused not_owner: only the creator of the item may use withdraw; ada may not"],
     );
     check(
         "ana proposes; ben edits purpose=q",
-        expect!["refused role_forbidden: edit is for initiator, and ben acts as approver"],
+        expect!["refused role_forbidden: edit requires the role initiator; ben acts as approver"],
     );
 }
 
 #[test]
 fn only_the_lease_holder_reports_the_outcome() {
-    executing(
-        "eli succeeds",
-        expect!["refused not_owner: succeed is for the holder of the lease, and that is not eli"],
-    );
+    executing("eli succeeds", expect!["refused not_owner: only the holder of the lease may use succeed; eli may not"]);
     executing(
         "eli heartbeats",
-        expect!["refused not_owner: heartbeat is for the holder of the lease, and that is not eli"],
+        expect!["refused not_owner: only the holder of the lease may use heartbeat; eli may not"],
     );
     cleared(
         "eli succeeds",
-        expect!["refused state_conflict: succeed is possible in executing and rolling_back, and this item is cleared"],
+        expect!["refused state_conflict: succeed is possible only in executing and rolling_back; this item is cleared"],
     );
 }
 
@@ -303,57 +300,47 @@ fn only_the_lease_holder_reports_the_outcome() {
 fn what_an_action_needs_is_said_with_its_place_and_before_the_state() {
     check(
         "ana proposes; ana submits; ben rejects without comment",
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /comment: is required: say why (reject)"
-        ],
+        expect!["refused invalid_request: the request is not valid: /comment: is required: say why (reject)"],
     );
     check(
         "ana proposes; ben rejects without comment",
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /comment: is required: say why (reject)"
-        ],
+        expect!["refused invalid_request: the request is not valid: /comment: is required: say why (reject)"],
     );
     check(
         "ana proposes; ana submits; ben approves without digest",
         expect![
-            "refused invalid_request: the request cannot be taken as it is: /content_digest: is required: the digest of the content decided on"
+            "refused invalid_request: the request is not valid: /content_digest: is required: the digest of the content decided on"
         ],
     );
     check(
         "ana proposes; ana submits; ben approves with digest sha256:0",
         expect![
-            "refused invalid_request: the request cannot be taken as it is: /content_digest: must be sha256: followed by 64 lowercase hexadecimal characters"
+            "refused invalid_request: the request is not valid: /content_digest: must be sha256: followed by 64 lowercase hexadecimal characters"
         ],
     );
     check(
         "ana proposes; ana submits; ben approves; sam clears without inputs",
         expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/not_after: is required: until when the item may be executed"
+            "refused invalid_request: the request is not valid: /inputs/not_after: is required: until when the item may be executed"
         ],
     );
     check(
         "ana proposes; ana submits; ben approves with {\"actor\":\"bea\"}",
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/actor: is not an input of approve"
-        ],
+        expect!["refused invalid_request: the request is not valid: /inputs/actor: is not an input of approve"],
     );
     executing(
         "eve succeeds with {\"result\":7,\"artifacts\":[{\"name\":\"log\",\"sha256\":\"AB\",\"bytes\":-1}]}",
         expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/artifacts/0/sha256: must be 64 lowercase hexadecimal characters; /inputs/artifacts/0/bytes: must be a number of bytes; /inputs/artifacts/0/uri: must be a text of 1 to 1,000 characters; /inputs/result: must be a text of at most 4000 characters"
+            "refused invalid_request: the request is not valid: /inputs/artifacts/0/sha256: must be 64 lowercase hexadecimal characters; /inputs/artifacts/0/bytes: must be a number of bytes; /inputs/artifacts/0/uri: must be a string of 1 to 1,000 characters; /inputs/result: must be a string of at most 4000 characters"
         ],
     );
     executing(
         "wait 15m; time acts; ben reconciles with {\"outcome\":\"fine\"}",
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/outcome: must be succeeded or failed"
-        ],
+        expect!["refused invalid_request: the request is not valid: /inputs/outcome: must be succeeded or failed"],
     );
     executing(
         "wait 15m; time acts; ben reconciles",
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/outcome: must be succeeded or failed"
-        ],
+        expect!["refused invalid_request: the request is not valid: /inputs/outcome: must be succeeded or failed"],
     );
 }
 
@@ -371,39 +358,35 @@ fn types_are_checked_in_a_draft_and_the_whole_at_submit() {
     check(
         "ana proposes malformed",
         expect![[
-            r#"refused invalid_request: the request cannot be taken as it is: /payload/links: this is not of type "array"; /payload/purpose: this is not of type "string""#
+            r#"refused invalid_request: the request is not valid: /payload/links: this is not of type "array"; /payload/purpose: this is not of type "string""#
         ]],
     );
     check(
         "ana proposes unfinished; ana submits",
         expect![
-            "refused invalid_request: the request cannot be taken as it is: /payload/operation: is required; /payload/risk: is required; /payload/rollback_plan: is required"
+            "refused invalid_request: the request is not valid: /payload/operation: is required; /payload/risk: is required; /payload/rollback_plan: is required"
         ],
     );
     check("ana proposes unfinished; ana may", expect!["edit, withdraw"]);
     check("ana proposes unfinished; ana withdraws", expect!["draft → withdrawn"]);
     check(
         "ana proposes; ana edits risk=7",
-        expect![[
-            r#"refused invalid_request: the request cannot be taken as it is: /payload/risk: this is not of type "string""#
-        ]],
+        expect![[r#"refused invalid_request: the request is not valid: /payload/risk: this is not of type "string""#]],
     );
     check("ana proposes; ana edits risk=extreme", expect!["draft → draft"]);
     check(
         "ana proposes; ana edits risk=extreme; ana submits",
         expect![[
-            r#"refused invalid_request: the request cannot be taken as it is: /payload/risk: this is not one of "low", "medium" or "high""#
+            r#"refused invalid_request: the request is not valid: /payload/risk: this is not one of "low", "medium" or "high""#
         ]],
     );
     check(
         "ana proposes; ana edits links=[\"no-uri\"]; ana submits",
-        expect![[
-            r#"refused invalid_request: the request cannot be taken as it is: /payload/links/0: this is not a "uri""#
-        ]],
+        expect![[r#"refused invalid_request: the request is not valid: /payload/links/0: this is not a "uri""#]],
     );
     check(
         "ana proposes; ana edits title=\"\"",
-        expect!["refused invalid_request: the request cannot be taken as it is: /title: must have 1 to 200 characters"],
+        expect!["refused invalid_request: the request is not valid: /title: must have 1 to 200 characters"],
     );
 }
 
@@ -413,7 +396,7 @@ fn types_are_checked_in_a_draft_and_the_whole_at_submit() {
 fn content_is_frozen_once_submitted() {
     check(
         "ana proposes; ana submits; ana edits purpose=q",
-        expect!["refused state_conflict: the item can be edited in draft and returned, and is submitted"],
+        expect!["refused state_conflict: the item can be edited only in draft and returned; it is submitted"],
     );
     check("ana proposes; ana submits; ben returns; ana edits purpose=q", expect!["returned → returned"]);
 }
@@ -422,17 +405,17 @@ fn content_is_frozen_once_submitted() {
 fn an_item_that_ended_stays_ended() {
     check(
         "ana proposes; ana submits; ben rejects; ana submits",
-        expect!["refused state_conflict: submit is possible in draft and returned, and this item is rejected"],
+        expect!["refused state_conflict: submit is possible only in draft and returned; this item is rejected"],
     );
     check(
         "ana proposes; ana withdraws; sam holds",
         expect![
-            "refused state_conflict: hold is possible in draft, submitted, returned, approved, cleared, executing, succeeded, failed, rolling_back, rolled_back and indeterminate, and this item is withdrawn"
+            "refused state_conflict: hold is possible only in draft, submitted, returned, approved, cleared, executing, succeeded, failed, rolling_back, rolled_back and indeterminate; this item is withdrawn"
         ],
     );
     check(
         "ana proposes; ana withdraws; ana edits purpose=q",
-        expect!["refused state_conflict: the item can be edited in draft and returned, and is withdrawn"],
+        expect!["refused state_conflict: the item can be edited only in draft and returned; it is withdrawn"],
     );
 }
 
@@ -441,7 +424,7 @@ fn an_unknown_action_is_not_repeated() {
     check(
         "ana proposes; ana launches",
         expect![
-            "refused unknown_action: this workflow has no such action; it has submit, approve, reject, return, withdraw, revoke_approval, clear, refuse, revoke, start, heartbeat, succeed, fail, retry, roll_back, reconcile, accept, dispute, hold, release"
+            "refused unknown_action: this workflow has no such action; its actions are submit, approve, reject, return, withdraw, revoke_approval, clear, refuse, revoke, start, heartbeat, succeed, fail, retry, roll_back, reconcile, accept, dispute, hold, release"
         ],
     );
 }
@@ -451,11 +434,15 @@ fn a_request_for_an_older_version_is_refused() {
     check("ana proposes; ana submits at version 1", expect!["draft → submitted"]);
     check(
         "ana proposes; ana edits purpose=q; ana submits at version 1",
-        expect!["refused version_mismatch: the item has version 2, which is not the one the request was made for"],
+        expect![
+            "refused version_mismatch: the item is at version 2, which is not the version the request was made for"
+        ],
     );
     check(
         "ana proposes; ana edits purpose=q at version 2",
-        expect!["refused version_mismatch: the item has version 1, which is not the one the request was made for"],
+        expect![
+            "refused version_mismatch: the item is at version 1, which is not the version the request was made for"
+        ],
     );
 }
 

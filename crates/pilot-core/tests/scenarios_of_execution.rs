@@ -42,27 +42,21 @@ fn a_window_lies_ahead_and_within_thirty_days() {
     let approved = "ana proposes; ana submits; ben approves";
     check(
         &format!("{approved}; sam clears for 0s"),
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/not_after: must be in the future"
-        ],
+        expect!["refused invalid_request: the request is not valid: /inputs/not_after: must be in the future"],
     );
     check(&format!("{approved}; sam clears for 30d"), expect!["approved → cleared"]);
     check(
         &format!("{approved}; sam clears for 31d"),
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/not_after: must be within 30d from now"
-        ],
+        expect!["refused invalid_request: the request is not valid: /inputs/not_after: must be within 30d from now"],
     );
     check(
         &format!("{approved}; sam clears from 2h to 1h"),
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/not_before: must be before not_after"
-        ],
+        expect!["refused invalid_request: the request is not valid: /inputs/not_before: must be before not_after"],
     );
     check(
         &format!("{approved}; sam clears with {{\"not_after\":\"tomorrow\"}}"),
         expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/not_after: must be a time as in 2026-11-15T09:30:00Z"
+            "refused invalid_request: the request is not valid: /inputs/not_after: must be a time such as 2026-11-15T09:30:00Z"
         ],
     );
 }
@@ -134,7 +128,7 @@ fn there_are_three_attempts_and_roll_backs_do_not_count() {
     );
     executing(
         "eve fails; eve retries; eve fails; eve retries; eve fails; eve retries",
-        expect!["refused state_conflict: all 3 attempts are used"],
+        expect!["refused state_conflict: all 3 attempts have been used"],
     );
     executing("eve fails; eve retries; eve fails; eve retries; eve fails; eve may", expect!["roll_back"]);
 }
@@ -171,13 +165,13 @@ fn a_hold_blocks_what_brings_the_item_nearer_and_nothing_else() {
 fn only_security_releases_and_only_what_is_held() {
     cleared(
         "ben holds; ben releases",
-        expect!["refused role_forbidden: release is for security_admin, and ben acts as approver"],
+        expect!["refused role_forbidden: release requires the role security_admin; ben acts as approver"],
     );
     cleared("sam releases", expect!["refused state_conflict: the item is not held"]);
-    cleared("ben holds; sam holds", expect!["refused state_conflict: the item is held already"]);
+    cleared("ben holds; sam holds", expect!["refused state_conflict: the item is already held"]);
     cleared(
         "ben holds without comment",
-        expect!["refused invalid_request: the request cannot be taken as it is: /comment: is required: say why (hold)"],
+        expect!["refused invalid_request: the request is not valid: /comment: is required: say why (hold)"],
     );
 }
 
@@ -265,9 +259,7 @@ fn an_emergency_takes_three_people_before_and_two_after() {
     ran("ben condemns; bea condemns", expect!["succeeded → condemned"]);
     ran(
         "ben condemns without comment",
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /comment: is required: say why (condemn)"
-        ],
+        expect!["refused invalid_request: the request is not valid: /comment: is required: say why (condemn)"],
     );
 }
 
@@ -311,9 +303,7 @@ fn an_emergency_window_is_four_hours_at_most() {
     check("ana proposes emergency; ana submits; sam clears for 4h", expect!["submitted → cleared"]);
     check(
         "ana proposes emergency; ana submits; sam clears for 5h",
-        expect![
-            "refused invalid_request: the request cannot be taken as it is: /inputs/not_after: must be within 4h from now"
-        ],
+        expect!["refused invalid_request: the request is not valid: /inputs/not_after: must be within 4h from now"],
     );
 }
 
@@ -321,7 +311,7 @@ fn an_emergency_window_is_four_hours_at_most() {
 fn an_emergency_names_its_incident() {
     check(
         "ana proposes emergency; ana edits incident=null; ana submits",
-        expect!["refused invalid_request: the request cannot be taken as it is: /payload/incident: is required"],
+        expect!["refused invalid_request: the request is not valid: /payload/incident: is required"],
     );
 }
 
@@ -347,7 +337,7 @@ fn after_running_an_emergency_ends_only_by_two_approvers() {
     ran(
         "ana withdraws",
         expect![
-            "refused state_conflict: withdraw is possible in draft, returned, submitted and cleared, and this item is succeeded"
+            "refused state_conflict: withdraw is possible only in draft, returned, submitted and cleared; this item is succeeded"
         ],
     );
 }

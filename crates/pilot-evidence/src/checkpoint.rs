@@ -14,9 +14,9 @@ pub struct Checkpoint {
 pub enum CheckpointError {
     #[error(transparent)]
     Note(#[from] NoteError),
-    #[error("the note is no checkpoint: it needs an origin, a size and a root, each on a line")]
+    #[error("the note is not a checkpoint: it needs an origin, a size and a root, each on its own line")]
     Format,
-    #[error("the checkpoint is of another log")]
+    #[error("the checkpoint belongs to another log")]
     Origin,
 }
 

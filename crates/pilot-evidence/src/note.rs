@@ -18,15 +18,15 @@ pub const SIGNATURES_MAX: usize = 64;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum KeyError {
-    #[error("a key name is not empty and has no spaces and no plus sign")]
+    #[error("a key name must not be empty or contain spaces or a plus sign")]
     Name,
     #[error("this is not a log signing key: it should be one line that begins with PRIVATE+KEY+")]
     Format,
     #[error("this is not a verifier key: it should be one line, name+id+base64")]
     VerifierFormat,
-    #[error("the key does not match the id written beside it; the line was changed or cut")]
+    #[error("the key does not match its id; the line was changed or cut off")]
     Id,
-    #[error("the key is of another kind: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)")]
+    #[error("the key has the wrong type: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)")]
     Kind,
 }
 
@@ -155,11 +155,11 @@ pub(crate) fn check_ed25519(public_key: &[u8; 32], message: &[u8], signature: &[
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NoteError {
-    #[error("this is no signed note: a text, an empty line and signature lines are expected")]
+    #[error("this is not a signed note: expected a text, an empty line and signature lines")]
     Format,
     #[error("the note has more than {SIGNATURES_MAX} signatures")]
     TooMany,
-    #[error("the note has no signature of this key")]
+    #[error("the note has no signature by this key")]
     Unsigned,
     #[error("the signature does not match the text")]
     Signature,

@@ -100,7 +100,7 @@ pub fn follow(
         (EntryType::ItemTransition, Some(item)) => moved(definition, item, entry, documents)?,
         (EntryType::ItemComment, Some(item)) => commented(item, entry)?,
         (kind, None) => return Err(wrong(&format!("the history begins with {kind}"))),
-        (kind, Some(_)) => return Err(wrong(&format!("{kind} stands in the middle of the history"))),
+        (kind, Some(_)) => return Err(wrong(&format!("{kind} appears in the middle of the history"))),
     };
     if expected == *entry { Ok(step) } else { Err(difference(&expected, entry)) }
 }
@@ -111,7 +111,7 @@ fn difference(expected: &Entry, entry: &Entry) -> Stray {
         let (to, stays) = (words(entry.to.as_ref()), words(expected.to.as_ref()));
         return Stray::wrong(
             "quorum",
-            format!("it leads to {to} before the quorum is reached; the rules stay in {stays}"),
+            format!("it leads to {to} before the quorum is reached; by the rules the item stays in {stays}"),
         );
     }
     let members = [
@@ -124,9 +124,9 @@ fn difference(expected: &Entry, entry: &Entry) -> Stray {
     ];
     let differs = members.into_iter().find(|(_, _, written, ruled)| written != ruled);
     let Some((rule, member, written, ruled)) = differs else {
-        return Stray::wrong("other_entry", "the rules give another entry here");
+        return Stray::wrong("other_entry", "the rules produce a different entry here");
     };
-    Stray::wrong(rule, format!("its {member} is {written}, and by the rules it is {ruled}"))
+    Stray::wrong(rule, format!("its {member} is {written}; by the rules it would be {ruled}"))
 }
 
 fn words(value: Option<&impl ToString>) -> String {
@@ -154,7 +154,7 @@ fn actor_of(entry: &Entry) -> Result<Option<Actor>, Stray> {
 }
 
 fn person_of(entry: &Entry) -> Result<Actor, Stray> {
-    actor_of(entry)?.ok_or_else(|| wrong("nobody is named as its actor"))
+    actor_of(entry)?.ok_or_else(|| wrong("it names no actor"))
 }
 
 fn read<'d, T: Deserialize<'d>>(bytes: &'d [u8]) -> Result<T, Stray> {
@@ -170,7 +170,7 @@ fn content(definition: &Definition, digest: ContentDigest, document: Option<&[u8
 
 fn created(definition: &Definition, entry: &Entry, documents: Documents<'_>) -> Result<(Step, Entry), Stray> {
     let (Some(id), Some(content_digest)) = (entry.item.clone(), entry.content.clone()) else {
-        return Err(wrong("no item or no content is named"));
+        return Err(wrong("it names no item or no content"));
     };
     let new = NewItem { id, content: content(definition, content_digest, documents.content)? };
     let decided = decide_creation(definition, &new, &person_of(entry)?, entry.at, 0);
@@ -189,7 +189,7 @@ fn edited(
     entry: &Entry,
     documents: Documents<'_>,
 ) -> Result<(Step, Entry), Stray> {
-    let Some(content_digest) = entry.content.clone() else { return Err(wrong("no content is named")) };
+    let Some(content_digest) = entry.content.clone() else { return Err(wrong("it names no content")) };
     let content = Some(content(definition, content_digest, documents.content)?);
     let request = EditRequest { content, made_from: item.content_digest.clone(), if_match: None };
     let caller = Caller::Actor(person_of(entry)?);
@@ -250,7 +250,7 @@ fn decided(
 }
 
 fn commented(item: &Item, entry: &Entry) -> Result<(Step, Entry), Stray> {
-    let Some(comment) = entry.comment.clone() else { return Err(wrong("no comment is named")) };
+    let Some(comment) = entry.comment.clone() else { return Err(wrong("it names no comment")) };
     let expected = Entry::of_comment(entry.index, entry.at, &person_of(entry)?, item, comment);
     Ok((Step { item: item.clone(), unasked: Vec::new() }, expected))
 }

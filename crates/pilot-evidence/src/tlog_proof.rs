@@ -18,7 +18,7 @@ pub struct TlogProof<'t> {
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TlogProofError {
-    #[error("this is no tlog-proof: {FIRST_LINE}, an index, hashes, an empty line and a checkpoint are expected")]
+    #[error("this is not a tlog-proof: expected {FIRST_LINE}, an index, hashes, an empty line and a checkpoint")]
     Format,
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

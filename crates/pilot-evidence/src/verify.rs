@@ -129,10 +129,10 @@ fn documents(
     }
     let there = contents.documents.len();
     match missing {
-        0 => Finding::holds(Check::Documents, format!("{there} documents, each with the digest in its entry")),
+        0 => Finding::holds(Check::Documents, format!("{there} documents, each matching the digest in its entry")),
         missing => Finding::not_checked(
             Check::Documents,
-            format!("{there} documents with the digests in their entries; {missing} erased or left out"),
+            format!("{there} documents that match the digests in their entries; {missing} erased or left out"),
         ),
     }
 }
@@ -152,15 +152,18 @@ fn legality(
     let count = counted(histories.len(), "item");
     let failed = findings.faults.iter().filter(|fault| fault.check == Check::Legality).count();
     let limited = contents.definitions.values().any(|definition| definition.rules().one_open_per_creator);
-    let limits =
-        if limited && !from_the_start { "; how many were open per creator: only a ledger from 0 tells" } else { "" };
+    let limits = if limited && !from_the_start {
+        "; open items per creator not checked: that needs the ledger from entry 0"
+    } else {
+        ""
+    };
     let finding = match (failed, findings.unasked.len()) {
-        (0, 0) => Finding::holds(Check::Legality, format!("{count}, every move decided again{limits}")),
+        (0, 0) => Finding::holds(Check::Legality, format!("{count}, every move replayed{limits}")),
         (0, open) => {
             let open = counted(open, "question");
             Finding::not_checked(
                 Check::Legality,
-                format!("{count}, every move decided again; {open} left open: content left out{limits}"),
+                format!("{count}, every move replayed; {open} left open because content was left out{limits}"),
             )
         }
         (failed, _) => Finding::fails(Check::Legality, counted(failed, "fault")),

@@ -23,7 +23,7 @@ pub struct AddCheckpoint<'b> {
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BodyError {
-    #[error("the body is not an old size, hashes, an empty line and a checkpoint")]
+    #[error("the body must be an old size, hashes, an empty line and a checkpoint")]
     Format,
     #[error("the body has more than {PROOF_LINES_MAX} hashes")]
     TooLong,

@@ -53,7 +53,7 @@ pub async fn authenticate(
     if unknown == Unknown::Undecided {
         // Nobody's failure: charged, it would turn into 429 for the very callers who did nothing wrong.
         app.metrics.authentication_failed(unknown);
-        let detail = "It cannot be said now whether the token is valid. It may well be: try again in a moment.";
+        let detail = "The service cannot check the token right now. It may be valid: try again in a moment.";
         return Err(Problem::new(Code::Unavailable, detail).because(cause));
     }
     let budget = if unknown.credential_was_sent() { Budget::Failed } else { Budget::Anonymous };

@@ -161,19 +161,18 @@ impl App {
     pub fn check_writing(&self) -> Result<(), Problem> {
         if let Some(ahead) = self.clock_keeper.doubt() {
             let detail = format!(
-                "The machine's clock has leapt {} s ahead. Nothing is accepted until it is right again, or an operator says \
-                 that it is; reading goes on.",
+                "The machine's clock has jumped {} s ahead. Writes are refused until it is right again or an \
+                 operator accepts it; reads still work.",
                 ahead.as_secs()
             );
             return Err(Problem::new(Code::Unavailable, detail));
         }
         if self.reserve.is_short() {
-            let detail = "The disk is nearly full. Nothing is accepted until there is room again; reading goes on.";
+            let detail = "The disk is nearly full. Writes are refused until there is space again; reads still work.";
             return Err(Problem::new(Code::Unavailable, detail));
         }
         if self.signer.is_behind() {
-            let detail =
-                "The log's checkpoint cannot be kept, so nothing more is accepted until it can; reading goes on.";
+            let detail = "The log's checkpoint cannot be saved, so writes are refused until it can; reads still work.";
             return Err(Problem::new(Code::Unavailable, detail));
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::deadline::Connection;
 
 /// The rest of an answer cannot be given. The connection ends, so that nobody takes the beginning for the whole.
 #[derive(Debug, thiserror::Error)]
-#[error("the rest of the answer cannot be given")]
+#[error("the rest of the answer cannot be sent")]
 pub struct Broken;
 
 /// How much of a large answer is handed over at a time.

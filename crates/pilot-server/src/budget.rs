@@ -104,8 +104,8 @@ impl Share {
 
 fn exhausted() -> Problem {
     let detail = format!(
-        "Too many bytes of requests and answers are under way: at most {} MiB for one actor and {} MiB in all. Finish \
-         some of yours, then try again.",
+        "Too many bytes of requests and answers are in flight: at most {} MiB per actor and {} MiB in total. Let \
+         some of yours finish, then try again.",
         ACTOR_BYTES_HELD_MAX >> 20,
         BYTES_HELD_MAX >> 20
     );

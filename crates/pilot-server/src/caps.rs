@@ -77,7 +77,7 @@ impl Caps {
         let logged = reached.logged.load(Ordering::Relaxed);
         let is_due = logged == 0 || now.saturating_sub(logged) >= millis(LOGGED);
         if is_due && reached.logged.compare_exchange(logged, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(cap = cap.as_str(), times, whose = %whose, "a bound was reached: {}", cap.as_str());
+            tracing::warn!(cap = cap.as_str(), times, whose = %whose, "a limit was reached: {}", cap.as_str());
         }
     }
 

@@ -59,10 +59,10 @@ pub fn has_date() -> bool {
     let has = since_1970().is_some_and(|since| since.as_secs() < YEAR_10_000);
     if HAD.swap(has, Ordering::Relaxed) != has {
         if has {
-            tracing::info!("the machine's clock has a date again; connections are accepted");
+            tracing::info!("the machine's clock has a valid date again; connections are accepted");
         } else {
             tracing::error!(
-                "the machine's clock is before 1970 or after 9999; connections are closed until it is set right"
+                "the machine's clock is before 1970 or after 9999; connections are closed until it is corrected"
             );
         }
     }

@@ -135,13 +135,14 @@ fn witness_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uri, D::Err
         let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
         matches!(uri.scheme_str(), Some("http" | "https")) && is_plain && uri.query().is_none()
     };
-    let wrong = "is no address of a witness: give it as https://host/prefix, without a user, a query or a fragment";
+    let wrong =
+        "is not the address of a witness: give it as https://host/prefix, without a user, a query or a fragment";
     uri.filter(|uri| is_usable(uri) && !text.contains('#')).ok_or_else(|| D::Error::custom(wrong))
 }
 
 fn witness_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CosignerVerifier, D::Error> {
     let text = String::deserialize(deserializer)?;
-    CosignerVerifier::parse(&text).map_err(|error| D::Error::custom(format!("is no witness key: {error}")))
+    CosignerVerifier::parse(&text).map_err(|error| D::Error::custom(format!("is not a witness key: {error}")))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -193,11 +194,11 @@ impl Default for Console {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("{}: cannot be read; `pilot init DIR` makes an installation with a configuration file", path.display())]
+    #[error("{}: cannot be read; `pilot init DIR` creates an installation with a configuration file", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{}, line {line}, column {column}: {message}", path.display())]
     Parse { path: PathBuf, line: usize, column: usize, message: String },
-    #[error("the environment overrides the configuration with a faulty value: {message} (set by {variables})")]
+    #[error("the environment overrides the configuration with an invalid value: {message} (set by {variables})")]
     Environment { variables: String, message: String },
     #[error("{}: {message}", path.display())]
     Contradiction { path: PathBuf, message: String },
@@ -220,7 +221,7 @@ impl Log {
         match witnesses.iter().enumerate().find(|(at, witness)| {
             witnesses.iter().take(*at).any(|other| other.key.public_key == witness.key.public_key)
         }) {
-            Some((at, _)) => Some(format!("log.witnesses[{at}].key: is given twice; one witness counts once")),
+            Some((at, _)) => Some(format!("log.witnesses[{at}].key: is given twice; a witness counts once")),
             None if *require_witnesses > witnesses.len() => Some(format!(
                 "log.require_witnesses: {require_witnesses} are required, but log.witnesses has {}",
                 witnesses.len()
@@ -360,7 +361,7 @@ fn without_value(message: &str) -> String {
     // An unknown key is named, but not when it is as long as a token; no key of ours is.
     let short = |word| if str::len(word) < TOKEN_BYTES_MIN { word } else { "(long name)" };
     match message.split_once(", expected ") {
-        Some((what, expected)) if what.starts_with("invalid ") => format!("is of the wrong kind, expected {expected}"),
+        Some((what, expected)) if what.starts_with("invalid ") => format!("has the wrong type, expected {expected}"),
         Some((what, expected)) if what.starts_with("unknown variant ") => format!("is not known, expected {expected}"),
         _ => message.split(' ').map(short).collect::<Vec<_>>().join(" "),
     }
@@ -404,14 +405,14 @@ mod tests {
             "",
             &[("PILOT_LISTEN", "nowhere")],
             expect![
-                "the environment overrides the configuration with a faulty value: invalid socket address syntax (set by PILOT_LISTEN)"
+                "the environment overrides the configuration with an invalid value: invalid socket address syntax (set by PILOT_LISTEN)"
             ],
         );
         check(
             "",
             &[("PILOT_STORE__URI", "x")],
             expect![
-                "the environment overrides the configuration with a faulty value: unknown field `uri`, expected `url` (set by PILOT_STORE__URI)"
+                "the environment overrides the configuration with an invalid value: unknown field `uri`, expected `url` (set by PILOT_STORE__URI)"
             ],
         );
     }
@@ -443,20 +444,20 @@ mod tests {
         check(
             "listen = 7450",
             &[],
-            expect!["pilot.toml, line 1, column 10: is of the wrong kind, expected socket address"],
+            expect!["pilot.toml, line 1, column 10: has the wrong type, expected socket address"],
         );
         check(
             "",
             &[("PILOT_STORE", "hunter2")],
             expect![
-                "the environment overrides the configuration with a faulty value: is of the wrong kind, expected struct Store (set by PILOT_STORE)"
+                "the environment overrides the configuration with an invalid value: has the wrong type, expected struct Store (set by PILOT_STORE)"
             ],
         );
         check(
             "",
             &[("PILOT_STORE__URL", "")],
             expect![
-                "the environment overrides the configuration with a faulty value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"
+                "the environment overrides the configuration with an invalid value: it is empty; unset it or give it a value (set by PILOT_STORE__URL)"
             ],
         );
         check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
@@ -484,14 +485,14 @@ mod tests {
         check(
             &log(&[witness("https://a.example"), witness("https://b.example")].join(", "), 2),
             &[],
-            expect!["pilot.toml: log.witnesses[1].key: is given twice; one witness counts once"],
+            expect!["pilot.toml: log.witnesses[1].key: is given twice; a witness counts once"],
         );
         for wrong in ["w.example", "ftp://w.example", "https://user@w.example", "https://w.example/?x", "https:///x"] {
             check(
                 &log(&witness(wrong), 1),
                 &[],
                 expect![
-                    "pilot.toml, line 2, column 22: is no address of a witness: give it as https://host/prefix, without a user, a query or a fragment"
+                    "pilot.toml, line 2, column 22: is not the address of a witness: give it as https://host/prefix, without a user, a query or a fragment"
                 ],
             );
         }
@@ -499,7 +500,7 @@ mod tests {
             "[log]\nwitnesses = [{ url = 'https://w.example', key = 'w.example+00000000+AQ==' }]",
             &[],
             expect![
-                "pilot.toml, line 2, column 49: is no witness key: the key is of another kind: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)"
+                "pilot.toml, line 2, column 49: is not a witness key: the key has the wrong type: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)"
             ],
         );
     }

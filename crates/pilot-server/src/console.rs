@@ -63,8 +63,7 @@ pub fn get_console(app: &App, head: &Parts, _: Option<&str>) -> Answer {
 pub fn get_console_asset(_: &App, head: &Parts, file: Option<&str>) -> Answer {
     let wanted = file.unwrap_or("");
     let found = FILES.iter().find(|file| file.path.strip_prefix("assets/") == Some(wanted));
-    let found =
-        found.ok_or_else(|| Problem::new(Code::NotFound, "The console has no such file; load the page again."))?;
+    let found = found.ok_or_else(|| Problem::new(Code::NotFound, "The console has no such file; reload the page."))?;
     let mut response = serve(found, &head.headers, "public, max-age=31536000, immutable");
     fence(response.headers_mut(), HeaderValue::from_static("default-src 'none'; sandbox"));
     Ok(response)

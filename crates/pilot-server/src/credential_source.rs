@@ -43,7 +43,7 @@ pub fn fetch(config: &Config) -> Result<Fetched, StartError> {
 
 fn read_file(path: &Path, others: Others) -> Result<Fetched, StartError> {
     if matches!(path.try_exists(), Ok(false)) {
-        let remedy = "does not exist yet; make the first credential with `pilot credential new`";
+        let remedy = "does not exist yet; create the first credential with `pilot credential new`";
         return Err(StartError::Refused(format!("{}: {remedy}", path.display())));
     }
     let file = private_file::read(path, others).map_err(|error| StartError::Refused(with_cause(&error)))?;
@@ -53,15 +53,15 @@ fn read_file(path: &Path, others: Others) -> Result<Fetched, StartError> {
 fn read_from_systemd(systemd: &Systemd) -> Result<Fetched, StartError> {
     let Systemd { name, directory } = systemd;
     let refused = |what: &str| {
-        let remedy = format!("start the service by a unit with LoadCredential={name}:PATH");
+        let remedy = format!("start the service from a unit with LoadCredential={name}:PATH");
         StartError::Refused(format!("credentials.systemd: `{name}`: {what}; {remedy}"))
     };
     let Some(directory) = directory else {
-        return Err(refused("CREDENTIALS_DIRECTORY is not set, so systemd has handed over nothing"));
+        return Err(refused("CREDENTIALS_DIRECTORY is not set, so systemd passed no credentials"));
     };
     let path = directory.join(name);
     if matches!(path.try_exists(), Ok(false)) {
-        return Err(refused("systemd has handed over others, and not this one"));
+        return Err(refused("systemd passed other credentials, but not this one"));
     }
     let read = private_file::read(&path, Others::GroupMayReadOfRoot);
     let file = read.map_err(|error| StartError::Refused(format!("credentials.systemd: {}", with_cause(&error))))?;

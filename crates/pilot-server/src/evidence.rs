@@ -45,11 +45,11 @@ pub enum EvidenceError {
     Entry(u64),
     #[error("the definition {0} is not in the store")]
     Definition(String),
-    #[error("{0} holds a live token")]
+    #[error("{0} contains a live token")]
     Token(&'static str),
     #[error("the bundle would have {0} entries")]
     TooMany(u64),
-    #[error("the reader has gone")]
+    #[error("the client has disconnected")]
     Gone,
 }
 

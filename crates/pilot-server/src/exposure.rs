@@ -54,7 +54,7 @@ pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, asker: Asker) -> Result
     Err(Problem::new(
         Code::TokenInUrl,
         if is_revoked {
-            "Send tokens in the Authorization header. This one was revoked, because it was sent in the URL; ask for a new one."
+            "Send tokens in the Authorization header. This one was revoked because it was sent in the URL; ask for a new one."
         } else {
             "Send the token in the Authorization header, and have this one rotated."
         },

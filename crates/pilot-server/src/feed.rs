@@ -170,7 +170,7 @@ pub async fn run(app: Arc<App>) {
             if let Err(problem) = read.and_then(|stored| app.feeds.publish(&stored)) {
                 tracing::warn!(
                     cause = problem.cause.as_deref().unwrap_or(""),
-                    "live feeds could not be fed; trying again"
+                    "live feeds could not be served; retrying"
                 );
                 tokio::time::sleep(PAUSE_MAX).await;
             }
@@ -219,12 +219,11 @@ impl Place {
     fn take(app: &Arc<App>, actor: &ActorId) -> Result<Place, Problem> {
         app.feeds.open().enter(actor).map_err(|cap| {
             let (code, detail) = if cap == Cap::Feeds {
-                let detail =
-                    format!("There are {FEEDS_MAX} live feeds, and there can be no more. Ask for pages instead.");
+                let detail = format!("There are {FEEDS_MAX} live feeds, which is the limit. Ask for pages instead.");
                 (Code::Unavailable, detail)
             } else {
                 let detail =
-                    format!("You have {ACTOR_FEEDS_MAX} live feeds open, and can have no more. Close one first.");
+                    format!("You have {ACTOR_FEEDS_MAX} live feeds open, which is the limit. Close one first.");
                 (Code::RateLimited, detail)
             };
             Problem::new(code, detail).retry_after(HEARTBEAT).beyond(cap)

@@ -57,7 +57,7 @@ fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
     match (codings.next(), codings.next()) {
         (None, _) => Ok(()),
         (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
-        _ => Err(Problem::framing("The only Transfer-Encoding understood is a single `chunked`.")),
+        _ => Err(Problem::framing("The only supported Transfer-Encoding is a single `chunked`.")),
     }
 }
 

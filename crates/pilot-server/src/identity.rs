@@ -135,7 +135,7 @@ impl Identity {
             // Apart, because it is large when it has to ask the provider, and every request would carry room for it.
             Identity::Oauth(oauth) => Box::pin(oauth.identify(&head.headers)).await,
             Identity::MutualTls(_) if mutual_tls::is_of_another_site(&head.headers) => {
-                Err(Denial::because(Unknown::Missing, "a page of another site made the browser ask"))
+                Err(Denial::because(Unknown::Missing, "the browser sent this on behalf of another site"))
             }
             Identity::MutualTls(certificates) => certificates.identify(head).map_err(Denial::from),
         }

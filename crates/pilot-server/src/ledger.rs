@@ -140,18 +140,18 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Damaged(_) => {
-                let detail = "What is stored is damaged, so the service stops. Those who run it have to look first; retry when \
-                              they have, with the same Idempotency-Key if you sent one.";
+                let detail = "The stored data is damaged, so the service stops. An operator has to look first; \
+                              retry after that, with the same Idempotency-Key if you sent one.";
                 Problem::unavailable(detail, &error)
             }
             StoreError::DiskFailed(_) => {
-                let detail = "The disk failed, so this was not acknowledged. Whether it was recorded shows when the service \
-                              has been restarted; retry then, with the same Idempotency-Key if you sent one.";
+                let detail = "The disk failed, so this was not acknowledged. Whether it was recorded is known only \
+                              after the service restarts; retry then, with the same Idempotency-Key if you sent one.";
                 Problem::unavailable(detail, &error)
             }
             StoreError::Hangs(_) => {
-                let detail = "The disk does not answer, so this was not acknowledged. Whether it was recorded shows later; retry with \
-                              the same Idempotency-Key; without one, look at the item first.";
+                let detail = "The disk is not responding, so this was not acknowledged. It may still have been \
+                              recorded; retry with the same Idempotency-Key; without one, look at the item first.";
                 Problem::unavailable(detail, &error)
             }
             StoreError::Unavailable(_) | StoreError::Refused(_) => {

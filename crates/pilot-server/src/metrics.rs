@@ -127,12 +127,7 @@ impl Metrics {
         let millis = u64::try_from(clock_behind.as_millis()).unwrap_or(u64::MAX / 1000);
         let _ = writeln!(text, "{name} {}", seconds(millis.saturating_mul(1000)));
         self.write_requests(&mut text);
-        family(
-            &mut text,
-            "pilot_authentication_failures_total",
-            "counter",
-            "Requests answered 401, by what was wrong.",
-        );
+        family(&mut text, "pilot_authentication_failures_total", "counter", "Requests answered 401, by reason.");
         for (reason, count) in Unknown::ALL.iter().zip(&self.authentication_failures) {
             line(
                 &mut text,
@@ -144,7 +139,7 @@ impl Metrics {
             (
                 "pilot_tokens_in_url_total",
                 "counter",
-                "Requests refused because their URL held a live token.",
+                "Requests refused because their URL contained a live token.",
                 &self.tokens_in_url,
             ),
             ("pilot_connections_open", "gauge", "Connections open now.", &self.connections_open),
@@ -171,7 +166,7 @@ impl Metrics {
         for (budget, count) in Budget::ALL.iter().zip(&self.rate_limited) {
             line(text, &format!("pilot_rate_limited_total{{budget=\"{}\"}}", budget.as_str()), read(count));
         }
-        family(text, "pilot_caps_reached_total", "counter", "How often a bound was reached, by what it bounds.");
+        family(text, "pilot_caps_reached_total", "counter", "How often a limit was reached, by limit.");
         for (cap, times) in self.caps.counts() {
             line(text, &format!("pilot_caps_reached_total{{cap=\"{cap}\"}}"), times);
         }
@@ -179,9 +174,14 @@ impl Metrics {
 
     fn write_tls(&self, text: &mut String) {
         let name = "pilot_tls_handshakes_failed_total";
-        family(text, name, "counter", "TLS handshakes that came to nothing.");
+        family(text, name, "counter", "TLS handshakes that failed.");
         line(text, name, read(&self.handshakes_failed));
-        family(text, "pilot_tls_reloads_total", "counter", "Replaced certificates, by whether they could be used.");
+        family(
+            text,
+            "pilot_tls_reloads_total",
+            "counter",
+            "Certificate reloads, by whether the new certificate could be used.",
+        );
         for (outcome, count) in ["used", "refused"].iter().zip(&self.certificate_reloads) {
             line(text, &format!("pilot_tls_reloads_total{{outcome=\"{outcome}\"}}"), read(count));
         }

@@ -163,19 +163,17 @@ fn request_header(name: &str) -> (Value, &'static str) {
         "If-Match" => {
             (json!({ "type": "string", "pattern": "^(\\*|\"[0-9]+\")$" }), "Only if the item still has this version")
         }
-        "Last-Event-ID" => (json!({ "type": "string" }), "Where a feed was cut off: it goes on behind this entry"),
+        "Last-Event-ID" => (json!({ "type": "string" }), "The last event received; the feed continues after it"),
         _ => (json!({ "type": "string" }), ""),
     }
 }
 
 fn answer_header(name: &str) -> Value {
     let (required, pattern, description) = match name {
-        "Credential-Expires-At" => {
-            (false, "^[0-9T:.-]+Z$", "When the credential stops working; absent when it has no end")
-        }
+        "Credential-Expires-At" => (false, "^[0-9T:.-]+Z$", "When the credential expires; absent if it does not"),
         "ETag" => (true, "^\"[1-9][0-9]*\"$", "The item's version"),
         "Content-Disposition" => (true, "^attachment; filename=\"evidence-[0-9a-z-]+[.]zip\"$", "A name for the file"),
-        "Evidence-Entries" => (true, "^[0-9]+$", "How many entries the bundle holds, for those who show progress"),
+        "Evidence-Entries" => (true, "^[0-9]+$", "The number of entries in the bundle, for showing progress"),
         "Location" => (true, "^/v1/items/[0-9a-f-]{36}$", "Where the new item is"),
         _ => (false, "^</v1/items(/[0-9a-f-]+/[a-z]+)?\\?.*>; rel=\"next\"$", "The next page, unless this is the last"),
     };

@@ -21,9 +21,9 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    #[error("{}: cannot be read as certificates in PEM form ({cause})", path.display())]
+    #[error("{}: cannot be read as PEM certificates ({cause})", path.display())]
     File { path: PathBuf, cause: String },
-    #[error("there is no certificate authority to trust: the system has none; name a file of them as ca_file")]
+    #[error("there is no certificate authority to trust: the system has none; set ca_file to a file of them")]
     Nobody,
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
@@ -68,7 +68,7 @@ impl Outgoing {
                 roots.add(certificate).map_err(|error| failed(error.to_string()))?;
             }
             if roots.len() == before {
-                return Err(failed("it holds none".into()));
+                return Err(failed("it contains none".into()));
             }
         }
         if roots.is_empty() {

@@ -82,7 +82,7 @@ impl Edge {
         let trusted = self.mesh.as_ref().filter(|mesh| mesh.trusts(peer) && self.is_mesh(&head.headers));
         if trusted.is_none() && self.mesh_only {
             // The same whether the address or the secret was wrong.
-            return Err(Problem::framing("Connect through the mesh: this peer does not speak for it."));
+            return Err(Problem::framing("Connect through the mesh: this peer is not part of it."));
         }
         let address = trusted.and_then(|mesh| mesh.caller(&head.headers)).unwrap_or(peer);
         let certificate = trusted.and_then(|_| certificate(&head.headers));
@@ -120,7 +120,7 @@ pub fn parse_mesh_secrets(bytes: &[u8]) -> Result<Vec<Digest>, &'static str> {
         1..=MESH_SECRETS_MAX if lines.iter().all(|line| token::is_well_formed(line)) => {
             Ok(lines.into_iter().map(Digest::of).collect())
         }
-        _ => Err("must hold one to four secrets, one a line, each of 32 to 256 printable ASCII characters"),
+        _ => Err("must contain one to four secrets, one per line, each of 32 to 256 printable ASCII characters"),
     }
 }
 

@@ -82,7 +82,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
 fn check_profile(config: &Config) -> Vec<Finding> {
     let missing = production::missing(config);
     let detail = match config.profile {
-        Profile::Production => "production; nothing it insists on is missing",
+        Profile::Production => "production; everything it requires is configured",
         Profile::Pilot => "pilot",
     };
     let warnings = production::warnings(config).into_iter().map(|it| Finding::new("profile", Verdict::Warning, it));
@@ -95,7 +95,7 @@ fn check_profile(config: &Config) -> Vec<Finding> {
 fn check_listener(config: &Config) -> Finding {
     let listen = config.listen;
     if config.tls.is_none() && !listen.ip().is_loopback() {
-        let detail = format!("{listen}, without TLS: whoever is on the way reads every token");
+        let detail = format!("{listen}, without TLS: anyone on the network path can read every token");
         return Finding::new("listen", Verdict::Warning, detail);
     }
     Finding::new("listen", Verdict::Ok, listen.to_string())
@@ -112,7 +112,7 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
             }
             let clients = mesh.clients.as_ref().map(tls::client_verifier).transpose();
             return match clients {
-                Ok(_) => ok(format!("ends at the mesh; {} may speak for it", trusted.join(", "))),
+                Ok(_) => ok(format!("ends at the mesh, which is at {}", trusted.join(", "))),
                 Err(error) => vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
             };
         }
@@ -130,7 +130,7 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         () if left <= 0 => (Verdict::Warning, "has expired: clients will refuse it. It was valid"),
         () if not_before > now => (Verdict::Warning, "is not valid yet: clients will refuse it. It is valid"),
         () if is_issuer => {
-            (Verdict::Warning, "is an issuer's own (CA:TRUE): strict clients will refuse it. It is valid")
+            (Verdict::Warning, "is a CA certificate (CA:TRUE): strict clients will refuse it. It is valid")
         }
         () if left < soon => (Verdict::Warning, "expires soon: it is valid"),
         () => (Verdict::Ok, "is valid"),
@@ -144,7 +144,7 @@ fn check_rate_limits(config: &Config) -> Finding {
     let detail = match &config.rate_limits {
         None => "off".to_owned(),
         Some(limits) => format!(
-            "per minute {} reads and {} writes an actor, {} anonymous and {} failed requests an address",
+            "per minute: {} reads and {} writes per actor, {} anonymous and {} failed requests per address",
             limits.reads_per_minute.get(),
             limits.writes_per_minute.get(),
             limits.anonymous_per_minute.get(),
@@ -238,9 +238,10 @@ fn check_data_dir(path: &Path) -> Finding {
     }
     match rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) if existing == path => Finding::new("data directory", Verdict::Ok, format!("{shown} can be written")),
-        Ok(()) => Finding::new("data directory", Verdict::Ok, format!("{shown} will be made at the start")),
+        Ok(()) => Finding::new("data directory", Verdict::Ok, format!("{shown} will be created at the start")),
         Err(error) => {
-            let detail = format!("{}: cannot be written; give it to the service's user ({error})", existing.display());
+            let detail =
+                format!("{}: cannot be written; make the service's user its owner ({error})", existing.display());
             Finding::new("data directory", Verdict::Environment, detail)
         }
     }
@@ -250,10 +251,10 @@ fn check_store(config: &Config) -> Finding {
     match config.sqlite_path() {
         None => Finding::failed("store", &start::no_such_store()),
         Some(path) if !path.exists() => {
-            Finding::new("store", Verdict::Ok, format!("{} will be made at the start", path.display()))
+            Finding::new("store", Verdict::Ok, format!("{} will be created at the start", path.display()))
         }
         Some(path) => {
-            let detail = format!("{} is there; `pilot log fsck` reads it whole", path.display());
+            let detail = format!("{} exists; `pilot log fsck` checks all of it", path.display());
             Finding::new("store", Verdict::Ok, detail)
         }
     }
@@ -276,8 +277,8 @@ fn check_log_key(config: &Config) -> Finding {
         };
     }
     if config.sqlite_path().is_some_and(|store| store.exists()) || config.checkpoint_path().exists() {
-        let detail = format!("{shown}: is missing, but there is a store; restore the key from your copy");
+        let detail = format!("{shown}: is missing, but the store exists; restore the key from your copy");
         return Finding::new("log key", Verdict::Refused, detail);
     }
-    Finding::new("log key", Verdict::Ok, format!("{shown} will be made at the start"))
+    Finding::new("log key", Verdict::Ok, format!("{shown} will be created at the start"))
 }

@@ -19,15 +19,15 @@ pub enum FileError {
     Read { path: PathBuf, source: io::Error },
     #[error("{0}: is not a regular file", path.display())]
     NotAFile { path: PathBuf },
-    #[error("{0}: has more than {1} MiB", path.display(), PRIVATE_FILE_BYTES_MAX / 1024 / 1024)]
+    #[error("{0}: is larger than {1} MiB", path.display(), PRIVATE_FILE_BYTES_MAX / 1024 / 1024)]
     TooLarge { path: PathBuf },
-    #[error("{0}: its owner is neither root nor the user who runs this; give it to that user with `chown`", path.display())]
+    #[error("{0}: is owned by neither root nor the user who runs this; change its owner with `chown`", path.display())]
     Owner { path: PathBuf },
-    #[error("{0}: others may write to it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
+    #[error("{0}: others can write to it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
     Writable { path: PathBuf, mode: u32 },
-    #[error("{0}: others may write to it (mode {mode:04o}); run `chmod go-w {0}`", path.display())]
+    #[error("{0}: others can write to it (mode {mode:04o}); run `chmod go-w {0}`", path.display())]
     OpenToWrite { path: PathBuf, mode: u32 },
-    #[error("{0}: others may read it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
+    #[error("{0}: others can read it (mode {mode:04o}); run `chmod 600 {0}`", path.display())]
     Readable { path: PathBuf, mode: u32 },
 }
 

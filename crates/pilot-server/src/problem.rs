@@ -45,49 +45,49 @@ macro_rules! codes {
 
 codes! {
     CredentialRequired = "credential_required", 401, "A valid credential is required",
-        "The `Authorization: Bearer <token>` header is missing, or what it carries is no valid credential. The answer is the same whatever was wrong. Check that the token is complete, and that the service was restarted after the credential was added.";
+        "The `Authorization: Bearer <token>` header is missing, or does not carry a valid credential. The answer does not say which. Check that the token is complete and has not expired or been revoked, and that the service was restarted after the credential was added.";
     RoleForbidden = "role_forbidden", 403, "The role does not allow this",
-        "The credential is valid, but its role may not do this. Ask someone whose role may.";
+        "The credential is valid, but its role does not allow this. Ask someone whose role does.";
     SeparationOfDuties = "separation_of_duties", 403, "Separation of duties",
         "The actor already took part in this item in another role. Someone else has to act.";
     NotOwner = "not_owner", 403, "Only its owner may do this",
-        "The action belongs to one actor: the item's creator, the one who voted, or the one who is executing it.";
+        "The action is reserved for one actor: the item's creator, the voter, or the executor who holds the lease.";
     NotFound = "not_found", 404, "Not found",
         "There is nothing at this path. Check the path and the id.";
     MethodNotAllowed = "method_not_allowed", 405, "Method not allowed",
-        "The path exists, but not with this method. The `Allow` header lists those it has.";
+        "The path does not support this method. The `Allow` header lists the methods it supports.";
     StateConflict = "state_conflict", 409, "The item's state does not allow this",
-        "The action is not possible in the item's present state. Load the item again: its `actions` say what is.";
+        "The action is not possible in the item's current state. Load the item again: `actions` lists what is possible.";
     AlreadyDecided = "already_decided", 409, "You have already decided",
-        "Each person counts once in a round of votes.";
+        "You have already voted in this round. Each person counts once.";
     ContentChanged = "content_changed", 409, "The content has changed",
-        "The `content_digest` sent is not that of the item's present content. Read the item again before deciding.";
+        "The `content_digest` sent does not match the item's current content. Read the item again before deciding.";
     ItemHeld = "item_held", 409, "The item is held",
         "The item is on hold. A security_admin can release it.";
     OutsideWindow = "outside_window", 409, "Outside the execution window",
-        "The action is only possible between the window's `not_before` and `not_after`.";
+        "The action is possible only between the window's `not_before` and `not_after`.";
     VersionMismatch = "version_mismatch", 412, "The version does not match",
-        "`If-Match` names another version than the present one. Load the item again.";
+        "`If-Match` does not name the item's current version. Load the item again.";
     InvalidRequest = "invalid_request", 422, "The request is not valid",
-        "`errors` lists every fault with a pointer to its place. The same code is used with 400 for faulty framing, 408 for a body that took too long, 414 for a URL over 8 KiB and 431 for too many or too long headers.";
+        "`errors` lists the faults, each with a pointer to its place. The same code is used with 400 for malformed framing, 408 for a body that took too long, 414 for a URL over 8 KiB and 431 for headers that are too many or too large.";
     UnknownAction = "unknown_action", 422, "The workflow has no such action",
-        "The item's definition has no action of this name. `GET /v1/workflows/{name}` lists them.";
+        "The item's definition has no action with this name. `GET /v1/workflows/{name}` lists them.";
     TokenInContent = "token_in_content", 422, "The content contains a token",
-        "A text in the request contains a clear token. `errors` points to the place. Remove it; if it was yours, have it rotated.";
+        "The request contains a clear token. `errors` points to the place. Remove it; if the token is in use, have it rotated.";
     IdempotencyKeyReused = "idempotency_key_reused", 422, "The idempotency key was used for another request",
-        "The same `Idempotency-Key` came with another body. Use a new key for a new request.";
+        "The same `Idempotency-Key` was sent with a different body. Use a new key for a new request.";
     TokenInUrl = "token_in_url", 400, "The URL contains a token",
-        "A live token was sent in the URL, where proxies and logs may have kept it. Send it in the `Authorization` header, and have it rotated now.";
+        "A live token was sent in the URL, where proxies and logs may have recorded it. Have it rotated now, and send tokens only in the `Authorization` header.";
     BodyTooLarge = "body_too_large", 413, "The body is too large",
-        "A request body has at most 1 MiB.";
+        "The request body is larger than this operation allows, which is 1 MiB or less. The detail names the limit.";
     UnsupportedMediaType = "unsupported_media_type", 415, "Unsupported media type",
         "Send `Content-Type: application/json`.";
     RateLimited = "rate_limited", 429, "Too many requests",
-        "The actor, or the address when no valid credential was sent, has used up its budget. Wait as many seconds as `Retry-After` says; `RateLimit` says what is left, on every answer under a limit.";
+        "The actor, or the address when no valid credential was sent, has used up its budget. Wait the number of seconds in `Retry-After`. Every answer under a limit has a `RateLimit` header that says how much is left.";
     Unavailable = "unavailable", 503, "The service cannot do this now",
-        "Nothing was recorded, or its outcome is not known yet. Retry with the same `Idempotency-Key`.";
+        "Nothing was recorded, or the outcome is not known yet. Retry with the same `Idempotency-Key`.";
     Internal = "internal", 500, "Internal error",
-        "A fault of the service. Its log has the cause under the `request_id`.";
+        "The service failed. Its log has the cause under the `request_id`.";
 }
 
 /// An answer that is not a success.
@@ -146,7 +146,7 @@ impl Problem {
 
     pub fn method_not_allowed(allowed: &str) -> Problem {
         let allow = HeaderValue::from_str(allowed).unwrap_or(HeaderValue::from_static(""));
-        Problem::new(Code::MethodNotAllowed, format!("This path has {allowed}.")).with(ALLOW, allow)
+        Problem::new(Code::MethodNotAllowed, format!("This path supports {allowed}.")).with(ALLOW, allow)
     }
 
     /// 400: the message itself is broken, so nothing in it can be relied upon.
@@ -156,12 +156,12 @@ impl Problem {
     }
 
     pub fn url_too_long() -> Problem {
-        let problem = Problem::new(Code::InvalidRequest, "A URL has at most 8 KiB.");
+        let problem = Problem::new(Code::InvalidRequest, "A URL may be at most 8 KiB long.");
         Problem { status: StatusCode::URI_TOO_LONG, ends_connection: true, ..problem }
     }
 
     pub fn headers_too_large() -> Problem {
-        let detail = "The headers have at most 16 KiB and 64 fields.";
+        let detail = "The headers may have at most 16 KiB and 64 fields.";
         let problem = Problem::new(Code::InvalidRequest, detail);
         Problem { status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ends_connection: true, ..problem }
     }
@@ -198,8 +198,8 @@ impl Problem {
     }
 
     pub fn key_reused() -> Problem {
-        let detail = "This Idempotency-Key was used with another body; use a new key for a new request.";
-        let errors = vec![Fault::new("/headers/Idempotency-Key", "was used with another body")];
+        let detail = "This Idempotency-Key was used with a different body; use a new key for a new request.";
+        let errors = vec![Fault::new("/headers/Idempotency-Key", "was used with a different body")];
         Problem { errors, ..Problem::new(Code::IdempotencyKeyReused, detail) }
     }
 

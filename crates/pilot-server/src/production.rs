@@ -2,8 +2,8 @@
 
 use crate::config::{Config, Mechanism, Profile, Tls};
 
-const MESH_REMEDY: &str = "certificates are public, and any process at a trusted address could show another's; \
-                           give [tls] mesh_secret_file, and have the mesh send what is in it";
+const MESH_REMEDY: &str = "certificates are public, and any process at a trusted address could present another \
+                           actor's; set [tls] mesh_secret_file, and have the mesh send the secret in it";
 
 /// Certificates behind a mesh that is known by nothing but its address: whoever can connect from there is anyone.
 fn knows_mesh_by_address_only(config: &Config) -> bool {
@@ -22,8 +22,8 @@ pub fn warnings(config: &Config) -> Vec<String> {
     }
     let mesh = config.tls.as_ref().and_then(Tls::mesh);
     if config.mechanism() != Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none()) {
-        let warning = "tls: the mesh is known by its address only: any process there may choose the address that its \
-                       requests are counted under; [tls] mesh_secret_file ends that";
+        let warning = "tls: the mesh is identified only by its address, so any process there can choose the address \
+                       that its requests are counted under; set [tls] mesh_secret_file to prevent that";
         warnings.push(warning.to_owned());
     }
     warnings
@@ -34,7 +34,7 @@ pub fn missing(config: &Config) -> Vec<String> {
     let mut missing = Vec::new();
     let in_production = config.profile == Profile::Production;
     if in_production && config.tls.is_none() {
-        let remedy = "give [tls] certificate and key, or termination = \"mesh\" with trusted";
+        let remedy = "set [tls] certificate and key, or termination = \"mesh\" with trusted";
         missing.push(format!("TLS: {remedy}"));
     }
     if in_production && let Some(foreign_hand) = &config.foreign_hand {
@@ -45,25 +45,25 @@ pub fn missing(config: &Config) -> Vec<String> {
     }
     let needs_role_map = in_production || config.mechanism() != Mechanism::CredentialFile;
     if needs_role_map && config.credentials.role_map.is_none() {
-        missing.push("role map: give [credentials] role_map".to_owned());
+        missing.push("role map: set [credentials] role_map".to_owned());
     }
     if in_production && config.rate_limits.is_none() {
-        missing.push("rate limits: give [rate_limits]; the section alone takes the defaults".to_owned());
+        missing.push("rate limits: add [rate_limits]; an empty section uses the defaults".to_owned());
     }
     if in_production && config.identity.is_none() {
         let known = "\"oauth\", \"mutual_tls\" or \"credential_file\"";
-        missing.push(format!("identity: give [identity] mechanism, one of {known}"));
+        missing.push(format!("identity: set [identity] mechanism to one of {known}"));
     }
     let has_clients = config.tls.as_ref().is_some_and(|tls| tls.clients().is_some());
     if config.mechanism() == Mechanism::MutualTls && !has_clients {
-        let remedy = "give [tls] client_ca, whose certificates name the actors";
+        let remedy = "set [tls] client_ca to the authorities whose certificates name the actors";
         missing.push(format!("client certificates: {remedy}"));
     }
     let source = &config.credentials.source;
     if source.file().is_none()
         && config.identity.as_ref().map(|identity| identity.mechanism) != Some(Mechanism::CredentialFile)
     {
-        let remedy = "is for [identity] mechanism = \"credential_file\"; give that section, or name a file";
+        let remedy = "is for [identity] mechanism = \"credential_file\"; add that section, or name a file";
         missing.push(format!("credentials: [{}] {remedy}", source.section()));
     }
     missing
@@ -73,8 +73,8 @@ pub fn missing(config: &Config) -> Vec<String> {
 pub fn refusal(config: &Config) -> Option<String> {
     let missing = missing(config);
     let head = match config.profile {
-        Profile::Production => "profile = \"production\" needs more than is configured:",
-        Profile::Pilot => "the configuration asks for what there is not:",
+        Profile::Production => "profile = \"production\" requires more than is configured:",
+        Profile::Pilot => "the configuration requires settings that are missing:",
     };
     (!missing.is_empty()).then(|| format!("{head}\n  {}", missing.join("\n  ")))
 }
@@ -144,7 +144,7 @@ mod tests {
     fn an_identity_provider_needs_a_role_map_in_both_profiles() {
         let identity = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://p.example'\n";
         let found = missing(&toml::from_str(identity).unwrap());
-        assert_eq!(found, ["role map: give [credentials] role_map"]);
+        assert_eq!(found, ["role map: set [credentials] role_map"]);
         assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 #[derive(Debug, thiserror::Error)]
-#[error("the operating system gives no random numbers")]
+#[error("the operating system provides no random numbers")]
 pub struct NoRandomness(#[source] getrandom::Error);
 
 #[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]

@@ -25,7 +25,7 @@ pub fn routes() -> String {
         let (operation, method, path) = (route.operation, route.method, route.path);
         let _ = writeln!(text, "| `{operation}` | {method} | `{path}` | {} | {} |", mark(anyone), allowed.join(" | "));
     }
-    text.push_str("\nA role that is not allowed gets 403 `role_forbidden`; a missing or invalid credential gets 401 `credential_required` before anything else is looked at.\n");
+    text.push_str("\nA role that is not allowed gets 403 `role_forbidden`; a missing or invalid credential gets 401 `credential_required` before anything else is checked.\n");
     text
 }
 

@@ -379,7 +379,7 @@ impl Register {
 fn carried_over(outside: &Outside, kept: &Kept, present: &BTreeSet<NamedCredential>) -> VecDeque<Event> {
     let missing = outside.ended().iter().filter(|(id, end)| end.how == Ended::Revoked && !kept.ended.contains_key(*id));
     let event = |(id, end): (&CredentialId, &End)| {
-        tracing::warn!(credential_id = %id, "the credential `{id}` was revoked, and the ledger has lost that; it stays revoked");
+        tracing::warn!(credential_id = %id, "the credential `{id}` was revoked, but the ledger has lost that entry; it stays revoked");
         let named =
             present.iter().find(|named| named.id() == id || Some(&named.fingerprint) == end.fingerprint.as_ref());
         let actor = named.map(|named| Actor { actor_id: named.actor_id.clone(), role: named.role });

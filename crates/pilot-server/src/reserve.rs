@@ -54,9 +54,9 @@ impl Reserve {
     pub fn metrics(&self) -> String {
         let (free, kept) = (self.free.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed));
         format!(
-            "# HELP pilot_disk_free_bytes Room on the disk of the data directory.\n\
+            "# HELP pilot_disk_free_bytes Free space on the disk of the data directory.\n\
              # TYPE pilot_disk_free_bytes gauge\npilot_disk_free_bytes {free}\n\
-             # HELP pilot_disk_reserve_bytes With less room than this nothing is accepted.\n\
+             # HELP pilot_disk_reserve_bytes Writes are refused while less space than this is free.\n\
              # TYPE pilot_disk_reserve_bytes gauge\npilot_disk_reserve_bytes {kept}\n"
         )
     }
@@ -73,9 +73,9 @@ pub async fn run(app: Arc<App>) {
         if is_short != was_short {
             let directory = app.reserve.directory.display();
             if is_short {
-                tracing::error!("{directory}: the disk is nearly full; nothing is accepted until there is room again");
+                tracing::error!("{directory}: the disk is nearly full; writes are refused until there is space again");
             } else {
-                tracing::info!("{directory}: there is room again; writing goes on");
+                tracing::info!("{directory}: there is space again; writing resumes");
             }
             was_short = is_short;
         }

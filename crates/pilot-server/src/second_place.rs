@@ -15,14 +15,14 @@ const BYTES_MAX: u64 = 64 * 1024;
 pub enum PlaceError {
     #[error("{}: cannot be used as the second place of the log's checkpoint", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: another service keeps its checkpoint there; two on one log would fork it (stop the other one first)", path.display())]
+    #[error("{}: another service keeps its checkpoint there; two services on one log would fork it (stop the other one first)", path.display())]
     Locked { path: PathBuf },
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum SwapError {
     /// Somebody else has written there.
-    #[error("it does not hold what this service wrote there last")]
+    #[error("it does not contain what this service last wrote there")]
     Changed,
     /// Nothing is known to be there but what was there before, or what was to be written.
     #[error("it cannot be written: {0}")]

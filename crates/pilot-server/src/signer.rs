@@ -51,7 +51,7 @@ impl From<StoreError> for SignError {
 
 impl From<SignError> for Problem {
     fn from(error: SignError) -> Self {
-        Problem::unavailable("No checkpoint can be signed at the moment.", &error)
+        Problem::unavailable("No checkpoint can be signed right now.", &error)
     }
 }
 
@@ -123,8 +123,9 @@ impl Signer {
     pub async fn sign_past(&self, size: u64, newest: &Checkpoint) -> Result<String, SignError> {
         let root = edge_at(&*self.store, size).await?.root();
         let path = proofs::consistency(&*self.store, size, newest.size).await?;
-        check_consistency(size, root, newest.size, newest.root, &path)
-            .map_err(|error| SignError::Broken(format!("the tree of {size} entries is no part of the log: {error}")))?;
+        check_consistency(size, root, newest.size, newest.root, &path).map_err(|error| {
+            SignError::Broken(format!("the tree of {size} entries is not part of the log: {error}"))
+        })?;
         Ok(Checkpoint { origin: self.key.verifier().name, size, root }.sign(&self.key))
     }
 
@@ -178,7 +179,7 @@ impl Signer {
         if edge.root() == head.root() {
             return Ok(edge);
         }
-        let what = "the entries on disk do not add up to the root they should have";
+        let what = "the entries on disk do not lead to the expected root";
         Err(SignError::Broken(format!("{what} at {} entries; nothing was signed", head.size())))
     }
 
@@ -195,7 +196,7 @@ impl Signer {
                 Ok(())
             }
             Err(SwapError::Changed) => Err(SignError::Broken(format!(
-                "{path} was changed by somebody else: another server signs with the same key, or the file was removed; \
+                "{path} was changed by someone else: another server signs with the same key, or the file was removed; \
                  nothing more is signed, because two servers on one key fork the log"
             ))),
             Err(error @ SwapError::Io(_)) => {
@@ -262,7 +263,7 @@ pub async fn run(app: Arc<App>) {
 fn say_once(said: &Mutex<String>, error: &SignError) {
     let (mut said, error) = (said.lock().unwrap_or_else(PoisonError::into_inner), error.to_string());
     if *said != error {
-        tracing::error!(cause = error, "no checkpoint can be signed; the served one stays behind the ledger");
+        tracing::error!(cause = error, "no checkpoint can be signed; the one served lags behind the ledger");
         *said = error;
     }
 }
@@ -270,7 +271,7 @@ fn say_once(said: &Mutex<String>, error: &SignError) {
 fn stop(app: &App, reason: &str) {
     tracing::error!(
         cause = reason,
-        "the process stops, because what it would sign may be untrue; do not delete anything, run `pilot log fsck`, and read docs/operate/backup.md"
+        "the process stops because what it would sign may be wrong; do not delete anything, run `pilot log fsck`, and read docs/operate/backup.md"
     );
     app.log.flush();
     std::process::exit(BROKEN);

@@ -140,7 +140,7 @@ impl Service {
             Register::open(&*store, &starting.credentials, &former, keeps_record, outside, clock.now()).await?;
         if let Some(doubt) = register.doubt() {
             let before = doubt.before;
-            tracing::warn!(%before, "credentials issued before {before} do not count: the ledger was restored with a loss, and which of them were revoked is not known. Rotate them, or run `pilot credential trust`");
+            tracing::warn!(%before, "credentials issued before {before} are not accepted: the ledger was restored with a loss, and it is not known which of them were revoked. Rotate them, or run `pilot credential trust`");
         }
         let register = Arc::new(register);
         let run = u32::from_ne_bytes(random::bytes()?);
@@ -235,10 +235,10 @@ impl Service {
         signing.abort();
         witnessing.abort();
         if let Err(error) = self.app.signer.checkpoint().await {
-            tracing::error!(cause = %error, "the last entries are not under a checkpoint; the next start signs them");
+            tracing::error!(cause = %error, "the last entries are not covered by a checkpoint; the next start signs them");
         }
         if let Err(cause) = self.app.clock_keeper.leave() {
-            tracing::warn!(%cause, "what is known about the time could not be left for the next start");
+            tracing::warn!(%cause, "the clock record could not be saved for the next start");
         }
         let store = Arc::clone(&self.app.store);
         let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
@@ -414,7 +414,7 @@ pub(crate) fn with_cause(error: &impl std::error::Error) -> String {
 pub(crate) fn check_workflows_dir(config: &Config) -> Result<(), StartError> {
     match &config.workflows.dir {
         Some(path) if !path.is_dir() => Err(StartError::Refused(format!(
-            "{}: workflows.dir is not a directory; make it, or leave it out",
+            "{}: workflows.dir is not a directory; create it, or remove the setting",
             path.display()
         ))),
         _ => Ok(()),
@@ -423,7 +423,7 @@ pub(crate) fn check_workflows_dir(config: &Config) -> Result<(), StartError> {
 
 fn make_data_dir(path: &Path) -> Result<(), StartError> {
     private_file::make_directory(path).map_err(|error| {
-        StartError::environment(format!("{}: the data directory cannot be made", path.display()), error)
+        StartError::environment(format!("{}: the data directory cannot be created", path.display()), error)
     })
 }
 
@@ -448,14 +448,17 @@ fn open_store(
 }
 
 pub(crate) fn no_such_store() -> StartError {
-    let refused = "store.url: this version has the embedded store alone; give it as \"sqlite:pilot.db\"";
+    let refused = "store.url: this version supports only the embedded store; give it as \"sqlite:pilot.db\"";
     StartError::Refused(refused.into())
 }
 
 fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
     let bound = Listener::bind(address);
     bound.map_err(|error| {
-        StartError::environment(format!("{address}: cannot listen there; is another service using the port?"), error)
+        StartError::environment(
+            format!("{address}: cannot listen on this address; is another service using the port?"),
+            error,
+        )
     })
 }
 

@@ -41,7 +41,7 @@ impl LastStart {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<LastStart, StoreError> {
-        let unreadable = |error| StoreError::Damaged(format!("what the last start left cannot be read: {error}"));
+        let unreadable = |error| StoreError::Damaged(format!("the record of the last start cannot be read: {error}"));
         serde_json::from_slice(bytes).map_err(unreadable)
     }
 

@@ -52,11 +52,11 @@ fn look_at_the_machine(app: &App, watch: &mut Watch) {
     match watch.look(behind) {
         Some(Change::FellBehind) => tracing::warn!(
             seconds,
-            "the machine's clock is {seconds} s behind the ledger, whose time never goes back: new entries, windows, \
-             leases and deadlines go by the ledger's time. See that the machine's time is right; if the ledger is ahead \
-             of it, restart the service when the machine's clock has passed the last entry"
+            "the machine's clock is {seconds} s behind the ledger, whose time never goes back: new entries, \
+             windows, leases and deadlines use the ledger's time. Check that the machine's clock is right; if the \
+             ledger is ahead of it, restart the service once the machine's clock has passed the last entry"
         ),
-        Some(Change::CaughtUp) => tracing::info!("the machine's clock and the ledger's time are together again"),
+        Some(Change::CaughtUp) => tracing::info!("the machine's clock and the ledger's time agree again"),
         None => {}
     }
 }

@@ -29,13 +29,13 @@ pub use reload::{LOOK, Watched};
 pub enum TlsError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{}: holds no certificate; it must be PEM, the service's own certificate first", path.display())]
+    #[error("{}: contains no certificate; it must be PEM, with the service's own certificate first", path.display())]
     NoCertificate { path: PathBuf },
-    #[error("{}: holds no private key; it must be PEM (PKCS#8, PKCS#1 or SEC1) and not encrypted", path.display())]
+    #[error("{}: contains no private key; it must be PEM (PKCS#8, PKCS#1 or SEC1) and not encrypted", path.display())]
     NoKey { path: PathBuf },
-    #[error("{}: holds no revocation list in PEM", path.display())]
+    #[error("{}: contains no PEM revocation list", path.display())]
     NoRevocationList { path: PathBuf },
-    #[error("{}: is not the key of the certificate in {}; give the pair that belongs together", key.display(), certificate.display())]
+    #[error("{}: is not the key of the certificate in {}; use a matching pair", key.display(), certificate.display())]
     Mismatch { certificate: PathBuf, key: PathBuf },
     #[error("{}: cannot be used", path.display())]
     Unusable { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },

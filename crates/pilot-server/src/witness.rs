@@ -47,7 +47,7 @@ impl Served for Witness {
 
     fn refuse(&self, problem: Problem) -> Response<Body> {
         let status = problem.into_response("").status();
-        plain(status.as_u16(), "the message is no request a witness understands".into())
+        plain(status.as_u16(), "the message is not a request that a witness understands".into())
     }
 }
 
@@ -88,15 +88,18 @@ impl Witness {
             return Verdict::No(404, "this witness does not know the log".into());
         }
         if !keys.any(|key| Checkpoint::open(request.checkpoint, key).is_ok()) {
-            return Verdict::No(403, "the checkpoint has no signature of a key this witness knows for the log".into());
+            return Verdict::No(
+                403,
+                "the checkpoint has no signature by a key that this witness knows for the log".into(),
+            );
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(refused) = check_growth(state.newest(&new.origin), request.old, &new, &request.proof) {
             return refuse(&mut state, refused, &new, request.checkpoint);
         }
         if let Err(error) = state.keep(new, request.checkpoint) {
-            tracing::error!(cause = %error, "the checkpoint cannot be kept, so it is not cosigned");
-            return Verdict::No(503, "the witness cannot keep the checkpoint at the moment".into());
+            tracing::error!(cause = %error, "the checkpoint cannot be saved, so it is not cosigned");
+            return Verdict::No(503, "the witness cannot save the checkpoint right now".into());
         }
         let seconds = u64::try_from(self.clock.now().unix_micros()).unwrap_or(0) / 1_000_000;
         Verdict::Cosigned(self.key.cosign(text, seconds) + "\n")
@@ -114,10 +117,10 @@ fn refuse(state: &mut State, refused: Refused, new: &Checkpoint, note: &str) -> 
     }
     match state.keep_conflict(new, note) {
         Ok(true) => {
-            tracing::error!(log, size = new.size, cause = %refused, "log `{log}` has signed a checkpoint that does not continue its own; it is kept");
+            tracing::error!(log, size = new.size, cause = %refused, "log `{log}` has signed a checkpoint that does not continue its earlier one; it is kept as evidence");
         }
         Ok(false) => {}
-        Err(error) => tracing::error!(log, cause = %error, "a conflicting checkpoint could not be kept"),
+        Err(error) => tracing::error!(log, cause = %error, "a conflicting checkpoint could not be saved"),
     }
     match refused {
         Refused::OtherSize { size } | Refused::OtherRoot { size } => Verdict::Conflict(size),
@@ -140,7 +143,10 @@ impl WitnessService {
     ) -> Result<WitnessService, StartError> {
         let (key, state) = State::open(state, &logs, name)?;
         let mut listener = Listener::bind(listen).map_err(|error| {
-            StartError::environment(format!("{listen}: cannot listen there; is another service using the port?"), error)
+            StartError::environment(
+                format!("{listen}: cannot listen on this address; is another service using the port?"),
+                error,
+            )
         })?;
         listener.limit_connections(WITNESS_CONNECTIONS_MAX);
         Ok(WitnessService { witness: Arc::new(Witness::new(key, logs, state, Clock::System)), listener })
@@ -162,17 +168,17 @@ impl WitnessService {
 async fn answer(witness: Arc<Witness>, request: Request<Incoming>) -> Response<Body> {
     let (head, body) = request.into_parts();
     if framing::check(&head).is_err() {
-        return plain(400, "the message is not one two readers would understand alike".into());
+        return plain(400, "the message is ambiguous: two readers could understand it differently".into());
     }
     match (&head.method, head.uri.path()) {
         (&Method::POST, "/add-checkpoint") => {}
         (&Method::GET, "/healthz") => return plain(200, "ok".into()),
         (_, "/add-checkpoint") => {
-            let mut response = plain(405, "send POST".into());
+            let mut response = plain(405, "use POST".into());
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             return response;
         }
-        _ => return plain(404, "a witness has POST /add-checkpoint".into()),
+        _ => return plain(404, "a witness supports only POST /add-checkpoint".into()),
     }
     let body = match read(body).await {
         Ok(body) => body,
@@ -184,7 +190,7 @@ async fn answer(witness: Arc<Witness>, request: Request<Incoming>) -> Response<B
         Ok(Verdict::Cosigned(lines)) => page(200, "text/plain; charset=utf-8", lines),
         Ok(Verdict::Conflict(size)) => page(409, SIZE_CONTENT_TYPE, size_body(size)),
         Ok(Verdict::No(status, reason)) => plain(status, reason),
-        Err(_) => plain(500, "a fault of the witness".into()),
+        Err(_) => plain(500, "the witness failed".into()),
     }
 }
 
@@ -196,9 +202,11 @@ async fn read(body: Incoming) -> Result<String, Response<Body>> {
             response.extensions_mut().insert(PeerIsLate);
             Err(response)
         }
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(plain(413, "a request has at most 64 KiB".into())),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(plain(413, "a request may be at most 64 KiB".into())),
         Ok(Err(_)) => Err(plain(400, "the body ended before it was complete".into())),
-        Ok(Ok(body)) => String::from_utf8(body.to_bytes().into()).map_err(|_| plain(400, "the body is no text".into())),
+        Ok(Ok(body)) => {
+            String::from_utf8(body.to_bytes().into()).map_err(|_| plain(400, "the body is not text".into()))
+        }
     }
 }
 

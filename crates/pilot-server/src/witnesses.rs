@@ -197,7 +197,7 @@ impl Witnesses {
     fn not_covered(&self, size: u64) -> Problem {
         let missing: Vec<_> = self.list.iter().filter_map(|witness| witness.complaint(size)).collect();
         let detail = format!(
-            "An effect may begin only when {} of {} witnesses have cosigned the item's newest entry, and {} have: {}.",
+            "An effect may begin only when {} of {} witnesses have cosigned the item's newest entry, but {} have: {}.",
             self.required,
             self.list.len(),
             self.list.len() - missing.len(),

@@ -71,8 +71,8 @@ pub(crate) fn offered(dir: Option<&Path>) -> Result<(Definitions, Vec<StoredDefi
     let count = files.len() + texts.len();
     if count > DEFINITIONS_MAX {
         return Err(StartError::Refused(format!(
-            "workflows.dir: {count} definitions with the built-in ones, and at most {DEFINITIONS_MAX} may be in force; \
-             move those that no new item needs out of the directory, items under way keep theirs"
+            "workflows.dir: {count} definitions with the built-in ones, but at most {DEFINITIONS_MAX} may be in \
+             force; move those that no new item needs out of the directory; open items keep theirs"
         )));
     }
     for (name, text) in files {

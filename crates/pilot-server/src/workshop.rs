@@ -65,8 +65,8 @@ impl Turns {
     fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(&self.there).try_acquire_owned().map_err(|_| {
             let detail = format!(
-                "Of one caller {ACTOR_LONG_TASKS_WAITING_MAX} requests that take long may wait for their turn, and as \
-                 many of yours are waiting. Let them be answered first."
+                "At most {ACTOR_LONG_TASKS_WAITING_MAX} long-running requests per caller may wait for their turn, \
+                 and that many of yours are waiting. Let them finish first."
             );
             Problem::new(Code::RateLimited, detail).retry_after(RETRY).beyond(Cap::LongTasks)
         })
@@ -101,7 +101,9 @@ impl Workshop {
             }
             drop((turn, place, turns));
         };
-        self.tasks.send(Box::new(task)).map_err(|_| Problem::internal(&"the threads for long work are gone"))?;
+        self.tasks
+            .send(Box::new(task))
+            .map_err(|_| Problem::internal(&"the threads for long-running work are gone"))?;
         receiver.await.map_err(|_| Problem::internal(&"a long computation failed"))
     }
 

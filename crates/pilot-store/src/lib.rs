@@ -39,7 +39,7 @@ pub enum StoreError {
     #[error("the disk failed: {0}")]
     DiskFailed(String),
     /// The disk does not answer. What was being written may yet be recorded.
-    #[error("the disk does not answer: {0}")]
+    #[error("the disk is not responding: {0}")]
     Hangs(String),
     /// What is stored contradicts itself. Going on would make it worse.
     #[error("the store is damaged: {0}")]

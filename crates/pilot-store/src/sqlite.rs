@@ -123,7 +123,8 @@ impl Sqlite {
             }
         };
         let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(write);
-        let writer = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
+        let writer =
+            spawned.map_err(|error| StoreError::Unavailable(format!("cannot start the writer thread: {error}")))?;
         let readers = Readers::start(path, "reader", READERS, QUESTIONS_WAITING_MAX, Arc::clone(&health))?;
         let duties = Readers::start(path, "duty", DUTY_READERS, QUESTIONS_WAITING_MAX, Arc::clone(&health))?;
         let watch = Watch::start(desk, vec![readers.line(), duties.line()], Arc::clone(&health))?;

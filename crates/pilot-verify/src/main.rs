@@ -85,11 +85,11 @@ fn read(given: Vec<String>) -> Result<Arguments, Failure> {
                 arguments.json = match value()?.as_str() {
                     "table" => false,
                     "json" => true,
-                    _ => return Err(Failure::Usage("--output is table or json".into())),
+                    _ => return Err(Failure::Usage("--output must be table or json".into())),
                 }
             }
             _ if argument.starts_with('-') || arguments.bundle.is_some() => {
-                return Err(Failure::Usage("an argument is not understood; see --help".into()));
+                return Err(Failure::Usage("an argument was not recognised; see --help".into()));
             }
             _ => arguments.bundle = Some(argument),
         }

@@ -55,7 +55,7 @@ fn a_bundle_that_holds_ends_with_0_and_a_changed_one_with_1() {
     let changed = scratch.file("changed.zip", &changed);
     let (code, out, _) = run(&["--key", &line, &changed]);
     assert_eq!(code, 1);
-    expect!["The evidence does NOT hold: checkpoint: its bytes were changed: they do not give the hash in the manifest [files]"].assert_eq(out.lines().last().unwrap());
+    expect!["The evidence does NOT hold: checkpoint: its bytes were changed: they do not match the hash in the manifest [files]"].assert_eq(out.lines().last().unwrap());
     let (code, out, _) = run(&[&changed, "--key", &line, "--output", "json"]);
     assert_eq!(code, 1);
     assert!(out.starts_with("{\n  \"holds\": false,"), "{out}");
@@ -90,19 +90,19 @@ fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
     check(2, &[&bundle], "a bundle and --key are needed");
     check(2, &["--key", &line], "a bundle and --key are needed");
     check(2, &[&bundle, "--key"], "--key needs a value");
-    check(2, &[&bundle, "--key", &line, "--what"], "not understood");
-    check(2, &[&bundle, "--key", &line, &bundle], "not understood");
+    check(2, &[&bundle, "--key", &line, "--what"], "not recognised");
+    check(2, &[&bundle, "--key", &line, &bundle], "not recognised");
     check(2, &[&bundle, "--key", &line.replace("+ARl", "+ARk")], "--key: ");
-    check(2, &[&bundle, "--key", &line, "--witness-key", &line], "of another kind");
+    check(2, &[&bundle, "--key", &line, "--witness-key", &line], "has the wrong type");
     check(2, &[&bundle, "--key", &line, "--witnesses", "1"], "1 are asked for, and 0 keys are given");
-    check(2, &[&bundle, "--key", "xx"], "--key: it is neither a key");
+    check(2, &[&bundle, "--key", "xx"], "--key: neither a key");
     check(2, &[&bundle, "--key", "nowhere.pub"], "nowhere.pub");
-    check(3, &[&bundle, "--key", "/"], "--key: it is neither a key");
+    check(3, &[&bundle, "--key", "/"], "--key: neither a key");
     check(3, &["nowhere.zip", "--key", &line], "nowhere.zip");
     let (code, out, _) = run(&[&bundle, "--key", &line]);
     assert_eq!(code, 1);
     expect![
-        "The evidence does NOT hold: the bundle: byte 0: this is no bundle: it does not begin with a file [container]"
+        "The evidence does NOT hold: the bundle: byte 0: this is not a bundle: it does not begin with a file [container]"
     ]
     .assert_eq(out.lines().last().unwrap());
     assert_eq!(run(&["--help"]).0, 0);

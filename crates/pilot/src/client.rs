@@ -33,16 +33,16 @@ pub struct ClientArguments {
     /// The service's address [env: PILOT_URL] [default: http://127.0.0.1:7450]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// A file that holds the token, or - for standard input [default: PILOT_TOKEN, else you are asked]
+    /// A file that contains the token, or - for standard input [default: PILOT_TOKEN, else you are asked]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Send the token over plain http to another machine; whoever is on the way can read it
+    /// Send the token over plain http to another machine; anyone on the network path can read it
     #[arg(long)]
     pub insecure_http: bool,
     /// The issuer of an https service's certificate, in PEM [env: PILOT_CA_FILE] [default: those the system trusts]
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Your own certificate in PEM, where the service asks for one in place of a token [env: PILOT_CLIENT_CERT]
+    /// Your own certificate in PEM, if the service asks for one instead of a token [env: PILOT_CLIENT_CERT]
     #[arg(long, value_name = "FILE", requires = "client_key")]
     pub client_cert: Option<PathBuf>,
     /// The key of that certificate, in PEM [env: PILOT_CLIENT_KEY]
@@ -84,13 +84,13 @@ impl Client {
         let base = parse_url(url)?;
         if !is_encrypted(&base) && !is_this_machine(&base) && !arguments.insecure_http {
             return Err(Failure::Usage(format!(
-                "{base} is on another machine and not https: whoever is on the way could read the token. Give an https:// \
-                 address, or --insecure-http if you accept that"
+                "{base} is on another machine and does not use https, so anyone on the network path could read the \
+                 token. Use an https:// address, or --insecure-http to accept that"
             )));
         }
         let pair = arguments.pair(environment)?;
         if pair.is_some() && !is_encrypted(&base) {
-            return Err(Failure::Usage("a client certificate can be shown to an https:// service alone".into()));
+            return Err(Failure::Usage("a client certificate can be used only with an https:// service".into()));
         }
         let trust = is_encrypted(&base).then(|| Trust::load(ca_file, pair.as_ref())).transpose()?;
         let has_token = arguments.token_file.is_some() || environment.token().is_some();
@@ -271,7 +271,9 @@ impl Reply {
                 let said = if errors.is_empty() { format!(" {detail}") } else { lines.collect() };
                 Failure::Refused(format!("{} {code}:{said}", self.status.as_u16()))
             }
-            Err(_) => Failure::Environment(format!("the answer is {} and not from a pilot service", self.status)),
+            Err(_) => {
+                Failure::Environment(format!("the answer is {} and does not come from a pilot service", self.status))
+            }
         }
     }
 }
@@ -302,7 +304,7 @@ fn read_token(arguments: &ClientArguments, environment: &Environment) -> Result<
         (None, Some(token)) => token,
         (None, None) => Zeroizing::new(rpassword::prompt_password("Token: ").map_err(|_| {
             Failure::Usage(
-                "no token: set PILOT_TOKEN, or use --token-file FILE (never an argument: others could see it)".into(),
+                "no token: set PILOT_TOKEN, or use --token-file FILE (never pass it as an argument: others could see it)".into(),
             )
         })?),
     };

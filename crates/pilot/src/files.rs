@@ -18,10 +18,10 @@ use crate::exit::Failure;
 /// Which files a command works on: those of a configuration, or a credential file named directly.
 #[derive(clap::Args, Clone)]
 pub struct FileArguments {
-    /// The configuration that names the files [default: pilot.toml, when there is one here]
+    /// The configuration that names the files [default: pilot.toml, if it exists here]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The credential file itself, in place of the one the configuration names
+    /// The credential file itself, instead of the one the configuration names
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The approved role map to compare with [default: the configuration's]
@@ -120,8 +120,8 @@ pub fn refuse_root(config: &Config) -> Result<(), Failure> {
     });
     let (directory, name) = (directory.display(), name.unwrap_or_else(|| format!("#{owner}")));
     Err(Failure::Usage(format!(
-        "{directory} belongs to the user {name}, and what root makes there the service cannot open; \
-         run this as that user: runuser -u {name} -- pilot …"
+        "{directory} belongs to the user {name}, and the service cannot open files that root creates there; run \
+         this as that user: runuser -u {name} -- pilot …"
     )))
 }
 

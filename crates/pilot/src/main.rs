@@ -37,11 +37,11 @@ enum Command {
     Serve(cmd::serve::Arguments),
     /// Check everything a start would, without starting
     CheckConfig(cmd::check_config::Arguments),
-    /// Run a service with five actors for a first look; everything is forgotten at the end
+    /// Run a service with five actors for a first look; everything is deleted at the end
     Demo(cmd::demo::Arguments),
-    /// Lay out a new installation: configuration, empty role map, log signing key
+    /// Create a new installation: configuration, empty role map, log signing key
     Init(cmd::init::Arguments),
-    /// Make, remove, list and check credentials
+    /// Create, remove, list and check credentials
     #[command(subcommand)]
     Credential(cmd::credential::Command),
     /// Replace an actor's token, step by step, with a record
@@ -52,7 +52,7 @@ enum Command {
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
-    /// Take evidence bundles from the service, verify them, make pages of them, leave content out
+    /// Export, verify, report on, redact and erase evidence
     #[command(subcommand)]
     Evidence(cmd::evidence::Command),
     /// The transparency log
@@ -60,12 +60,12 @@ enum Command {
     Log(cmd::log::Command),
     /// Copy everything a service needs into a new directory, while it runs, and verify the copy
     Backup(cmd::backup::Arguments),
-    /// Put a backup in the place of a lost ledger, if that is the newest there is
+    /// Replace a lost ledger with a backup, if nothing newer is known
     Restore(cmd::restore::Arguments),
-    /// Accept the machine's clock after it has leapt
+    /// Accept the machine's clock after it jumped ahead
     #[command(subcommand)]
     Clock(cmd::clock::Command),
-    /// Write a file for whoever helps: version, configuration, figures and log lines, without secrets
+    /// Write a file for support: version, configuration, figures and log lines, without secrets
     SupportBundle(cmd::support_bundle::Arguments),
     /// Write manual pages and shell completions, for a package
     #[command(hide = true)]

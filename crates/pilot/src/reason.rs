@@ -18,7 +18,7 @@ pub fn check(option: &str, reason: &str, config: &Config) -> Result<(), Failure>
         Err(_) => LeakGuard::for_generated_tokens(),
     };
     if guard.is_in(reason) {
-        let remedy = "the reason holds a clear token; leave it out, and have it rotated";
+        let remedy = "the reason contains a clear token; leave it out, and have the token rotated";
         return Err(Failure::Refused(format!("{option}: {remedy}")));
     }
     Ok(())

@@ -25,7 +25,7 @@ impl Supervisor {
         let socket = match connect(name) {
             Ok(socket) => Some(Arc::new(socket)),
             Err(error) => {
-                tracing::warn!(error = %error, "NOTIFY_SOCKET is set, but nobody can be told there");
+                tracing::warn!(error = %error, "NOTIFY_SOCKET is set, but cannot be used");
                 None
             }
         };
@@ -42,7 +42,7 @@ impl Supervisor {
     }
 
     pub fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=stopping: requests under way are finished");
+        self.tell("STOPPING=1\nSTATUS=stopping: requests in progress are finished");
     }
 
     /// Says again and again that the runtime which serves is alive, for as long as that is true and `is_alive` says so.
@@ -63,7 +63,7 @@ impl Supervisor {
     fn tell(&self, message: &str) {
         let sent = self.socket.as_ref().map(|socket| socket.send(message.as_bytes()));
         if let Some(Err(error)) = sent {
-            tracing::warn!(error = %error, "the supervisor could not be told");
+            tracing::warn!(error = %error, "the supervisor could not be notified");
         }
     }
 }
@@ -90,7 +90,7 @@ fn ping_every(environment: &Environment, own_id: u32) -> Option<Duration> {
     }
     let micros = micros.parse().ok().filter(|micros| *micros >= 2);
     if micros.is_none() {
-        tracing::warn!("WATCHDOG_USEC is set, but is no number of microseconds; nobody is told that we are alive");
+        tracing::warn!("WATCHDOG_USEC is set, but is not a number of microseconds; the watchdog is not notified");
     }
     micros.map(|micros| Duration::from_micros(micros) / 2)
 }

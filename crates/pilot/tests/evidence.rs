@@ -73,7 +73,7 @@ fn usage_and_missing_files_have_their_own_exit_codes() {
         (2, "redact whole.zip --out x.zip", "--document"),
         (2, "redact whole.zip --out x.zip --document sha256:1", "sha256"),
         (3, "verify nowhere.zip --key log.pub", "nowhere.zip"),
-        (2, "verify whole.zip --key xx", "--key: it is neither a key"),
+        (2, "verify whole.zip --key xx", "--key: neither a key"),
         (2, "verify whole.zip --key nowhere.pub", "nowhere.pub"),
         (3, "verify whole.zip --key /", "--key: "),
         (3, "report whole.zip --key log.pub --out no/where.html", "no/where.html"),

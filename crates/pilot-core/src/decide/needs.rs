@@ -170,14 +170,14 @@ fn time(inputs: &Map<String, Value>, name: &str, faults: &mut Vec<Fault>) -> Opt
     let value = inputs.get(name)?;
     let time = value.as_str().and_then(|text| text.parse().ok());
     if time.is_none() {
-        faults.push(Fault::new(join("/inputs", name), "must be a time as in 2026-11-15T09:30:00Z"));
+        faults.push(Fault::new(join("/inputs", name), "must be a time such as 2026-11-15T09:30:00Z"));
     }
     time
 }
 
 fn result(value: &Value, faults: &mut Vec<Fault>) {
     if value.as_str().is_none_or(|text| text.chars().count() > RESULT_CHARS_MAX) {
-        faults.push(Fault::new("/inputs/result", format!("must be a text of at most {RESULT_CHARS_MAX} characters")));
+        faults.push(Fault::new("/inputs/result", format!("must be a string of at most {RESULT_CHARS_MAX} characters")));
     }
 }
 
@@ -210,10 +210,10 @@ fn artifact_faults(artifact: &Value, at: &str, faults: &mut Vec<Fault>) {
 type Member = (&'static str, fn(&Value) -> bool, &'static str);
 
 const ARTIFACT: &[Member] = &[
-    ("name", short_text, "must be a text of 1 to 1,000 characters"),
+    ("name", short_text, "must be a string of 1 to 1,000 characters"),
     ("sha256", hex_digest, "must be 64 lowercase hexadecimal characters"),
     ("bytes", size, "must be a number of bytes"),
-    ("uri", short_text, "must be a text of 1 to 1,000 characters"),
+    ("uri", short_text, "must be a string of 1 to 1,000 characters"),
 ];
 
 fn short_text(value: &Value) -> bool {

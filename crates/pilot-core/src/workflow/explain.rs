@@ -32,23 +32,29 @@ fn notes(rules: &Rules) -> Vec<String> {
     let required: Vec<_> = rules.required_roles.iter().map(Role::as_str).collect();
     let mut notes = vec![
         format!(
-            "Nothing happens in the world ({}) before {} have each let this very content pass: {} different people.",
+            "No effect ({}) begins before {} have each let exactly this content pass: {} different people.",
             named(Kind::Effect),
             required.join(", "),
             required.len()
         ),
-        "Who acted on an item in one role can never act on it in another, whatever their role is later.".to_owned(),
-        format!("An initiator creates an item; it begins as {}. Its ends: {}.", rules.initial, named(Kind::Terminal)),
+        "Anyone who acted on an item in one role can never act on it in another, even if their role changes later."
+            .to_owned(),
+        format!(
+            "An initiator creates an item; it begins as {}. Its terminal states: {}.",
+            rules.initial,
+            named(Kind::Terminal)
+        ),
     ];
     if rules.one_open_per_creator {
         notes.push(
-            "An initiator has one such item at a time: the next can be created once the last has ended.".to_owned(),
+            "An initiator can have one such item at a time: the next can be created once the previous one has ended."
+                .to_owned(),
         );
     }
     if let Some(hold) = &rules.hold {
         notes.push(format!(
-            "Hold: {} can hold an item in every state but an end, {} can release it, each with a comment. While held, {} \
-             are refused; deadlines run on.",
+            "Hold: {} can hold an item in any state that is not terminal; {} can release it. Both need a comment. \
+             While an item is held, {} are refused; deadlines keep running.",
             hold.roles,
             hold.release_roles,
             hold.blocks.join(", ")
@@ -64,7 +70,7 @@ fn write_state(text: &mut String, definition: &Definition, state: &State) {
         Kind::Effect => " (effect)",
         Kind::Terminal => " (end)",
     };
-    let turn = if state.waits_for.is_empty() { String::new() } else { format!("; the turn of {}", state.waits_for) };
+    let turn = if state.waits_for.is_empty() { String::new() } else { format!("; waits for {}", state.waits_for) };
     let _ = writeln!(text, "\n{}{kind}: {}{turn}", state.name, state.description);
     let mut lines: Vec<[String; 4]> = Vec::new();
     if state.editable {
@@ -93,17 +99,17 @@ fn conditions(definition: &Definition, rule: &Rule) -> Vec<String> {
     let mut said = Vec::new();
     said.extend(rule.when.as_ref().map(|when| format!("input {} = {}", when.input, when.equals)));
     said.extend(rule.own.map(|own| owner(own).to_owned()));
-    said.extend(rule.not_by_executor.then(|| "nobody who executed it".to_owned()));
+    said.extend(rule.not_by_executor.then(|| "not by anyone who executed it".to_owned()));
     said.extend(votes(rule));
     said.extend(rule.inside_window.then(|| "inside the window".to_owned()));
-    said.extend(rule.attempts.map(|attempts| format!("{attempts} attempts at most")));
+    said.extend(rule.attempts.map(|attempts| format!("at most {attempts} attempts")));
     said.extend(definition.hold_blocks(&rule.action).then(|| "not while held".to_owned()));
     said.extend(rule.content_digest_required.then(|| "sends the content digest".to_owned()));
     said.extend(rule.comment_required.then(|| "sends a comment".to_owned()));
-    said.extend(rule.sets_window.as_ref().map(|max| format!("sets a window of {max} at most")));
+    said.extend(rule.sets_window.as_ref().map(|max| format!("sets a window of at most {max}")));
     said.extend(rule.takes_lease.as_ref().map(|length| format!("takes a lease of {length}")));
     said.extend(rule.renews_lease.as_ref().map(|length| format!("renews the lease for {length}")));
-    said.extend(rule.takes_back_vote.then(|| "takes back one's own vote".to_owned()));
+    said.extend(rule.takes_back_vote.then(|| "takes back the actor's own vote".to_owned()));
     said.extend(rule.voids_votes.then(|| "voids every vote".to_owned()));
     said.extend(rule.voids_window.then(|| "voids the window".to_owned()));
     let inputs: Vec<_> = rule.inputs.iter().map(|input| input.as_str()).collect();
@@ -115,7 +121,7 @@ fn conditions(definition: &Definition, rule: &Rule) -> Vec<String> {
 fn owner(own: Own) -> &'static str {
     match own {
         Own::Creator => "its creator only",
-        Own::Voter => "only who has a vote standing",
+        Own::Voter => "only an actor whose vote stands",
         Own::Holder => "the lease holder only",
     }
 }
@@ -128,7 +134,7 @@ fn votes(rule: &Rule) -> Option<String> {
     let replaced = if rule.replaces.is_empty() {
         String::new()
     } else {
-        format!(", replacing one's vote to {}", rule.replaces.join(" or "))
+        format!(", replacing the actor's own vote to {}", rule.replaces.join(" or "))
     };
     Some(format!("{quorum} {}{raised}{replaced}", if quorum == 1 { "vote" } else { "votes" }))
 }

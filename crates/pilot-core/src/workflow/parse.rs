@@ -15,7 +15,7 @@ use crate::workflow::{
 pub(crate) fn read(text: &str) -> (Option<Rules>, Flaws) {
     if text.len() > limits::DEFINITION_BYTES_MAX {
         let mut flaws = Flaws::new("", super::source::Places::default());
-        let message = format!("a definition has at most {} bytes", limits::DEFINITION_BYTES_MAX);
+        let message = format!("a definition may have at most {} bytes", limits::DEFINITION_BYTES_MAX);
         flaws.add([Finding::new("format", "").says(message).mend("shorten it")]);
         return (None, flaws);
     }
@@ -110,9 +110,9 @@ impl Reader {
     fn action_name(&mut self, table: Table<'_>) -> Name {
         let action = self.need_name(table, "action");
         if RESERVED_ACTIONS.contains(&&*action) {
-            let says = format!("`{action}` has a fixed meaning and cannot be an action of a definition");
+            let says = format!("`{action}` is reserved and cannot be an action of a definition");
             let mend =
-                if matches!(&*action, "hold" | "release") { "use a [hold] table" } else { "choose another word" };
+                if matches!(&*action, "hold" | "release") { "use a [hold] table" } else { "choose another name" };
             self.fault(table.pointer("action"), says, mend);
         }
         action
@@ -143,7 +143,7 @@ impl Reader {
         self.known(table, &["input", "equals"]);
         let when = When { input: self.need_name(table, "input"), equals: self.need_text(table, "equals").into() };
         if matches!(&*when.input, "result" | "artifacts" | "not_before" | "not_after") {
-            let says = format!("the input `{}` has a fixed meaning", when.input);
+            let says = format!("the input name `{}` is reserved", when.input);
             self.fault(table.pointer("input"), says, "choose another name, such as \"outcome\"");
         }
         Some(when)
@@ -196,11 +196,7 @@ impl Reader {
         for (index, state) in rules.states.iter().enumerate() {
             if rules.states.iter().take(index).any(|earlier| earlier.name == state.name) || *state.name == *"same" {
                 let says = format!("`{}` cannot be declared here", state.name);
-                self.fault(
-                    format!("/state/{index}/name"),
-                    says,
-                    "each state has one name of its own, other than \"same\"",
-                );
+                self.fault(format!("/state/{index}/name"), says, "give each state a unique name other than \"same\"");
             }
         }
         self.actions_exist(rules);

@@ -133,23 +133,23 @@ impl People {
             let _ = writeln!(text, "  {:<15} {} of {} needed{verdict}", staffing.role, staffing.have, staffing.need);
         }
         let can = if self.finishable { "can" } else { "CANNOT" };
-        let _ = writeln!(text, "  these people {can} carry an item through an effect to an end");
+        let _ = writeln!(text, "  these people {can} carry an item through an effect to a terminal state");
         match &self.smallest_group {
             Some(group) => {
                 let _ = writeln!(
                     text,
-                    "  smallest group that could bring about an effect: {} people, for example {}",
+                    "  smallest group that could reach an effect: {} people, for example {}",
                     group.len(),
                     names(group)
                 );
             }
             None => {
-                let _ = writeln!(text, "  no group of these people can bring about an effect");
+                let _ = writeln!(text, "  no group of these people can reach an effect");
             }
         }
         if self.finishable {
             let who = if self.indispensable.is_empty() { "nobody".to_owned() } else { names(&self.indispensable) };
-            let _ = writeln!(text, "  whose absence alone leaves items unfinishable: {who}");
+            let _ = writeln!(text, "  people without whom items cannot be finished: {who}");
         }
     }
 }

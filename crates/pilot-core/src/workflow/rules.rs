@@ -112,9 +112,9 @@ pub struct Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Own {
-    /// Only whoever created the item.
+    /// Only the creator of the item.
     Creator,
-    /// Only someone whose vote stands.
+    /// Only an actor whose vote stands.
     Voter,
     /// Only the holder of the lease.
     Holder,

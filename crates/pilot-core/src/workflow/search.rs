@@ -302,7 +302,7 @@ impl Model<'_> {
             }
             Step::Wait { timer } => {
                 let due = self.rules.timers.get(timer).map_or_else(String::new, |timer| timer.due.to_string());
-                format!("nobody does anything; {due} → {state}")
+                format!("nobody acts; {due} → {state}")
             }
         }
     }

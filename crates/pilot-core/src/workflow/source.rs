@@ -169,7 +169,7 @@ pub(crate) fn read_toml(text: &str) -> (Value, Places, Vec<Finding>) {
     for (index, error) in errors.iter().enumerate() {
         let pointer = format!("#{index}");
         reading.places.mark(pointer.clone(), error.span().unwrap_or(0..0));
-        let finding = Finding::new("syntax", pointer).says(format!("this is not TOML: {}", error.message()));
+        let finding = Finding::new("syntax", pointer).says(format!("this is not valid TOML: {}", error.message()));
         reading.findings.push(finding.mend("see https://toml.io for how values are written"));
     }
     // Flaws of the document as a whole are shown at its first line.
@@ -213,8 +213,8 @@ impl Reading {
                 number.map_or(Value::Null, Value::Number)
             }
             DeValue::Datetime(_) => {
-                let finding = Finding::new("format", at).says("a definition holds no dates");
-                self.findings.push(finding.mend("write it as text in quotes, or leave it out"));
+                let finding = Finding::new("format", at).says("a definition cannot contain dates");
+                self.findings.push(finding.mend("write it as a string in quotes, or leave it out"));
                 Value::Null
             }
             DeValue::Array(list) => {

@@ -43,11 +43,11 @@ pub struct ListedFile {
 pub enum ManifestError {
     #[error(transparent)]
     Note(#[from] NoteError),
-    #[error("this is no manifest of a bundle")]
+    #[error("this is not a bundle manifest")]
     Format,
-    #[error("the manifest must have the log's signature and no other")]
+    #[error("the manifest must carry the log's signature and no other")]
     Signatures,
-    #[error("the manifest is of another log")]
+    #[error("the manifest belongs to another log")]
     Origin,
 }
 

@@ -16,9 +16,11 @@ pub enum Redaction {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedactError {
-    #[error("this is no evidence bundle: {0}")]
+    #[error("this is not an evidence bundle: {0}")]
     Container(#[from] ZipFault),
-    #[error("{0} is damaged; a damaged bundle is not made smaller, it is verified")]
+    #[error(
+        "{0} is damaged, and a damaged bundle cannot be redacted; run `pilot evidence verify` to see what is wrong"
+    )]
     Damaged(String),
     #[error("the bundle has no document {0}")]
     NoSuchDocument(ContentDigest),

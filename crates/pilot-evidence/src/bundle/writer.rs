@@ -22,15 +22,15 @@ use crate::witness::hash_lines;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    #[error("{0} is no path of a bundle, or is there already")]
+    #[error("{0} is not a valid path in a bundle, or already exists")]
     Path(String),
-    #[error("{0} has 4 GiB or more; choose a shorter period")]
+    #[error("{0} is 4 GiB or larger; choose a shorter period")]
     TooLarge(String),
     #[error("an entry cannot be read: {0}")]
     Entry(#[from] serde_json::Error),
     #[error("a definition cannot be read: {0}")]
     Definition(String),
-    #[error("a report could not be made: {0}")]
+    #[error("the report could not be generated: {0}")]
     Report(String),
 }
 

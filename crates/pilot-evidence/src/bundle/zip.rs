@@ -177,7 +177,7 @@ pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
     while let Some(rest) = container.get(at..).filter(|rest| rest.starts_with(&LOCAL)) {
         let file = next(rest, at as u64)?;
         if !seen.insert(file.path) {
-            return Err(fault(at, format!("{} is there twice", file.path)));
+            return Err(fault(at, format!("{} appears twice", file.path)));
         }
         let header = Listed {
             path: file.path.into(),
@@ -186,7 +186,7 @@ pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
             offset: at as u64,
         };
         if !rest.starts_with(&local_header(&header)) {
-            return Err(fault(at, format!("the header of {} is not one of a bundle", file.path)));
+            return Err(fault(at, format!("the header of {} is not one that a bundle may have", file.path)));
         }
         at += LOCAL_BYTES + file.path.len() + file.bytes.len();
         files.push(file);
@@ -199,9 +199,9 @@ pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
     }
     let same = rest.iter().zip(&expected).take_while(|(one, other)| one == other).count();
     let Some(last) = files.last() else {
-        return Err(fault(0, "this is no bundle: it does not begin with a file".into()));
+        return Err(fault(0, "this is not a bundle: it does not begin with a file".into()));
     };
-    let what = format!("after {}: neither a further file nor the list of files that belongs here", last.path);
+    let what = format!("after {}: expected another file or the list of files", last.path);
     Err(fault(at + same, what))
 }
 
@@ -221,7 +221,7 @@ fn next(rest: &[u8], at: u64) -> Result<Packed<'_>, ZipFault> {
         usize::from(u16::from_le_bytes(rest.get(26..28).and_then(|two| two.try_into().ok()).ok_or_else(cut)?));
     let name = rest.get(LOCAL_BYTES..LOCAL_BYTES + name_length).ok_or_else(cut)?;
     let path = std::str::from_utf8(name).ok().filter(|path| is_plain(path));
-    let path = path.ok_or_else(|| ZipFault { at, what: "a file's name is not one of a bundle".into() })?;
+    let path = path.ok_or_else(|| ZipFault { at, what: "a file has a name that a bundle may not contain".into() })?;
     let start = LOCAL_BYTES + name_length;
     let size = usize::try_from(size).map_err(|_| cut())?;
     let bytes = start.checked_add(size).and_then(|end| rest.get(start..end));
@@ -330,7 +330,7 @@ mod tests {
             assert!(!is_plain(path), "{path}");
             assert!(read(&packed(&[(path, b"")])).is_err(), "{path}");
         }
-        assert_eq!(read(&packed(&[("a", b""), ("a", b"")])).unwrap_err().to_string(), "byte 31: a is there twice");
+        assert_eq!(read(&packed(&[("a", b""), ("a", b"")])).unwrap_err().to_string(), "byte 31: a appears twice");
     }
 
     #[test]

@@ -68,9 +68,9 @@ fn manifest(files: &[Packed<'_>], key: &VerifierKey) -> Result<Manifest, Fault> 
     let last = files.last().filter(|file| file.path == MANIFEST);
     let last = last.ok_or_else(|| wrong("it is not the last file, where it belongs".into()))?;
     if !last.is_whole {
-        return Err(wrong("its bytes were changed: they do not give the checksum beside them".into()));
+        return Err(wrong("its bytes were changed: they do not match its checksum".into()));
     }
-    let note = std::str::from_utf8(last.bytes).map_err(|_| wrong("it is no text".into()))?;
+    let note = std::str::from_utf8(last.bytes).map_err(|_| wrong("it is not text".into()))?;
     Manifest::open(note, key).map_err(|error| match error {
         ManifestError::Note(NoteError::Unsigned) => wrong(format!("it is signed by {}, not by {key}", signers(note))),
         error => wrong(error.to_string()),
@@ -96,7 +96,7 @@ fn compare(files: &[Packed<'_>], manifest: &Manifest, faults: &mut Vec<Fault>) -
         if Piece::of(path).is_some_and(|piece| piece.may_be_left_out()) {
             left_out.push(path.to_owned());
         } else {
-            faults.push(wrong(path, "the manifest lists it, and it is not there"));
+            faults.push(wrong(path, "the manifest lists it, but it is missing"));
         }
     }
     let mut expected = manifest.files.iter().map(|file| &*file.path).filter(|path| there.contains(path));
@@ -107,9 +107,9 @@ fn compare(files: &[Packed<'_>], manifest: &Manifest, faults: &mut Vec<Fault>) -
         };
         let in_order = expected.next() == Some(file.path);
         if HEXLOWER.encode(&Sha256::digest(file.bytes)) != *sha256 || !file.is_whole {
-            faults.push(wrong(file.path, "its bytes were changed: they do not give the hash in the manifest"));
+            faults.push(wrong(file.path, "its bytes were changed: they do not match the hash in the manifest"));
         } else if !in_order {
-            faults.push(wrong(file.path, "it is not in the place the manifest gives it"));
+            faults.push(wrong(file.path, "it is not at the position the manifest gives"));
         }
     }
     left_out
@@ -128,10 +128,10 @@ impl<'b> Contents<'b> {
 
     fn take(&mut self, file: &Packed<'b>, faults: &mut Vec<Fault>) -> Result<(), Fault> {
         let wrong = |what: String| Fault::new(Check::Files, "format", what).in_file(file.path);
-        let text = || std::str::from_utf8(file.bytes).map_err(|_| wrong("it is no text".into()));
+        let text = || std::str::from_utf8(file.bytes).map_err(|_| wrong("it is not text".into()));
         let own_digest = || ContentDigest::of_bytes(file.bytes);
         let same = |hex: &str| own_digest().as_str().strip_prefix("sha256:") == Some(hex);
-        match Piece::of(file.path).ok_or_else(|| wrong("no bundle has a file of this name".into()))? {
+        match Piece::of(file.path).ok_or_else(|| wrong("a bundle has no file with this name".into()))? {
             Piece::Manifest | Piece::Report => {}
             Piece::Checkpoint | Piece::CheckpointFrom | Piece::CheckpointTo | Piece::EdgeFrom | Piece::Consistency => {
                 self.texts.insert(file.path, text()?);
@@ -169,7 +169,7 @@ impl<'b> Contents<'b> {
             Fault { entry: index, ..fault }
         };
         let Some(lines) = file.bytes.strip_suffix(b"\n") else {
-            faults.push(fault(None, "its last line has no end".into()));
+            faults.push(fault(None, "its last line has no line break".into()));
             return;
         };
         let lines: Vec<&'b [u8]> = lines.split(|byte| *byte == b'\n').collect();
@@ -180,19 +180,21 @@ impl<'b> Contents<'b> {
             let entry: Entry = match serde_json::from_slice(bytes) {
                 Ok(entry) => entry,
                 Err(error) => {
-                    faults.push(fault(None, format!("line {} is no entry: {error}", number + 1)));
+                    faults.push(fault(None, format!("line {} is not an entry: {error}", number + 1)));
                     continue;
                 }
             };
             let index = entry.index;
             if entry.v != ENTRY_VERSION {
-                faults.push(fault(Some(index), format!("its format {} is not known", entry.v)));
+                faults.push(fault(Some(index), format!("its format {} is not supported", entry.v)));
             } else if entry.to_bytes().ok().as_deref() != Some(bytes) {
                 faults.push(fault(Some(index), "it is not in canonical form".into()));
             }
             if number == 0 && index != first {
-                faults
-                    .push(fault(Some(index), format!("a file that begins with it is called {}", entries_path(index))));
+                faults.push(fault(
+                    Some(index),
+                    format!("a file that begins with it must be named {}", entries_path(index)),
+                ));
             }
             if self.entries.last().is_some_and(|last| last.entry.index >= index) {
                 faults.push(fault(Some(index), "it is not in the order of the ledger".into()));

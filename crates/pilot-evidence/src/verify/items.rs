@@ -144,7 +144,7 @@ fn gap(history: &[&Held<'_>]) -> Option<(u64, Stray)> {
         version = version.saturating_add(u64::from(held.entry.r#type != EntryType::ItemComment));
         if held.entry.version != Some(version) {
             let found = held.entry.version.map_or_else(|| "none".to_owned(), |found| found.to_string());
-            let what = format!("its version is {found}, and the next one is {version}");
+            let what = format!("its version is {found}; {version} was expected");
             return Some((held.entry.index, Stray::wrong(VERSION_GAP, what)));
         }
     }
@@ -229,7 +229,7 @@ fn controls(replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<
         let (Some(item), None) = (&replay.item, broken) else {
             findings.push(match broken {
                 Some((which, what)) if *which == control => Finding::fails(control, what.clone()),
-                _ => Finding::not_checked(control, "not asked beyond the fault"),
+                _ => Finding::not_checked(control, "not checked beyond the fault"),
             });
             continue;
         };
@@ -237,8 +237,8 @@ fn controls(replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<
             Control::People => people_words(item),
             Control::Content => format!("decided on {}", short(item.content_digest.as_str())),
             Control::Times => "never backwards".to_owned(),
-            Control::Steps => "each step decided again by the rules".to_owned(),
-            Control::Quorum if replay.quorums.is_empty() => "nothing was voted through".to_owned(),
+            Control::Steps => "each step replayed by the rules".to_owned(),
+            Control::Quorum if replay.quorums.is_empty() => "nothing was decided by votes".to_owned(),
             Control::Quorum => replay.quorums.join("; "),
             Control::Window if replay.windows.is_empty() => "nothing was executed".to_owned(),
             Control::Window => replay.windows.join("; "),

@@ -15,7 +15,7 @@ use crate::tlog_proof::TlogProof;
 /// The bundle's newest checkpoint.
 pub fn checkpoint(contents: &Contents<'_>, trust: &Trust, path: &'static str) -> Result<Checkpoint, Fault> {
     let wrong = |what: String| Fault::new(Check::Checkpoint, "checkpoint", what).in_file(path);
-    let note = contents.texts.get(path).ok_or_else(|| wrong("it is not there".into()))?;
+    let note = contents.texts.get(path).ok_or_else(|| wrong("it is missing".into()))?;
     Checkpoint::open(note, &trust.key).map_err(|error| wrong(error.to_string()))
 }
 
@@ -23,7 +23,7 @@ pub fn checkpoint(contents: &Contents<'_>, trust: &Trust, path: &'static str) ->
 pub fn witnesses(contents: &Contents<'_>, trust: &Trust, faults: &mut Vec<Fault>) -> Finding<Check> {
     let check = Check::Witnesses;
     if trust.witnesses.is_empty() {
-        return Finding::not_checked(check, "no witness key was given; the log's word alone stands for its history");
+        return Finding::not_checked(check, "no witness key was given, so only the log itself vouches for its history");
     }
     let note = contents.texts.get(CHECKPOINT).copied().unwrap_or_default();
     let mut signed = Vec::new();
@@ -84,9 +84,9 @@ pub fn inclusion(
     }
     let several = range.end.saturating_sub(range.start);
     let detail = match (several, single) {
-        (0, single) => format!("{single} entries, each with a proof of its own"),
+        (0, single) => format!("{single} entries, each with its own proof"),
         (several, 0) => format!("{several} entries, as one piece of the tree"),
-        (several, single) => format!("{several} entries as one piece of the tree, {single} with proofs of their own"),
+        (several, single) => format!("{several} entries as one piece of the tree, {single} with their own proofs"),
     };
     Finding::holds(check, detail)
 }
@@ -100,11 +100,11 @@ fn one(contents: &Contents<'_>, newest: &Checkpoint, held: &Held<'_>) -> Result<
     let proof = TlogProof::parse(text).map_err(|error| wrong(path, error.to_string()))?;
     // The same bytes: their signature was checked once for all.
     if Some(&proof.checkpoint) != contents.texts.get(CHECKPOINT) || proof.index != index {
-        return Err(wrong(path, "it is not about this entry and the bundle's checkpoint".into()));
+        return Err(wrong(path, "it does not belong to this entry and the bundle's checkpoint".into()));
     }
     let leaf = Hash::of_leaf(held.bytes);
     let proved = check_inclusion(leaf, index, newest.size, &proof.path, newest.root);
-    proved.map_err(|error| wrong(held.file, format!("it is not the entry {index} of the log: {error}")))
+    proved.map_err(|error| wrong(held.file, format!("it is not entry {index} of the log: {error}")))
 }
 
 /// The entries of a period, grown onto the tree before it, must give the tree after it; and the log went on from there.
@@ -113,13 +113,13 @@ fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u6
     let (from, to) = (checkpoint(contents, trust, CHECKPOINT_FROM)?, checkpoint(contents, trust, CHECKPOINT_TO)?);
     for (path, size, expected) in [(CHECKPOINT_FROM, from.size, first), (CHECKPOINT_TO, to.size, end)] {
         if size != expected {
-            return Err(wrong(path, format!("it is of {size} entries, and the manifest says {expected}")));
+            return Err(wrong(path, format!("it covers {size} entries; the manifest says {expected}")));
         }
     }
     let mut peaks = Peaks::new(first, &hashes(contents, EDGE_FROM)?)
-        .ok_or_else(|| wrong(EDGE_FROM, format!("a tree of {first} entries has more or fewer peaks")))?;
+        .ok_or_else(|| wrong(EDGE_FROM, format!("a tree of {first} entries has a different number of peaks")))?;
     if peaks.root() != from.root {
-        return Err(wrong(EDGE_FROM, "it does not give the root of checkpoints/from".into()));
+        return Err(wrong(EDGE_FROM, "it does not lead to the root of checkpoints/from".into()));
     }
     let inside = contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index));
     for (held, index) in inside.clone().zip(first..) {
@@ -131,13 +131,13 @@ fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u6
     }
     let count = inside.count() as u64;
     if count != end.saturating_sub(first) {
-        let what = format!("the period has {} entries, and {count} are here", end.saturating_sub(first));
+        let what = format!("the period has {} entries, but {count} are here", end.saturating_sub(first));
         return Err(Fault::new(Check::Completeness, "gap", what).at_entry(first.saturating_add(count)));
     }
     if peaks.root() != to.root {
         return Err(wrong(
             CHECKPOINT_TO,
-            "the entries of the period do not give its root: one of them is not the log's".into(),
+            "the entries of the period do not lead to its root: one of them is not the log's".into(),
         ));
     }
     let consistency = hashes(contents, CONSISTENCY)?;
@@ -147,7 +147,7 @@ fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u6
 
 fn hashes(contents: &Contents<'_>, path: &'static str) -> Result<Vec<Hash>, Fault> {
     let wrong =
-        || Fault::new(Check::Inclusion, "proof", "it is not a list of hashes in base64, one a line").in_file(path);
+        || Fault::new(Check::Inclusion, "proof", "it is not a list of base64 hashes, one per line").in_file(path);
     let text = contents.texts.get(path).ok_or_else(wrong)?;
     if !text.is_empty() && !text.ends_with('\n') {
         return Err(wrong());
@@ -202,12 +202,12 @@ fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>)
     outside(
         before,
         before.is_some_and(|held| held.entry.at >= from),
-        "its time is in the period, and the range leaves it out",
+        "its time is in the period, but the range leaves it out",
     );
     outside(
         after,
         after.is_some_and(|held| held.entry.at < to),
-        "its time is in the period, and the range leaves it out",
+        "its time is in the period, but the range leaves it out",
     );
     for held in contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index)) {
         let is_outside = held.entry.at < from || held.entry.at >= to;
@@ -215,7 +215,7 @@ fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>)
     }
     // Whoever withholds them may have moved the edge of the period.
     let withheld = |index: u64, side: &str| {
-        let what = format!("the entry right {side} the period is not here, so nothing shows that the range is whole");
+        let what = format!("the entry just {side} the period is missing, so nothing shows that the range is complete");
         Fault::new(check, "scope", what).at_entry(index)
     };
     let has_before = first == 0 || before.is_some();
@@ -224,6 +224,6 @@ fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>)
     let count = end.saturating_sub(first);
     Finding::holds(
         check,
-        format!("{count} entries from {first} on, without a gap, and none beside them is of the period"),
+        format!("{count} entries from {first} on without a gap; the entries on either side are outside the period"),
     )
 }

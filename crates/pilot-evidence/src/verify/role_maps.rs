@@ -31,7 +31,7 @@ impl<'c> Starts<'c> {
         let starts = Starts(started.map(|held| Start::of(contents, held)).collect());
         for start in &starts.0 {
             if let (Some(digest), None) = (&start.pinned, start.map) {
-                let what = format!("the role map {digest} that it pins is not in the bundle");
+                let what = format!("it pins the role map {digest}, which is not in the bundle");
                 let fault = Fault::new(Check::Completeness, "role_map", what);
                 faults.push(fault.in_file(start.file).at_entry(start.index));
             }
@@ -92,11 +92,11 @@ impl<'c> Starts<'c> {
             match map.role_of(actor_id) {
                 Some(approved) if approved == role => {}
                 Some(approved) => {
-                    let what = format!("{actor_id} acts as {role}, and the role map in force says {approved}");
+                    let what = format!("{actor_id} acts as {role}, but the role map in force says {approved}");
                     add(Check::Legality, "role_map", what);
                 }
                 None => {
-                    let what = format!("{actor_id} acts as {role}, and the role map in force does not know them");
+                    let what = format!("{actor_id} acts as {role}, but the role map in force does not list them");
                     add(Check::Legality, "role_map", what);
                 }
             }

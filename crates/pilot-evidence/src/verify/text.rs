@@ -35,7 +35,7 @@ impl Verdict {
             text += &self.item_table();
         }
         for question in self.questions() {
-            let _ = writeln!(text, "not asked: {question}");
+            let _ = writeln!(text, "not checked: {question}");
         }
         if !self.unasked.is_empty() {
             text.push('\n');

@@ -22,11 +22,11 @@ impl Trust {
 pub enum TrustError {
     #[error("{option}: {source}")]
     Key { option: &'static str, source: KeyError },
-    #[error("{option}: it is neither a key (one line, name+id+base64) nor a file that can be read: {path} ({source})")]
+    #[error("{option}: neither a key (one line, name+id+base64) nor a readable file: {path} ({source})")]
     File { option: &'static str, path: String, source: std::io::Error },
-    #[error("--witnesses: {needed} are asked for, and {given} keys are given")]
+    #[error("--witnesses: {needed} are required, but {given} keys are given")]
     TooFew { needed: usize, given: usize },
-    #[error("--witness-key: the same key is given twice, and one witness counts once")]
+    #[error("--witness-key: the same key is given twice; a witness counts once")]
     Twice,
 }
 

@@ -66,7 +66,7 @@ fn an_approval_short_of_its_quorum_is_found() {
         &ledger,
         &id,
         &expect![[r#"
-        entries/000000000000.jsonl, entry 3, item 01890a5d-ac96-774b-bcce-000000000001: it leads to approved before the quorum is reached; the rules stay in submitted [quorum]
+        entries/000000000000.jsonl, entry 3, item 01890a5d-ac96-774b-bcce-000000000001: it leads to approved before the quorum is reached; by the rules the item stays in submitted [quorum]
     "#]],
     );
 }
@@ -103,7 +103,7 @@ fn a_decision_on_another_content_than_the_submitted_one_is_found() {
         &ledger,
         &id,
         &expect![[r#"
-        entries/000000000000.jsonl, entry 11, item 01890a5d-ac96-774b-bcce-000000000001: its content is sha256:a8fd8a37968e57232f52f448c3e1b73a2dff8392bda7305b60a16db880fe4692, and by the rules it is sha256:1dbc7d625e9013c6520fdd44ae7497bc6e6a48bdd961638664c8f2c68dc8ee7e [content_changed]
+        entries/000000000000.jsonl, entry 11, item 01890a5d-ac96-774b-bcce-000000000001: its content is sha256:a8fd8a37968e57232f52f448c3e1b73a2dff8392bda7305b60a16db880fe4692; by the rules it would be sha256:1dbc7d625e9013c6520fdd44ae7497bc6e6a48bdd961638664c8f2c68dc8ee7e [content_changed]
     "#]],
     );
 }
@@ -119,7 +119,7 @@ fn someone_the_role_map_does_not_approve_is_found() {
         &ledger,
         &id,
         &expect![[r#"
-        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: ben acts as approver, and the role map in force does not know them [role_map]
+        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: ben acts as approver, but the role map in force does not list them [role_map]
     "#]],
     );
 }
@@ -138,7 +138,7 @@ fn a_time_before_the_one_before_is_found() {
         &id,
         &expect![[r#"
         entries/000000000000.jsonl, entry 3: its time is before that of an entry with a lower index [time_order]
-        entries/000000000000.jsonl, entry 3, item 01890a5d-ac96-774b-bcce-000000000001: its at is 2026-11-15T07:59:03.000000Z, and by the rules it is 2026-11-15T08:00:02.000000Z [time_order]
+        entries/000000000000.jsonl, entry 3, item 01890a5d-ac96-774b-bcce-000000000001: its at is 2026-11-15T07:59:03.000000Z; by the rules it would be 2026-11-15T08:00:02.000000Z [time_order]
     "#]],
     );
 }
@@ -155,7 +155,7 @@ fn a_step_left_out_is_found() {
         &ledger,
         &id,
         &expect![[r#"
-        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: the rules refuse it (state_conflict): start is possible in cleared, and this item is approved [state_conflict]
+        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: the rules refuse it (state_conflict): start is possible only in cleared; this item is approved [state_conflict]
     "#]],
     );
 }
@@ -172,7 +172,7 @@ fn an_edit_after_the_approval_is_found() {
         &ledger,
         &id,
         &expect![[r#"
-        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: the rules refuse it (state_conflict): the item can be edited in draft and returned, and is approved [state_conflict]
+        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: the rules refuse it (state_conflict): the item can be edited only in draft and returned; it is approved [state_conflict]
     "#]],
     );
 }

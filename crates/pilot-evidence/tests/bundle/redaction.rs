@@ -34,18 +34,18 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         manifest      ✓ holds        signed by log.example.org
         files         ✓ holds        9 files as listed, 11 left out
         checkpoint    ✓ holds        21 entries, signed by log.example.org
-        witnesses     – not checked  no witness key was given; the log's word alone stands for its history
+        witnesses     – not checked  no witness key was given, so only the log itself vouches for its history
         in the log    ✓ holds        21 entries, as one piece of the tree
-        complete      ✓ holds        21 entries from 0 on, without a gap, and none beside them is of the period
-        documents     – not checked  0 documents with the digests in their entries; 11 erased or left out
-        by the rules  – not checked  3 items, every move decided again; 17 questions left open: content left out
+        complete      ✓ holds        21 entries from 0 on without a gap; the entries on either side are outside the period
+        documents     – not checked  0 documents that match the digests in their entries; 11 erased or left out
+        by the rules  – not checked  3 items, every move replayed; 17 questions left open because content was left out
 
         CONTROL            RESULT         DETAIL
         distinct people    ✓ holds        in 3 of 3 items
         quorum             – not checked  in 2 of 3 items; not in 1: approve 2 of 2 (ben, bea); whether more votes were needed: content left out
         window             – not checked  in 2 of 3 items; not in 1: start at 2026-11-15T08:00:06.000000Z in a window that was left out; whether it was inside the window: content left out
         content unchanged  ✓ holds        in 3 of 3 items
-        steps in order     – not checked  in 0 of 3 items; not in 3: each step decided again by the rules; whether title and payload fit the definition, whether the payload was complete, whether the comment said anything, whether the inputs allowed it, whether the window had ended: content left out
+        steps in order     – not checked  in 0 of 3 items; not in 3: each step replayed by the rules; whether title and payload fit the definition, whether the payload was complete, whether the comment said anything, whether the inputs allowed it, whether the window had ended: content left out
         times in order     ✓ holds        in 3 of 3 items
         role map           ✓ holds        in 3 of 3 items
 

@@ -32,11 +32,11 @@ fn an_items_bundle_holds() {
         manifest      ✓ holds        signed by log.example.org
         files         ✓ holds        20 files as listed
         checkpoint    ✓ holds        21 entries, signed by log.example.org
-        witnesses     – not checked  no witness key was given; the log's word alone stands for its history
-        in the log    ✓ holds        10 entries, each with a proof of its own
+        witnesses     – not checked  no witness key was given, so only the log itself vouches for its history
+        in the log    ✓ holds        10 entries, each with its own proof
         complete      ✓ holds        the item's versions are gap-free from its creation on
-        documents     ✓ holds        5 documents, each with the digest in its entry
-        by the rules  ✓ holds        1 item, every move decided again
+        documents     ✓ holds        5 documents, each matching the digest in its entry
+        by the rules  ✓ holds        1 item, every move replayed
 
         CONTROL            RESULT   DETAIL
         distinct people    ✓ holds  in 1 of 1 item
@@ -79,11 +79,11 @@ fn a_periods_bundle_holds_wherever_it_begins_and_ends() {
         manifest      ✓ holds        signed by log.example.org
         files         ✓ holds        26 files as listed
         checkpoint    ✓ holds        21 entries, signed by log.example.org
-        witnesses     – not checked  no witness key was given; the log's word alone stands for its history
-        in the log    ✓ holds        15 entries as one piece of the tree, 6 with proofs of their own
-        complete      ✓ holds        15 entries from 5 on, without a gap, and none beside them is of the period
-        documents     ✓ holds        11 documents, each with the digest in its entry
-        by the rules  ✓ holds        3 items, every move decided again
+        witnesses     – not checked  no witness key was given, so only the log itself vouches for its history
+        in the log    ✓ holds        15 entries as one piece of the tree, 6 with their own proofs
+        complete      ✓ holds        15 entries from 5 on without a gap; the entries on either side are outside the period
+        documents     ✓ holds        11 documents, each matching the digest in its entry
+        by the rules  ✓ holds        3 items, every move replayed
 
         CONTROL            RESULT   DETAIL
         distinct people    ✓ holds  in 3 of 3 items
@@ -162,8 +162,8 @@ fn a_range_narrower_than_its_period_is_found() {
     let Scope::Period { from, to, .. } = whole else { unreachable!() };
     parts.scope = Scope::Period { from, to, first, end };
     expect![[r#"
-        entries/000000000000.jsonl, entry 5: its time is in the period, and the range leaves it out [scope]
-        entries/000000000000.jsonl, entry 12: its time is in the period, and the range leaves it out [scope]
+        entries/000000000000.jsonl, entry 5: its time is in the period, but the range leaves it out [scope]
+        entries/000000000000.jsonl, entry 12: its time is in the period, but the range leaves it out [scope]
     "#]]
     .assert_eq(&faults(&verify(&assemble(&parts, &key()).unwrap(), &trust())));
 }
@@ -180,14 +180,14 @@ fn entries_that_a_bundle_should_have_and_has_not_are_named() {
     };
     expect![[r#"
         entries/000000000000.jsonl, entry 8: entry 8 is missing [gap]
-        entries/000000000000.jsonl, entry 9, item 01890a5d-ac96-774b-bcce-000000000001: its version is 9, and the next one is 8 [version_gap]
+        entries/000000000000.jsonl, entry 9, item 01890a5d-ac96-774b-bcce-000000000001: its version is 9; 8 was expected [version_gap]
         documents/e1e88ad59c107ce9b774976f6d99220ebb646272fccb9aa1a6d64a35b69a5c05.json: no entry of this bundle names it [document]
     "#]].assert_eq(&verdict(&without(&ledger.period_parts(3, 12), 8)));
     let item = ledger.item_parts(&id);
     let mut shorter = without(&item, 3);
     shorter.proofs.remove(3);
     expect![[r#"
-        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: its version is 4, and the next one is 3 [version_gap]
+        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: its version is 4; 3 was expected [version_gap]
         documents/93eb6f05d08a024bbcd4730e780c7acab50109bd82cd5e5759ea66f5a008ee3e.json: no entry of this bundle names it [document]
     "#]].assert_eq(&verdict(&shorter));
     let mut unproved = item.clone();
@@ -204,7 +204,7 @@ fn entries_that_a_bundle_should_have_and_has_not_are_named() {
     let mut no_map = item;
     no_map.role_maps.clear();
     expect![[r#"
-        entries/000000000000.jsonl, entry 0: the role map sha256:c3ceaf0538466cd35a1ba50004a5399111f95622f4ea96881a9d8c5b82e168c5 that it pins is not in the bundle [role_map]
+        entries/000000000000.jsonl, entry 0: it pins the role map sha256:c3ceaf0538466cd35a1ba50004a5399111f95622f4ea96881a9d8c5b82e168c5, which is not in the bundle [role_map]
     "#]].assert_eq(&verdict(&no_map));
 }
 
@@ -256,7 +256,7 @@ fn a_period_that_withholds_its_neighbours_does_not_hold() {
     let whole = ledger.period_parts(6, 12);
     let verdict = |parts: &Parts| faults(&verify(&assemble(parts, &key()).unwrap(), &trust()));
     expect![[r#"
-        entry 12: the entry right after the period is not here, so nothing shows that the range is whole [scope]
+        entry 12: the entry just after the period is missing, so nothing shows that the range is complete [scope]
         documents/54a49e8998058eb5061fa04fc331453330595b18a4a5dd765b8ecc8e6d9b33aa.json: no entry of this bundle names it [document]
     "#]]
     .assert_eq(&verdict(&without_entry(&whole, 12)));
@@ -268,7 +268,7 @@ fn a_period_that_withholds_its_neighbours_does_not_hold() {
         unreachable!()
     };
     shorter.scope = Scope::Period { from: *from, to: *to, first: *first, end: *end };
-    assert!(verdict(&shorter).contains("entry 11: its time is in the period, and the range leaves it out"));
+    assert!(verdict(&shorter).contains("entry 11: its time is in the period, but the range leaves it out"));
     assert!(verdict(&without_entry(&shorter, 11)).contains("entry 11: the entry right after the period is not here"));
 }
 

@@ -114,7 +114,7 @@ fn stream(call: &Call, last_event_id: Option<u64>, after: Option<u64>) -> Answer
     if let Some(last) = last.filter(|last| *last >= size) {
         let newest =
             size.checked_sub(1).map_or_else(|| "is empty".into(), |newest| format!("ends with entry {newest}"));
-        let detail = format!("{last} is beyond the end of the ledger, which {newest}; begin again without it");
+        let detail = format!("{last} is past the end of the ledger, which {newest}; start again without it");
         return Err(Problem::invalid(vec![Fault::new(place, detail)]));
     }
     let mut response = super::page("text/event-stream", feed::open(call, last.map_or(0, |last| last + 1))?);

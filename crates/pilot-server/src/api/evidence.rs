@@ -37,7 +37,7 @@ pub async fn get_evidence(call: &Call) -> Answer {
     // Who asks for the head alone is told what there is, and nothing is made of it.
     if call.head.method == Method::GET {
         let begun = evidence::send(Arc::clone(&call.app), plan, place, sender);
-        begun.map_err(|error| Problem::unavailable("There is no thread for a bundle now.", &error))?;
+        begun.map_err(|error| Problem::unavailable("No thread is free to build a bundle right now.", &error))?;
     }
     let mut response = super::page("application/zip", Body::chunks(receiver));
     response.headers_mut().insert(CONTENT_DISPOSITION, disposition);
@@ -73,7 +73,9 @@ impl From<EvidenceError> for Problem {
         match error {
             EvidenceError::NoSuchItem => no_such_item(),
             EvidenceError::TooMany(entries) => {
-                let detail = format!("{entries} entries, and a bundle has at most {EXPORT_ENTRIES_MAX}; ask for less");
+                let detail = format!(
+                    "would give {entries} entries, and a bundle can hold at most {EXPORT_ENTRIES_MAX}; ask for less"
+                );
                 faulty("/query", &detail)
             }
             EvidenceError::Store(error) => error.into(),

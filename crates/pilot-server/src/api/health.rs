@@ -26,17 +26,17 @@ pub fn get_readiness(app: &App) -> Answer {
     }
     if let Err(error) = app.store.check() {
         let detail = match error {
-            StoreError::Hangs(_) => "The disk does not answer, and writing waits for it.",
+            StoreError::Hangs(_) => "The disk is not responding, and writes are waiting for it.",
             StoreError::DiskFailed(_)
             | StoreError::Damaged(_)
             | StoreError::Unavailable(_)
-            | StoreError::Refused(_) => "Nothing can be written. The log says why.",
+            | StoreError::Refused(_) => "Nothing can be written. See the log for the cause.",
         };
         return Err(Problem::unavailable(detail, &error));
     }
     app.check_writing()?;
     if let Err(cause) = app.identity.check() {
-        return Err(Problem::unavailable("Nobody can be let in: there are no keys to check tokens with.", &cause));
+        return Err(Problem::unavailable("Nobody can sign in: there are no keys to verify tokens with.", &cause));
     }
     json(&HealthView { status: "ready", limits_reached: app.metrics.caps.lately() })
 }

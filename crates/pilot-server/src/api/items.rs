@@ -62,7 +62,10 @@ fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, 
         let found = app.workflows.named(&name).cloned();
         if found.is_none() {
             let known: Vec<_> = app.workflows.in_force().map(|definition| definition.name().to_string()).collect();
-            faults.push(Fault::new("/workflow", format!("is not a workflow in force; those are {}", known.join(", "))));
+            faults.push(Fault::new(
+                "/workflow",
+                format!("is not a workflow in force; choose one of {}", known.join(", ")),
+            ));
         }
         found
     });
@@ -270,7 +273,7 @@ fn write_cursor(id: &ItemId) -> String {
 fn read_cursor(text: &str) -> Result<ItemId, Problem> {
     let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let id = decoded.and_then(|id| id.parse().ok());
-    id.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor this service gave out")]))
+    id.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor issued by this service")]))
 }
 
 /// The answer of a write, new or repeated.

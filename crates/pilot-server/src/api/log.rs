@@ -66,7 +66,7 @@ fn wanted(call: &Call, prefix: &str) -> Option<Wanted> {
 }
 
 fn no_such_tile() -> Problem {
-    Problem::new(Code::NotFound, "The log has no such tile, or does not reach that far.")
+    Problem::new(Code::NotFound, "The log has no such tile, or is not that long yet.")
 }
 
 #[derive(Serialize)]

@@ -45,9 +45,9 @@ fn store_metrics(app: &App) -> String {
     let pulse = app.store.pulse();
     let (seconds, hangs) = (pulse.hanging.unwrap_or_default().as_secs(), pulse.hangs);
     format!(
-        "# HELP pilot_store_hang_seconds How long the disk has kept writing waiting, once that is longer than it may.\n\
+        "# HELP pilot_store_hang_seconds How long writes have been waiting for the disk, once that exceeds the limit.\n\
          # TYPE pilot_store_hang_seconds gauge\npilot_store_hang_seconds {seconds}\n\
-         # HELP pilot_store_hangs_total How often the disk has kept writing waiting for longer than it may.\n\
+         # HELP pilot_store_hangs_total How often writes waited for the disk longer than the limit.\n\
          # TYPE pilot_store_hangs_total counter\npilot_store_hangs_total {hangs}\n"
     )
 }

@@ -40,7 +40,7 @@ pub struct JsonBody {
 
 /// Reads a body strictly: media type, size and time, JSON without ambiguities, known members alone, and no token in it.
 pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) -> Result<JsonBody, Problem> {
-    let Some(upload) = &mut call.upload else { return Err(Problem::framing("The body was read already.")) };
+    let Some(upload) = &mut call.upload else { return Err(Problem::framing("The body has already been read.")) };
     let bytes_max = call.body_bytes_max;
     // What is too large by its own account is not waited for.
     if upload.bytes_at_least() > bytes_max as u64 {
@@ -80,7 +80,7 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
         return Err(Problem::invalid(vec![Fault::new("", "must be a JSON object")]));
     };
     let unknown = members.keys().filter(|name| !known.contains(&name.as_str()));
-    let detail = || format!("is unknown here; known are {}", known.join(", "));
+    let detail = || format!("is not a known member; known members are {}", known.join(", "));
     let faults: Vec<_> = unknown.map(|name| Fault::new(json::join("", name), detail())).collect();
     if faults.is_empty() { Ok(JsonBody { members, bytes }) } else { Err(Problem::invalid(faults)) }
 }
@@ -112,7 +112,7 @@ fn read_json(guard: &LeakGuard, bytes: &[u8]) -> Result<Value, Box<Unsound>> {
 fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Problem> {
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if !headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
-        return Err(Problem::new(Code::UnsupportedMediaType, "Send the body as it is, without Content-Encoding."));
+        return Err(Problem::new(Code::UnsupportedMediaType, "Send the body unencoded, without Content-Encoding."));
     }
     let mut sent = headers.get_all(CONTENT_TYPE).iter();
     let first = sent.next().and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -184,7 +184,7 @@ async fn read_all(upload: &mut Upload, bytes_max: usize) -> Result<Bytes, Proble
 }
 
 fn body_too_large(bytes_max: usize) -> Problem {
-    Problem::new(Code::BodyTooLarge, format!("A body of this operation has at most {} KiB.", bytes_max >> 10))
+    Problem::new(Code::BodyTooLarge, format!("The body of this operation may be at most {} KiB.", bytes_max >> 10))
 }
 
 fn refuse_tokens(guard: &LeakGuard, value: &Value) -> Result<(), Problem> {
@@ -192,18 +192,18 @@ fn refuse_tokens(guard: &LeakGuard, value: &Value) -> Result<(), Problem> {
     if places.is_empty() {
         return Ok(());
     }
-    let detail = "contains a clear token; remove it, and have it rotated if it is in use";
+    let detail = "contains a clear token; remove it, and have the token rotated if it is in use";
     Err(Problem::token_in_content(places.into_iter().map(|place| Fault::new(place, detail)).collect()))
 }
 
 impl JsonBody {
-    /// A member that must be text when it is there.
+    /// A member that must be a string when it is there.
     pub fn text(&mut self, name: &str, faults: &mut Vec<Fault>) -> Option<String> {
         match self.members.remove(name) {
             None => None,
             Some(Value::String(text)) => Some(text),
             Some(_) => {
-                faults.push(Fault::new(json::join("", name), "must be text"));
+                faults.push(Fault::new(json::join("", name), "must be a string"));
                 None
             }
         }
@@ -231,7 +231,7 @@ impl JsonBody {
             return Err(faulty());
         }
         if std::str::from_utf8(bare).is_ok_and(|key| call.app.guard.is_in(key)) {
-            let detail = "contains a clear token; remove it, and have it rotated if it is in use";
+            let detail = "contains a clear token; remove it, and have the token rotated if it is in use";
             return Err(Problem::token_in_content(vec![Fault::new("/headers/Idempotency-Key", detail)]));
         }
         Ok(Some(Key { scope: scope(call, bare), body: Sha256::digest(&self.bytes).into() }))
@@ -296,7 +296,10 @@ impl Query {
                 continue;
             };
             if !known.contains(&name.as_str()) {
-                faults.push(Fault::new("/query", format!("has an unknown parameter; known are {}", known.join(", "))));
+                faults.push(Fault::new(
+                    "/query",
+                    format!("has an unknown parameter; known parameters are {}", known.join(", ")),
+                ));
             } else if parameters.iter().any(|(earlier, _)| *earlier == name) {
                 faults.push(Fault::new(json::join("/query", &name), "is given more than once"));
             } else if value.chars().count() > QUERY_VALUE_CHARS_MAX {

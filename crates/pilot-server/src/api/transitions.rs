@@ -187,5 +187,5 @@ fn write_cursor(index: u64) -> String {
 fn read_cursor(text: &str) -> Result<u64, Problem> {
     let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
     let index = decoded.map(u64::from_be_bytes).filter(|index| *index <= INTEGER_MAX);
-    index.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor this service gave out")]))
+    index.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor issued by this service")]))
 }

@@ -172,9 +172,9 @@ impl ClockGuard {
     pub fn metrics(&self) -> String {
         let doubt = self.doubt();
         format!(
-            "# HELP pilot_clock_doubted Whether the machine's clock has leapt ahead and is not believed: nothing is accepted.\n\
+            "# HELP pilot_clock_doubted Whether the machine's clock has jumped ahead and is not trusted: writes are refused.\n\
              # TYPE pilot_clock_doubted gauge\npilot_clock_doubted {}\n\
-             # HELP pilot_clock_ahead_seconds How far it is ahead while it is not believed.\n\
+             # HELP pilot_clock_ahead_seconds How far it is ahead while it is not trusted.\n\
              # TYPE pilot_clock_ahead_seconds gauge\npilot_clock_ahead_seconds {}\n",
             u8::from(doubt.is_some()),
             doubt.unwrap_or_default().as_secs()

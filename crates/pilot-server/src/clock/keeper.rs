@@ -51,7 +51,7 @@ impl ClockKeeper {
     /// A record that cannot be read is as good as none: the ledger's last entry is then what is known.
     fn found(&self) -> Option<Record> {
         Record::read(&self.path).unwrap_or_else(|error| {
-            tracing::warn!(cause = %error, "what the last run knew about the time cannot be read");
+            tracing::warn!(cause = %error, "the clock record of the last run cannot be read");
             None
         })
     }
@@ -95,7 +95,7 @@ impl ClockKeeper {
             }
             // Tried again with the next look.
             other => {
-                tracing::error!(cause = ?other, "that the clock was accepted could not be written to the ledger");
+                tracing::error!(cause = ?other, "the acceptance of the clock could not be written to the ledger");
                 false
             }
         }
@@ -123,7 +123,7 @@ pub async fn run(app: Arc<App>) {
             let failed = left.unwrap_or_else(|error| Err(std::io::Error::other(error))).err();
             if let Some(cause) = failed.as_ref().filter(|_| !is_failing) {
                 let path = keeper.path.display();
-                tracing::warn!(%cause, "{path}: cannot be written; after a restart of the machine its clock is compared with the last entry");
+                tracing::warn!(%cause, "{path}: cannot be written; after a restart of the machine its clock is compared with the last entry instead");
             }
             (recorded, is_failing) = (Some(Stopwatch::start()), failed.is_some());
         }
@@ -138,12 +138,12 @@ fn say(was_doubted: bool, doubt: Option<Duration>) -> bool {
             let seconds = ahead.as_secs();
             tracing::error!(
                 seconds,
-                "the machine's clock has leapt {seconds} s ahead of the time that has passed, and is not believed: nothing \
-                 is accepted and nothing expires until it is right again. See who sets it. If it is right and was wrong \
-                 before, run `pilot clock accept`"
+                "the machine's clock has jumped {seconds} s ahead of the time elapsed and is not trusted: writes \
+                 are refused and nothing expires until it is right again. Find out what sets it. If it is right and \
+                 was wrong before, run `pilot clock accept`"
             );
         }
-        None if was_doubted => tracing::info!("the machine's clock is believed again; writing goes on"),
+        None if was_doubted => tracing::info!("the machine's clock is trusted again; writing resumes"),
         _ => {}
     }
     doubt.is_some()

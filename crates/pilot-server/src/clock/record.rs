@@ -36,7 +36,7 @@ pub struct Accepted {
 pub enum RecordError {
     #[error("{path}: cannot be read: {source}")]
     Io { path: String, source: io::Error },
-    #[error("{path}: is not a record of the clock: {cause}")]
+    #[error("{path}: is not a clock record: {cause}")]
     Malformed { path: String, cause: String },
 }
 
@@ -75,7 +75,7 @@ impl Record {
         }
         let record: Record = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
         if record.schema_version != SCHEMA_VERSION {
-            return Err(malformed(format!("schema_version {} is not known here", record.schema_version)));
+            return Err(malformed(format!("schema_version {} is not supported", record.schema_version)));
         }
         Ok(Some(record))
     }

@@ -96,17 +96,17 @@ impl TryFrom<TlsSection> for Tls {
         };
         match (termination, certificate, key) {
             (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
-                Err("[tls] has both files and termination = \"mesh\"; TLS ends at one place")
+                Err("[tls] has both files and termination = \"mesh\"; choose one")
             }
             (Some(Termination::Mesh), ..) => match trusted {
                 Some(Networks(trusted)) if !trusted.is_empty() => {
                     let client_address = client_address.unwrap_or_default();
                     Ok(Tls::Mesh(Mesh { trusted, client_address, clients, secret_file }))
                 }
-                _ => Err("[tls] termination = \"mesh\" needs trusted: the addresses that speak for the mesh"),
+                _ => Err("[tls] termination = \"mesh\" needs trusted: the addresses of the mesh"),
             },
             (None, ..) if trusted.is_some() || client_address.is_some() || secret_file.is_some() => {
-                Err("[tls] trusted, client_address and mesh_secret_file belong to termination = \"mesh\"")
+                Err("[tls] trusted, client_address and mesh_secret_file are for termination = \"mesh\"")
             }
             (None, Some(certificate), Some(key)) => Ok(Tls::Here(TlsFiles { certificate, key, clients })),
             (None, ..) => Err("[tls] needs certificate and key, or termination = \"mesh\" with trusted"),
@@ -237,10 +237,10 @@ impl IdentitySection {
                 Some("identity: mechanism = \"oauth\" needs [identity.oauth] with issuer and audience")
             }
             (Mechanism::CredentialFile | Mechanism::MutualTls, Some(_), _) => {
-                Some("identity.oauth: belongs to mechanism = \"oauth\"; leave it out, or select that")
+                Some("identity.oauth: is for mechanism = \"oauth\"; remove it, or select that mechanism")
             }
             (Mechanism::CredentialFile | Mechanism::Oauth, _, Some(_)) => {
-                Some("identity.mutual_tls: belongs to mechanism = \"mutual_tls\"; leave it out, or select that")
+                Some("identity.mutual_tls: is for mechanism = \"mutual_tls\"; remove it, or select that mechanism")
             }
             (Mechanism::Oauth, Some(oauth), None) => oauth.contradiction(),
             (_, None, _) => None,
@@ -319,20 +319,18 @@ mod tests {
             ),
             (
                 "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ntermination = 'mesh'",
-                expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] has both files and termination = "mesh"; TLS ends at one place"#
-                ]],
+                expect![[r#"pilot.toml, line 1, column 1: [tls] has both files and termination = "mesh"; choose one"#]],
             ),
             (
                 "[tls]\ntermination = 'mesh'",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses that speak for the mesh"#
+                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses of the mesh"#
                 ]],
             ),
             (
                 "[tls]\ntermination = 'mesh'\ntrusted = []",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses that speak for the mesh"#
+                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses of the mesh"#
                 ]],
             ),
             (
@@ -345,7 +343,7 @@ mod tests {
             (
                 "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ntrusted = ['127.0.0.1']",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] trusted, client_address and mesh_secret_file belong to termination = "mesh""#
+                    r#"pilot.toml, line 1, column 1: [tls] trusted, client_address and mesh_secret_file are for termination = "mesh""#
                 ]],
             ),
             (
@@ -387,7 +385,7 @@ mod tests {
         check(
             "[rate_limits]\nreads_per_minute = 1.5",
             &[],
-            &expect!["pilot.toml, line 2, column 20: is of the wrong kind, expected a whole number from 1 to 1000000"],
+            &expect!["pilot.toml, line 2, column 20: has the wrong type, expected a whole number from 1 to 1000000"],
         );
         check(
             "[rate_limits]\nreads = 1",
@@ -400,7 +398,7 @@ mod tests {
             "",
             &[("PILOT_RATE_LIMITS__BURST_SECONDS", "many")],
             &expect![
-                "the environment overrides the configuration with a faulty value: must be a whole number from 1 to 1000000 (set by PILOT_RATE_LIMITS__BURST_SECONDS)"
+                "the environment overrides the configuration with an invalid value: must be a whole number from 1 to 1000000 (set by PILOT_RATE_LIMITS__BURST_SECONDS)"
             ],
         );
     }

@@ -65,15 +65,15 @@ impl Oauth {
     pub(super) fn contradiction(&self) -> Option<&'static str> {
         if self.resource().is_none() {
             return Some(
-                "identity.oauth.audience: is no https address, so give resource_url: this service's own, as clients see it",
+                "identity.oauth.audience: is not an https address, so set resource_url to this service's own address, as clients see it",
             );
         }
         let is_scope = |scope: &String| !scope.is_empty() && scope.bytes().all(|byte| byte.is_ascii_graphic());
         if !self.console_scopes.iter().all(is_scope) {
-            return Some("identity.oauth.console_scopes: each is a word, without spaces");
+            return Some("identity.oauth.console_scopes: each must be one word, without spaces");
         }
         if self.console_client_id.is_none() && !self.console_scopes.is_empty() {
-            return Some("identity.oauth.console_scopes: belongs to console_client_id");
+            return Some("identity.oauth.console_scopes: needs console_client_id");
         }
         None
     }
@@ -128,7 +128,7 @@ impl ProviderUrl {
 impl<'de> Deserialize<'de> for ProviderUrl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ProviderUrl, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let wrong = "must be an address as https://host/path, without a user or a fragment; http only on this machine";
+        let wrong = "must be an address such as https://host/path, without a user or a fragment; http is allowed only for this machine";
         let url = ProviderUrl::parse(&text).filter(|url| url.uri.query().is_none());
         url.ok_or_else(|| D::Error::custom(wrong))
     }
@@ -146,7 +146,7 @@ impl Default for Algorithms {
 
 impl Algorithms {
     fn named<'n, E: serde::de::Error>(names: impl Iterator<Item = &'n str>) -> Result<Algorithms, E> {
-        let wrong = || E::custom(format!("must be a list of some of {}", Algorithm::NAMES.join(", ")));
+        let wrong = || E::custom(format!("must be a list of one or more of {}", Algorithm::NAMES.join(", ")));
         let algorithms = names.map(|name| Algorithm::named(name).ok_or_else(wrong)).collect::<Result<Vec<_>, _>>()?;
         if algorithms.is_empty() { Err(wrong()) } else { Ok(Algorithms(algorithms)) }
     }
@@ -165,7 +165,7 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
         type Value = Vec<String>;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("a list of texts")
+            formatter.write_str("a list of strings")
         }
 
         fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<String>, E> {
@@ -225,7 +225,7 @@ impl Visitor<'_> for Within {
 fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     let is_sound = !text.is_empty() && !text.chars().any(|character| character.is_control() || character == ' ');
-    if is_sound { Ok(text) } else { Err(D::Error::custom("must be a text without spaces, and not empty")) }
+    if is_sound { Ok(text) } else { Err(D::Error::custom("must be a non-empty string without spaces")) }
 }
 
 #[cfg(test)]
@@ -275,7 +275,9 @@ mod tests {
         check(
             &format!("{HEAD}{NEEDED}").replace("'oauth'", "'credential_file'"),
             &[],
-            &expect![[r#"pilot.toml: identity.oauth: belongs to mechanism = "oauth"; leave it out, or select that"#]],
+            &expect![[
+                r#"pilot.toml: identity.oauth: is for mechanism = "oauth"; remove it, or select that mechanism"#
+            ]],
         );
     }
 
@@ -285,7 +287,7 @@ mod tests {
             &format!("{HEAD}issuer = 'http://id.example'\naudience = 'x'"),
             &[],
             &expect![
-                "pilot.toml, line 4, column 10: must be an address as https://host/path, without a user or a fragment; http only on this machine"
+                "pilot.toml, line 4, column 10: must be an address such as https://host/path, without a user or a fragment; http is allowed only for this machine"
             ],
         );
         for issuer in
@@ -295,7 +297,7 @@ mod tests {
                 &format!("{HEAD}issuer = '{issuer}'\naudience = 'x'"),
                 &[],
                 &expect![
-                    "pilot.toml, line 4, column 10: must be an address as https://host/path, without a user or a fragment; http only on this machine"
+                    "pilot.toml, line 4, column 10: must be an address such as https://host/path, without a user or a fragment; http is allowed only for this machine"
                 ],
             );
         }
@@ -303,14 +305,14 @@ mod tests {
             &format!("{HEAD}{NEEDED}algorithms = ['HS256']"),
             &[],
             &expect![
-                "pilot.toml, line 6, column 14: must be a list of some of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA"
+                "pilot.toml, line 6, column 14: must be a list of one or more of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA"
             ],
         );
         check(
             &format!("{HEAD}{NEEDED}algorithms = []"),
             &[],
             &expect![
-                "pilot.toml, line 6, column 14: must be a list of some of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA"
+                "pilot.toml, line 6, column 14: must be a list of one or more of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA"
             ],
         );
         check(
@@ -334,18 +336,18 @@ mod tests {
             &format!("{HEAD}issuer = 'https://id.example'\naudience = 'api-of-pilot'"),
             &[],
             &expect![
-                "pilot.toml: identity.oauth.audience: is no https address, so give resource_url: this service's own, as clients see it"
+                "pilot.toml: identity.oauth.audience: is not an https address, so set resource_url to this service's own address, as clients see it"
             ],
         );
         check(
             &format!("{HEAD}{NEEDED}console_client_id = 'c'\nconsole_scopes = ['openid profile']"),
             &[],
-            &expect!["pilot.toml: identity.oauth.console_scopes: each is a word, without spaces"],
+            &expect!["pilot.toml: identity.oauth.console_scopes: each must be one word, without spaces"],
         );
         check(
             &format!("{HEAD}{NEEDED}console_scopes = ['openid']"),
             &[],
-            &expect!["pilot.toml: identity.oauth.console_scopes: belongs to console_client_id"],
+            &expect!["pilot.toml: identity.oauth.console_scopes: needs console_client_id"],
         );
     }
 

@@ -161,7 +161,7 @@ impl TryFrom<CredentialsSection> for Credentials {
             (None, Some(systemd), None, None) => Source::Systemd(systemd.into()),
             (None, None, Some(exec), None) => Source::Exec(exec.into()),
             (None, None, None, Some(vault)) => Source::Vault(vault.try_into()?),
-            _ => return Err("[credentials] has more than one of file, systemd, exec and vault; one keeps the file"),
+            _ => return Err("[credentials] has more than one of file, systemd, exec and vault; choose one"),
         };
         Ok(Credentials { source, role_map })
     }
@@ -234,7 +234,7 @@ impl TryFrom<VaultSection> for Vault {
                 return Err("[credentials.vault] needs token_file, or a section [credentials.vault.approle]");
             }
             (Some(_), Some(_)) => {
-                return Err("[credentials.vault] has both token_file and approle; it signs in one way");
+                return Err("[credentials.vault] has both token_file and approle; choose one");
             }
         };
         Ok(Vault {
@@ -255,14 +255,15 @@ fn credential_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     let is_usable = (1..=255).contains(&text.len())
         && !matches!(text.as_str(), "." | "..")
         && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"/:".contains(&byte));
-    let wrong = "is no name of a systemd credential: give the one in LoadCredential=NAME:PATH, without a slash";
+    let wrong = "is not the name of a systemd credential: give the NAME in LoadCredential=NAME:PATH, without a slash";
     if is_usable { Ok(text) } else { Err(D::Error::custom(wrong)) }
 }
 
 fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(PathBuf, Vec<String>), D::Error> {
     let mut words = Vec::<String>::deserialize(deserializer)?.into_iter();
     let program = words.next().map(PathBuf::from).filter(|program| program.is_absolute());
-    let wrong = "must begin with a program's whole path, such as \"/usr/local/bin/fetch\"; no shell reads it";
+    let wrong =
+        "must begin with the full path of a program, such as \"/usr/local/bin/fetch\"; it is not run by a shell";
     let program = program.ok_or_else(|| D::Error::custom(wrong))?;
     Ok((program, words.collect()))
 }
@@ -301,10 +302,10 @@ fn vault_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
         Some(uri) if is_usable(&uri) && uri.scheme_str() == Some("https") => None,
         Some(uri) if is_usable(&uri) && uri.scheme_str() == Some("http") && host_is_here(&uri) => None,
         Some(uri) if uri.scheme_str() == Some("http") => Some(
-            "must begin with https://: on a plain wire anyone could read and change the credentials; http:// is for this machine alone",
+            "must begin with https://, because over plain HTTP anyone could read and change the credentials; http:// is allowed only for this machine",
         ),
         _ => Some(
-            "is no address of a secret manager: give it as https://host:8200, without a user, a query or a fragment",
+            "is not the address of a secret manager: give it as https://host:8200, without a user, a query or a fragment",
         ),
     };
     match wrong {
@@ -324,7 +325,7 @@ fn is_path(text: &str) -> bool {
 
 fn vault_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let wrong = "is no path of a secret: give it as in the API after /v1/, such as \"secret/data/pilot\" (KV version 2) or \"secret/pilot\" (version 1)";
+    let wrong = "is not the path of a secret: give what follows /v1/ in the API, such as \"secret/data/pilot\" (KV version 2) or \"secret/pilot\" (version 1)";
     if is_path(&text) && !text.starts_with("v1/") { Ok(text) } else { Err(D::Error::custom(wrong)) }
 }
 
@@ -333,8 +334,7 @@ struct Mount(String);
 impl<'de> Deserialize<'de> for Mount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Mount, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let wrong =
-            "is no mount of an auth method: give it without auth/ before it and a slash behind, such as \"approle\"";
+        let wrong = "is not the mount of an auth method: give it without auth/ before it or a slash after it, such as \"approle\"";
         if is_path(&text) && !text.starts_with("auth/") { Ok(Mount(text)) } else { Err(D::Error::custom(wrong)) }
     }
 }

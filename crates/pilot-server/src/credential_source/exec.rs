@@ -27,7 +27,7 @@ pub async fn run(exec: &Exec) -> Result<Fetched, StartError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own, so that what it starts ends with it.
     command.process_group(0).kill_on_drop(true);
-    let cannot = |error| refused(format!("{program}: cannot be started; name a program that may be run ({error})"));
+    let cannot = |error| refused(format!("{program}: cannot be started; name an executable program ({error})"));
     let mut child = command.spawn().map_err(cannot)?;
     let id = child.id();
     let finished = tokio::time::timeout(exec.timeout, listen(&mut child)).await;
@@ -37,7 +37,7 @@ pub async fn run(exec: &Exec) -> Result<Fetched, StartError> {
     match finished {
         Err(_) => Err(StartError::Environment {
             what: format!(
-                "credentials.exec: {program}: was not done within {} s, and was ended; run it by hand to see what it waits for, or raise timeout_seconds",
+                "credentials.exec: {program}: did not finish within {} s and was killed; run it by hand to see what it is waiting for, or raise timeout_seconds",
                 exec.timeout.as_secs()
             ),
             source: None,
@@ -46,7 +46,7 @@ pub async fn run(exec: &Exec) -> Result<Fetched, StartError> {
             Err(refused(format!("{program}: printed more than {} MiB", PRIVATE_FILE_BYTES_MAX / 1024 / 1024)))
         }
         Ok(Err(Unheard::Io(error))) => {
-            Err(StartError::environment(format!("credentials.exec: {program}: cannot be listened to"), error))
+            Err(StartError::environment(format!("credentials.exec: {program}: its output cannot be read"), error))
         }
         Ok(Ok((bytes, said, status))) => {
             let remarks = remarks(&said);
@@ -54,9 +54,9 @@ pub async fn run(exec: &Exec) -> Result<Fetched, StartError> {
                 return Ok(Fetched { remarks, ..Fetched::new(bytes, None) });
             }
             let said = if remarks.is_empty() {
-                "; it said nothing".into()
+                "; it reported nothing".into()
             } else {
-                format!("; it said: {}", remarks.join(" / "))
+                format!("; it reported: {}", remarks.join(" / "))
             };
             Err(refused(format!("{program}: {}{said}", how(status))))
         }
@@ -109,8 +109,8 @@ async fn end(id: Option<u32>, child: &mut Child) {
 fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit code {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
-        (None, None) => "ended, nobody knows how".into(),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended for an unknown reason".into(),
     }
 }
 

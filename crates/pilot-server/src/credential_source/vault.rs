@@ -58,7 +58,7 @@ fn read_secret(path: &Path, others: Others) -> Result<Secret, StartError> {
     let secret = Zeroizing::new(text.trim_ascii().to_owned());
     let is_usable =
         (1..=SECRET_BYTES_MAX).contains(&secret.len()) && secret.bytes().all(|byte| byte.is_ascii_graphic());
-    let wrong = "must hold one line of visible ASCII characters, and nothing else";
+    let wrong = "must contain exactly one line of visible ASCII characters";
     if is_usable { Ok(Secret(secret)) } else { Err(refused(format!("{}: {wrong}", path.display()))) }
 }
 
@@ -78,7 +78,7 @@ impl Client<'_> {
                 token.map(|token| Secret(Zeroizing::new(token))).ok_or_else(|| self.strange("to the sign-in"))
             }
             400 | 401 | 403 => Err(self.refused(&format!(
-                "does not accept the AppRole ({said}); check role_id and mount, and whether secret_id_file holds a secret_id that still counts"
+                "does not accept the AppRole ({said}); check role_id and mount, and whether secret_id_file contains a secret_id that is still valid"
             ))),
             404 => Err(self.refused(&format!("has no AppRole method at auth/{mount} ({said}); check mount"))),
             _ => Err(self.cannot(&reply, &said)),
@@ -95,7 +95,7 @@ impl Client<'_> {
                 "denies reading {path} ({said}); the token may have expired, or its policy lacks `path \"{path}\" {{ capabilities = [\"read\"] }}`"
             ))),
             404 => Err(self.refused(&format!(
-                "has nothing at {path} ({said}); write it there, and mind that KV version 2 has `data/` after its mount, as in secret/data/pilot"
+                "has nothing at {path} ({said}); write it there, and note that KV version 2 has `data/` after its mount, as in secret/data/pilot"
             ))),
             _ => Err(self.cannot(&reply, &said)),
         }
@@ -107,7 +107,7 @@ impl Client<'_> {
         let left = self.ask(Method::POST, "auth/token/revoke-self", Some(token), "{}".into(), patience).await;
         if !left.is_ok_and(|reply| matches!(reply.status, 200 | 204)) {
             tracing::info!(
-                "the secret manager did not revoke the token the credentials were read with; it expires by itself"
+                "the secret manager did not revoke the token that the credentials were read with; it will expire by itself"
             );
         }
     }
@@ -121,14 +121,16 @@ impl Client<'_> {
         patience: Duration,
     ) -> Result<Reply, StartError> {
         let url = &self.vault.url;
-        let uri: Uri =
-            format!("{url}/v1/{path}").parse().map_err(|_| refused(format!("{url}/v1/{path} is no address")))?;
+        let uri: Uri = format!("{url}/v1/{path}")
+            .parse()
+            .map_err(|_| refused(format!("{url}/v1/{path} is not a valid address")))?;
         let json = HeaderValue::from_static("application/json");
         let mut headers = vec![(ACCEPT, json.clone()), (CONTENT_TYPE, json)];
         // Asked for by some agents in front of a Vault, against requests that a browser was tricked into.
         headers.push((HeaderName::from_static("x-vault-request"), HeaderValue::from_static("true")));
-        let value =
-            |text: &str| HeaderValue::from_str(text).map_err(|_| refused("a header cannot hold what is configured"));
+        let value = |text: &str| {
+            HeaderValue::from_str(text).map_err(|_| refused("a configured value cannot be sent in a header"))
+        };
         if let Some(namespace) = &self.vault.namespace {
             headers.push((HeaderName::from_static("x-vault-namespace"), value(namespace)?));
         }
@@ -149,11 +151,11 @@ impl Client<'_> {
             }
             let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
             if inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() {
-                return self.refused(&format!("is not trusted ({cause}); name its issuer's certificate as ca_file"));
+                return self.refused(&format!("is not trusted ({cause}); set ca_file to its issuer's certificate"));
             }
         }
-        let remedy = "check url and that the secret manager is up; the service starts when it answers";
-        StartError::environment(format!("credentials.vault: {url} cannot be asked; {remedy}"), error)
+        let remedy = "check url and that the secret manager is running; the service cannot start until it answers";
+        StartError::environment(format!("credentials.vault: {url} cannot be reached; {remedy}"), error)
     }
 
     /// It answered, and not in the way of a server that is ready for us.
@@ -161,10 +163,10 @@ impl Client<'_> {
         let url = &self.vault.url;
         match reply.status {
             300..=399 => {
-                self.refused("answers with a redirect, which is not followed; give the address it leads to as url")
+                self.refused("answers with a redirect, which is not followed; set url to the address it leads to")
             }
             412 | 429 | 472 | 473 | 500.. => StartError::Environment {
-                what: format!("credentials.vault: {url} is not ready ({said}); unseal or mend it, and start again"),
+                what: format!("credentials.vault: {url} is not ready ({said}); unseal or repair it, and start again"),
                 source: None,
             },
             _ => self.strange(&format!("({said})")),
@@ -176,18 +178,18 @@ impl Client<'_> {
     }
 
     fn strange(&self, what: &str) -> StartError {
-        self.refused(&format!("does not answer {what} as a Vault does; check url"))
+        self.refused(&format!("does not answer {what} as Vault does; check url"))
     }
 
     fn parse(&self, reply: &Reply) -> Result<Value, StartError> {
-        json::parse(&reply.body, BOUNDS).map_err(|_| self.strange("in sound JSON, or not"))
+        json::parse(&reply.body, BOUNDS).map_err(|_| self.strange("with valid JSON"))
     }
 
     /// Version 2 of the store wraps what version 1 gives as it is.
     fn find_file(&self, reply: &Value) -> Result<Fetched, StartError> {
         let Vault { path, field, .. } = self.vault;
         let Some(data) = reply.get("data").filter(|data| data.is_object()) else {
-            return Err(self.strange("the reading"));
+            return Err(self.strange("the read request"));
         };
         let is_second = data.pointer("/metadata/version").is_some_and(Value::is_u64);
         let fields = if is_second { data.get("data").unwrap_or(data) } else { data };
@@ -195,12 +197,12 @@ impl Client<'_> {
             Some(Value::String(text)) => text.clone().into_bytes(),
             Some(object @ Value::Object(_)) => object.to_string().into_bytes(),
             Some(_) => {
-                let wrong = "is neither the credential file's text nor the object itself";
+                let wrong = "is neither the text of the credential file nor the object itself";
                 return Err(self.refused(&format!("has `{field}` at {path}, but it {wrong}")));
             }
             None => {
                 let remedy =
-                    format!("write it with `vault kv put … {field}=@credentials.json`, or name another as field");
+                    format!("write it with `vault kv put … {field}=@credentials.json`, or set field to another name");
                 return Err(self.refused(&format!("has no field `{field}` at {path}; {remedy}")));
             }
         };

@@ -12,11 +12,11 @@ pub struct Exports(Mutex<Vec<ActorId>>);
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Busy {
     #[error(
-        "You are being sent an evidence bundle already, and an actor has at most {EXPORTS_PER_ACTOR_MAX} at a time. \
+        "You are already downloading an evidence bundle, and an actor can have at most {EXPORTS_PER_ACTOR_MAX} at a time. \
          Wait until it has arrived, then try again."
     )]
     ForActor,
-    #[error("The service makes at most {EXPORTS_MAX} evidence bundles at a time. Try again in a moment.")]
+    #[error("The service builds at most {EXPORTS_MAX} evidence bundles at a time. Try again in a moment.")]
     ForAll,
 }
 

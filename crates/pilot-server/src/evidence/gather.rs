@@ -220,7 +220,7 @@ impl<'g> Gatherer<'g> {
             return Ok(());
         }
         if self.sweep.finds_token(document) {
-            tracing::warn!(entry = index, "a document holds a live token and was left out of an evidence bundle");
+            tracing::warn!(entry = index, "a document contains a live token and was left out of an evidence bundle");
             return Ok(());
         }
         Ok(self.writer.document(document)?)
@@ -251,7 +251,7 @@ impl<'g> Gatherer<'g> {
         let trust = self.app.witnesses.trust(self.app.signer.verifier());
         let cause = match report(&bundle, &trust) {
             Ok(html) if self.app.guard.find(html.as_bytes()).is_none() => return Ok(self.writer.report(&html)?),
-            Ok(_) => "it is too long to be searched for tokens, or holds one".to_owned(),
+            Ok(_) => "it is too long to be searched for tokens, or contains one".to_owned(),
             Err(verdict) => verdict.sentence(),
         };
         tracing::warn!(cause, "the report was left out of an evidence bundle");

@@ -12,7 +12,7 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Room for a length, however it is aligned. What is as long as this or longer states none.
 const LINE_BYTES_MAX: usize = 64;
 
-const UNCERTAIN: &str = "Where the request before ends is not certain.";
+const UNCERTAIN: &str = "It is not certain where the previous request ends.";
 
 /// A head that must not be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -228,7 +228,7 @@ impl MutualTls {
                 Ok(Some(Ok(verifier))) => self.trust_anew(&verifier),
                 Ok(Some(Err(error))) => {
                     let cause = with_cause(&error);
-                    tracing::warn!(cause, "the replaced client_ca or crl cannot be used; those before stay in force");
+                    tracing::warn!(cause, "the new client_ca or crl cannot be used; the previous ones stay in force");
                 }
                 Ok(None) | Err(_) => {}
             }
@@ -238,12 +238,12 @@ impl MutualTls {
     /// Whoever was accepted under the old trust and is not under the new one is out, open feeds included.
     fn trust_anew(&self, verifier: &Arc<dyn ClientCertVerifier>) {
         *self.verifier.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(verifier);
-        tracing::info!("client_ca and crl were read anew");
+        tracing::info!("client_ca and crl were reloaded");
         let all: Vec<_> = self.known().values().cloned().collect();
         for known in all {
             let Err(unknown) = verify(&**verifier, &known.chain, self.clock.now()) else { continue };
             let (id, actor_id) = (&known.shown.id, &known.actor.actor_id);
-            tracing::warn!(credential_id = %id, actor_id = %actor_id, "a certificate of `{actor_id}` no longer counts");
+            tracing::warn!(credential_id = %id, actor_id = %actor_id, "a certificate of `{actor_id}` is no longer accepted");
             match (unknown, self.credential(id)) {
                 (Unknown::Revoked, Some(revoked)) => {
                     register::revoke_by_itself(&self.register, revoked, Automatic::RevocationList);

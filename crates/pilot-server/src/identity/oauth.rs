@@ -333,7 +333,7 @@ fn introspector(section: &Introspection, others: Others, clock: &Clock) -> Resul
     if secret.is_empty() || secret.contains(char::is_control) {
         let path = section.client_secret_file.display();
         return Err(StartError::Refused(format!(
-            "{path}: must hold the client's secret on one line, and nothing else"
+            "{path}: must contain the client's secret on one line, and nothing else"
         )));
     }
     Ok(Introspector::new(section.url.clone(), &section.client_id, secret, clock.clone()))

@@ -84,7 +84,8 @@ impl<A: Served, T: AsyncWrite + Unpin> Raw<A, T> {
     }
 
     fn refuse(&self, bare: Bare) -> Problem {
-        let malformed = "The message is no HTTP/1.1 request: look at its first line, its header lines and its length.";
+        let malformed =
+            "The message is not a valid HTTP/1.1 request: check its first line, its header lines and its length.";
         match bare {
             Bare::Unreadable => Problem::framing(self.marks.fault().unwrap_or(malformed)),
             Bare::UrlTooLong => Problem::url_too_long(),

@@ -55,7 +55,7 @@ async fn flush(app: &App) {
         let was_failing = register.is_failing.swap(written.is_err(), Ordering::Relaxed);
         if let Err(cause) = written {
             if !was_failing {
-                let message = "what happened to a credential could not be written to the ledger; trying again";
+                let message = "an event about a credential could not be written to the ledger; retrying";
                 tracing::error!(cause, message);
             }
             return;
@@ -123,7 +123,7 @@ async fn write(app: &App, event: &Event) -> Result<(), String> {
         && let Err(cause) = app.register.keep_outside(named.id(), end).await
     {
         // Time ends it again, whatever is restored.
-        tracing::warn!(%cause, "that a credential has expired could not be kept outside of the ledger");
+        tracing::warn!(%cause, "the expiry of a credential could not be saved outside the ledger");
     }
     let decide = move |situation: &Situation<'_>| {
         let entry = Entry::new(kind, situation.index, situation.now, actor.as_ref(), details.clone());

@@ -21,8 +21,8 @@ pub enum OutsideError {
     #[error("{path}: cannot be read: {source}")]
     Io { path: String, source: io::Error },
     #[error(
-        "{path}: says which credentials were revoked, and is damaged: {cause}\n\
-         Do: put it back from a backup. Without one, move it aside: what the ledger knows of revocations still counts."
+        "{path}: lists the revoked credentials, and is damaged: {cause}\n\
+         Fix: restore it from a backup. Without one, move it aside: revocations in the ledger still apply."
     )]
     Damaged { path: String, cause: String },
 }
@@ -59,7 +59,7 @@ impl EndedCredentials {
         let read: EndedCredentials = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         match read.schema_version {
             SCHEMA_VERSION => Ok(Some(read)),
-            other => Err(damaged(format!("schema_version {other} is not known here"))),
+            other => Err(damaged(format!("schema_version {other} is not supported"))),
         }
     }
 
@@ -109,7 +109,7 @@ impl Outside {
         if let Some(found) = found.as_ref().filter(|found| found.log != log) {
             let (path, other) = (path.display(), &found.log);
             tracing::warn!(
-                "{path}: was kept by the log `{other}`; what it says was revoked is taken for revoked here too"
+                "{path}: was written by the log `{other}`; the credentials it lists as revoked are revoked here too"
             );
         }
         let mut known =
@@ -170,7 +170,8 @@ impl Doubt {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<Doubt, StoreError> {
-        let unreadable = |error| StoreError::Damaged(format!("which credentials are doubted cannot be read: {error}"));
+        let unreadable =
+            |error| StoreError::Damaged(format!("the record of credentials in doubt cannot be read: {error}"));
         serde_json::from_slice(bytes).map_err(unreadable)
     }
 

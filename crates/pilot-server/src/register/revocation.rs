@@ -128,7 +128,7 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
     };
     let outcome = app.store.settle(Write::new(Subject::Ledger, key, decide)).await?;
     let kept_outside = kept_outside.map_err(|error| {
-        let detail = "The credential does not count any more, but the file that keeps revocations outside of the ledger \
+        let detail = "The credential is no longer accepted, but the file that keeps revocations outside the ledger \
                       cannot be written. Retry, with the same Idempotency-Key if you sent one.";
         Problem::unavailable(detail, &error)
     });
@@ -147,6 +147,6 @@ async fn write(app: &App, known: &KnownCredential, cause: Cause) -> Result<Store
             kept_outside?;
             StoredAnswer::from_bytes(StoredAnswer::showing(room(), 201, None, None, &earlier)).ok_or_else(unreadable)
         }
-        (other, _) => Err(Problem::internal(&format!("a revocation came to nothing: {other:?}"))),
+        (other, _) => Err(Problem::internal(&format!("a revocation failed: {other:?}"))),
     }
 }

@@ -5,8 +5,11 @@ use pilot_core::limits::{ACTION_BODY_BYTES_MAX, BODY_BYTES_MAX, COMMENT_BODY_BYT
 use super::{Code, Docs, JSON, Needed, Parameter, RequestBody, Success};
 
 const NOT_FOUND: &[Code] = &[Code::NotFound, Code::Unavailable];
-const OF_DIGEST: &[Parameter] =
-    &[Parameter("digest", "Digest", "That very definition, in force or not: the one an item was created under")];
+const OF_DIGEST: &[Parameter] = &[Parameter(
+    "digest",
+    "Digest",
+    "The digest of the definition to return, in force or not, such as the one an item was created under",
+)];
 const WRITES: &[&str] = &["Idempotency-Key"];
 
 const fn answer(summary: &'static str, success: Success) -> Docs {
@@ -20,7 +23,7 @@ const fn find(summary: &'static str, success: Success) -> Docs {
 pub(super) const SESSION: Docs = Docs {
     answer_headers: &["Credential-Expires-At"],
     ..answer(
-        "Who am I: the actor and the role bound to the presented credential",
+        "The actor and the role bound to the presented credential",
         Success(200, "The actor and its role", JSON, Some("Session")),
     )
 };
@@ -29,12 +32,12 @@ pub(super) const WORKFLOWS: Docs =
 pub(super) const WORKFLOW: Docs = Docs {
     query: OF_DIGEST,
     problems: &[Code::NotFound, Code::InvalidRequest],
-    ..answer("One workflow: its definition", Success(200, "The definition", JSON, Some("Workflow")))
+    ..answer("One workflow with its definition", Success(200, "The definition", JSON, Some("Workflow")))
 };
 pub(super) const DIAGRAM: Docs = Docs {
     query: OF_DIGEST,
     problems: &[Code::NotFound, Code::InvalidRequest],
-    ..answer("One workflow as a picture", Success(200, "The picture", "image/svg+xml", None))
+    ..answer("One workflow as a diagram", Success(200, "The diagram", "image/svg+xml", None))
 };
 pub(super) const CREATE: Docs = Docs {
     answer_headers: &["ETag", "Location"],
@@ -56,11 +59,11 @@ pub(super) const ITEMS: Docs = Docs {
     query: &[
         Parameter("state", "ShortText", "Only items in this state"),
         Parameter("workflow", "ShortText", "Only items of this workflow"),
-        Parameter("created_by", "ShortText", "Only items of this actor"),
-        Parameter("waiting_for", "Me", "Only items that wait for the caller now"),
+        Parameter("created_by", "ShortText", "Only items created by this actor"),
+        Parameter("waiting_for", "Me", "Only items that are waiting for the caller now"),
         Parameter("q", "ShortText", "A part of the title, or an id"),
-        Parameter("limit", "Limit", "How many at the most"),
-        Parameter("cursor", "ShortText", "Where the page before ended, as its `next` said"),
+        Parameter("limit", "Limit", "The maximum number to return"),
+        Parameter("cursor", "ShortText", "The `next` of the previous page"),
     ],
     problems: &[Code::InvalidRequest, Code::Unavailable],
     ..answer("Items, newest first", Success(200, "A page of items", JSON, Some("Items")))
@@ -89,7 +92,7 @@ pub(super) const EDIT: Docs = Docs {
         Code::TokenInContent,
         Code::Unavailable,
     ],
-    ..answer("Change one's own item while it is draft or returned", Success(200, "The item", JSON, Some("Item")))
+    ..answer("Change your own item while it is in draft or returned", Success(200, "The item", JSON, Some("Item")))
 };
 pub(super) const ACT: Docs = Docs {
     answer_headers: &["ETag"],
@@ -117,8 +120,8 @@ pub(super) const ACT: Docs = Docs {
     ..answer("Take an action on an item", Success(201, "The transition", JSON, Some("Transition")))
 };
 const OF_ENTRIES: &[Parameter] = &[
-    Parameter("limit", "Limit", "How many at the most"),
-    Parameter("cursor", "ShortText", "Where the page before ended, as its `next` said"),
+    Parameter("limit", "Limit", "The maximum number to return"),
+    Parameter("cursor", "ShortText", "The `next` of the previous page"),
 ];
 pub(super) const TRANSITIONS: Docs = Docs {
     answer_headers: &["Link"],
@@ -131,7 +134,7 @@ pub(super) const HISTORY: Docs = Docs {
     query: OF_ENTRIES,
     problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
     ..answer(
-        "Everything that happened to an item, with edits and comments, oldest first",
+        "Everything that happened to an item, including edits and comments, oldest first",
         Success(200, "A page of the history", JSON, Some("History")),
     )
 };
@@ -150,12 +153,12 @@ pub(super) const COMMENT: Docs = Docs {
         Code::IdempotencyKeyReused,
         Code::Unavailable,
     ],
-    ..answer("Say something about an item", Success(201, "The comment", JSON, Some("Transition")))
+    ..answer("Comment on an item", Success(201, "The comment", JSON, Some("Transition")))
 };
 pub(super) const PROOF: Docs = Docs {
     query: &[
         Parameter("after", "Index", "Only entries with a higher index"),
-        Parameter("limit", "ProofLimit", "How many at the most"),
+        Parameter("limit", "ProofLimit", "The maximum number to return"),
     ],
     problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
     ..answer("Proofs that the item's entries are in the log", Success(200, "The proofs", JSON, Some("Proofs")))
@@ -164,19 +167,17 @@ pub(super) const EVENTS: Docs = Docs {
     also: &[("text/event-stream", "Feed")],
     query: &[
         Parameter("after", "Index", "Only entries with a higher index"),
-        Parameter("limit", "Limit", "How many at the most"),
+        Parameter("limit", "Limit", "The maximum number to return"),
     ],
     headers: &["Last-Event-ID"],
     problems: &[Code::InvalidRequest, Code::Unavailable],
     ..answer(
-        "The ledger's entries in order; with `Accept: text/event-stream` a live feed",
+        "The ledger's entries in order; with `Accept: text/event-stream`, a live feed",
         Success(200, "A page of entries", JSON, Some("Events")),
     )
 };
-pub(super) const CREDENTIALS: Docs = answer(
-    "Credentials and how they stand; never a digest",
-    Success(200, "The credentials", JSON, Some("Credentials")),
-);
+pub(super) const CREDENTIALS: Docs =
+    answer("Credentials and their state; never a digest", Success(200, "The credentials", JSON, Some("Credentials")));
 pub(super) const REVOCATION: Docs = Docs {
     request: Some(RequestBody(&[JSON], "NewRevocation", Needed::Optional, BODY_BYTES_MAX)),
     headers: WRITES,
@@ -190,16 +191,16 @@ pub(super) const REVOCATION: Docs = Docs {
         Code::Unavailable,
     ],
     ..answer(
-        "End a credential at once and for good; asked again, the answer tells what was done",
+        "Revoke a credential, immediately and permanently; a repeated request returns the existing revocation",
         Success(201, "The revocation", JSON, Some("Revocation")),
     )
 };
-pub(super) const ACTORS: Docs = answer("Who there is", Success(200, "The actors", JSON, Some("Actors")));
+pub(super) const ACTORS: Docs = answer("Actors and their roles", Success(200, "The actors", JSON, Some("Actors")));
 pub(super) const CHECKPOINT: Docs = Docs {
     query: &[Parameter(
         "cosignatures",
         "Cosignatures",
-        "`required`: the newest checkpoint with as many cosignatures as the service requires; `any`: the newest, with those it has",
+        "`required`: the newest checkpoint that has as many cosignatures as the service requires; `any`: the newest one, with the cosignatures it has",
     )],
     problems: &[Code::InvalidRequest],
     ..answer("The signed head of the log (C2SP checkpoint)", Success(200, "A signed note", "text/plain", None))
@@ -213,32 +214,33 @@ pub(super) const ENTRIES: Docs =
 pub(super) const EVIDENCE: Docs = Docs {
     answer_headers: &["Content-Disposition", "Evidence-Entries"],
     query: &[
-        Parameter("item", "ItemId", "Everything about this item; give this, or from and to"),
+        Parameter("item", "ItemId", "Everything about this item; give either `item`, or `from` and `to`"),
         Parameter("from", "Time", "Everything from this time on"),
         Parameter("to", "Time", "And before this time"),
-        Parameter("documents", "Documents", "With `none`, what people wrote is left out; the proof still stands"),
+        Parameter("documents", "Documents", "With `none`, what people wrote is left out; the proofs remain valid"),
     ],
     problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
     ..answer(
-        "A bundle that proves, offline, what happened and that it was legal",
+        "An evidence bundle: proves offline what happened, and that it followed the rules",
         Success(200, "A zip file", "application/zip", None),
     )
 };
 pub(super) const OPENAPI: Docs = answer("This document", Success(200, "OpenAPI 3.1", JSON, None));
 pub(super) const PAGE: Docs = answer(
-    "The API and its problems, for people; readable without internet",
+    "The API and its problems as a page; readable without internet access",
     Success(200, "A page", "text/html", None),
 );
 pub(super) const STYLE: Docs =
-    answer("The style of the documentation", Success(200, "A style sheet", "text/css", None));
-pub(super) const HEALTH: Docs = answer("Is the process alive", Success(200, "It is", JSON, Some("Health")));
+    answer("The style sheet of the documentation", Success(200, "A style sheet", "text/css", None));
+pub(super) const HEALTH: Docs =
+    answer("Whether the process is alive", Success(200, "It is alive", JSON, Some("Health")));
 pub(super) const READINESS: Docs = Docs {
     problems: &[Code::Unavailable],
-    ..answer("Can the service take requests", Success(200, "It can", JSON, Some("Health")))
+    ..answer("Whether the service can take requests", Success(200, "It can", JSON, Some("Health")))
 };
 pub(super) const CONSOLE: Docs = answer("The operator console", Success(200, "A page", "text/html", None));
 pub(super) const SCREEN: Docs =
-    answer("A screen of the console, by its own address", Success(200, "The same page", "text/html", None));
+    answer("A screen of the console, at its own address", Success(200, "The same page", "text/html", None));
 pub(super) const ASSET: Docs = Docs {
     also: &[("text/css", "File"), ("image/svg+xml", "File")],
     problems: &[Code::NotFound],
@@ -247,9 +249,11 @@ pub(super) const ASSET: Docs = Docs {
 pub(super) const RESOURCE: Docs = Docs {
     problems: &[Code::NotFound],
     ..answer(
-        "Which identity provider to ask for a token (RFC 9728); only with the mechanism `oauth`",
+        "The identity provider that issues tokens (RFC 9728); only with mechanism `oauth`",
         Success(200, "The metadata", JSON, Some("ProtectedResource")),
     )
 };
-pub(super) const SETTINGS: Docs =
-    answer("What the console has to know before sign-in", Success(200, "The settings", JSON, Some("ConsoleSettings")));
+pub(super) const SETTINGS: Docs = answer(
+    "What the console needs to know before sign-in",
+    Success(200, "The settings", JSON, Some("ConsoleSettings")),
+);

@@ -19,30 +19,30 @@ use crate::start::StartError;
 pub enum Refused {
     #[error(
         "the ledger has {entries} entries, but {place} holds a checkpoint of {kept} that this log has signed: {} acknowledged entries are missing.\n\
-         Most likely an old backup or an old copy stands in the place of the database, or data_dir or store.url names one.\n\
-         Do: look for the newer database (with its -wal file) and put it back; nothing is lost while it exists.\n\
-         If it is gone for good: `pilot restore --accept-loss WHY` goes on with what there is, under a new log key, and writes down what was lost.\n\
-         Do not delete {place}: without it nobody can tell what is missing.", kept - entries
+         Most likely the database was replaced by an old backup or copy, or data_dir or store.url points to one.\n\
+         Fix: find the newer database (with its -wal file) and put it back; nothing is lost while it exists.\n\
+         If it is gone for good: `pilot restore --accept-loss WHY` continues with what is left, under a new log key, and records what was lost.\n\
+         Do not delete {place}: it is the only record of what is missing.", kept - entries
     )]
     Older { place: String, entries: u64, kept: u64 },
     #[error(
-        "the ledger does not continue the checkpoint of {kept} entries in {place}, though it has {entries}: at that size it has another root, so its history is another one.\n\
+        "the ledger does not continue the checkpoint of {kept} entries in {place}, although it has {entries}: its root at that size differs, so its history differs.\n\
          Most likely an old backup was restored and then written to, or two servers ran with the same log key.\n\
-         Do: stop every server with this key, keep both databases, and find the one that continues the checkpoint (`pilot log fsck` prints the root of each).\n\
-         If it is gone for good: `pilot restore --accept-loss WHY` goes on with what there is, under a new log key."
+         Fix: stop every server with this key, keep both databases, and find the one that continues the checkpoint (`pilot log fsck` prints the root of each).\n\
+         If it is gone for good: `pilot restore --accept-loss WHY` continues with what is left, under a new log key."
     )]
     Fork { place: String, entries: u64, kept: u64 },
     #[error(
         "the checkpoint in {place} is not signed by this log's key ({cause}).\n\
          Most likely log.key belongs to another installation, or [log] checkpoint names another installation's file.\n\
-         Do: put the right log.key back from your copy, or correct the path."
+         Fix: put the right log.key back from your copy, or correct the path."
     )]
     OtherKey { place: String, cause: String },
     #[error(
-        "{place} is missing, but this ledger has had its checkpoint kept there.\n\
-         It is what tells an old database from the present one, so the service does not begin a new one by itself.\n\
-         Do: put the newest signed checkpoint you have into the file: from a backup, a witness, an auditor, or whoever asked /v1/log/checkpoint last.\n\
-         If nobody has one: `pilot restore --accept-loss WHY` goes on under a new log key."
+        "{place} is missing, but this ledger has kept its checkpoint there.\n\
+         It tells an old database from the current one, so the service does not begin a new one by itself.\n\
+         Fix: put the newest signed checkpoint you have into the file: from a backup, a witness, an auditor, or anyone who fetched /v1/log/checkpoint recently.\n\
+         If nobody has one: `pilot restore --accept-loss WHY` continues under a new log key."
     )]
     Missing { place: String },
 }
@@ -96,7 +96,7 @@ pub fn read(note: &str, key: &NoteKey, place: &Path) -> Result<Checkpoint, Refus
 /// The checkpoint, or in words why it is none of this log's.
 pub fn read_checkpoint(note: &str, key: &NoteKey) -> Result<Checkpoint, String> {
     Checkpoint::open(note, &key.verifier()).map_err(|error| match &error {
-        CheckpointError::Note(NoteError::Unsigned) => "it is another key's".to_owned(),
+        CheckpointError::Note(NoteError::Unsigned) => "it was signed by another key".to_owned(),
         other => other.to_string(),
     })
 }

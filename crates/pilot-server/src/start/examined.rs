@@ -66,7 +66,7 @@ pub(super) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
             let (guard, witnesses) = (Arc::new(guard), Arc::new(witnesses));
             Ok(Examined { tls, mesh_secrets, credentials, role_map, guard, witnesses, trusted })
         }
-        _ => Err(StartError::Refused("something is missing, and nothing says what".to_owned())),
+        _ => Err(StartError::Refused("something is missing, but it is not known what".to_owned())),
     }
 }
 

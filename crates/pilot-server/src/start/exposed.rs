@@ -12,7 +12,7 @@ use super::{RoleMapFile, StartError};
 use crate::config::Config;
 use crate::workflows;
 
-const REMEDY: &str = "holds a live token; remove it from there, and rotate the credential";
+const REMEDY: &str = "contains a live token; remove it from there, and rotate the credential";
 /// Deeper than any role map that is accepted.
 const BOUNDS: Bounds = Bounds { depth: 8, values: FILE_VALUES_MAX };
 
@@ -33,7 +33,7 @@ pub(crate) fn tokens_in_names(
         named.chain(role_map.into_iter().flat_map(|file| tokens_in_role_map(file, guard))).collect();
     if let Some(more) = found.len().checked_sub(FAULTS_MAX).filter(|more| *more > 0) {
         found.truncate(FAULTS_MAX);
-        found.push(format!("{more} more places hold live tokens; mend these first"));
+        found.push(format!("{more} more places contain live tokens; fix these first"));
     }
     found
 }
@@ -63,7 +63,10 @@ pub(crate) fn refuse_tokens_in_definitions(dir: Option<&Path>, guard: &LeakGuard
 pub(crate) fn too_few_approvers(file: &RoleMapFile) -> Option<String> {
     let path = file.path.display();
     let names = file.map.approved_by.len();
-    let advice = "have it approved by two people, and write down who they are";
-    (names < 2)
-        .then(|| format!("{path} at /approved_by names {names} of the at least two who approve a role map; {advice}"))
+    let advice = "have it approved by two people, and add their names";
+    (names < 2).then(|| {
+        format!(
+            "{path} at /approved_by has {names} name(s), but at least two people should approve a role map; {advice}"
+        )
+    })
 }

@@ -87,7 +87,7 @@ impl Tls {
             Err(error) => {
                 app.metrics.certificate_reloaded(false);
                 let cause = with_cause(&error);
-                tracing::warn!(cause, "the replaced certificate cannot be used; the one before stays in force");
+                tracing::warn!(cause, "the new certificate cannot be used; the previous one stays in force");
             }
         }
     }

@@ -57,7 +57,7 @@ impl State {
             (true, false) => return Err(StartError::Refused(forgotten(&path))),
             (false, true) => {
                 return Err(StartError::Refused(format!(
-                    "{}: the witness's key is missing; restore it from your copy, or begin a new witness in a new directory",
+                    "{}: the witness's key is missing; restore it from your copy, or start a new witness in a new directory",
                     key_path.display()
                 )));
             }
@@ -108,7 +108,7 @@ impl State {
 fn forgotten(path: &Path) -> String {
     format!(
         "{}: is missing, but the witness has a key: it has forgotten what it cosigned, and could be made to cosign a fork.\n\
-         Restore the file as it was last. If it is gone, begin a new witness with a new key in a new directory.",
+         Restore the latest version of the file. If it is gone, start a new witness with a new key in a new directory.",
         path.display()
     )
 }
@@ -121,7 +121,7 @@ fn lock(directory: &Path) -> Result<File, StartError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => {
-            Err(StartError::Refused(format!("{}: another witness runs on it", directory.display())))
+            Err(StartError::Refused(format!("{}: another witness is using it", directory.display())))
         }
         Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
     }
@@ -148,7 +148,7 @@ fn load_key(path: &Path) -> Result<CosignerKey, StartError> {
 fn read(path: &Path) -> Result<BTreeMap<String, String>, StartError> {
     let file = private_file::read(path, Others::MayRead).map_err(|error| StartError::Refused(error.to_string()))?;
     let damaged = |what: String| {
-        let remedy = "restore it as it was last, or begin a new witness with a new key in a new directory";
+        let remedy = "restore its latest version, or start a new witness with a new key in a new directory";
         StartError::Refused(format!("{}: is damaged ({what}); {remedy}", path.display()))
     };
     let stored: Stored = serde_json::from_slice(&file.bytes).map_err(|error| damaged(error.to_string()))?;

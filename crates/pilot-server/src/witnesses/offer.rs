@@ -15,7 +15,7 @@ const QUESTIONS_MAX: usize = 3;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OfferError {
-    #[error("it cannot be asked: {0}")]
+    #[error("it cannot be reached: {0}")]
     Unreachable(#[from] OutgoingError),
     #[error("the proof for it cannot be made: {0}")]
     Store(#[from] StoreError),
@@ -23,13 +23,13 @@ pub enum OfferError {
     UnknownLog,
     #[error("it does not accept this log's key (403); give it the line `pilot log key` prints")]
     UnknownKey,
-    #[error("it has cosigned {theirs} entries of this log, and the ledger has {ours}: entries are missing here")]
+    #[error("it has cosigned {theirs} entries of this log, but the ledger has {ours}: entries are missing here")]
     Ahead { ours: u64, theirs: u64 },
     #[error("it has cosigned another root at {size} entries: this log has forked")]
     OtherRoot { size: u64 },
     #[error("what it has cosigned at {size} entries is not the beginning of this ledger: this log has forked")]
     Inconsistent { size: u64 },
-    #[error("it answered {0}, which is not what a witness says")]
+    #[error("it answered {0}, which is not a valid answer from a witness")]
     Strange(String),
 }
 

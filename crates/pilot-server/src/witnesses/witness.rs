@@ -37,7 +37,7 @@ type Value = fn(&Witness) -> u64;
 
 /// Name, kind, explanation and value of each figure.
 pub(super) const FIGURES: [(&str, &str, &str, Value); 5] = [
-    ("pilot_witness_up", "gauge", "Whether the witness cosigned what it was last offered.", |witness| {
+    ("pilot_witness_up", "gauge", "Whether the witness cosigned the last checkpoint offered to it.", |witness| {
         u64::from(witness.state().trouble.is_none())
     }),
     ("pilot_witness_cosigned_entries", "gauge", "Entries under the newest cosignature of the witness.", |witness| {
@@ -46,13 +46,16 @@ pub(super) const FIGURES: [(&str, &str, &str, Value); 5] = [
     (
         "pilot_witness_in_conflict",
         "gauge",
-        "Whether the witness knows another history of this log: a fork.",
+        "Whether the witness knows a different history of this log (a fork).",
         |witness| u64::from(witness.state().is_in_conflict),
     ),
-    ("pilot_witness_conflicts_total", "counter", "Answers by which the witness knows another history.", |witness| {
-        witness.state().conflicts
-    }),
-    ("pilot_witness_failures_total", "counter", "Requests to the witness that gave no cosignature.", |witness| {
+    (
+        "pilot_witness_conflicts_total",
+        "counter",
+        "Answers in which the witness reported a different history.",
+        |witness| witness.state().conflicts,
+    ),
+    ("pilot_witness_failures_total", "counter", "Requests to the witness that returned no cosignature.", |witness| {
         witness.state().failures
     }),
 ];
@@ -117,7 +120,7 @@ impl Witness {
             (true, true) => tracing::error!(
                 witness = name,
                 cause = trouble,
-                "witness `{name}` knows ANOTHER HISTORY of this log: an old backup was restored, or two servers use its key; read docs/operate/witnesses.md"
+                "witness `{name}` knows A DIFFERENT HISTORY of this log: an old backup was restored, or two servers use its key; read docs/operate/witnesses.md"
             ),
             (true, false) => tracing::warn!(witness = name, cause = trouble, "witness `{name}` has not cosigned"),
             (false, _) => {}

@@ -216,7 +216,7 @@ fn a_token_says_of_whom_it_speaks_and_which_one_it_is() {
         ("jti too long", honest().claim("jti", json!("x".repeat(513))), "TokenId"),
         ("client_id missing", honest().without_claim("client_id"), "Client"),
         ("client_id a number", honest().claim("client_id", json!(1)), "Client"),
-        ("bound to a key", honest().claim("cnf", json!({"jkt": "abc"})), "Bound"),
+        ("bound to its holder's key", honest().claim("cnf", json!({"jkt": "abc"})), "Bound"),
         ("someone acting for another", honest().claim("act", json!({"sub": "ben"})), "Delegated"),
     ]);
 }

@@ -116,11 +116,8 @@ async fn a_restart_without_the_provider_knows_the_keys_of_the_last_run() {
     advance(&clock, DAY);
     let text = std::fs::read_to_string(kept.path()).unwrap();
     for (what, changed) in [
-        (
-            "another issuer's",
-            text.replace(&format!("\"issuer\":\"{}\"", stage.url), "\"issuer\":\"https://x.example\""),
-        ),
-        ("another version's", text.replace("\"schema_version\":1", "\"schema_version\":2")),
+        ("another issuer", text.replace(&format!("\"issuer\":\"{}\"", stage.url), "\"issuer\":\"https://x.example\"")),
+        ("another issuer or version", text.replace("\"schema_version\":1", "\"schema_version\":2")),
         ("half of it", text[..text.len() / 2].to_owned()),
         ("without keys", text.replace("\"keys\":[", "\"key\":[")),
     ] {
@@ -131,7 +128,7 @@ async fn a_restart_without_the_provider_knows_the_keys_of_the_last_run() {
     std::fs::write(kept.path(), &text).unwrap();
     assert!(provider(&stage, &kept, &clock).keys().is_ok());
     set_mode(&kept, 0o622);
-    assert!(provider(&stage, &kept, &clock).keys().is_err(), "others may write to it");
+    assert!(provider(&stage, &kept, &clock).keys().is_err(), "others can write to it");
 }
 
 fn set_mode(kept: &Kept, mode: u32) {
@@ -220,7 +217,7 @@ async fn a_page_for_people_at_the_first_address_does_not_hide_the_document_at_th
     // Where there is none at the second, what is wrong with the first is said.
     stage.say("/.well-known/openid-configuration", 404, "");
     provider.refresh().await;
-    assert!(provider.keys_with("two").await.unwrap_err().0.contains("another issuer's"));
+    assert!(provider.keys_with("two").await.unwrap_err().0.contains("another issuer"));
 }
 
 #[tokio::test]
@@ -238,7 +235,7 @@ async fn what_cannot_be_believed_changes_nothing() {
         ("/jwks", 200, huge.as_str(), "cannot be reached"),
         ("/jwks", 302, "", "answers 302"),
         ("/jwks", 204, "", "answers 204"),
-        ("/.well-known/openid-configuration", 200, r#"{"issuer":"https://evil.example"}"#, "another issuer's"),
+        ("/.well-known/openid-configuration", 200, r#"{"issuer":"https://evil.example"}"#, "another issuer"),
         ("/.well-known/openid-configuration", 200, "[]", "not a strict JSON object"),
         ("/.well-known/openid-configuration", 503, "", "answers 503"),
     ] {

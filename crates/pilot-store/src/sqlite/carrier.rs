@@ -61,7 +61,8 @@ impl Carrier {
             }
         };
         let spawned = std::thread::Builder::new().name("store-carrier".into()).spawn(run);
-        let thread = spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the carrier: {error}")))?;
+        let thread =
+            spawned.map_err(|error| StoreError::Unavailable(format!("cannot start the carrier thread: {error}")))?;
         Ok(Carrier { asks: Some(asks), answers, thread: Some(thread), is_busy: false })
     }
 

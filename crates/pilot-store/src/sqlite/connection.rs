@@ -101,9 +101,9 @@ pub(super) fn open_alone(path: &Path) -> Result<Connection> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-        let remedy = "copy it together with its -wal file to a place that can be written, and name the copy";
+        let remedy = "copy it together with its -wal file to a writable place, and use the copy";
         return Err(StoreError::Unavailable(format!(
-            "{name}: is on a read-only file system, and its last entries are in the -wal file beside it; {remedy}"
+            "{name}: is on a read-only file system, and its last entries are in the -wal file next to it; {remedy}"
         )));
     }
     let encoded = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
@@ -124,7 +124,7 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
     let path = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
-            StoreError::Refused(format!("{path}: is not a SQLite database; store.url names another file"))
+            StoreError::Refused(format!("{path}: is not a SQLite database; check store.url"))
         }
         Some(ErrorCode::DatabaseCorrupt) => {
             StoreError::Refused(format!("{path}: is damaged ({error}); restore it from a backup"))
@@ -133,12 +133,12 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
             StoreError::Refused(format!("{path}: cannot be written; check its owner and mode"))
         }
         Some(ErrorCode::DatabaseBusy) => {
-            StoreError::Refused(format!("{path}: another program is using it; stop that first"))
+            StoreError::Refused(format!("{path}: another program is using it; stop that program first"))
         }
         Some(ErrorCode::SystemIoFailure) if !read::is_of_the_disk(error) => StoreError::Unavailable(format!(
-            "{path}: there is no room for the index of its log ({error}); if the disk is full, make room on it"
+            "{path}: the index of its write-ahead log cannot be created ({error}); if the disk is full, free some space"
         )),
-        Some(ErrorCode::DiskFull) => StoreError::Unavailable(format!("{path}: the disk is full; make room on it")),
+        Some(ErrorCode::DiskFull) => StoreError::Unavailable(format!("{path}: the disk is full; free some space")),
         _ => StoreError::Unavailable(format!("{path}: {error}")),
     }
 }
@@ -154,7 +154,7 @@ fn migrate(connection: &Connection, path: &Path) -> Result<()> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     match number("PRAGMA user_version").map_err(failed)? {
         0 if number("SELECT count(*) FROM sqlite_schema").map_err(failed)? > 0 => Err(StoreError::Refused(format!(
-            "{}: is a database of another program; store.url names the wrong file",
+            "{}: belongs to another program; store.url points to the wrong file",
             path.display()
         ))),
         0 => {
@@ -166,7 +166,7 @@ fn migrate(connection: &Connection, path: &Path) -> Result<()> {
             connection.execute_batch(&format!("PRAGMA user_version = {SCHEMA_VERSION};")).map_err(failed)
         }
         found => Err(StoreError::Refused(format!(
-            "{}: was written by a newer version of pilot (schema {found}, this program knows {SCHEMA_VERSION}); use that version",
+            "{}: was written by a newer version of pilot (schema {found}, this program supports {SCHEMA_VERSION}); use that version",
             path.display()
         ))),
     }
@@ -181,7 +181,7 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
     let edge = load_edge(connection, size)?;
     let head = read::fact(connection, HEAD_FACT)?;
     if size > 0 && head != Some(head_bytes(&edge)) || size == 0 && head.is_some() {
-        return Err(damaged("the entries do not add up to what was written beside them"));
+        return Err(damaged("the entries do not match the head stored with them"));
     }
     let last_at = match size.checked_sub(1) {
         None => Time::EPOCH,
@@ -191,8 +191,8 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
 }
 
 /// For whoever finds that acknowledged entries are missing.
-pub(super) const AFTER_LOSS: &str = "do not delete anything: what is missing may still be read from the files by hand; \
-     `pilot restore` goes on from a backup, and with --accept-loss from what is left";
+pub(super) const AFTER_LOSS: &str = "do not delete anything: the missing entries may still be readable from the \
+     files by hand; `pilot restore` continues from a backup, or with --accept-loss from what is left";
 
 /// Before SQLite reads the log, and drops what it cannot read.
 pub(super) fn refuse_damaged_log(path: &Path) -> Result<()> {
@@ -209,8 +209,8 @@ pub(super) fn lost(connection: &Connection, edge: &Edge, head: Option<Head>) -> 
     if edge.size() < size {
         let missing = size - edge.size();
         return Ok(Some(format!(
-            "{size} entries were acknowledged and {} are there: the last {missing} are missing, because the write-ahead log \
-             is damaged or gone, or because another database was put in the place of the one that crashed",
+            "{size} entries were acknowledged, but only {} exist: the last {missing} are missing, because the \
+             write-ahead log is damaged or gone, or because the database that crashed was replaced by another one",
             edge.size()
         )));
     }
@@ -263,5 +263,5 @@ fn check_tiles(connection: &Connection, level: u8, expected: u64) -> Result<()> 
     if found == expected {
         return Ok(());
     }
-    Err(damaged(&format!("level {level} of the tree has {found} tiles, and the entries call for {expected}")))
+    Err(damaged(&format!("level {level} of the tree has {found} tiles, but the entries require {expected}")))
 }

@@ -30,7 +30,7 @@ fn count(connection: &Connection, id: &ItemId) -> Result<u64> {
     match is_open.optional().map_err(failed)? {
         None => Err(StoreError::Refused(format!("there is no item {id}"))),
         Some(true) => Err(StoreError::Refused(format!(
-            "item {id} is still open, and decisions rest on what would be erased; withdraw it, or let it end, first"
+            "item {id} is still open, and decisions depend on what would be erased; withdraw it or let it end first"
         ))),
         Some(false) => {
             let sql = format!(

@@ -235,7 +235,7 @@ impl Check<'_> {
                     self.definitions.insert(digest, Arc::new(definition));
                 }
                 Ok(_) => self.report.fault(format!("definition {digest}"), "its text has another digest"),
-                Err(_) => self.report.fault(format!("definition {digest}"), "its text is flawed"),
+                Err(_) => self.report.fault(format!("definition {digest}"), "its text is not valid"),
             }
         }
         Ok(())
@@ -294,7 +294,7 @@ impl Check<'_> {
             self.report.fault(&place, "is not written in canonical form");
         }
         if entry.v != ENTRY_VERSION {
-            self.report.fault(&place, format!("has format {}, which this program does not know", entry.v));
+            self.report.fault(&place, format!("has format {}, which this program does not support", entry.v));
         }
         if entry.index != index {
             self.report.fault(&place, format!("says that it is entry {}", entry.index));
@@ -336,13 +336,13 @@ impl Check<'_> {
 
     fn tiles(&mut self, ledger: &Ledger) -> Result<()> {
         if ledger.is_broken {
-            self.report.fault("tree", "cannot be built over entries that are missing");
+            self.report.fault("tree", "cannot be computed because entries are missing");
             return Ok(());
         }
         self.report.root = Some(ledger.edge.root().to_base64());
         let head = read::fact(self.connection, HEAD_FACT)?;
         if head != (ledger.next > 0).then(|| head_bytes(&ledger.edge)) {
-            self.report.fault("tree", "the entries do not add up to what was written beside them");
+            self.report.fault("tree", "the entries do not match the head stored with them");
         }
         let failed = |error: rusqlite::Error| read::failed(&error);
         let mut statement =
@@ -372,7 +372,7 @@ impl Check<'_> {
         };
         if previous != expected {
             let words = |place: Option<u64>| place.map_or("none".to_owned(), |index| format!("entry {index}"));
-            let what = format!("leads back to {}, and should to {}", words(previous), words(expected));
+            let what = format!("points back to {}, but should point to {}", words(previous), words(expected));
             self.report.fault(place_of(index), what);
         }
     }
@@ -395,7 +395,7 @@ impl Check<'_> {
             }
         }
         for (kind, _) in beside.iter().filter(|(kind, _)| kind_of(*kind).is_none()) {
-            self.report.fault(format!("document {index}/{kind}"), "is of an unknown kind");
+            self.report.fault(format!("document {index}/{kind}"), "has an unknown kind");
         }
     }
 }

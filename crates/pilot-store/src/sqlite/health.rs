@@ -23,7 +23,7 @@ impl Health {
         self.check_disk()?;
         match self.hanging.load(Ordering::Acquire) {
             0 => Ok(()),
-            millis => Err(StoreError::Hangs(format!("writing has waited for it for {} s", millis / 1_000))),
+            millis => Err(StoreError::Hangs(format!("writes have been waiting for {} s", millis / 1_000))),
         }
     }
 
@@ -74,14 +74,14 @@ impl Health {
             self.hangs.fetch_add(1, Ordering::Relaxed);
             tracing::error!(
                 seconds = since.as_secs(),
-                "the disk does not answer; writes are refused until it does, and whether those under way were recorded shows then"
+                "the disk is not responding; writes are refused until it does, and only then is it known whether those in progress were recorded"
             );
         }
     }
 
     pub(super) fn goes_on(&self) {
         if self.hanging.swap(0, Ordering::AcqRel) != 0 {
-            tracing::info!("the disk answers again; writing goes on");
+            tracing::info!("the disk responds again; writing resumes");
         }
     }
 

@@ -155,7 +155,7 @@ impl WriteAheadLog {
 }
 
 fn warn_not_carried(error: &StoreError) {
-    tracing::warn!(cause = %error, "the write-ahead log could not be carried into the database");
+    tracing::warn!(cause = %error, "the write-ahead log could not be copied into the database");
 }
 
 /// What a crash left in the log may be in the machine's memory alone, whatever the disk says now: a sync that failed is
@@ -167,7 +167,11 @@ pub(super) fn carry_recovered(connection: &Connection, path: &Path) -> Result<()
     if log == carried {
         return Ok(());
     }
-    tracing::warn!(log, carried, "another program reads the database, so its log stays beside it for now");
+    tracing::warn!(
+        log,
+        carried,
+        "another program is reading the database, so its write-ahead log stays next to it for now"
+    );
     let mut beside = path.as_os_str().to_owned();
     beside.push("-wal");
     let synced = File::open(beside).and_then(|log| log.sync_all());
@@ -177,7 +181,9 @@ pub(super) fn carry_recovered(connection: &Connection, path: &Path) -> Result<()
 fn carry_all(connection: &Connection) -> Result<()> {
     match carry(connection)? {
         (log, carried) if log == carried => Ok(()),
-        _ => Err(StoreError::Unavailable("another program reads the database; the log stays beside it".into())),
+        _ => Err(StoreError::Unavailable(
+            "another program is reading the database; the write-ahead log stays next to it".into(),
+        )),
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
         Some(ErrorCode::OperationInterrupted) => too_long(),
         Some(ErrorCode::DiskFull) => {
-            StoreError::Unavailable("the disk is full; make room on the disk of the data directory".into())
+            StoreError::Unavailable("the disk is full; free some space on the disk of the data directory".into())
         }
         Some(ErrorCode::SystemIoFailure) if is_of_the_disk(error) => StoreError::DiskFailed(error.to_string()),
         _ => StoreError::Unavailable(error.to_string()),

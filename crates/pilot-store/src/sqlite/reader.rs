@@ -54,7 +54,7 @@ impl Ticket {
 
 pub(super) fn too_long() -> StoreError {
     let allowed = QUESTION_DEADLINE.as_secs();
-    StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at once, or later"))
+    StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at a time, or try later"))
 }
 
 /// Whoever waited has gone.
@@ -102,7 +102,7 @@ impl Line {
             waiting.questions.retain(|question| !question.ticket.is_void());
         }
         if waiting.questions.len() >= self.waiting_max {
-            return Err(StoreError::Unavailable("too many questions are waiting".into()));
+            return Err(StoreError::Unavailable("too many queries are waiting".into()));
         }
         waiting.questions.push_back(question);
         drop(waiting);
@@ -192,7 +192,7 @@ impl Readers {
             let answer = move || answer(&line, number, connection);
             let spawned = std::thread::Builder::new().name(format!("store-{name}-{number}")).spawn(answer);
             let thread =
-                spawned.map_err(|error| StoreError::Unavailable(format!("no thread for a reader: {error}")))?;
+                spawned.map_err(|error| StoreError::Unavailable(format!("cannot start a reader thread: {error}")))?;
             readers.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(readers)
@@ -357,7 +357,7 @@ mod tests {
         };
         let (first, second) = (note(1), note(2));
         let refused = runtime().block_on(note(3)).unwrap_err();
-        assert!(refused.to_string().contains("too many questions"), "{refused}");
+        assert!(refused.to_string().contains("too many queries"), "{refused}");
         drop(first);
         // Whoever has gone makes room.
         let fourth = note(4);

@@ -124,7 +124,7 @@ pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
     let rest: Rest = serde_json::from_str(columns.data).map_err(damaged)?;
     let (workflow_version, workflow_digest, content_digest, role, created_at, updated_at, entered_at, ..) = rest;
     let (.., held, window, lease, votes, attempts, participants, executors) = rest;
-    let malformed = |_| StoreError::Damaged(format!("item {id} cannot be read: its creator's name is none"));
+    let malformed = |_| StoreError::Damaged(format!("item {id} cannot be read: its creator's name is not valid"));
     let created_by = Actor { actor_id: columns.created_by.parse().map_err(malformed)?, role };
     let time = Time::from_unix_micros;
     let vote = |(actor_id, action, digest, at): (ActorId, Name, Option<ContentDigest>, i64)| {

@@ -58,7 +58,7 @@ fn page(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize)
     let id = |key: &ItemKey| from_key(key);
     let read = |key: &ItemKey| {
         let id = id(key)?;
-        item(connection, &id)?.ok_or_else(|| StoreError::Damaged(format!("item {id} is in an index and nowhere else")))
+        item(connection, &id)?.ok_or_else(|| StoreError::Damaged(format!("item {id} exists only in an index")))
     };
     Ok(ItemPage { items: keys.iter().map(read).collect::<Result<_>>()?, next: next.as_ref().map(id).transpose()? })
 }

@@ -118,7 +118,7 @@ fn part(tile: &[Hash], level: u8, at: u64, wanted: u64) -> Result<&[Hash]> {
 }
 
 fn missing(level: u8, index: u64) -> StoreError {
-    StoreError::Damaged(format!("tile {level}/{index} is not there"))
+    StoreError::Damaged(format!("tile {level}/{index} is missing"))
 }
 
 #[cfg(test)]

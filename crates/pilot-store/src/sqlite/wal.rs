@@ -95,8 +95,8 @@ fn is_on_two_sectors(number: u64, page_bytes: usize) -> bool {
 fn in_words(fault: u64, number: u64) -> String {
     let place = if fault == 0 { "its header".to_owned() } else { format!("frame {fault}") };
     format!(
-        "the write-ahead log is damaged in {place}: what was committed there is followed by more, up to frame {number} at \
-         least, so it was whole once, and all of it would be lost"
+        "the write-ahead log is damaged in {place}: later commits follow, up to frame {number} at least, so it was \
+         intact before, and opening it would lose all of them"
     )
 }
 

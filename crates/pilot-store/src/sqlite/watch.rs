@@ -60,12 +60,12 @@ impl Desk {
     fn give_up(&self, since: Duration) {
         for waiting in self.release() {
             let _ =
-                waiting.send(Err(StoreError::Hangs(format!("this write has waited for it for {} s", since.as_secs()))));
+                waiting.send(Err(StoreError::Hangs(format!("this write has been waiting for {} s", since.as_secs()))));
         }
         // The thread holds the queue only while it waits for work.
         let Ok(queue) = self.queue.try_lock() else { return };
         for job in queue.try_iter() {
-            let unwritten = || StoreError::Unavailable("the disk does not answer; this was not written".into());
+            let unwritten = || StoreError::Unavailable("the disk is not responding; this was not written".into());
             match job {
                 Job::Settle { reply, .. } => drop(reply.send(Err(unwritten()))),
                 Job::KeepDefinitions { reply, .. } => drop(reply.send(Err(unwritten()))),
@@ -120,7 +120,8 @@ impl Watch {
             }
         };
         let spawned = std::thread::Builder::new().name("store-watch".into()).spawn(run);
-        let thread = spawned.map_err(|error| StoreError::Unavailable(format!("no thread to watch: {error}")))?;
+        let thread =
+            spawned.map_err(|error| StoreError::Unavailable(format!("cannot start the watching thread: {error}")))?;
         Ok(Watch { end: Some(end), thread: Some(thread) })
     }
 }

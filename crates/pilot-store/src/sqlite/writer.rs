@@ -225,7 +225,7 @@ impl<'c> Writer<'c> {
     }
 
     fn give_up(&mut self, error: &StoreError, waiting: Vec<Waiting>) {
-        tracing::error!(cause = %error, "a group of writes could not be recorded; nothing of it was acknowledged");
+        tracing::error!(cause = %error, "a group of writes could not be recorded; none of them was acknowledged");
         self.cache.clear();
         let is_rolled_back = self.connection.is_autocommit() || self.execute("ROLLBACK").is_ok();
         self.health.stop_if_lasting(error);

@@ -53,14 +53,14 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let bytes = std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))?;
     let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>().unwrap_or_default();
     if found.is_empty() {
-        return Err(Failure::Usage(format!("{}: holds no certificate in PEM", path.display())));
+        return Err(Failure::Usage(format!("{}: contains no PEM certificate", path.display())));
     }
     Ok(found)
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
     let bytes = Zeroizing::new(std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))?);
-    let remedy = "holds no private key in PEM that is not encrypted";
+    let remedy = "contains no unencrypted PEM private key";
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| Failure::Usage(format!("{}: {remedy}", path.display())))
 }
 
@@ -70,10 +70,10 @@ fn from_file(path: &Path) -> Result<RootCertStore, Failure> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
         let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
-        added.ok_or_else(|| Failure::Usage(format!("{shown}: holds something that is no certificate in PEM")))?;
+        added.ok_or_else(|| Failure::Usage(format!("{shown}: contains something that is not a PEM certificate")))?;
     }
     if roots.is_empty() {
-        return Err(Failure::Usage(format!("{shown}: holds no certificate in PEM")));
+        return Err(Failure::Usage(format!("{shown}: contains no PEM certificate")));
     }
     Ok(roots)
 }
@@ -82,7 +82,7 @@ fn from_system() -> Result<RootCertStore, Failure> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        let remedy = "give the issuer of the service's certificate with --ca-file or PILOT_CA_FILE";
+        let remedy = "name the issuer of the service's certificate with --ca-file or PILOT_CA_FILE";
         return Err(Failure::Environment(format!("this system has no trusted certificates; {remedy}")));
     }
     Ok(roots)
@@ -93,13 +93,15 @@ fn explained(error: io::Error) -> io::Error {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     match cause {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => io::Error::other(
-            "its certificate is from an issuer that is not trusted here; give the issuer with --ca-file or PILOT_CA_FILE",
+            "its certificate was issued by an authority that is not trusted here; name that authority with --ca-file or PILOT_CA_FILE",
         ),
         // The library has no name for it that could be matched.
         Some(rustls::Error::InvalidCertificate(fault)) if format!("{fault:?}").contains("CaUsedAsEndEntity") => {
-            io::Error::other("its certificate is an issuer's own (CA:TRUE); a service needs one of its own (CA:FALSE)")
+            io::Error::other("its certificate is a CA certificate (CA:TRUE); a service needs one with CA:FALSE")
         }
-        Some(rustls::Error::InvalidMessage(_)) => io::Error::other("it does not speak TLS; is it http and not https?"),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            io::Error::other("it does not speak TLS; is it http rather than https?")
+        }
         _ => error,
     }
 }

@@ -34,10 +34,10 @@ pub struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
-    /// The directory to make; it must not exist
+    /// The directory to create; it must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Put the log signing key into the backup; whoever has it can sign in the log's name
+    /// Include the log signing key in the backup; anyone who has it can sign in the log's name
     #[arg(long)]
     with_key: bool,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     files::refuse_root(&config)?;
     let out = &arguments.out;
     if out.exists() {
-        return Err(Failure::Usage(format!("{}: exists already; name a new directory", out.display())));
+        return Err(Failure::Usage(format!("{}: already exists; name a new directory", out.display())));
     }
     let mut partial = out.clone().into_os_string();
     partial.push(".partial");
@@ -70,7 +70,7 @@ impl Partial {
         use std::os::unix::fs::DirBuilderExt;
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Failure::Usage(format!(
-                "{}: is left over from a backup that was cut off, or another one is under way; remove it first",
+                "{}: is left over from an interrupted backup, or another backup is running; if none is running, remove it",
                 path.display()
             ))),
             Err(error) => Err(Failure::environment(path.display(), error)),
@@ -96,7 +96,7 @@ impl Drop for Partial {
 fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Manifest, Report), Failure> {
     let from = config.sqlite_path();
     let from =
-        from.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be backed up like this".into()))?;
+        from.ok_or_else(|| Failure::Usage("store.url: this command can back up only an embedded store".into()))?;
     if !from.exists() {
         return Err(Failure::Usage(format!(
             "{}: there is no database yet, so there is nothing to back up",
@@ -114,15 +114,15 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
         let root = root_at(&database, head.size).map_err(|error| Failure::Environment(error.to_string()))?;
         if root != Some(head.root) {
             let what =
-                "the ledger lacks entries that were acknowledged; no backup was made, for it would lack them too";
-            return Err(Failure::Refused(format!("{what}; `pilot log fsck` says more")));
+                "the ledger lacks entries that were acknowledged; no backup was made, because it would lack them too";
+            return Err(Failure::Refused(format!("{what}; run `pilot log fsck` for details")));
         }
     }
     let report = examine(&database)?;
     if !report.faults.is_empty() {
         let faults = in_words(&report);
         return Err(Failure::Refused(format!(
-            "the copy has faults, and so has the ledger; no backup was made:\n{faults}"
+            "the copy has faults, and so does the ledger; no backup was made:\n{faults}"
         )));
     }
     if let Some(note) = &note {
@@ -148,7 +148,7 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
 fn check(note: &str, key: &pilot_evidence::note::VerifierKey, database: &Path) -> Result<(), Failure> {
     let wrong = |what: &dyn std::fmt::Display| {
         Failure::Refused(format!(
-            "the checkpoint in the second place does not fit the ledger ({what}); no backup was made"
+            "the checkpoint in the second place does not match the ledger ({what}); no backup was made"
         ))
     };
     let checkpoint = Checkpoint::open(note, key).map_err(|error| wrong(&error))?;

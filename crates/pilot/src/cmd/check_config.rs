@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     match (refused, environment) {
         (0, 0) => Ok(()),
         (0, _) => Err(Failure::Environment("the service would not start on this machine".into())),
-        _ => Err(Failure::Usage(format!("the service would not start: {refused} to mend first"))),
+        _ => Err(Failure::Usage(format!("the service would not start: {refused} to fix first"))),
     }
 }
 

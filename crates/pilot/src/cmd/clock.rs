@@ -14,7 +14,7 @@ use crate::output::print;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Say that the machine's clock is right, though it has leapt ahead. Everything that is over by it then expires
+    /// Confirm that the machine's clock is right although it jumped ahead. Everything that is past its time by it then expires
     Accept(Arguments),
 }
 
@@ -45,8 +45,8 @@ fn accept(arguments: &Arguments, environment: &Environment) -> Result<(), Failur
     let word = Record::new(&boot_id, since_boot, wall).accepted_by(environment.operator());
     write(&word, &path, &config.data_dir).map_err(|error| Failure::environment(path.display(), error))?;
     print(&format!(
-        "The machine's clock says {wall}{}. That is accepted: a running service goes by it within a second, \
-         a stopped one when it starts, and an entry of the ledger says so.\n",
+        "The machine's clock says {wall}{}. Accepted: a running service uses it within a second, a stopped one when \
+         it starts, and an entry of the ledger records it.\n",
         told(known.as_ref(), expected)
     ))
 }
@@ -57,8 +57,8 @@ pub fn check(config: &Config) -> Result<(), Failure> {
     let known = Record::read(&config.clock_path()).ok().flatten();
     match known.and_then(|record| record.expected(&boot_id(), since_boot)) {
         Some(expected) if wall.since(expected) > CLOCK_LEAP_MAX => Err(Failure::Environment(format!(
-            "the machine's clock says {wall}, and by the time that has passed it would be {expected}: nothing is dated by \
-             it.\nSet it right; if it is right and was wrong before, run `pilot clock accept`"
+            "the machine's clock says {wall}, but by the time elapsed it should be {expected}, so no entry is dated by it.\n\
+             Correct the clock; if it is right and was wrong before, run `pilot clock accept`"
         ))),
         _ => Ok(()),
     }
@@ -67,8 +67,10 @@ pub fn check(config: &Config) -> Result<(), Failure> {
 /// What it is compared with.
 fn told(known: Option<&Record>, expected: Option<Time>) -> String {
     match (known, expected) {
-        (_, Some(expected)) => format!(", and by the time that has passed it would be {expected}"),
-        (Some(known), None) => format!(", and the service last knew {}, before the machine was restarted", known.wall),
+        (_, Some(expected)) => format!("; by the time elapsed it should be {expected}"),
+        (Some(known), None) => {
+            format!("; the last time the service recorded was {}, before the machine was restarted", known.wall)
+        }
         (None, None) => String::new(),
     }
 }

@@ -26,7 +26,7 @@ mod trust;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Make a token, add its digest to the credential file, and show the token once
+    /// Create a token, add its digest to the credential file, and show the token once
     New(NewArguments),
     /// Remove a credential; its token is refused after the next restart
     Remove(RemoveArguments),
@@ -34,9 +34,9 @@ pub enum Command {
     List(ListArguments),
     /// Check the credential file, and compare it with the role map
     Check(ListArguments),
-    /// After a restore with a loss: say which older credentials count, though their revocation may be lost
+    /// After a restore with a loss: accept older credentials although their revocation may be lost
     Trust(trust::Arguments),
-    /// Make a file of schema_version 1 one of schema_version 2, which production reads; every token goes on working
+    /// Convert a file from schema_version 1 to schema_version 2, which production reads; every token keeps working
     Convert(convert::Arguments),
 }
 
@@ -51,7 +51,7 @@ pub struct NewArguments {
     /// Write the token to this new file (mode 0600) instead of showing it
     #[arg(long, value_name = "FILE")]
     token_out: Option<PathBuf>,
-    /// Which format a new file begins with: 1 for a pilot, 2 for production, where credentials expire [default: what the
+    /// The format of a new file: 1 for a pilot, 2 for production, where credentials expire [default: what the
     /// configuration reads]
     #[arg(long, value_name = "VERSION", value_parser = schema_version)]
     schema_version: Option<Schema>,
@@ -67,14 +67,14 @@ fn schema_version(text: &str) -> Result<Schema, &'static str> {
     match text {
         "1" => Ok(Schema::One),
         "2" => Ok(Schema::Two),
-        _ => Err("there are 1, without an end, and 2, whose credentials expire"),
+        _ => Err("use 1 (credentials do not expire) or 2 (credentials expire)"),
     }
 }
 
 /// What schema_version 2 says of a credential besides.
 #[derive(clap::Args)]
 pub struct LifeArguments {
-    /// What the credential is called [default: its fingerprint] (schema_version 2)
+    /// The credential's name [default: its fingerprint] (schema_version 2)
     #[arg(long = "id", value_name = "CREDENTIAL_ID")]
     id: Option<CredentialId>,
     /// After how many days it expires [default: 90] (schema_version 2)
@@ -90,8 +90,8 @@ impl LifeArguments {
         let plain = Credential::new(actor, token);
         match schema {
             Schema::One if self.id.is_some() || self.expires_in.is_some() => Err(Failure::Usage(
-                "the credential file has schema_version 1, which knows neither --id nor --expires-in; \
-                 `pilot credential convert` makes it schema_version 2 and keeps the tokens"
+                "the credential file has schema_version 1, which supports neither --id nor --expires-in; `pilot \
+                 credential convert` converts it to schema_version 2 and keeps the tokens"
                     .into(),
             )),
             Schema::One => Ok(plain),
@@ -211,8 +211,8 @@ fn schema_of_new_file(arguments: &NewArguments, files: &Files, path: &Path) -> R
     schema.ok_or_else(|| {
         let path = path.display();
         Failure::Usage(format!(
-            "{path}: is a new file; say which service will read it with --config pilot.toml, or give --schema-version 1 \
-             (a pilot) or --schema-version 2 (production, where credentials expire)"
+            "{path}: is a new file; name the service that will read it with --config pilot.toml, or give \
+             --schema-version 1 (a pilot) or --schema-version 2 (production, where credentials expire)"
         ))
     })
 }
@@ -254,7 +254,7 @@ impl NewToken {
             let written = private_file::write_new(path, format!("{}\n", *token).as_bytes());
             written.map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => {
-                    Failure::Usage(format!("{}: exists already; name a new file. Nothing was changed", path.display()))
+                    Failure::Usage(format!("{}: already exists; name a new file. Nothing was changed", path.display()))
                 }
                 _ => Failure::environment(path.display(), error),
             })?;
@@ -285,7 +285,7 @@ impl NewToken {
         let rows = rows.into_iter().filter_map(|(name, value)| Some(format!("{name:<13}{}\n", value?)));
         print(&rows.collect::<String>())?;
         if shown.is_some() && std::io::stdout().is_terminal() {
-            note("The token is shown this once. Give it to the actor through an approved secret channel.")?;
+            note("The token is shown only once. Give it to the actor through an approved secret channel.")?;
         }
         Ok(())
     }

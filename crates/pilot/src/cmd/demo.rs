@@ -34,10 +34,10 @@ const ACTORS: [(&str, Role); 5] = [
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Where to listen [default: 127.0.0.1:7450, or any free port when that is taken]
+    /// Where to listen [default: 127.0.0.1:7450, or any free port if that is taken]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Keep everything in this new directory instead of forgetting it at the end
+    /// Keep everything in this new directory instead of deleting it at the end
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -80,7 +80,7 @@ impl Place {
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
-                Failure::Usage(format!("{}: exists already; name a new directory", path.display()))
+                Failure::Usage(format!("{}: already exists; name a new directory", path.display()))
             }
             _ => Failure::environment(path.display(), error),
         })?;
@@ -134,7 +134,7 @@ fn introduce(url: &str, verifier_key: &str, tokens: &[(Actor, Zeroizing<String>)
     print(&format!(
         "Pilot demo\n\n{}\nConsole and API   {url}/\nDocumentation     {url}/docs\nVerifier key      {verifier_key}\n\n\
          Try:\n  printf 'Authorization: Bearer {first}' | curl -H @- {url}/v1/session\n\n\
-         The tokens are shown this once. Press Ctrl-C to stop.\nlistening on {url}\n",
+         The tokens are shown only once. Press Ctrl-C to stop.\nlistening on {url}\n",
         table(&["actor", "role", "token"], rows)
     ))
 }

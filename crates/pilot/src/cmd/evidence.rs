@@ -22,15 +22,15 @@ pub use export::encode;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Take a bundle from the service, for an item or a period
+    /// Export a bundle from the service, for an item or a period
     Export(export::Arguments),
     /// Check a bundle: integrity, completeness, and whether everything in it happened by the rules
     Verify(VerifyArguments),
-    /// Make a page for people from a bundle: one HTML file that needs nothing else
+    /// Turn a bundle into a readable page: one self-contained HTML file
     Report(ReportArguments),
-    /// Erase what people wrote about an item that has ended, from the stopped service's ledger; its proofs stand
+    /// Erase what people wrote about an item that has ended; the service must be stopped, and the item's proofs remain valid
     Erase(erase::Arguments),
-    /// Leave documents out of a bundle; what remains still proves everything that does not rest on them
+    /// Leave documents out of a bundle; the rest still proves everything that does not depend on them
     Redact(RedactArguments),
 }
 
@@ -39,13 +39,13 @@ pub struct TrustArguments {
     /// The log's verifier key, as `pilot log key` prints it, or a file with that line
     #[arg(long, value_name = "KEY")]
     key: String,
-    /// A witness's verifier key, in the same way; may be given several times
+    /// A witness's verifier key, given the same way; may be repeated
     #[arg(long, value_name = "KEY")]
     witness_key: Vec<String>,
     /// How many of these witnesses must have signed [default: all of them]
     #[arg(long, value_name = "N")]
     witnesses: Option<usize>,
-    /// Documents are known to be erased or left out: exit code 0, not 4, when everything else holds
+    /// Accept that documents were erased or left out: exit with 0 instead of 4 if everything else holds
     #[arg(long)]
     allow_left_out: bool,
 }
@@ -73,12 +73,12 @@ pub struct ReportArguments {
 
 #[derive(clap::Args)]
 pub struct RedactArguments {
-    /// The bundle; it stays as it is
+    /// The bundle; it is not changed
     bundle: PathBuf,
     /// The new bundle to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// A document to leave out, as sha256:…; may be given several times
+    /// A document to leave out, as sha256:…; may be repeated
     #[arg(long, value_name = "DIGEST", required_unless_present = "all_documents", conflicts_with = "all_documents")]
     document: Vec<ContentDigest>,
     /// Leave out every document

@@ -13,9 +13,9 @@ const CONFIG: &str = include_str!("init/pilot.toml");
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The directory to lay the installation out in; it is made if needed
+    /// The directory of the new installation; created if needed
     directory: PathBuf,
-    /// The log's name, which its signatures carry for ever; a host name you own is best
+    /// The log's name, which its signatures carry forever; preferably a host name you own
     #[arg(long, value_name = "NAME")]
     log_name: Option<String>,
 }
@@ -25,7 +25,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = directory.join("pilot.toml");
     if config.exists() {
         return Err(Failure::Usage(format!(
-            "{}: there is an installation already; nothing was changed",
+            "{}: already contains an installation; nothing was changed",
             config.display()
         )));
     }
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     write_new(&config, CONFIG)?;
     let directory = directory.display();
     print(&format!(
-        "Laid out in {directory}:\n  \
+        "Created in {directory}:\n  \
          pilot.toml      the configuration\n  \
          role-map.json   who has which role; fill it in\n  \
          data/log.key    signs the log; keep it private and keep a copy\n\n\

@@ -21,14 +21,14 @@ pub use signed::examine_signed;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Print the log's verifier key: the line by which others check its signatures
+    /// Print the log's verifier key: the line that others use to check its signatures
     Key(Arguments),
-    /// Read the whole ledger and name everything that does not fit together, or does not fit what was signed; nothing is
-    /// changed
+    /// Check the whole ledger, and report everything that is inconsistent or does not match what was signed;
+    /// changes nothing
     Fsck(Arguments),
     /// Print the current checkpoint of the log, and check its signatures
     Checkpoint(checkpoint::Arguments),
-    /// Run a witness: cosign checkpoints of other people's logs, each only if it continues the one before
+    /// Run a witness: cosign checkpoints of other logs, each only if it continues the previous one
     Witness(witness::Arguments),
 }
 
@@ -75,7 +75,7 @@ fn check(report: &Report, output: Output) -> Result<(), Failure> {
         Output::Table => print(&in_words(report))?,
     }
     // What to do depends on what it is: a key or a checkpoint can be put back without touching the ledger.
-    let remedy = "mend what is named, or restore the ledger from a backup";
+    let remedy = "fix what is named, or restore the ledger from a backup";
     match report.faults.len() {
         0 => Ok(()),
         1 => Err(Failure::Refused(format!("the ledger has 1 fault; {remedy}"))),
@@ -105,7 +105,7 @@ fn show_progress(Progress { step, done, of }: Progress) {
 
 pub fn in_words(report: &Report) -> String {
     let mut text = format!(
-        "{} entries, {} documents ({} more erased), {} tiles, {} items ({} not replayed for erased documents), {} definitions\n",
+        "{} entries, {} documents ({} more erased), {} tiles, {} items ({} not replayed because documents were erased), {} definitions\n",
         report.entries,
         report.documents,
         report.erased,
@@ -121,7 +121,7 @@ pub fn in_words(report: &Report) -> String {
         let _ = writeln!(text, "{}: {}", fault.place, fault.what);
     }
     if report.faults.is_empty() {
-        text.push_str("everything fits together\n");
+        text.push_str("everything is consistent\n");
     }
     text
 }

@@ -36,22 +36,22 @@ use revocations::Revocations;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The directory `pilot backup` has made; without it, the database that is there is taken as it is (--accept-loss)
+    /// The directory made by `pilot backup`; without it, the existing database is used as it is (--accept-loss)
     #[arg(value_name = "BACKUP", required_unless_present = "accept_loss")]
     backup: Option<PathBuf>,
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
-    /// The newest checkpoint of the log you know of: from an auditor, a witness, another disk
+    /// The newest checkpoint of the log that you have: from an auditor, a witness, another disk
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Put the database that is there aside
+    /// Move the existing database aside
     #[arg(long, requires = "backup")]
     replace: bool,
-    /// Go on though acknowledged entries are lost, or though nobody can tell: under a new log key, with an entry that says why
+    /// Continue although acknowledged entries are lost or may be: under a new log key, with an entry that records the reason
     #[arg(long, value_name = "WHY")]
     accept_loss: Option<String>,
-    /// Let credentials count that are older than this restore, though their revocation may be among what is lost
+    /// Accept credentials older than this restore, although their revocation may be among the lost entries
     #[arg(long, requires = "accept_loss")]
     trust_credentials: bool,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     files::refuse_root(&config)?;
     let database = config.sqlite_path();
     let database =
-        database.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be restored like this".into()))?;
+        database.ok_or_else(|| Failure::Usage("store.url: this command can restore only an embedded store".into()))?;
     if let Some(why) = &arguments.accept_loss {
         reason::check("--accept-loss", why, &config)?;
     }
@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
         return restore(arguments, &config, environment, &places, &place, Some((backup, &manifest)));
     }
     if !places.database.exists() {
-        return Err(Failure::Usage(format!("{}: there is no database to go on with", places.database.display())));
+        return Err(Failure::Usage(format!("{}: there is no database to continue with", places.database.display())));
     }
     places.stage_present()?;
     restore(arguments, &config, environment, &places, &place, None)
@@ -99,7 +99,7 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
 fn verify(backup: &Path, arguments: &Arguments, places: &Places) -> Result<Manifest, Failure> {
     if places.database.exists() && !arguments.replace {
         return Err(Failure::Usage(format!(
-            "{}: there is a database already; --replace puts it aside (it is kept)",
+            "{}: a database already exists; --replace moves it aside (it is kept)",
             places.database.display()
         )));
     }
@@ -219,7 +219,7 @@ fn in_short(entries: u64, new_key: Option<String>, verdict: &Verdict, files: &[S
         }
         None => format!("Nothing is missing: {why}."),
     };
-    let mut lines = vec![format!("Restored {entries} entries; one more says so."), key];
+    let mut lines = vec![format!("Restored {entries} entries; one more records the restore."), key];
     lines.extend_from_slice(files);
     lines.push("Next: check the credential file, then start the service.\n".into());
     lines.join("\n")

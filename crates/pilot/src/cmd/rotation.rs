@@ -27,15 +27,15 @@ use record::{Record, Rotation, Step, Verdict};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Step 1 and 2: make a new token and add its digest beside the old one
+    /// Steps 1 and 2: create a new token and add its digest next to the old one
     Begin(BeginArguments),
     /// Step 3, and the proof of step 4: present the new token, or after finish the old one, to the running service
     Verify(VerifyArguments),
     /// Step 4: remove the old digest, once the new token was verified
     Finish(FinishArguments),
-    /// Give up a rotation that was not finished: remove the new digest again
+    /// Cancel an unfinished rotation: remove the new digest again
     Abandon(FinishArguments),
-    /// Step 5: the record of every step; or, with --from and --to, what the ledger proves about credentials
+    /// Step 5: show the record of every step; or, with --from and --to, what the ledger proves about credentials
     Report(ReportArguments),
 }
 
@@ -114,7 +114,7 @@ impl Who {
         let operator = self.operator.as_deref().or(environment.operator());
         operator
             .map(str::to_owned)
-            .ok_or_else(|| Failure::Usage("the record needs to know who does this: --operator NAME".into()))
+            .ok_or_else(|| Failure::Usage("the record must name the operator: give --operator NAME".into()))
     }
 }
 
@@ -136,7 +136,7 @@ fn begin(arguments: &BeginArguments, environment: &Environment) -> Result<(), Fa
     let actor_id = &arguments.who.actor;
     if record.read()?.iter().any(|rotation| rotation.actor.actor_id == *actor_id && !rotation.is_over()) {
         return Err(Failure::Refused(format!(
-            "a rotation of {actor_id} is under way; go on with `verify` and `finish`, or give it up with `abandon`"
+            "a rotation of {actor_id} is in progress; continue with `verify` and `finish`, or cancel it with `abandon`"
         )));
     }
     let before = read_credentials(path)?;
@@ -191,11 +191,12 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
     let _lock = lock(path)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
     if rotation.is_over() {
-        return Err(Failure::Refused("this rotation is over already".into()));
+        return Err(Failure::Refused("this rotation has already ended".into()));
     }
     if !rotation.new_was_verified() {
         return Err(Failure::Refused(
-            "the new token was not verified yet: restart the service and run `pilot rotation verify` with it".into(),
+            "the new token has not been verified yet: restart the service and run `pilot rotation verify` with it"
+                .into(),
         ));
     }
     let is_old = |credential: &Credential| {
@@ -206,7 +207,7 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
     let entries = before.entries().to_vec();
     if !entries.iter().any(|entry| entry.digest.fingerprint() == rotation.new) {
         return Err(Failure::Refused(format!(
-            "the new credential is no longer in {}: without it, {} could not sign in; restore it, or use `abandon`",
+            "the new credential is no longer in {}: without it, {} could not sign in; put it back, or use `abandon`",
             path.display(),
             rotation.actor.actor_id
         )));
@@ -232,7 +233,7 @@ fn abandon(arguments: &FinishArguments, environment: &Environment) -> Result<(),
     let _lock = lock(path)?;
     let rotation = open_rotation(&files, &arguments.who.actor)?;
     if rotation.is_over() {
-        return Err(Failure::Refused("this rotation is over already".into()));
+        return Err(Failure::Refused("this rotation has already ended".into()));
     }
     let before = read_credentials(path)?;
     let kept = before.entries().iter().filter(|entry| entry.digest.fingerprint() != rotation.new).cloned();
@@ -245,7 +246,7 @@ fn abandon(arguments: &FinishArguments, environment: &Environment) -> Result<(),
         Clock::System.now(),
     )?;
     say(&rotation, Step::Abandon, Verdict::Done, arguments.output.output)?;
-    note("The new token is refused after the next restart. The old one goes on working.")
+    note("The new token is refused after the next restart. The old one keeps working.")
 }
 
 fn say(rotation: &Rotation, step: Step, result: Verdict, output: Output) -> Result<(), Failure> {

@@ -22,10 +22,10 @@ pub struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
-    /// What to log
+    /// The log level
     #[arg(long, value_enum, default_value_t)]
     log_level: LogLevel,
-    /// How to log [default: text on a terminal, else json]
+    /// The log format [default: text on a terminal, else json]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
 }
@@ -93,7 +93,7 @@ pub fn serve(
         let served = service.run().await;
         tracing::info!("service stopped");
         served.map_err(|error| {
-            let remedy = "the service has stopped with an error; what was acknowledged is in the files as they are, which the next start reads";
+            let remedy = "the service stopped with an error; everything acknowledged is in the files as they are, and the next start reads them";
             Failure::environment(remedy, error)
         })
     })
@@ -119,7 +119,7 @@ pub fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<bool>, 
                 _ = hangup.recv() => tracing::warn!("SIGHUP is ignored: nothing is reloaded while running; restart the service to apply a change"),
             }
         }
-        tracing::info!("stopping: no new connections, requests under way are finished");
+        tracing::info!("stopping: no new connections, requests in progress are finished");
         supervisor.stopping();
         let _ = sender.send(true);
     });
@@ -131,7 +131,7 @@ pub fn log_panics(log: Log) {
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(String::new, ToString::to_string);
         let message = panic.payload_as_str().unwrap_or("(no message)");
-        tracing::error!(place, message, "the program panicked; this is a fault of pilot");
+        tracing::error!(place, message, "the program panicked; this is a bug in pilot");
         log.flush();
     }));
 }

@@ -27,13 +27,13 @@ pub struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
-    /// The file to make; it must not exist
+    /// The file to create; it must not exist
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// A file with the service's log; its last 4 MiB are taken
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
-    /// Leave out the check of the whole ledger, which takes a while on a large one
+    /// Skip the check of the whole ledger, which takes a while on a large one
     #[arg(long)]
     no_fsck: bool,
 }
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
             (guard, "generated tokens, and every live token of the credential file".to_owned())
         }
         Err(_) => {
-            (LeakGuard::for_generated_tokens(), "generated tokens alone: the credential file cannot be read".into())
+            (LeakGuard::for_generated_tokens(), "generated tokens only: the credential file cannot be read".into())
         }
     };
     let mut bundle = Bundle { text: String::new(), guard };
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     let written = private_file::write_new(&arguments.out, bundle.text.as_bytes());
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Failure::Usage(format!("{}: exists already; name a new file", arguments.out.display()))
+            Failure::Usage(format!("{}: already exists; name a new file", arguments.out.display()))
         }
         _ => Failure::environment(arguments.out.display(), error),
     })?;

@@ -24,7 +24,7 @@ pub enum Command {
     Check(CheckArguments),
     /// Draw a definition
     Graph(GraphArguments),
-    /// Say in words who may do what
+    /// Explain in words who may do what
     Explain(ExplainArguments),
 }
 
@@ -39,7 +39,7 @@ pub struct WhichArguments {
 pub struct CheckArguments {
     #[command(flatten)]
     which: WhichArguments,
-    /// Also ask of these people: are they enough, how few could collude, who is indispensable
+    /// Also check the people in this role map: are there enough, how few could collude, who is indispensable
     #[arg(long, value_name = "FILE")]
     role_map: Option<PathBuf>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub struct CheckArguments {
 pub struct GraphArguments {
     #[command(flatten)]
     which: WhichArguments,
-    /// What to draw it as
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: GraphFormat,
     #[command(flatten)]
@@ -161,7 +161,7 @@ fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Fa
         return Ok(());
     }
     let why = match Definition::parse(&text) {
-        Ok(_) => "is sound, but these people are too few for it",
+        Ok(_) => "is sound, but the role map has too few people for it",
         Err(_) => "is not proved; the service would not load it",
     };
     Err(Failure::Refused(format!("{} {why}", arguments.which.name())))

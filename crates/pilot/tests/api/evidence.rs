@@ -205,7 +205,7 @@ fn what_people_wrote_can_be_erased_and_the_proof_of_what_happened_stands() {
     server.stop().expect(0);
     let said = verify(&installation, "item.zip").expect(4).stdout;
     for question in ["whether title and payload fit the definition (entry 1)", "whether the comment said anything"] {
-        assert!(said.contains(&format!("not asked: {question}")), "{said}");
+        assert!(said.contains(&format!("not checked: {question}")), "{said}");
     }
     let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
     installation.pilot(&["evidence", "verify", "item.zip", "--key", key.trim(), "--allow-left-out"]).expect(0);

@@ -161,7 +161,7 @@ fn a_reserve_is_left_on_the_disk_from_which_everything_can_still_be_signed_and_e
     assert_eq!(server.get("/readyz", &[]).status, 200);
     seen.read(&server);
     seen.holds(&acknowledged);
-    server.wait_for_log("there is room again");
+    server.wait_for_log("there is space again");
     server.stop().expect(0);
     is_whole(&installation);
 }

@@ -36,7 +36,7 @@ fn a_disk_that_does_not_answer_is_told_to_everyone_and_writing_goes_on_when_it_d
         assert!(asked.join().unwrap(), "it was neither acknowledged nor left waiting");
     });
     assert!(shim.hanging() > 0, "the disk hangs still");
-    server.wait_for_log("the disk does not answer");
+    server.wait_for_log("the disk is not responding");
     let mut others = Client::connect(server.address);
     let second = Work::new(1, "other");
     let begun = now();
@@ -46,10 +46,10 @@ fn a_disk_that_does_not_answer_is_told_to_everyone_and_writing_goes_on_when_it_d
     assert!(begun.elapsed() < PATIENCE / 2, "twenty writes that are refused at once took {:?}", begun.elapsed());
     let ready = server.get("/readyz", &[]);
     assert_eq!(ready.status, 503);
-    assert!(ready.text().contains("The disk does not answer"), "{}", ready.text());
+    assert!(ready.text().contains("The disk is not responding"), "{}", ready.text());
     assert_eq!(others.get("/v1/items", AUDITOR).unwrap().status, 200, "reading goes on");
     shim.release();
-    server.wait_for_log("the disk answers again");
+    server.wait_for_log("the disk responds again");
     shim.disarm();
     // The one whose outcome nobody knew has one, and with its key it is the same for ever.
     let mut client = Client::connect(server.address);

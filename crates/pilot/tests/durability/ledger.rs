@@ -111,5 +111,5 @@ fn split(mut bundle: &[u8]) -> Vec<&[u8]> {
 #[track_caller]
 pub fn is_whole(installation: &Installation) {
     let finished = installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
-    assert!(finished.stdout.contains("everything fits together"), "{finished:#?}");
+    assert!(finished.stdout.contains("everything is consistent"), "{finished:#?}");
 }

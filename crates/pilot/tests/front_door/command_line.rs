@@ -315,7 +315,7 @@ fn a_token_is_not_sent_over_plain_http_to_another_machine() {
         ["http://192.0.2.1:7450", "http://pilot.example", "http://[2001:db8::1]:7450", "http://localhost.example"]
     {
         let refused = installation.pilot_as(TOKEN, &["session", "--url", url]).expect(2);
-        refused.says(&["not https", "--insecure-http"]);
+        refused.says(&["does not use https", "--insecure-http"]);
         refused.never_says(TOKEN);
     }
     let server = installation.serve();

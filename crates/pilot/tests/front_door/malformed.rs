@@ -40,7 +40,7 @@ fn with(lines: &[&str]) -> Vec<u8> {
     format!("POST /v1/items HTTP/1.1\r\nHost: a\r\n{}\r\n{}\r\n\r\n", bearer(TOKEN), lines.join("\r\n")).into_bytes()
 }
 
-const UNREADABLE: &str = "no HTTP/1.1 request";
+const UNREADABLE: &str = "not a valid HTTP/1.1 request";
 
 #[test]
 fn what_is_no_request_is_refused_with_a_problem() {

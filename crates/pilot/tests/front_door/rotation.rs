@@ -53,18 +53,18 @@ fn the_whole_procedure_replaces_a_token_and_records_every_step() {
     let new = new_token(&installation);
     assert_eq!(server.session(&new).status, 401, "before the restart");
     verify(&installation, &server, &new).expect(1).says(&["not accepted (401)", "restart the service"]);
-    finish(&installation).expect(1).says(&["not verified"]);
+    finish(&installation).expect(1).says(&["not been verified"]);
 
     let server = restart(server, &installation);
     for token in [TOKEN, &new] {
         assert_eq!(server.session(token).json(), serde_json::json!({"actor_id": "ana", "role": "initiator"}));
     }
-    finish(&installation).expect(1).says(&["not verified"]);
+    finish(&installation).expect(1).says(&["not been verified"]);
     verify(&installation, &server, TOKEN).expect(0);
-    finish(&installation).expect(1).says(&["not verified"]);
+    finish(&installation).expect(1).says(&["not been verified"]);
     verify(&installation, &server, &new).expect(0);
     finish(&installation).expect(0);
-    finish(&installation).expect(1).says(&["over already"]);
+    finish(&installation).expect(1).says(&["already ended"]);
     assert_eq!(server.session(TOKEN).status, 200, "before the second restart");
     verify(&installation, &server, TOKEN).expect(1).says(&["still accepted"]);
 
@@ -128,7 +128,7 @@ fn a_rotation_whose_token_cannot_be_handed_over_does_not_begin() {
     let installation = two_actors();
     let before = installation.read("credentials.json");
     installation.write(NEW, "something of somebody");
-    begin(&installation).expect(2).says(&[NEW, "exists already"]);
+    begin(&installation).expect(2).says(&[NEW, "already exists"]);
     assert_eq!(installation.read("credentials.json"), before);
     assert_eq!(installation.read(NEW), "something of somebody");
     fs::remove_file(installation.path(NEW)).unwrap();
@@ -149,7 +149,7 @@ fn a_rotation_whose_new_credential_was_removed_can_be_given_up_but_not_finished(
     fs::remove_file(installation.path(NEW)).unwrap();
     begin(&installation).expect(1).says(&["abandon"]);
     abandon(&installation).expect(0);
-    abandon(&installation).expect(1).says(&["over already"]);
+    abandon(&installation).expect(1).says(&["already ended"]);
     begin(&installation).expect(0);
 }
 

@@ -87,15 +87,15 @@ fn a_credential_file_of_another_shape_is_refused_with_its_place() {
     check_credentials(&duplicate, &["/schema_version: is given more than once"]);
     let twice = with("x", None).replace("\"roles\"", "\"actor_id\":\"ana\",\"roles\"");
     check_credentials(&twice, &["/credentials/0/actor_id: is given more than once"]);
-    check_credentials(&with("token", Some(json!(PASTED))), &["/credentials/0/token: is unknown here"]);
-    check_credentials(&with(PASTED, Some(json!(1))), &["/credentials/0/(long name): is unknown here"]);
-    check_credentials(&with(PASTED_GENERATED, Some(json!(1))), &["is unknown here"]);
+    check_credentials(&with("token", Some(json!(PASTED))), &["/credentials/0/token: is not a known member"]);
+    check_credentials(&with(PASTED, Some(json!(1))), &["/credentials/0/(long name): is not a known member"]);
+    check_credentials(&with(PASTED_GENERATED, Some(json!(1))), &["is not a known member"]);
 }
 
 #[test]
 fn credentials_that_expire_belong_to_the_production_profile() {
     let text = expiring_credential_file(&[("ana", "initiator", TOKEN)], "2090-01-01T00:00:00Z");
-    check_credentials(&text, &["/schema_version: must be the integer 1; 2 belongs to the production profile"]);
+    check_credentials(&text, &["/schema_version: must be the integer 1; version 2 is for the production profile"]);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_credential_file_of_more_than_16_mib_is_refused() {
     let installation = Installation::with_ana();
     let file = fs::OpenOptions::new().write(true).open(installation.path("credentials.json")).unwrap();
     file.set_len(16 * 1024 * 1024 + 1).unwrap();
-    refused(&installation, &["credentials.json: has more than 16 MiB"]);
+    refused(&installation, &["credentials.json: is larger than 16 MiB"]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_credential_file_others_may_write_is_refused_and_one_they_may_read_is_warned
         let server = installation.serve();
         assert_eq!(server.session(TOKEN).status, 200);
         let log = server.stop().expect(0);
-        log.says(&["WARN", "others may read it", &format!("mode {mode:04o}"), "chmod 600"]);
+        log.says(&["WARN", "others can read it", &format!("mode {mode:04o}"), "chmod 600"]);
     }
     for mode in [0o600, 0o400] {
         set_mode(&path, mode);
@@ -207,7 +207,7 @@ fn a_credential_file_of_somebody_else_is_refused() {
     let path = installation.path("credentials.json");
     if rustix::process::geteuid().is_root() {
         chown(&path, Some(12_345), None).unwrap();
-        refused(&installation, &["credentials.json: its owner is neither root nor the user", "chown"]);
+        refused(&installation, &["credentials.json: is owned by neither root nor the user", "chown"]);
         chown(&path, Some(0), Some(12_345)).unwrap();
     } else {
         // Only root can give a file away, so here somebody else's file is one that exists already: root's is accepted.
@@ -226,7 +226,7 @@ fn a_link_to_a_private_file_is_followed() {
     symlink("elsewhere.json", installation.path("credentials.json")).unwrap();
     assert_eq!(installation.serve().session(TOKEN).status, 200);
     set_mode(&installation.path("elsewhere.json"), 0o666);
-    refused(&installation, &["credentials.json: others may write to it"]);
+    refused(&installation, &["credentials.json: others can write to it"]);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_credential_that_is_not_in_the_role_map_stops_the_start() {
     installation.write("map.json", &role_map(&[("ana", "initiator"), ("ben", "approver"), ("cyd", "auditor")]));
     assert_eq!(installation.serve().session(TOKEN).status, 200);
     set_mode(&installation.path("map.json"), 0o666);
-    refused(&installation, &["map.json: others may write to it", "chmod 600"]);
+    refused(&installation, &["map.json: others can write to it", "chmod 600"]);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_faulty_role_map_stops_the_start_and_no_value_of_it_is_repeated() {
             "/actors/0/kind",
         ),
         (json!({"schema_version": 1, "approved_by": [], "actors": [{PASTED: "ana", "role": "auditor"}]}), "/actors/0/"),
-        (json!({PASTED: 1, "schema_version": 1, "approved_by": [], "actors": [ana]}), "is unknown here"),
+        (json!({PASTED: 1, "schema_version": 1, "approved_by": [], "actors": [ana]}), "is not a known member"),
     ] {
         installation.write("map.json", &map.to_string());
         refused(&installation, &["map.json", place]);
@@ -372,7 +372,7 @@ fn a_port_in_use_is_a_fault_of_the_environment() {
     for text in [format!("listen = '{address}'"), format!("listen = '127.0.0.1:0'\n[ops]\nlisten = '{address}'")] {
         installation.write("pilot.toml", &text);
         let finished = installation.serve_in_vain().expect(3);
-        finished.says(&[&address.to_string(), "cannot listen there"]);
+        finished.says(&[&address.to_string(), "cannot listen on this address"]);
         assert_eq!(finished.stdout, "");
     }
 }
@@ -457,9 +457,9 @@ fn a_live_token_in_a_file_the_start_reads_stops_it_and_is_not_repeated() {
     };
     installation.write("pilot.toml", "listen = '127.0.0.1:0'\n");
     credentials(PASTED);
-    both_refuse(&["credentials.json at /credentials/1/actor_id holds a live token; remove it"]);
+    both_refuse(&["credentials.json at /credentials/1/actor_id contains a live token; remove it"]);
     credentials(&format!("cyd:{PASTED}.org"));
-    both_refuse(&["credentials.json at /credentials/1/actor_id holds a live token"]);
+    both_refuse(&["credentials.json at /credentials/1/actor_id contains a live token"]);
 
     credentials("cyd");
     installation.write("pilot.toml", "listen = '127.0.0.1:0'\n[credentials]\nrole_map = 'map.json'\n");
@@ -470,16 +470,16 @@ fn a_live_token_in_a_file_the_start_reads_stops_it_and_is_not_repeated() {
             .write("map.json", &json!({"schema_version": 1, "approved_by": approved_by, "actors": actors}).to_string());
     };
     map(json!(["Ina", "Udo"]), &format!("spiffe://x/{PASTED}-y"));
-    both_refuse(&["map.json at /actors/1/subject holds a live token"]);
+    both_refuse(&["map.json at /actors/1/subject contains a live token"]);
     map(json!(["Ina", format!("Udo {PASTED}.")]), "cyd");
-    both_refuse(&["map.json at /approved_by/1 holds a live token"]);
+    both_refuse(&["map.json at /approved_by/1 contains a live token"]);
 
     map(json!(["Ina"]), "cyd");
     let workflows = "listen = '127.0.0.1:0'\n[credentials]\nrole_map = 'map.json'\n[workflows]\ndir = 'workflows'\n";
     installation.write("pilot.toml", workflows);
     fs::create_dir(installation.path("workflows")).unwrap();
     installation.write("workflows/own.toml", &format!("name = \"own\"\n# see {PASTED}.\nnonsense = {PASTED}\n"));
-    both_refuse(&["own.toml, line 2 holds a live token", "own.toml, line 3 holds a live token"]);
+    both_refuse(&["own.toml, line 2 contains a live token", "own.toml, line 3 contains a live token"]);
     installation.write("workflows/own.toml", "nonsense = 1\n");
     refused(&installation, &["own.toml", "nonsense"]);
 

@@ -48,7 +48,7 @@ fn told(name: &str, socket: &UnixDatagram, variables: &[(&str, &str)]) -> Vec<St
 
 const STARTING: &str = "STATUS=starting: reading credentials, definitions and the ledger";
 const READY: &str = "READY=1\nSTATUS=listening on URL";
-const STOPPING: &str = "STOPPING=1\nSTATUS=stopping: requests under way are finished";
+const STOPPING: &str = "STOPPING=1\nSTATUS=stopping: requests in progress are finished";
 
 #[test]
 fn a_supervisor_is_told_of_the_start_the_readiness_and_the_stop() {
@@ -107,7 +107,7 @@ fn a_supervisor_that_cannot_be_told_does_not_stop_the_service() {
         let server = installation.serve_with(&[], &[("NOTIFY_SOCKET", name), ("WATCHDOG_USEC", "1000")]);
         assert_eq!(server.get("/readyz", &[]).status, 200, "{name}");
         let ended = server.stop().expect(0);
-        ended.says(&["NOTIFY_SOCKET is set, but nobody can be told there"]);
+        ended.says(&["NOTIFY_SOCKET is set, but cannot be used"]);
     }
 }
 

@@ -43,8 +43,8 @@ fn with_a_role_map_the_people_are_counted_too() {
     installation.write("few.json", &few);
     let arguments = ["workflow", "check", "controlled-operation", "--role-map", "few.json"];
     let checked = installation.pilot(&arguments).expect(1);
-    prints(&checked, &["approver        1 of 2 needed", "smallest group that could bring about an effect: 4 people"]);
-    checked.says(&["these people are too few"]);
+    prints(&checked, &["approver        1 of 2 needed", "smallest group that could reach an effect: 4 people"]);
+    checked.says(&["the role map has too few people"]);
 }
 
 #[test]

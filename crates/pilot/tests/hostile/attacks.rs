@@ -72,7 +72,7 @@ fn one_address_cannot_hold_the_connections_of_others() {
     let stage = Stage::with_connections(400);
     stage.attack("hoarded connections").was_told("200").costs_at_most(LITTLE);
     assert_eq!(stage.readiness()["limits_reached"], serde_json::json!(["connections_of_an_address"]));
-    stage.server.wait_for_log("a bound was reached: connections_of_an_address");
+    stage.server.wait_for_log("a limit was reached: connections_of_an_address");
 }
 
 #[test]

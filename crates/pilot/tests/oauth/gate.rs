@@ -31,7 +31,7 @@ fn production_starts_with_a_provider_and_needs_no_credential_file() {
     server.stop().expect(0);
     // Without the role map nobody could be anybody.
     authority::configure(&installation, "production", &[TLS, RATE_LIMITS, &provider.section()]);
-    installation.serve_in_vain().expect(2).says(&["role map: give [credentials] role_map"]);
+    installation.serve_in_vain().expect(2).says(&["role map: set [credentials] role_map"]);
 }
 
 #[test]
@@ -46,14 +46,14 @@ fn faults_of_the_section_are_refused_with_what_to_do() {
     };
     let section = provider.section();
     refused("[identity]\nmechanism = 'oauth'\n", &["needs [identity.oauth] with issuer and audience"]);
-    refused(&section.replace("'oauth'", "'credential_file'"), &["belongs to mechanism = \"oauth\""]);
+    refused(&section.replace("'oauth'", "'credential_file'"), &["is for mechanism = \"oauth\""]);
     refused(&section.replace("http://127.0.0.1", "http://id.example"), &["line 7", "https://host/path"]);
     refused(&format!("{section}ca_file = 'missing.pem'\n").replace("http:", "https:"), &["missing.pem"]);
     let with_introspection = provider.section_with_introspection(&installation);
     installation.write("secret", "\n");
-    refused(&with_introspection, &["secret: must hold the client's secret on one line"]);
+    refused(&with_introspection, &["secret: must contain the client's secret on one line"]);
     set_mode(&installation.path("secret"), 0o622);
-    refused(&with_introspection, &["secret", "others may write to it"]);
+    refused(&with_introspection, &["secret", "others can write to it"]);
     std::fs::remove_file(installation.path("secret")).unwrap();
     refused(&with_introspection, &["secret: cannot be opened"]);
     assert!(!installation.path("data").exists(), "a refused start leaves nothing behind");

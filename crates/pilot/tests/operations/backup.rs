@@ -67,14 +67,14 @@ fn a_backup_of_a_busy_service_is_whole_and_restores_a_service_on_another_machine
         assert_eq!(fs::metadata(installation.path("b1").join(name)).unwrap().permissions().mode() & 0o777, 0o600);
     }
     server.stop().expect(0);
-    backup(&installation, "b1").expect(2).says(&["exists already"]);
+    backup(&installation, "b1").expect(2).says(&["already exists"]);
     // The last of them is restored on another machine, with the key and the checkpoint from their own places.
     installation.pilot(&["backup", "--out", "b2", "--with-key"]).expect(0);
     let other = furnished();
     fs::remove_file(other.path("map.json")).unwrap();
     let (from, seen) = (installation.path("b2").display().to_string(), installation.path("data/log.checkpoint"));
     let refused = restore(&other, &[&from]).expect(1);
-    refused.says(&["nothing outside of it says how far the log had come", "--checkpoint", "--accept-loss"]);
+    refused.says(&["nothing outside of it shows how far the log had grown", "--checkpoint", "--accept-loss"]);
     let restored = restore(&other, &[&from, "--checkpoint", seen.to_str().unwrap()]).expect(0);
     assert!(restored.stdout.contains("Nothing is missing: it continues the checkpoint of"), "{restored:#?}");
     assert!(restored.stdout.contains("map.json: restored"), "{restored:#?}");
@@ -98,14 +98,14 @@ fn an_old_backup_is_not_restored_under_the_same_key_and_a_loss_is_accepted_with_
     let busy = restore(&installation, &["old", "--replace"]).expect(2);
     busy.says(&["another service keeps its checkpoint there"]);
     server.stop().expect(0);
-    restore(&installation, &["old"]).expect(2).says(&["there is a database already", "--replace"]);
+    restore(&installation, &["old"]).expect(2).says(&["a database already exists", "--replace"]);
     let (database, key) = (fs::read(installation.path("data/pilot.db")).unwrap(), verifier_key(&installation));
     let refused = restore(&installation, &["old", "--replace"]).expect(1);
     refused.says(&["nothing was restored", "5 acknowledged entries are missing", "--accept-loss"]);
     assert!(fs::read(installation.path("data/pilot.db")).unwrap() == database, "nothing was touched");
     assert!(!installation.path("data/pilot.db.restoring").exists());
     let leaky = format!("the token was {}", token("ana"));
-    restore(&installation, &["old", "--replace", "--accept-loss", &leaky]).expect(1).says(&["holds a clear token"]);
+    restore(&installation, &["old", "--replace", "--accept-loss", &leaky]).expect(1).says(&["contains a clear token"]);
     restore(&installation, &["old", "--replace", "--accept-loss", " "]).expect(2).says(&["say why"]);
 
     let lost = restore(&installation, &["old", "--replace", "--accept-loss", "the disk died"]).expect(0);
@@ -167,7 +167,7 @@ fn a_damaged_backup_is_named_and_not_restored() {
     installation.write("good/extra", "x");
     restore(&installation, &["good", "--replace"]).expect(1).says(&["extra was not part of it"]);
     fs::remove_file(installation.path("good/extra")).unwrap();
-    restore(&installation, &["nowhere", "--replace"]).expect(2).says(&["is this a directory `pilot backup` has made?"]);
+    restore(&installation, &["nowhere", "--replace"]).expect(2).says(&["is this a directory made by `pilot backup`?"]);
     restore(&installation, &["good", "--replace"]).expect(0);
     is_whole(&installation);
     installation.serve().stop().expect(0);
@@ -214,7 +214,7 @@ fn an_old_copy_of_everything_is_exposed_by_a_witness() {
     copy_database(&installation.path("snapshot"), &installation.path("data"));
     fs::copy(installation.path("snapshot/log.checkpoint"), installation.path("data/log.checkpoint")).unwrap();
     let server = installation.serve();
-    server.wait_for_log("ANOTHER HISTORY");
+    server.wait_for_log("A DIFFERENT HISTORY");
     let id = crate::team::cleared(&server);
     assert_eq!(person(&server, "eli").decides(&id, "start").verdict(), "503 unavailable", "and no effect begins");
     server.stop().expect(0);
@@ -254,7 +254,7 @@ fn a_support_bundle_shows_what_helps_and_no_token() {
         "==== version",
         "SQLite 3.",
         "listen = \"127.0.0.1:0\"",
-        "everything fits together",
+        "everything is consistent",
         "pilot_ledger_entries 2",
         "pilot.db",
         "all is well",
@@ -264,13 +264,13 @@ fn a_support_bundle_shows_what_helps_and_no_token() {
         assert!(bundle.contains(word), "{word}: {bundle}");
     }
     assert_eq!(crate::harness::mode(&installation.path("bundle.txt")), 0o600);
-    installation.pilot(&arguments).expect(2).says(&["exists already"]);
+    installation.pilot(&arguments).expect(2).says(&["already exists"]);
     server.stop().expect(0);
     // A service that does not start is when it is needed most.
     installation.write("credentials.json", "{}");
     installation.pilot(&["support-bundle", "--out", "second.txt", "--no-fsck"]).expect(0);
     let bundle = installation.read("second.txt");
-    assert!(bundle.contains("generated tokens alone") && bundle.contains("schema_version"), "{bundle}");
+    assert!(bundle.contains("generated tokens only") && bundle.contains("schema_version"), "{bundle}");
 }
 
 #[test]
@@ -287,13 +287,13 @@ fn a_manifest_that_says_other_than_its_files_is_refused_and_what_it_says_is_name
         let path = format!("{name}/manifest.json");
         let sound: Value = serde_json::from_str(&installation.read(&path)).unwrap();
         for (member, value, word) in [
-            ("entries", json!(7), "entries is 7, and the database has 3"),
+            ("entries", json!(7), "entries is 7, but the database has 3"),
             ("root", json!("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="), "root is not the root of the database"),
             ("root", Value::Null, "root is not the root"),
             ("signed_entries", json!(2), "signed_entries is not the 3 of log.checkpoint"),
             ("signed_entries", Value::Null, "signed_entries is not the 3"),
-            ("verifier_key", json!(verifier_key(&other).to_string()), "verifier_key does not fit the signature"),
-            ("verifier_key", json!("nonsense"), "verifier_key is none"),
+            ("verifier_key", json!(verifier_key(&other).to_string()), "verifier_key does not match the signature"),
+            ("verifier_key", json!("nonsense"), "verifier_key is not valid"),
         ] {
             let mut changed = sound.clone();
             changed[member] = value;

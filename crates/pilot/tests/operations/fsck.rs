@@ -32,14 +32,14 @@ fn finds(installation: &Installation, words: &[&str]) {
         assert!(found.stdout.contains(word), "{word:?} is missing in {found:#?}");
         assert!(faults.contains(word) && bundle.contains(word), "{word:?} is missing in {faults} or in {bundle}");
     }
-    assert!(!found.stdout.contains("everything fits together"), "{found:#?}");
+    assert!(!found.stdout.contains("everything is consistent"), "{found:#?}");
     installation.serve_in_vain().expect(2);
 }
 
 #[track_caller]
 fn finds_nothing(installation: &Installation) {
     let found = installation.pilot(&["log", "fsck"]).expect(0);
-    assert!(found.stdout.contains("everything fits together"), "{found:#?}");
+    assert!(found.stdout.contains("everything is consistent"), "{found:#?}");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn an_older_ledger_than_the_one_that_was_signed_is_a_fault() {
     let installation = aged();
     finds_nothing(&installation);
     copy_database(&installation.path("old"), &installation.path("data"));
-    finds(&installation, &["data/log.checkpoint", "speaks of 5 entries, and the ledger has 2: 3 are missing"]);
+    finds(&installation, &["data/log.checkpoint", "covers 5 entries, but the ledger has 2: 3 are missing"]);
     // Another place for the checkpoint is looked at, too.
     fs::rename(installation.path("data/log.checkpoint"), installation.path("elsewhere")).unwrap();
     installation.write("pilot.toml", "listen = \"127.0.0.1:0\"\n[log]\ncheckpoint = \"elsewhere\"\n");
@@ -65,7 +65,7 @@ fn another_history_than_the_one_that_was_signed_is_a_fault() {
     work(&server, 3);
     server.stop().expect(0);
     installation.write("data/log.checkpoint", &signed);
-    finds(&installation, &["data/log.checkpoint", "has another root than the ledger at 5 entries"]);
+    finds(&installation, &["data/log.checkpoint", "has a different root from the ledger at 5 entries"]);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_checkpoint_that_is_changed_unreadable_or_missing_is_a_fault() {
     installation.write("data/log.checkpoint", "");
     finds(&installation, &["data/log.checkpoint", "is not signed by this log's key"]);
     fs::remove_file(installation.path("data/log.checkpoint")).unwrap();
-    finds(&installation, &["data/log.checkpoint", "is missing, but this ledger has had its checkpoint kept there"]);
+    finds(&installation, &["data/log.checkpoint", "is missing, but this ledger has kept its checkpoint there"]);
     fs::create_dir(installation.path("data/log.checkpoint")).unwrap();
     let found = installation.pilot(&["log", "fsck"]).expect(1);
     assert!(found.stdout.contains("data/log.checkpoint: cannot be read"), "{found:#?}");

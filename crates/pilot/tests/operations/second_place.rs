@@ -132,7 +132,7 @@ fn another_key_and_a_damaged_checkpoint_are_refused() {
     }
     let note = installation.read("data/log.checkpoint");
     installation.write("data/log.checkpoint", &other.read("data/log.checkpoint"));
-    is_refused(&installation, &["is not signed by this log's key", "it is another key's", "log.key"]);
+    is_refused(&installation, &["is not signed by this log's key", "it was signed by another key", "log.key"]);
     for damaged in ["", "x", &note.replacen("\n1\n", "\n2\n", 1), &note[..note.len() - 2]] {
         installation.write("data/log.checkpoint", damaged);
         is_refused(&installation, &["is not signed by this log's key"]);
@@ -182,7 +182,7 @@ fn two_servers_on_one_key_and_one_second_place_cannot_both_go_on() {
     person(&server, "ana")
         .post("/v1/items", &serde_json::json!({"workflow": "controlled-operation", "title": "x", "payload": {}}));
     let ended = server.ends().expect(3);
-    ended.says(&["was changed by somebody else", "two servers on one key", "the process stops"]);
+    ended.says(&["was changed by someone else", "two servers on one key", "the process stops"]);
 }
 
 #[test]
@@ -203,6 +203,6 @@ fn a_root_that_the_entries_do_not_add_up_to_is_never_signed() {
     person(&server, "ana")
         .post("/v1/items", &serde_json::json!({"workflow": "controlled-operation", "title": "x", "payload": {}}));
     let ended = server.ends().expect(3);
-    ended.says(&["do not add up to the root they should have", "nothing was signed"]);
+    ended.says(&["do not lead to the expected root", "nothing was signed"]);
     assert_eq!(installation.read("data/log.checkpoint"), before);
 }

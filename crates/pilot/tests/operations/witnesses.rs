@@ -129,7 +129,7 @@ fn with_one_of_two_required_effects_go_on_and_with_two_they_wait_for_both() {
     let refused = eli.decides(&id, "start");
     assert_eq!(refused.verdict(), "503 unavailable", "{}", refused.text());
     assert_eq!(refused.header("retry-after"), Some("5"));
-    for word in ["2 of 2 witnesses", "and 1 have", "w2.example", "it cannot be asked"] {
+    for word in ["2 of 2 witnesses", "and 1 have", "w2.example", "it cannot be reached"] {
         assert!(refused.text().contains(word), "{word}: {}", refused.text());
     }
     assert_eq!(eli.item(&id)["state"], "cleared", "a refusal moves nothing");
@@ -236,14 +236,14 @@ fn a_witness_or_a_checkpoint_that_ends_before_a_backup_cannot_say_that_nothing_i
     let from = installation.path("old").display().to_string();
     let restore = |arguments: &[&str]| other.pilot(&[&["restore", &from], arguments].concat());
     let refused = restore(&[]).expect(1);
-    refused.says(&["nothing was restored", "witness w1.example has seen", "says nothing about what came after them"]);
+    refused.says(&["nothing was restored", "witness w1.example has seen", "shows nothing about later ones"]);
     assert_eq!(installation.read("w1/witness.json"), seen, "asking moves no witness");
     // An old checkpoint cannot say it either, wherever it is put.
     let early = installation.path("early.checkpoint");
     let refused = restore(&["--checkpoint", early.to_str().unwrap()]).expect(1);
-    refused.says(&["nothing was restored", "says nothing about what came after it"]);
+    refused.says(&["nothing was restored", "shows nothing about later entries"]);
     fs::copy(&early, other.path("data/log.checkpoint")).unwrap();
-    restore(&[]).expect(1).says(&["nothing was restored", "says nothing about what came after it"]);
+    restore(&[]).expect(1).says(&["nothing was restored", "shows nothing about later entries"]);
     fs::remove_file(other.path("data/log.checkpoint")).unwrap();
     // The newest one there is knows better.
     let newest = installation.path("data/log.checkpoint");
@@ -281,7 +281,7 @@ fn a_second_history_under_the_same_key_is_refused_by_the_witness_and_the_service
     // Shorter than what the witness knows: 409 with its size. Longer: 422 for the proof.
     let fork = twin.serve();
     work(&fork, 1);
-    fork.wait_for_log("ANOTHER HISTORY");
+    fork.wait_for_log("A DIFFERENT HISTORY");
     fork.wait_for_log("entries are missing here");
     work(&fork, 9);
     let id = cleared(&fork);
@@ -289,7 +289,7 @@ fn a_second_history_under_the_same_key_is_refused_by_the_witness_and_the_service
     assert_eq!(refused.verdict(), "503 unavailable");
     fork.wait_for_log("this log has forked");
     assert_eq!(fork.get("/readyz", &[]).status, 200, "one witness alone cannot take the service down");
-    running.wait_for_log("does not continue its own");
+    running.wait_for_log("does not continue its earlier one");
     assert!(fs::read_dir(installation.path("w1/conflicts")).unwrap().count() > 0, "the proof is kept");
     work(&server, 1);
     cosigned_by(&server, &witness);

@@ -38,7 +38,7 @@ fn a_sound_configuration_is_reported_line_by_line_and_nothing_is_changed() {
     let before = installation.files();
     let checked = installation.pilot(&["check-config", "--config", "pilot.toml", "--output", "json"]).expect(0);
     assert_eq!(checked.json()["ok"], true);
-    assert_eq!(verdict_of(&checked, "profile"), ["ok: production; nothing it insists on is missing"]);
+    assert_eq!(verdict_of(&checked, "profile"), ["ok: production; everything it requires is configured"]);
     let found = "ok: 2 credential(s) from credentials.json; all agree with the role map";
     assert_eq!(verdict_of(&checked, "credentials"), [found]);
     let tls = verdict_of(&checked, "tls").join("\n");
@@ -56,7 +56,7 @@ fn a_pair_that_cannot_be_used_is_refused_with_its_file() {
     installation.write("tls.key", &other.key);
     both_refuse(&installation, "tls", &["tls.key: is not the key of the certificate", "tls.pem"]);
     installation.write("tls.key", &other.certificate);
-    both_refuse(&installation, "tls", &["tls.key: holds no private key"]);
+    both_refuse(&installation, "tls", &["tls.key: contains no private key"]);
     installation.write("tls.key", &other.key);
     for nonsense in ["", "nonsense", &other.key, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         installation.write("tls.pem", nonsense);

@@ -28,7 +28,7 @@ fn a_service_that_cannot_prove_itself_gets_no_token() {
         assert_eq!(finished.stdout, "");
         finished
     };
-    asked(&["--ca-file", "stranger.pem"]).says(&["issuer that is not trusted", "--ca-file"]);
+    asked(&["--ca-file", "stranger.pem"]).says(&["authority that is not trusted", "--ca-file"]);
     asked(&["--ca-file", "missing.pem"]).says(&["missing.pem"]);
     installation.pilot_as(TOKEN, &["session", "--url", &url, "--ca-file", "credentials.json"]).expect(2).says(&["PEM"]);
     // Nobody was let in while asking.

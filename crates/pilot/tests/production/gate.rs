@@ -6,7 +6,7 @@ use crate::harness::set_mode;
 const ALL: [&str; 4] = [TLS, ROLE_MAP, RATE_LIMITS, IDENTITY];
 /// What is said when the section is missing.
 const SAID: [&str; 4] =
-    ["TLS: give [tls]", "role map: give [credentials]", "rate limits: give", "identity: give [identity]"];
+    ["TLS: set [tls]", "role map: set [credentials]", "rate limits: add", "identity: set [identity]"];
 
 #[test]
 fn each_single_missing_piece_refuses_the_start_by_name() {
@@ -47,10 +47,10 @@ fn files_that_others_may_read_are_refused_in_production_and_tolerated_in_pilot()
     let (installation, _) = installation("production", &ALL);
     for file in ["credentials.json", "tls.key"] {
         set_mode(&installation.path(file), 0o640);
-        installation.serve_in_vain().expect(2).says(&[file, "others may read it (mode 0640)", "chmod 600"]);
+        installation.serve_in_vain().expect(2).says(&[file, "others can read it (mode 0640)", "chmod 600"]);
         configure(&installation, "pilot", &ALL);
         let server = installation.serve();
-        server.wait_for_log("others may read it");
+        server.wait_for_log("others can read it");
         server.stop().expect(0);
         configure(&installation, "production", &ALL);
         set_mode(&installation.path(file), 0o600);

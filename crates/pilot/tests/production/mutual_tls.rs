@@ -221,7 +221,7 @@ async fn a_replaced_revocation_list_acts_on_open_connections_and_stays_in_force(
     assert_eq!(connection.status("/v1/session").await, 200);
     let feed = open_feed(&mut watching).await;
     house.installation.write("clients.crl", "nonsense");
-    server.wait_for_log("the replaced client_ca or crl cannot be used");
+    server.wait_for_log("the new client_ca or crl cannot be used");
     assert_eq!(connection.status("/v1/session").await, 200, "the list before stays in force");
     house.installation.write("clients.crl", &house.clients.revoke(&[7]));
     becomes(&mut connection, 401).await;
@@ -308,7 +308,7 @@ fn behind_a_mesh_the_certificate_it_hands_on_is_judged_once_more() {
 #[test]
 fn behind_a_mesh_that_is_known_by_its_address_only_certificates_stop_the_start_in_production() {
     let house = house(MESH);
-    let said = "certificates are public, and any process at a trusted address could show another's";
+    let said = "certificates are public, and any process at a trusted address could present another actor's";
     house.installation.serve_in_vain().expect(2).says(&["mesh: ", said, "mesh_secret_file"]);
     assert!(house.installation.pilot(&["check-config"]).expect(2).stdout.contains(said));
     configure(&house.installation, "pilot", &[MESH, ROLE_MAP, IDENTITY]);
@@ -319,10 +319,10 @@ fn behind_a_mesh_that_is_known_by_its_address_only_certificates_stop_the_start_i
     configure(&house.installation, "production", &[&with_secret, ROLE_MAP, MANY, IDENTITY]);
     house.installation.serve_in_vain().expect(2).says(&["mesh-secret: cannot be opened"]);
     house.installation.write("mesh-secret", "guess-me");
-    house.installation.serve_in_vain().expect(2).says(&["mesh-secret: must hold one to four secrets"]);
+    house.installation.serve_in_vain().expect(2).says(&["mesh-secret: must contain one to four secrets"]);
     house.installation.write("mesh-secret", SECRET);
     crate::harness::set_mode(&house.installation.path("mesh-secret"), 0o644);
-    house.installation.serve_in_vain().expect(2).says(&["mesh-secret: others may read it"]);
+    house.installation.serve_in_vain().expect(2).says(&["mesh-secret: others can read it"]);
 }
 
 #[test]
@@ -352,9 +352,9 @@ fn what_certificates_need_is_named_when_it_is_missing() {
     let house = house(CLIENTS);
     let plain = "[tls]\ncertificate = 'tls.pem'\nkey = 'tls.key'\n";
     for (profile, sections, said) in [
-        ("production", &[plain, ROLE_MAP, MANY, IDENTITY][..], "client certificates: give [tls] client_ca"),
-        ("pilot", &[plain, ROLE_MAP, IDENTITY], "client certificates: give [tls] client_ca"),
-        ("pilot", &[CLIENTS, IDENTITY], "role map: give [credentials] role_map"),
+        ("production", &[plain, ROLE_MAP, MANY, IDENTITY][..], "client certificates: set [tls] client_ca"),
+        ("pilot", &[plain, ROLE_MAP, IDENTITY], "client certificates: set [tls] client_ca"),
+        ("pilot", &[CLIENTS, IDENTITY], "role map: set [credentials] role_map"),
     ] {
         configure(&house.installation, profile, sections);
         house.installation.serve_in_vain().expect(2).says(&[said]);
@@ -363,8 +363,8 @@ fn what_certificates_need_is_named_when_it_is_missing() {
     }
     let foreign = "[identity]\nmechanism = 'credential_file'\n[identity.mutual_tls]\n";
     configure(&house.installation, "production", &[CLIENTS, ROLE_MAP, MANY, foreign]);
-    house.installation.serve_in_vain().expect(2).says(&["identity.mutual_tls: belongs to mechanism"]);
+    house.installation.serve_in_vain().expect(2).says(&["identity.mutual_tls: is for mechanism"]);
     configure(&house.installation, "production", &[CLIENTS, ROLE_MAP, MANY, IDENTITY]);
     house.installation.write("clients.pem", "nothing");
-    house.installation.serve_in_vain().expect(2).says(&["clients.pem", "holds no certificate"]);
+    house.installation.serve_in_vain().expect(2).says(&["clients.pem", "contains no certificate"]);
 }

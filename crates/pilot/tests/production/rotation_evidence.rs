@@ -143,7 +143,7 @@ fn the_exported_evidence_tells_the_same_without_the_service_and_nothing_once_a_b
     let bundle = fs::read(installation.path("e.zip")).unwrap();
     fs::write(elsewhere.path("e.zip"), &bundle).unwrap();
     let offline = ["rotation", "report", "--bundle", "e.zip", "--output", "json"];
-    elsewhere.pilot(&offline).expect(2).says(&["say by which key", "--key"]);
+    elsewhere.pilot(&offline).expect(2).says(&["the key to verify the evidence with is missing", "--key"]);
     let offline = [&offline[..], &["--key", key.trim()]].concat();
     assert_eq!(told(&elsewhere.pilot(&offline).expect(0)), asked);
 
@@ -155,7 +155,7 @@ fn the_exported_evidence_tells_the_same_without_the_service_and_nothing_once_a_b
         fs::write(elsewhere.path("e.zip"), &changed).unwrap();
         let refused = elsewhere.pilot(&offline).expect(1);
         assert_eq!(refused.stdout, "", "byte {at}");
-        refused.says(&["the evidence does not hold, so nothing is told from it"]);
+        refused.says(&["the evidence does not hold, so nothing is reported from it"]);
     }
     // Another log's key verifies nothing of it.
     let stranger = Installation::with_ana();

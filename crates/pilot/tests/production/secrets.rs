@@ -68,7 +68,7 @@ fn anyone_else_within_reach_of_a_secret_refuses_the_start() {
         (0, GROUP, 0o460, "others may write to it (mode 0460)"),
         (0, GROUP, 0o450, "others may read it (mode 0450)"),
         (USER, GROUP, 0o440, "others may read it (mode 0440)"),
-        (USER + 7, GROUP, 0o440, "its owner is neither root nor the user who runs this"),
+        (USER + 7, GROUP, 0o440, "is owned by neither root nor the user who runs this"),
     ] {
         mount(&installation, "credentials.json", owner, group, mode);
         refused(&installation).says(&["credentials.json", said]);
@@ -118,7 +118,7 @@ fn a_configuration_that_others_may_write_is_refused_in_production_and_warned_of_
     for (owner, mode, said) in [
         (0, 0o620, "others may write to it (mode 0620)"),
         (0, 0o602, "others may write to it (mode 0602)"),
-        (USER, 0o600, "its owner is neither root"),
+        (USER, 0o600, "is owned by neither root"),
     ] {
         chown(&path, Some(owner), None).unwrap();
         set_mode(&path, mode);
@@ -128,7 +128,7 @@ fn a_configuration_that_others_may_write_is_refused_in_production_and_warned_of_
     configure(&installation, "pilot", &ALL);
     set_mode(&path, 0o666);
     let server = installation.serve();
-    server.wait_for_log("its owner is neither root");
+    server.wait_for_log("is owned by neither root");
     server.stop().expect(0);
 }
 
@@ -160,7 +160,7 @@ fn a_file_of_a_pilot_is_converted_and_its_tokens_go_on_working() {
     installation.write("credentials.json", &credential_file(&[("ana", "initiator", TOKEN)]));
     installation.serve_in_vain().expect(2).says(&["/schema_version: must be the integer 2"]);
     let converted = installation.pilot(&["credential", "convert", "--expires-in", "30", "--output", "json"]).expect(0);
-    converted.says(&["has schema_version 2 now", "check-config", "restart"]);
+    converted.says(&["now has schema_version 2", "check-config", "restart"]);
     let view = converted.json();
     let file: Value = serde_json::from_str(&installation.read("credentials.json")).unwrap();
     assert_eq!(file["credentials"][0]["token_sha3_256"], json!(digest(TOKEN.as_bytes())));
@@ -171,10 +171,7 @@ fn a_file_of_a_pilot_is_converted_and_its_tokens_go_on_working() {
     server.stop().expect(0);
     // Again, and nothing is changed: an end is not put off by converting.
     let before = installation.read("credentials.json");
-    installation
-        .pilot(&["credential", "convert", "--expires-in", "3000"])
-        .expect(0)
-        .says(&["already; nothing was changed"]);
+    installation.pilot(&["credential", "convert", "--expires-in", "3000"]).expect(0).says(&["nothing was changed"]);
     assert_eq!(installation.read("credentials.json"), before);
 }
 

@@ -52,10 +52,10 @@ fn ana_signs_in_with_a_credential_that_systemd_handed_over() {
     set_mode(&handed, 0o444);
     serve_in_vain_with(&installation, &environment)
         .expect(2)
-        .says(&["pilot-credentials: others may read it (mode 0444)"]);
+        .says(&["pilot-credentials: others can read it (mode 0444)"]);
     fs::remove_file(&handed).unwrap();
-    let remedy = "start the service by a unit with LoadCredential=pilot-credentials:PATH";
-    serve_in_vain_with(&installation, &environment).expect(2).says(&["and not this one", remedy]);
+    let remedy = "start the service from a unit with LoadCredential=pilot-credentials:PATH";
+    serve_in_vain_with(&installation, &environment).expect(2).says(&["but not this one", remedy]);
     serve_in_vain_with(&installation, &[]).expect(2).says(&["CREDENTIALS_DIRECTORY is not set", remedy]);
 }
 
@@ -103,7 +103,7 @@ fn a_helper_that_fails_refuses_the_start_and_says_how() {
     failing.serve_in_vain().expect(2).says(&["fetch: ended with exit code 3; it said: the lease is gone"]);
     let checked = failing.pilot(&["check-config"]).expect(2);
     assert!(checked.stdout.contains("ended with exit code 3"), "{checked:#?}");
-    helper("kill -9 $$", "").serve_in_vain().expect(2).says(&["fetch: was ended by signal 9; it said nothing"]);
+    helper("kill -9 $$", "").serve_in_vain().expect(2).says(&["fetch: was killed by signal 9; it said nothing"]);
     helper("echo nothing", "").serve_in_vain().expect(2).says(&["the output of /", "is not valid JSON"]);
     helper("exit 0", "").serve_in_vain().expect(2).says(&["the output of /", "is not valid JSON"]);
     helper("exec /usr/bin/yes", "").serve_in_vain().expect(2).says(&["fetch: printed more than 16 MiB"]);
@@ -112,10 +112,10 @@ fn a_helper_that_fails_refuses_the_start_and_says_how() {
     missing.serve_in_vain().expect(2).says(&["/nowhere/fetch: cannot be opened; check that it exists"]);
     let writable = helper("exit 0", "");
     set_mode(&writable.path("fetch"), 0o722);
-    writable.serve_in_vain().expect(2).says(&["fetch: others may write to it (mode 0722); run `chmod go-w"]);
+    writable.serve_in_vain().expect(2).says(&["fetch: others can write to it (mode 0722); run `chmod go-w"]);
     let plain = helper("exit 0", "");
     set_mode(&plain.path("fetch"), 0o600);
-    plain.serve_in_vain().expect(2).says(&["fetch: cannot be started; name a program that may be run"]);
+    plain.serve_in_vain().expect(2).says(&["fetch: cannot be started; name an executable program"]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn two_sources_and_a_source_without_its_mechanism_are_refused() {
     let both = ["[credentials]\nrole_map = 'role-map.json'\nfile = 'credentials.json'\n", SYSTEMD].concat();
     configure(&installation, "production", &[MESH, RATE_LIMITS, IDENTITY, &both]);
     let refused = installation.serve_in_vain().expect(2);
-    refused.says(&["pilot.toml, line ", "more than one of file, systemd, exec and vault; one keeps the file"]);
+    refused.says(&["pilot.toml, line ", "more than one of file, systemd, exec and vault; choose one"]);
     for profile in ["pilot", "production"] {
         configure(&installation, profile, &[MESH, ROLE_MAP, RATE_LIMITS, SYSTEMD]);
         let words = ["credentials: [credentials.systemd] is for [identity] mechanism = \"credential_file\""];

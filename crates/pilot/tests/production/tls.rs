@@ -103,7 +103,7 @@ async fn a_new_pair_that_cannot_be_used_leaves_the_old_one_in_force() {
     let https = Https::new(server.address, &authority.pem, &["h2"]);
     let new = authority.issue(&["127.0.0.1"], 2);
     installation.write("tls.pem", &new.certificate);
-    server.wait_for_log("the one before stays in force");
+    server.wait_for_log("the previous one stays in force");
     let (agreed, response) = https.get("/v1/session", Some(TOKEN)).await.unwrap();
     assert_eq!((agreed.certificate, response.status().as_u16()), (old.to_vec(), 200));
     // The other half makes it whole.

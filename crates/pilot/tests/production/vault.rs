@@ -56,7 +56,7 @@ fn ana_signs_in_with_a_credential_that_was_read_by_app_role_over_tls() {
 
     // Whom it does not know it tells nothing.
     configure_vault(&installation, &format!("{address}{approle}"));
-    both_refuse(&installation, 2, &["is not trusted", "name its issuer's certificate as ca_file"], &secret_id);
+    both_refuse(&installation, 2, &["is not trusted", "set ca_file to its issuer's certificate"], &secret_id);
     // A secret_id of nobody's.
     installation.write("secret-id", "11111111-2222-3333-4444-555555555555");
     configure_vault(&installation, &format!("{address}ca_file = 'ca.pem'\n{approle}"));
@@ -103,9 +103,9 @@ fn what_a_token_may_read_is_read_as_text_or_as_an_object_and_everything_else_is_
     installation.write("vault-token", "of-nobody");
     both_refuse(&installation, 2, &["denies reading secret/pilot (403: Permission denied.)", "policy"], &token);
     installation.write("vault-token", "of\nnobody");
-    both_refuse(&installation, 2, &["vault-token: must hold one line"], "nobody");
+    both_refuse(&installation, 2, &["vault-token: must contain exactly one line"], "nobody");
     crate::harness::set_mode(&installation.write("vault-token", &token), 0o640);
-    both_refuse(&installation, 2, &["vault-token: others may read it (mode 0640)"], &token);
+    both_refuse(&installation, 2, &["vault-token: others can read it (mode 0640)"], &token);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_server_that_is_sealed_or_gone_is_the_environments_fault_and_a_running_servi
     vault.unseal();
     installation.pilot(&["check-config"]).expect(0);
     vault.stop();
-    both_refuse(&installation, 3, &["cannot be asked", "check url and that the secret manager is up"], &token);
+    both_refuse(&installation, 3, &["cannot be asked", "check url and that the secret manager is running"], &token);
     // It was read once, at the start.
     assert_eq!(server.session(TOKEN).status, 200);
     server.stop().expect(0);

@@ -177,11 +177,11 @@ fn a_denial_is_repeated_without_the_secrets_in_it() {
 
 #[test]
 fn an_answer_that_is_not_what_it_should_be_starts_nothing() {
-    let cannot = ["as a Vault does; check url"];
+    let cannot = ["as Vault does; check url"];
     for body in ["", "hello", "[]", "{}", "{\"data\":null}", "{\"data\":{},\"data\":{}}", &"[".repeat(100)] {
         refused_with(2, 200, body, &cannot);
     }
-    refused_with(2, 418, "{}", &["does not answer (418) as a Vault does"]);
+    refused_with(2, 418, "{}", &["does not answer (418) as Vault does"]);
     refused_with(2, 307, "", &["answers with a redirect, which is not followed"]);
     let twice =
         second_version(&json!({"credentials": 0})).replace(":0}", ":{\"schema_version\":2,\"schema_version\":1}}");

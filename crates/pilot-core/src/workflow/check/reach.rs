@@ -31,12 +31,12 @@ fn granting_timers(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
         {
             let before = reached.first(|node| node.state == from);
             let mut path = before.map_or_else(|| vec![format!("the item is {name}")], |node| model.way(reached, node));
-            path.push(format!("nobody does anything; {} → {}", timer.due, timer.to));
+            path.push(format!("nobody acts; {} → {}", timer.due, timer.to));
             findings.push(
                 Finding::new("timer_grants", format!("/timer/{index}/to"))
-                    .says(format!("waiting long enough would bring the item from {name} to {}, no further from an effect", timer.to))
+                    .says(format!("waiting long enough would move the item from {name} to {}, which is no further from an effect", timer.to))
                     .path(path)
-                    .mend("a timer only takes rights away: lead it to an end, or to a state from which an effect is further away"),
+                    .mend("a timer may only take rights away: point it to a terminal state, or to a state from which an effect is further away"),
             );
         }
     }
@@ -69,7 +69,7 @@ fn effects(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
                 .says(format!("{} can be reached without {words}", model.name(state)))
                 .path(model.way(reached, broken))
                 .mend(format!(
-                    "let every way to {} pass a transition that only {words} can take, after the last edit",
+                    "make every path to {} pass a transition that only {words} can take, after the last edit",
                     model.name(state)
                 )),
         );
@@ -82,7 +82,7 @@ fn unreachable(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     states
         .map(|(index, state)| {
             Finding::new("unreachable", format!("/state/{index}/name"))
-                .says(format!("no item can ever be {}", state.name))
+                .says(format!("no item can ever reach {}", state.name))
                 .mend("add a transition that leads here, or remove the state")
         })
         .collect()
@@ -103,7 +103,9 @@ fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
                 let finding = Finding::new("never_possible", format!("/transition/{index}/from/{place}"));
                 let says = format!("{} is never possible in {from}: {}", rule.action, lacking(rule));
                 findings.push(
-                    finding.says(says).mend("take the state out of from, or give the item what is missing before"),
+                    finding
+                        .says(says)
+                        .mend("remove the state from `from`, or make sure that items have what is missing by then"),
                 );
             }
         }
@@ -111,9 +113,12 @@ fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     for (index, timer) in model.rules.timers.iter().enumerate() {
         for (place, from) in timer.from.iter().enumerate() {
             if live(from).is_some_and(|state| !reached.was_waited_for(index, state)) {
-                let says = format!("the timer {} never runs in {from}, which an item enters without it", timer.due);
+                let says = format!(
+                    "the timer {} never runs in {from}, because items have no such window or lease there",
+                    timer.due
+                );
                 let finding = Finding::new("never_possible", format!("/timer/{index}/from/{place}")).says(says);
-                findings.push(finding.mend("take the state out of from, or set the window or lease before"));
+                findings.push(finding.mend("remove the state from `from`, or set the window or lease earlier"));
             }
         }
     }
@@ -176,9 +181,9 @@ fn dead_ends(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
             let node = reached.first(|node| node.state == index)?;
             Some(
                 Finding::new("dead_end", format!("/state/{index}/name"))
-                    .says(format!("an item that is {} may never come to an end", state.name))
+                    .says(format!("an item that is {} may never end", state.name))
                     .path(model.way(reached, node))
-                    .mend("add a timer or a transition that leads towards an end and needs no lease, window or attempt left"),
+                    .mend("add a timer or transition that leads towards a terminal state and needs no lease, window or remaining attempt"),
             )
         })
         .collect()

@@ -32,8 +32,8 @@ fn required_roles(rules: &Rules, findings: &mut Vec<Finding>) {
     if rules.required_roles.len() < 2 {
         findings.push(
             Finding::new("too_few_required_roles", "/required_roles")
-                .says("one role alone would be enough to bring about an effect")
-                .mend("name at least two roles in required_roles: nobody acts alone"),
+                .says("a single role would be enough to reach an effect")
+                .mend("name at least two roles in required_roles"),
         );
     }
     if rules.required_roles.contains(Role::Auditor) {
@@ -43,28 +43,28 @@ fn required_roles(rules: &Rules, findings: &mut Vec<Finding>) {
         findings.push(
             Finding::new("no_effect", "/state")
                 .says("no state is marked as an effect, so nothing is protected")
-                .mend("give the state in which something happens kind = \"effect\""),
+                .mend("set kind = \"effect\" on the state in which something happens"),
         );
     }
     let initial = rules.state(&rules.initial);
     if initial.is_some_and(|state| state.kind != Kind::Open) {
         findings.push(
             Finding::new("initial_state", "/initial")
-                .says(format!("an item cannot begin in {}, which is an effect or an end", rules.initial))
-                .mend("let items begin in an open state"),
+                .says(format!("an item cannot begin in {}, which is an effect or a terminal state", rules.initial))
+                .mend("make the initial state an open one"),
         );
     }
 }
 
 fn auditor(pointer: &str) -> Finding {
     Finding::new("auditor_acts", pointer)
-        .says("an auditor only reads: whoever examines the work must have had no part in it")
-        .mend("leave auditor out")
+        .says("an auditor only reads: those who examine the work must have had no part in it")
+        .mend("remove auditor")
 }
 
 fn roles(roles: RoleSet, pointer: &str, findings: &mut Vec<Finding>) {
     if roles.is_empty() {
-        findings.push(Finding::new("no_roles", pointer).says("nobody may do this").mend("name at least one role"));
+        findings.push(Finding::new("no_roles", pointer).says("no role may do this").mend("name at least one role"));
     }
     if roles.contains(Role::Auditor) {
         findings.push(auditor(pointer));
@@ -85,7 +85,7 @@ fn state_kind(rules: &Rules, state: &State, at: &str, findings: &mut Vec<Finding
     };
     let idle: RoleSet = state.waits_for.iter().filter(|role| !has_turn(*role)).collect();
     let complaint = match state.kind {
-        Kind::Terminal if !state.waits_for.is_empty() => "waits for someone though it is an end".to_owned(),
+        Kind::Terminal if !state.waits_for.is_empty() => "waits for someone although it is terminal".to_owned(),
         Kind::Terminal => return,
         _ if state.waits_for.is_empty() => "does not say whose turn it is".to_owned(),
         _ if !idle.is_empty() => format!("waits for {idle}, who can do nothing there"),
@@ -94,7 +94,7 @@ fn state_kind(rules: &Rules, state: &State, at: &str, findings: &mut Vec<Finding
     findings.push(
         Finding::new("waits_for", format!("{at}/waits_for"))
             .says(format!("the state {} {complaint}", state.name))
-            .mend("name in waits_for the roles that have a transition from this state; an end has none"),
+            .mend("in waits_for, name the roles that have a transition from this state; a terminal state has none"),
     );
 }
 
@@ -112,15 +112,15 @@ fn quorum(rules: &Rules, rule: &Rule, at: &str, findings: &mut Vec<Finding>) {
     };
     let largest = quorum.max(raised.map_or(0, |raised| raised.quorum));
     if quorum == 0 || raised.is_some_and(|raised| raised.quorum == 0) {
-        flaw("quorum_zero", "quorum", format!("{action} would be carried by nobody at all"), "a quorum is at least 1");
+        flaw("quorum_zero", "quorum", format!("{action} would need no votes at all"), "a quorum is at least 1");
     }
     if largest > QUORUM_MAX {
-        let says = format!("{action} needs {largest} people, more than the {QUORUM_MAX} a quorum may ask for");
-        flaw("quorum_unsatisfiable", "quorum", says, "ask for fewer people");
+        let says = format!("{action} needs {largest} people, more than the {QUORUM_MAX} a quorum may require");
+        flaw("quorum_unsatisfiable", "quorum", says, "require fewer people");
     }
     if largest > 1 && matches!(rule.own, Some(Own::Creator | Own::Holder)) {
         let says = format!("{action} needs {largest} people, but only one person may vote");
-        flaw("quorum_unsatisfiable", "quorum", says, "leave out own, or the quorum");
+        flaw("quorum_unsatisfiable", "quorum", says, "remove own or the quorum");
     }
     if rule.to.is_none() {
         flaw(
@@ -133,7 +133,7 @@ fn quorum(rules: &Rules, rule: &Rule, at: &str, findings: &mut Vec<Finding>) {
     let Some(raised) = raised else { return };
     if raised.quorum < quorum {
         let says = format!("the condition lowers the quorum of {action} from {quorum} to {}", raised.quorum);
-        flaw("quorum_if", "quorum_if/quorum", says, "let the condition raise the quorum, never lower it");
+        flaw("quorum_if", "quorum_if/quorum", says, "a condition may raise the quorum, never lower it");
     }
     if !requires(&rules.payload_schema, &raised.pointer) {
         let says = format!("a payload without {} would escape the higher quorum of {action}", raised.pointer);
@@ -155,13 +155,13 @@ fn ownership(rules: &Rules, rule: &Rule, at: &str, findings: &mut Vec<Finding>) 
         findings.push(
             Finding::new("owner_never_fits", format!("{at}/own"))
                 .says(format!("{} is for {}, but its owner always acts as {owners}", rule.action, rule.roles))
-                .mend("let roles include the role the owner has, or leave out own"),
+                .mend("add the owner's role to roles, or remove own"),
         );
     }
     if rule.takes_back_vote && rule.own != Some(Own::Voter) {
         findings.push(
             Finding::new("takes_back_vote", format!("{at}/takes_back_vote"))
-                .says(format!("{} takes back a vote of someone who may have none", rule.action))
+                .says(format!("{} takes back the vote of someone who may not have one", rule.action))
                 .mend("add own = \"voter\""),
         );
     }
@@ -171,8 +171,8 @@ fn ends(rules: &Rules, rule: &Rule, at: &str, findings: &mut Vec<Finding>) {
     for (index, from) in rule.from.iter().enumerate().filter(|(_, from)| rules.is_terminal(from)) {
         findings.push(
             Finding::new("leaves_an_end", format!("{at}/from/{index}"))
-                .says(format!("{} leads out of {from}, which is an end", rule.action))
-                .mend("make the state open, or take it out of from"),
+                .says(format!("{} leads out of {from}, which is terminal", rule.action))
+                .mend("make the state open, or remove it from `from`"),
         );
     }
 }
@@ -189,8 +189,8 @@ fn determinism(rules: &Rules, findings: &mut Vec<Finding>) {
             if let (false, Some(state)) = (told_apart, shared) {
                 findings.push(
                     Finding::new("ambiguous", format!("/transition/{later}"))
-                        .says(format!("two rules say what {} does in {state}", second.action))
-                        .mend("tell them apart by when = { input = …, equals = … }, or give them different names"),
+                        .says(format!("two rules define what {} does in {state}", second.action))
+                        .mend("distinguish them with when = { input = …, equals = … }, or give them different names"),
                 );
             } else if shared.is_some() && first.roles != second.roles {
                 findings.push(
@@ -210,8 +210,8 @@ fn timers(rules: &Rules, findings: &mut Vec<Finding>) {
             if rules.is_terminal(from) {
                 findings.push(
                     Finding::new("leaves_an_end", format!("/timer/{index}/from/{place}"))
-                        .says(format!("a timer leads out of {from}, which is an end"))
-                        .mend("take the state out of from"),
+                        .says(format!("a timer leads out of {from}, which is terminal"))
+                        .mend("remove the state from `from`"),
                 );
             }
             let kind = match timer.due {
@@ -223,7 +223,7 @@ fn timers(rules: &Rules, findings: &mut Vec<Finding>) {
                 findings.push(
                     Finding::new("ambiguous", format!("/timer/{index}"))
                         .says(format!("two timers of one kind run in {from}"))
-                        .mend("keep the one that is meant"),
+                        .mend("keep the one you mean"),
                 );
             }
         }
@@ -243,7 +243,7 @@ fn hold(rules: &Rules, findings: &mut Vec<Finding>) {
         if named.insert(rule.action.clone()) {
             findings.push(
                 Finding::new("hold_lets_pass", "/hold/blocks")
-                    .says(format!("a held item could still be brought into an effect by {}", rule.action))
+                    .says(format!("a held item could still reach an effect through {}", rule.action))
                     .mend(format!("add \"{}\" to blocks", rule.action)),
             );
         }

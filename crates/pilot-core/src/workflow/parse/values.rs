@@ -11,7 +11,7 @@ use crate::role_set::RoleSet;
 use crate::workflow::source::Finding;
 use crate::workflow::{Name, Span};
 
-const NAME_RULE: &str = "a name has 1 to 64 characters: small letters, digits, - and _, beginning with a letter";
+const NAME_RULE: &str = "a name has 1 to 64 characters: lowercase letters, digits, - and _, beginning with a letter";
 
 /// An object of the document and where it stands.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ impl Reader {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => format!("the keys here are {}", keys.join(", ")),
             };
-            let says = format!("`{key}` is not a key of a definition at this place");
+            let says = format!("`{key}` is not a valid key here");
             self.findings.push(Finding::new("format", table.pointer(key)).at_key().says(says).mend(mend));
         }
     }
@@ -91,7 +91,7 @@ impl Reader {
         if text.is_none() {
             self.fault(
                 table.pointer(key),
-                format!("`{key}` must be a text of at most 4,000 characters"),
+                format!("`{key}` must be a string of at most 4,000 characters"),
                 "put it in quotes",
             );
         }
@@ -133,7 +133,7 @@ impl Reader {
     pub(super) fn flag(&mut self, table: Table<'_>, key: &str) -> bool {
         let Some(value) = table.get(key) else { return false };
         if !value.is_boolean() {
-            self.fault(table.pointer(key), format!("`{key}` is true or false"), format!("write {key} = true"));
+            self.fault(table.pointer(key), format!("`{key}` must be true or false"), format!("write {key} = true"));
         }
         value == &Value::Bool(true)
     }
@@ -158,7 +158,7 @@ impl Reader {
         let value = table.get(key)?;
         let span = value.as_str().and_then(parse_span);
         if span.is_none() {
-            let says = format!("`{key}` must be a length of time of at most ten years");
+            let says = format!("`{key}` must be a duration of at most ten years");
             self.fault(table.pointer(key), says, "write it as \"90s\", \"15m\", \"72h\" or \"30d\"");
         }
         span
@@ -224,7 +224,7 @@ impl Reader {
 
     pub(super) fn one_of<T>(&mut self, pointer: String, words: &[(&str, T)]) {
         let known: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-        self.fault(pointer, "this word is not known here", format!("use {}", known.join(" or ")));
+        self.fault(pointer, "this value is not allowed here", format!("use {}", known.join(" or ")));
     }
 }
 

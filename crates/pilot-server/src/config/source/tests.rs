@@ -72,21 +72,21 @@ fn two_sources_at_once_are_refused_wherever_they_are_named() {
         "[credentials]\nfile = 'c'\n[credentials.systemd]\nname = 'n'",
         &[],
         &expect![
-            "pilot.toml, line 1, column 1: [credentials] has more than one of file, systemd, exec and vault; one keeps the file"
+            "pilot.toml, line 1, column 1: [credentials] has more than one of file, systemd, exec and vault; choose one"
         ],
     );
     check(
         &format!("[credentials.exec]\ncommand = ['/f']\n[credentials.vault]\n{TOKEN}"),
         &[],
         &expect![
-            "pilot.toml, line 1, column 2: [credentials] has more than one of file, systemd, exec and vault; one keeps the file"
+            "pilot.toml, line 1, column 2: [credentials] has more than one of file, systemd, exec and vault; choose one"
         ],
     );
     check(
         "[credentials.systemd]\nname = 'n'",
         &[("PILOT_CREDENTIALS__FILE", "c")],
         &expect![
-            "the environment overrides the configuration with a faulty value: [credentials] has more than one of file, systemd, exec and vault; one keeps the file (set by PILOT_CREDENTIALS__FILE)"
+            "the environment overrides the configuration with an invalid value: [credentials] has more than one of file, systemd, exec and vault; choose one (set by PILOT_CREDENTIALS__FILE)"
         ],
     );
 }
@@ -103,9 +103,7 @@ fn a_fault_in_a_source_has_its_line_and_a_remedy() {
     check(
         &format!("[credentials.vault]\n{TOKEN}\n[credentials.vault.approle]\nrole_id = 'r'\nsecret_id_file = 's'"),
         &[],
-        &expect![
-            "pilot.toml, line 1, column 2: [credentials.vault] has both token_file and approle; it signs in one way"
-        ],
+        &expect!["pilot.toml, line 1, column 2: [credentials.vault] has both token_file and approle; choose one"],
     );
     check(
         &format!("[credentials.vault]\n{TOKEN}\ntoken = 'x'"),
@@ -125,20 +123,20 @@ fn a_fault_in_a_source_has_its_line_and_a_remedy() {
         "[credentials.exec]\ncommand = ['fetch']",
         &[],
         &expect![[
-            r#"pilot.toml, line 2, column 11: must begin with a program's whole path, such as "/usr/local/bin/fetch"; no shell reads it"#
+            r#"pilot.toml, line 2, column 11: must begin with the full path of a program, such as "/usr/local/bin/fetch"; it is not run by a shell"#
         ]],
     );
     check(
         "[credentials.exec]\ncommand = []",
         &[],
         &expect![[
-            r#"pilot.toml, line 2, column 11: must begin with a program's whole path, such as "/usr/local/bin/fetch"; no shell reads it"#
+            r#"pilot.toml, line 2, column 11: must begin with the full path of a program, such as "/usr/local/bin/fetch"; it is not run by a shell"#
         ]],
     );
     check(
         "[credentials.exec]\ncommand = '/bin/fetch'",
         &[],
-        &expect!["pilot.toml, line 2, column 11: is of the wrong kind, expected a sequence"],
+        &expect!["pilot.toml, line 2, column 11: has the wrong type, expected a sequence"],
     );
     check(
         "[credentials.exec]\ncommand = ['/f']\ntimeout_seconds = 61",
@@ -151,7 +149,7 @@ fn a_fault_in_a_source_has_its_line_and_a_remedy() {
             &text,
             &[],
             &expect![
-                "pilot.toml, line 2, column 8: is no name of a systemd credential: give the one in LoadCredential=NAME:PATH, without a slash"
+                "pilot.toml, line 2, column 8: is not the name of a systemd credential: give the NAME in LoadCredential=NAME:PATH, without a slash"
             ],
         );
     }
@@ -167,7 +165,7 @@ fn a_secret_manager_is_asked_over_tls_unless_it_is_on_this_machine() {
         &at("http://v.example:8200"),
         &[],
         &expect![
-            "pilot.toml, line 2, column 7: must begin with https://: on a plain wire anyone could read and change the credentials; http:// is for this machine alone"
+            "pilot.toml, line 2, column 7: must begin with https://, because over plain HTTP anyone could read and change the credentials; http:// is allowed only for this machine"
         ],
     );
     for wrong in ["v.example", "ftp://v.example", "https://user:pw@v.example", "https://v.example/?a", "https://v/#a"] {
@@ -175,7 +173,7 @@ fn a_secret_manager_is_asked_over_tls_unless_it_is_on_this_machine() {
             &at(wrong),
             &[],
             &expect![
-                "pilot.toml, line 2, column 7: is no address of a secret manager: give it as https://host:8200, without a user, a query or a fragment"
+                "pilot.toml, line 2, column 7: is not the address of a secret manager: give it as https://host:8200, without a user, a query or a fragment"
             ],
         );
     }
@@ -189,7 +187,7 @@ fn a_path_holds_nothing_that_a_url_would_read_otherwise() {
             &at(path),
             &[],
             &expect![[
-                r#"pilot.toml, line 3, column 8: is no path of a secret: give it as in the API after /v1/, such as "secret/data/pilot" (KV version 2) or "secret/pilot" (version 1)"#
+                r#"pilot.toml, line 3, column 8: is not the path of a secret: give what follows /v1/ in the API, such as "secret/data/pilot" (KV version 2) or "secret/pilot" (version 1)"#
             ]],
         );
     }

@@ -14,9 +14,9 @@ const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 pub enum DiscoveryFault {
     #[error("its discovery document is not a strict JSON object")]
     Malformed,
-    #[error("its discovery document is another issuer's; compare it with identity.oauth.issuer, to the letter")]
+    #[error("its discovery document belongs to another issuer; identity.oauth.issuer must match it exactly")]
     OtherIssuer,
-    #[error("its discovery document has no jwks_uri over https; give identity.oauth.jwks_url")]
+    #[error("its discovery document has no jwks_uri over https; set identity.oauth.jwks_url")]
     NoKeys,
 }
 

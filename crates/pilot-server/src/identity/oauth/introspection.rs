@@ -87,7 +87,7 @@ impl Introspector {
             let hint = if reply.status == 401 { "; check identity.oauth.introspection" } else { "" };
             return Err(failed(format!("it answers {}{hint}", reply.status)));
         }
-        let answer = json::parse(&reply.body, BOUNDS).map_err(|_| failed("its answer is no strict JSON".into()))?;
+        let answer = json::parse(&reply.body, BOUNDS).map_err(|_| failed("its answer is not strict JSON".into()))?;
         let is_active = answer.get("active").and_then(Value::as_bool);
         let is_active = is_active.ok_or_else(|| failed("its answer has no `active`".into()))?;
         let speaks_of = answer.get("sub").and_then(Value::as_str);

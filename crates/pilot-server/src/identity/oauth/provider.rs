@@ -117,7 +117,7 @@ impl Provider {
             (Some(keys), Some(at)) if now.since(at) < KEY_SET_KEPT => Ok(Arc::clone(keys)),
             (Some(_), _) => Err(Undecided("the identity provider's keys are older than 24 h".to_owned())),
             (None, _) => {
-                let unknown = || "the identity provider was not asked yet".to_owned();
+                let unknown = || "the identity provider has not been asked yet".to_owned();
                 Err(Undecided(held.trouble.clone().unwrap_or_else(unknown)))
             }
         }
@@ -132,7 +132,7 @@ impl Provider {
             return Ok(keys);
         }
         let Ok(_place) = self.waiting.try_acquire() else {
-            return Err(Undecided("too many requests wait for the identity provider's keys".to_owned()));
+            return Err(Undecided("too many requests are waiting for the identity provider's keys".to_owned()));
         };
         self.refresh_if_due().await;
         let keys = self.keys()?;
@@ -247,7 +247,7 @@ impl Provider {
                 let trouble = error.to_string();
                 if before.trouble.as_ref() != Some(&trouble) {
                     let kept = before.fetched_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
-                    tracing::warn!(cause = %trouble, "no new keys from the identity provider; the last were fetched: {kept}");
+                    tracing::warn!(cause = %trouble, "the identity provider's keys could not be fetched again; last fetched: {kept}");
                 }
                 Held { trouble: Some(trouble), ..Held::clone(&before) }
             }
@@ -301,7 +301,7 @@ impl Provider {
         let written = tokio::task::spawn_blocking(move || private_file::replace(&path, &text)).await;
         if let Ok(Err(error)) = written {
             let path = self.copy.display();
-            tracing::warn!(cause = %error, "{path}: cannot be written; a start without the provider would have no keys");
+            tracing::warn!(cause = %error, "{path}: cannot be written; if the provider cannot be reached at the next start, there are no keys");
         }
     }
 }
@@ -323,13 +323,13 @@ fn read_copy(path: &std::path::Path, config: &Oauth, now: Time) -> Option<Held> 
         return None;
     }
     let refused = |cause: String| {
-        tracing::warn!(cause, "{}: is not used; the provider is asked", path.display());
+        tracing::warn!(cause, "{}: is not used; the provider is asked instead", path.display());
     };
     let file = private_file::read(path, Others::MayRead).map_err(|error| refused(error.to_string())).ok()?;
     let copy: Copy = serde_json::from_slice(&file.bytes).map_err(|error| refused(error.to_string())).ok()?;
     // A copy from the future would be good for ever.
     if copy.schema_version != 1 || copy.issuer != config.issuer.text || copy.fetched_at > now {
-        refused("it is another issuer's, another version's, or from the future".to_owned());
+        refused("it belongs to another issuer or version, or is from the future".to_owned());
         return None;
     }
     let keys = KeySet::parse(copy.keys.get().as_bytes()).map_err(|fault| refused(fault.to_string())).ok()?;

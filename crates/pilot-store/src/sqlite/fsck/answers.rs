@@ -54,13 +54,13 @@ impl Check<'_> {
             return Ok(());
         }
         let said: Said =
-            serde_json::from_slice(shown).map_err(|error| format!("what it shows cannot be read: {error}"))?;
+            serde_json::from_slice(shown).map_err(|error| format!("its content cannot be read: {error}"))?;
         let Some(id) = said.item_id.or(said.id) else { return Ok(()) };
         let Some(trace) = traces.get(&id) else {
-            return Err(format!("it speaks of item {id}, of which there is no entry"));
+            return Err(format!("it refers to item {id}, which has no entry"));
         };
         if said.entry.is_some_and(|entry| entry > trace.last) {
-            return Err(format!("it speaks of an entry about item {id} that is not there"));
+            return Err(format!("it refers to an entry about item {id} that does not exist"));
         }
         let stands_at = read::placed(self.connection, &id).map_err(|error| match error {
             StoreError::Damaged(what) => what,
@@ -68,7 +68,7 @@ impl Check<'_> {
         })?;
         let most = stands_at.map_or(0, |placed| placed.item.version);
         match said.version.max(version).filter(|said| *said > most) {
-            Some(said) => Err(format!("it speaks of version {said} of item {id}, which stands at {most}")),
+            Some(said) => Err(format!("it refers to version {said} of item {id}, which is at {most}")),
             None => Ok(()),
         }
     }

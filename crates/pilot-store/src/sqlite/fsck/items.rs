@@ -51,7 +51,7 @@ impl Check<'_> {
     fn missing_items(&mut self, traces: &Traces) -> Result<()> {
         for (id, trace) in traces {
             if read::placed(self.connection, id)?.is_none() {
-                self.report.fault(format!("item {id}"), format!("is missing, and entry {} is about it", trace.last));
+                self.report.fault(format!("item {id}"), format!("is missing, but entry {} is about it", trace.last));
             }
         }
         Ok(())
@@ -63,7 +63,7 @@ impl Check<'_> {
         let place = format!("item {id}");
         if placed.last_entry != trace.last || history.len() as u64 != trace.count {
             let what = format!(
-                "its row leads to {} entries up to {}, and the ledger has {} up to {}",
+                "its row leads to {} entries up to {}, but the ledger has {} up to {}",
                 history.len(),
                 placed.last_entry,
                 trace.count,
@@ -98,7 +98,7 @@ impl Check<'_> {
                 serde_json::from_slice(&stored.bytes).map_err(|error| at(Stray::wrong("entry", error.to_string())))?;
             let digest = entry.definition.as_deref().unwrap_or_default();
             let definition = self.definitions.get(digest);
-            let definition = definition.ok_or_else(|| at(Stray::wrong("definition", "its definition is not kept")))?;
+            let definition = definition.ok_or_else(|| at(Stray::wrong("definition", "its definition is missing")))?;
             let before = replayed.take();
             let item = follow(definition, before.as_ref().map(|before| &before.item), &entry, stored.documents())
                 .map_err(at)?
@@ -123,7 +123,7 @@ impl Check<'_> {
         let (item, definition) = (&replayed.item, &replayed.definition);
         if placed.item != *item {
             self.report
-                .fault(place, format!("its row is not what its entries lead to ({})", difference(&placed.item, item)));
+                .fault(place, format!("its row does not match its entries ({})", difference(&placed.item, item)));
         }
         let expected = Columns {
             version: i64::try_from(item.version).unwrap_or(i64::MAX),
@@ -137,7 +137,7 @@ impl Check<'_> {
             content_entry: i64::try_from(replayed.content_entry).unwrap_or(i64::MAX),
         };
         if Columns::of(self.connection, item)? != expected {
-            self.report.fault(place, "a column of its row is not what its entries lead to");
+            self.report.fault(place, "a column of its row does not match its entries");
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Check<'_> {
         let version = entries.iter().rev().find_map(|entry| entry.version);
         let state = entries.iter().rev().find_map(|entry| entry.to.clone());
         if version != Some(placed.item.version) || state.as_ref() != Some(&placed.item.state) {
-            self.report.fault(place, "its row is not where its entries end");
+            self.report.fault(place, "its row does not point to the last of its entries");
         }
     }
 

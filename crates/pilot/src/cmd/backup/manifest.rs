@@ -69,14 +69,14 @@ impl Manifest {
         let path = directory.join(NAME);
         let bytes = fs::read(&path).map_err(|error| {
             Failure::Usage(format!(
-                "{}: cannot be read ({error}); is this a directory `pilot backup` has made?",
+                "{}: cannot be read ({error}); is this a directory made by `pilot backup`?",
                 path.display()
             ))
         })?;
         let wrong = |what: String| Failure::Refused(format!("{}: the backup is damaged: {what}", directory.display()));
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|error| wrong(format!("{NAME}: {error}")))?;
         if manifest.schema_version != SCHEMA_VERSION {
-            return Err(wrong(format!("{NAME}: schema_version {} is not known here", manifest.schema_version)));
+            return Err(wrong(format!("{NAME}: schema_version {} is not supported", manifest.schema_version)));
         }
         let present: Vec<_> = files(directory)?.into_iter().filter(|file| file.name != NAME).collect();
         let missing = manifest.files.iter().find(|file| !present.contains(file));
@@ -92,21 +92,21 @@ impl Manifest {
     pub fn check_claims(&self, directory: &Path, report: &Report) -> Result<(), Failure> {
         let mut wrong = Vec::new();
         if self.entries != report.entries {
-            wrong.push(format!("entries is {}, and the database has {}", self.entries, report.entries));
+            wrong.push(format!("entries is {}, but the database has {}", self.entries, report.entries));
         }
         if self.root != report.root {
             wrong.push("root is not the root of the database".to_owned());
         }
         match VerifierKey::parse(&self.verifier_key) {
             Ok(key) => self.check_signed(directory, &key, &mut wrong)?,
-            Err(error) => wrong.push(format!("verifier_key is none: {error}")),
+            Err(error) => wrong.push(format!("verifier_key is not valid: {error}")),
         }
         if wrong.is_empty() {
             return Ok(());
         }
         let wrong = wrong.join("\n");
         Err(Failure::Refused(format!(
-            "{}: the backup is damaged: {NAME} does not fit its files:\n{wrong}",
+            "{}: the backup is damaged: {NAME} does not match its files:\n{wrong}",
             directory.display()
         )))
     }
@@ -131,18 +131,18 @@ impl Manifest {
         let signed = read(super::CHECKPOINT)?.map(|note| Checkpoint::open(&note, key));
         match (&signed, self.signed_entries) {
             (Some(Err(error)), _) => {
-                wrong.push(format!("verifier_key does not fit the signature of {} ({error})", super::CHECKPOINT));
+                wrong.push(format!("verifier_key does not match the signature of {} ({error})", super::CHECKPOINT));
             }
             (Some(Ok(checkpoint)), claimed) if claimed != Some(checkpoint.size) => {
                 wrong.push(format!("signed_entries is not the {} of {}", checkpoint.size, super::CHECKPOINT));
             }
-            (None, Some(_)) => wrong.push(format!("signed_entries is given, and there is no {}", super::CHECKPOINT)),
+            (None, Some(_)) => wrong.push(format!("signed_entries is given, but there is no {}", super::CHECKPOINT)),
             _ => {}
         }
         if let Some(Ok(Checkpoint { size, root, .. })) = signed {
             let found = root_at(&directory.join(super::DATABASE), size);
             if found.map_err(|error| Failure::Environment(error.to_string()))? != Some(root) {
-                wrong.push(format!("{} does not fit the database at {size} entries", super::CHECKPOINT));
+                wrong.push(format!("{} does not match the database at {size} entries", super::CHECKPOINT));
             }
         }
         Ok(())
@@ -151,12 +151,12 @@ impl Manifest {
     pub fn in_words(&self, out: &Path) -> String {
         let has_key = self.files.iter().any(|file| file.name == super::KEY);
         let key = if has_key {
-            "It holds the log signing key: guard it like the key itself."
+            "It contains the log signing key: protect it like the key itself."
         } else {
             "Not in it: the log signing key and the credential file. Keep copies of both elsewhere."
         };
         let signed = match self.signed_entries {
-            Some(size) => format!("{size} of them under its checkpoint"),
+            Some(size) => format!("{size} of them covered by its checkpoint"),
             None => "WITHOUT a checkpoint: the second place was empty".to_owned(),
         };
         format!("{}: a verified backup of {} entries, {signed}.\n{key}", out.display(), self.entries)

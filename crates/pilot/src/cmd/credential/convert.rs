@@ -26,7 +26,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     let _lock = lock(path)?;
     let before = read_credentials(path)?;
     if before.schema() == Schema::Two {
-        note(&format!("{}: has schema_version 2 already; nothing was changed", path.display()))?;
+        note(&format!("{}: already has schema_version 2; nothing was changed", path.display()))?;
         return print_list(&before, arguments.output.output);
     }
     let expires_at = end(arguments.expires_in, Clock::System.now());
@@ -36,7 +36,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     // The configuration decides what is read; a file it refuses would stop the next start.
     (files.format)(after.to_json().as_bytes()).map_err(|faults| {
         let what = list_faults(path.display(), &faults);
-        let remedy = "give this configuration profile = \"production\" or an [identity] section first";
+        let remedy = "set profile = \"production\" or add an [identity] section to the configuration first";
         Failure::Refused(format!(
             "the service would not read the converted file; {remedy}. Nothing was changed\n{what}"
         ))
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     write_credentials(path, Schema::Two, after.entries().to_vec())?;
     print_list(&after, arguments.output.output)?;
     note(&format!(
-        "{}: has schema_version 2 now. Every token goes on working until {expires_at}; rotate each before then \
+        "{}: now has schema_version 2. Every token keeps working until {expires_at}; rotate each before then \
          (`pilot rotation begin`). Next: `pilot check-config`, then restart the service",
         path.display()
     ))

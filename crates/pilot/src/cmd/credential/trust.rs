@@ -29,7 +29,7 @@ pub struct Arguments {
     /// Every credential, though any of them may have been revoked since the backup
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-    /// Why, for the ledger: it keeps this for ever
+    /// The reason, which the ledger keeps forever
     #[arg(long, value_name = "TEXT")]
     why: String,
     /// The configuration file of the service, which must be stopped
@@ -41,7 +41,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     let config = Config::load(&arguments.config, environment.variables())?;
     let path = config.sqlite_path();
     let path =
-        path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be changed like this".into()))?;
+        path.ok_or_else(|| Failure::Usage("store.url: this command can change only an embedded store".into()))?;
     reason::check("--why", &arguments.why, &config)?;
     if arguments.ids.len() > IDS_MAX {
         return Err(Failure::Usage(format!("--id: at most {IDS_MAX} at a time")));
@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
 async fn trust(store: &Sqlite, arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let doubt = store.fact(Doubt::FACT).await.map_err(failed)?.map(|bytes| Doubt::parse(&bytes)).transpose();
     let Some(mut doubt) = doubt.map_err(failed)?.filter(|doubt| !doubt.is_over) else {
-        return print("No credential is doubted. There is nothing to do.\n");
+        return print("No credential is in doubt. There is nothing to do.\n");
     };
     doubt.is_over = arguments.all;
     doubt.trusted.extend(arguments.ids.iter().cloned());
@@ -79,7 +79,7 @@ async fn trust(store: &Sqlite, arguments: &Arguments, environment: &Environment)
     };
     match store.settle(Write::new(Subject::Ledger, None, decide)).await {
         Ok(Outcome::Recorded { .. }) => {
-            print("They count from the next start on, and an entry of the ledger says so.\n")
+            print("They are accepted from the next start on, and an entry of the ledger records it.\n")
         }
         Ok(other) => Err(Failure::Environment(format!("it cannot be written to the ledger: {other:?}"))),
         Err(error) => Err(failed(error)),

@@ -23,7 +23,7 @@ pub struct Arguments {
     /// The item, which must have ended
     #[arg(long, value_name = "ID")]
     item: ItemId,
-    /// Why, for the ledger: it keeps this for ever
+    /// The reason, which the ledger keeps forever
     #[arg(long, value_name = "TEXT")]
     why: String,
     /// The configuration file of the service, which must be stopped
@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     files::refuse_root(&config)?;
     let path = config.sqlite_path();
     let path =
-        path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be changed like this".into()))?;
+        path.ok_or_else(|| Failure::Usage("store.url: this command can change only an embedded store".into()))?;
     reason::check("--why", &arguments.why, &config)?;
     if !path.exists() {
         return Err(Failure::Usage(format!("{}: there is no database", path.display())));
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
         Output::Json => print_json(&json!({ "item": arguments.item, "erased": erased })),
         Output::Table if erased == 0 => print("There was nothing left to erase.\n"),
         Output::Table => print(&format!(
-            "{erased} documents of item {} were erased; its entries and their proofs stand.\nBackups, exported bundles and the terminals of people who read it still have them: see to those too.\n",
+            "{erased} documents of item {} were erased; its entries and their proofs remain.\nBackups, exported bundles and the terminals of people who read it may still contain them: take care of those too.\n",
             arguments.item
         )),
     }

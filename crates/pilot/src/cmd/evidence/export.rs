@@ -23,7 +23,7 @@ pub struct Arguments {
     /// And before this time
     #[arg(long, value_name = "TIME", requires = "from")]
     to: Option<String>,
-    /// Leave out what people wrote; the proof still stands
+    /// Leave out what people wrote; the proof remains valid
     #[arg(long)]
     without_documents: bool,
     /// Where to write the bundle [default: evidence-….zip, here]
@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     let (path, name) = request(arguments);
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(name));
     if out.exists() {
-        return Err(Failure::Usage(format!("{}: is there already; choose another name with --out", out.display())));
+        return Err(Failure::Usage(format!("{}: already exists; choose another name with --out", out.display())));
     }
     let client = Client::new(&arguments.client, environment)?;
     let mut part = Part::create(&out)?;

@@ -15,7 +15,7 @@ use crate::output::{Output, OutputArguments, print, print_json};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Read the one kept beside this configuration's database, instead of asking the service
+    /// Read the checkpoint in the second place of this configuration, instead of asking the service
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "token_file"])]
     config: Option<PathBuf>,
     /// The log's verifier key; without it the signature of a service's answer is not checked

@@ -68,7 +68,7 @@ impl Faults {
         // A store that cannot be read has its faults already.
         let last = fact_in(store, LastStart::FACT).ok().flatten().and_then(|fact| LastStart::parse(&fact).ok());
         if last.is_some_and(|last| last.second_place) {
-            self.second_place("is missing, but this ledger has had its checkpoint kept there; put the newest one back");
+            self.second_place("is missing, but this ledger has kept its checkpoint there; put the newest one back");
         }
     }
 
@@ -76,20 +76,20 @@ impl Faults {
         let checkpoint = match signer::read_checkpoint(note, key) {
             Ok(checkpoint) => checkpoint,
             Err(cause) => {
-                let remedy = "log.key belongs to another log, or the file does, or it was changed";
+                let remedy = "log.key or this file belongs to another log, or the file was changed";
                 return self.second_place(format!("is not signed by this log's key ({cause}); {remedy}"));
             }
         };
         let Checkpoint { size, root, .. } = checkpoint;
         if report.entries < size {
             let (entries, missing) = (report.entries, size - report.entries);
-            let what = format!("speaks of {size} entries, and the ledger has {entries}: {missing} are missing");
+            let what = format!("covers {size} entries, but the ledger has {entries}: {missing} are missing");
             return self.second_place(what);
         }
         match root_at(store, size) {
             Ok(Some(found)) if found == root => {}
             Ok(_) => self.second_place(format!(
-                "has another root than the ledger at {size} entries: the ledger's history is not the one that was signed"
+                "has a different root from the ledger at {size} entries: the ledger's history is not the one that was signed"
             )),
             Err(error) => self.second_place(format!("cannot be compared with the ledger at {size} entries: {error}")),
         }

@@ -18,19 +18,19 @@ use crate::supervisor::Supervisor;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Where to listen; put a TLS-terminating proxy in front when logs reach it over a network
+    /// Where to listen; put a TLS-terminating proxy in front if logs reach it over a network
     #[arg(long, value_name = "ADDRESS", required_unless_present = "print_key")]
     listen: Option<SocketAddr>,
-    /// The directory with the witness's key and what it has cosigned; made at the first start
+    /// The directory for the witness's key and what it has cosigned; created at the first start
     #[arg(long, value_name = "DIR")]
     state: PathBuf,
-    /// A log to look after: the line `pilot log key` prints there; may be repeated
+    /// A log to witness: the line that `pilot log key` prints there; may be repeated
     #[arg(long, value_name = "VERIFIER KEY", required_unless_present = "print_key")]
     log: Vec<String>,
-    /// The name of a new witness, which its signatures carry for ever; a host name you own is best
+    /// The name of a new witness, which its signatures carry forever; preferably a host name you own
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Print the witness's own verifier key, for the configuration of the log, and end
+    /// Print the witness's own verifier key, for the configuration of the log, and exit
     #[arg(long)]
     print_key: bool,
     #[command(flatten)]

@@ -45,7 +45,7 @@ impl Outside<'_> {
     /// ledger counts; what ends before it cannot tell whether anything came after.
     pub async fn judge(&self, key: Option<&NoteKey>, store: &Arc<dyn Store>) -> Result<Verdict, Failure> {
         let Some(key) = key else {
-            return Ok(Verdict::Refused("there is no log signing key, neither here nor in the backup".into()));
+            return Ok(Verdict::Refused("there is no log signing key here or in the backup".into()));
         };
         let mut said = Said::default();
         for path in [Some(self.place.path()), self.given].into_iter().flatten() {
@@ -67,9 +67,9 @@ impl Outside<'_> {
         if said.enough.is_empty() {
             let heard: Vec<_> = said.too_little.iter().map(|what| format!("\n- {what}")).collect();
             return Ok(Verdict::Refused(format!(
-                "nothing outside of it says how far the log had come, so entries may be missing and the same key would sign a second history.{}\n\
-                 Do: put the newest signed checkpoint you have into {}, or name it with --checkpoint FILE (from an auditor, a monitor, the old disk).\n\
-                 If nobody has one: --accept-loss WHY goes on under a new log key.",
+                "nothing outside of it shows how far the log had grown, so entries may be missing and the same key would sign a second history.{}\n\
+                 Fix: put the newest signed checkpoint you have into {}, or name it with --checkpoint FILE (from an auditor, a monitor, the old disk).\n\
+                 If nobody has one: --accept-loss WHY continues under a new log key.",
                 heard.concat(),
                 self.place.path().display()
             )));
@@ -88,7 +88,7 @@ impl Outside<'_> {
             said.enough.push(what);
         } else {
             said.too_little
-                .push(format!("{what}, which says nothing about what came after it, and this has {entries}"));
+                .push(format!("{what}, which shows nothing about later entries, and this ledger has {entries}"));
         }
     }
 
@@ -109,12 +109,12 @@ impl Outside<'_> {
             match ask(witnesses.outgoing(), witness, &signed).await {
                 Ok(Seen::All) => said.enough.push(format!("witness {name} has seen these {} entries and no more", head.size())),
                 Ok(Seen::Only(theirs)) => said.too_little.push(format!(
-                    "witness {name} has seen {theirs} entries, which says nothing about what came after them, and this has {}",
+                    "witness {name} has seen {theirs} entries, which shows nothing about later ones, and this ledger has {}",
                     head.size()
                 )),
                 Err(error) if error.is_conflict() => return Ok(Err(format!("witness {name}: {error}"))),
                 // A witness that cannot be asked decides nothing.
-                Err(error) => said.too_little.push(format!("witness {name} was not heard: {error}")),
+                Err(error) => said.too_little.push(format!("witness {name} could not be asked: {error}")),
             }
         }
         Ok(Ok(()))

@@ -117,7 +117,7 @@ fn put(from: &Path, to: &Path) -> Result<Option<String>, Failure> {
         Ok(()) => Ok(Some(format!("{}: restored", to.display()))),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_same = fs::read(to).is_ok_and(|present| present == bytes);
-            Ok((!is_same).then(|| format!("{}: is another one than in the backup; left as it is", to.display())))
+            Ok((!is_same).then(|| format!("{}: differs from the one in the backup; left as it is", to.display())))
         }
         // The ledger is in its place by now. A directory that root keeps to itself is no reason to call that a failure.
         Err(error) => {

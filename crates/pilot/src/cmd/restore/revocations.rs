@@ -47,9 +47,7 @@ impl Revocations {
             let taken = read.and_then(|fact| fact.map_or(Ok(()), |bytes| known.take_in_fact(&bytes)));
             if let Err(error) = taken {
                 let path = database.display();
-                remarks.push(format!(
-                    "{path}: what it knows of revocations cannot be read, and is not carried over ({error})"
-                ));
+                remarks.push(format!("{path}: its revocations cannot be read and are not carried over ({error})"));
             }
         }
         Ok(Revocations { known, is_complete, remarks })
@@ -78,14 +76,13 @@ pub fn in_words(credentials: Credentials) -> Option<String> {
     match credentials {
         Credentials::Known => None,
         Credentials::Doubted => Some(
-            "CREDENTIALS ISSUED BEFORE NOW DO NOT COUNT: what was revoked since the backup is not known here.\n\
-             Rotate them (`pilot rotation begin`, `pilot credential new`): what is issued from now on counts, in a file of \
-             schema_version 2, which says when.\n\
-             For those you know were not revoked: `pilot credential trust --id ID --why WHY` before the start, or --all."
+            "CREDENTIALS ISSUED BEFORE NOW ARE NOT ACCEPTED: what was revoked since the backup is not known here.\n\
+             Rotate them (`pilot rotation begin`, `pilot credential new`): credentials issued from now on are accepted, in a file of schema_version 2, which records when they were issued.\n\
+             For those you know were not revoked: run `pilot credential trust --id ID --why WHY` before the start, or --all."
                 .to_owned(),
         ),
         Credentials::Trusted => Some(
-            "Credentials issued before now count, because you said so: any that was revoked since the backup is alive again."
+            "Credentials issued before now are accepted, as you asked: any that were revoked since the backup are valid again."
                 .to_owned(),
         ),
     }

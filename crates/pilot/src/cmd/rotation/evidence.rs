@@ -18,13 +18,13 @@ use crate::output::{Output, print, print_json, table};
 
 #[derive(clap::Args)]
 pub struct EvidenceArguments {
-    /// Report from the ledger, from this time on: 2026-11-01T00:00:00Z. The caller is an auditor
+    /// Report from the ledger, from this time on: 2026-11-01T00:00:00Z. Needs an auditor's token
     #[arg(long, value_name = "TIME", requires = "to")]
     from: Option<String>,
     /// And before this time
     #[arg(long, value_name = "TIME", requires = "from")]
     to: Option<String>,
-    /// Report from this bundle of evidence about a period, without the service
+    /// Report from this evidence bundle of a period, without asking the service
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     bundle: Option<PathBuf>,
     /// Keep the verified bundle here, for others to verify
@@ -60,7 +60,7 @@ pub fn report(
 ) -> Result<(), Failure> {
     let trust = whom_to_trust(arguments, config, environment)?;
     if let Some(out) = arguments.bundle_out.as_ref().filter(|out| out.exists()) {
-        return Err(Failure::Usage(format!("{}: is there already; name a new file", out.display())));
+        return Err(Failure::Usage(format!("{}: already exists; name a new file", out.display())));
     }
     let bundle = match &arguments.bundle {
         Some(path) => read(path)?,
@@ -90,7 +90,7 @@ fn whom_to_trust(
     let here = Path::new("pilot.toml");
     let Some(path) = config.or_else(|| here.exists().then_some(here)) else {
         let remedy = "--key KEY, the line that `pilot log key` prints, from someone you trust";
-        return Err(Failure::Usage(format!("say by which key the evidence is verified: {remedy}")));
+        return Err(Failure::Usage(format!("the key to verify the evidence with is missing: give {remedy}")));
     };
     let config = Config::load(path, environment.variables())?;
     let key = start::load_key(&config.log_key_path());
@@ -117,7 +117,7 @@ fn held(verdict: &Verdict) -> Result<&About, Failure> {
         Some(_) if verdict.holds => Err(Failure::Usage(
             "this bundle is about an item; a report of credentials needs one about a period: `pilot evidence export --from … --to …`".into(),
         )),
-        _ => Err(Failure::Refused(format!("{}\nthe evidence does not hold, so nothing is told from it", verdict.to_text()))),
+        _ => Err(Failure::Refused(format!("{}\nthe evidence does not hold, so nothing is reported from it", verdict.to_text()))),
     }
 }
 

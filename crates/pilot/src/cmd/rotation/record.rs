@@ -33,7 +33,7 @@ impl Step {
             Step::VerifyOldStillWorks => "old token presented before its removal",
             Step::Finish => "old digest removed",
             Step::VerifyOld => "old token presented after its removal",
-            Step::Abandon => "given up, new digest removed",
+            Step::Abandon => "abandoned, new digest removed",
         }
     }
 }
@@ -145,7 +145,7 @@ impl Record {
         };
         let parse = |(index, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|_| {
-                let remedy = "restore the record from a copy, or move it away";
+                let remedy = "restore the record from a copy, or move it aside";
                 Failure::Usage(format!("{}, line {}: is damaged; {remedy}", self.path.display(), index + 1))
             })
         };
@@ -155,7 +155,7 @@ impl Record {
     pub fn read(&self) -> Result<Vec<Rotation>, Failure> {
         let mut rotations: Vec<Rotation> = Vec::new();
         for line in self.lines()? {
-            let damaged = || Failure::Usage(format!("{}: holds a faulty fingerprint", self.path.display()));
+            let damaged = || Failure::Usage(format!("{}: contains a malformed fingerprint", self.path.display()));
             let parse = |text: &String| Fingerprint::from_hex(text).ok_or_else(damaged);
             if !rotations.iter().any(|rotation| rotation.id == line.rotation) {
                 let old = line.old.iter().map(parse).collect::<Result<_, _>>()?;
