@@ -31,7 +31,7 @@ async function visitAs({ certificates, people }: Stage, name: string, days: numb
 async function signInAs(page: Page, sentence: string): Promise<void> {
   await page.getByRole('button', { name: CONTINUE }).click()
   await expect(page.getByText(sentence)).toBeVisible()
-  await page.getByRole('button', { name: 'This is right' }).click()
+  await page.getByRole('button', { name: 'This is correct' }).click()
   await expect(page.locator('#main')).toBeVisible()
 }
 
@@ -67,7 +67,7 @@ test('without a certificate that counts, one is told which steps to take', async
     const stranger = await visitAs(stage, 'eve', 5)
     for (const page of [none, stranger]) {
       await page.getByRole('button', { name: CONTINUE }).click()
-      await expect(page.getByRole('alert')).toContainText('Your browser has shown no certificate that this service knows.')
+      await expect(page.getByRole('alert')).toContainText('Your browser did not present a certificate that this service knows.')
       await expect(page.getByRole('alert')).toContainText('Open this page again, and choose your certificate')
       await expect(page.getByRole('button', { name: CONTINUE })).toBeEnabled()
     }
@@ -114,7 +114,7 @@ test('a revoked certificate ends its own sessions, and whoever revokes it is tol
       await expect(row).toContainText('revoked')
     }
     await look(sol, 'certificates')
-    await revoke('in 99 days', 'Whoever uses it is signed out at once', 'ben can still come in with x509:')
+    await revoke('in 99 days', 'Anyone who uses it is signed out immediately', 'ben can still come in with x509:')
     await expect(old.getByText('The service no longer accepts your certificate.')).toBeVisible()
     await ben.getByRole('link', { name: 'Items' }).click()
     await expect(ben.getByRole('heading', { name: 'Items' })).toBeVisible()

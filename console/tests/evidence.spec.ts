@@ -30,7 +30,7 @@ test('an entry that was tampered with on the way is found out', async ({ people,
   await page.getByLabel("The log's verifier key").fill(await service.verifierKey())
   await page.getByRole('button', { name: 'Verify' }).click()
   await expect(page.getByText('Not verified.')).toBeVisible()
-  await expect(page.getByText('The entry delivered does not have the hash that is proved.').first()).toBeVisible()
+  await expect(page.getByText('The entry delivered does not have the proved hash.').first()).toBeVisible()
 })
 
 test('a bundle is downloaded with its name, and a refusal is shown in words', async ({ people, service }) => {
@@ -50,7 +50,7 @@ test('a bundle is downloaded with its name, and a refusal is shown in words', as
   await page.getByLabel('From').fill('2026-01-01T00:00')
   await page.getByLabel('To', { exact: true }).fill('2026-12-31T00:00')
   await page.getByRole('button', { name: 'Download' }).click()
-  await expect(page.getByRole('alert')).toContainText('The service cannot write at the moment.')
+  await expect(page.getByRole('alert')).toContainText('The service cannot write right now.')
   await expect(page.getByRole('alert')).toContainText('r-1')
 })
 
@@ -58,6 +58,6 @@ test('only auditors are offered bundles, and only two roles see the actors', asy
   const page = await people.signIn('eli', '/console/evidence')
   await expect(page.getByText('Bundles are for auditors.')).toBeVisible()
   await page.goto('/console/actors')
-  await expect(page.getByText('Only security admins and auditors see who there is.')).toBeVisible()
+  await expect(page.getByText('Only security admins and auditors can see the actors.')).toBeVisible()
   await expect(page.getByRole('link', { name: 'Actors' })).toBeHidden()
 })

@@ -63,7 +63,7 @@ test('five people take an item from draft to closed, each in a browser of their 
   await seesState(ana, 'closed')
 
   await ada.goto(path)
-  await expect(ada.getByText('Nothing you can do here now.')).toBeVisible()
+  await expect(ada.getByText('There is nothing you can do here now.')).toBeVisible()
   await expect(ada.getByText('Rotated without a hitch.')).toBeVisible()
   const timeline = ada.getByRole('region', { name: 'Timeline' }).getByRole('listitem')
   await expect(timeline).toHaveText([/create/, /submit/, /approve/, /clear/, /start/, /succeed/, /accept/])
@@ -132,9 +132,9 @@ test('of two who decide at once, the second is told that someone was faster', as
   await decide(ben, 'Approve')
   await seesState(ben, 'approved')
   const dialog = bea.getByRole('dialog')
-  await expect(dialog.getByText('Someone was faster. The item changed while this was open')).toBeVisible()
+  await expect(dialog.getByText('Someone else was faster. The item changed while this was open')).toBeVisible()
   await dialog.getByRole('button', { name: 'Reject' }).click()
-  await expect(dialog.getByRole('alert')).toContainText(/Someone was faster/)
+  await expect(dialog.getByRole('alert')).toContainText(/Someone else was faster/)
   await expect(dialog.getByRole('alert')).toContainText(/state_conflict|version_mismatch/)
   expect((await service.item(id)).state).toBe('approved')
 })
@@ -190,7 +190,7 @@ test('further members and raw JSON reach the service whole', async ({ people, se
   expect(item.payload).toEqual({ purpose: 'q', ticket: { number: 7 }, risk: 'low' })
   await ana.getByRole('button', { name: 'Back to the fields' }).click()
   await expect(ana.getByRole('radio', { name: 'low' })).toBeChecked()
-  await expect(ana.getByRole('textbox', { name: 'Further members' })).toHaveValue(/"ticket"/)
+  await expect(ana.getByRole('textbox', { name: 'Other members' })).toHaveValue(/"ticket"/)
 })
 
 test('filters are in the address, and the address brings them back', async ({ people, service }) => {

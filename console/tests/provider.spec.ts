@@ -38,7 +38,7 @@ async function signInThere(page: Page, name: string): Promise<void> {
 
 async function confirm(page: Page, sentence: string): Promise<void> {
   await expect(page.getByText(sentence)).toBeVisible()
-  await page.getByRole('button', { name: 'This is right' }).click()
+  await page.getByRole('button', { name: 'This is correct' }).click()
   await expect(page.locator('#main')).toBeVisible()
 }
 
@@ -85,12 +85,12 @@ test('whoever is not in the role map is told so, and comes no further', async ({
 test('a way back that this tab did not ask for is not taken', async ({ browser }) => {
   await stage(browser, { lifetime: 600, refresh: false }, async ({ people, provider }) => {
     const page = await people.visit('/console/signed-in?code=stolen&state=guessed')
-    await expect(page.getByText('This way back belongs to another attempt')).toBeVisible()
+    await expect(page.getByText('This sign-in belongs to another attempt')).toBeVisible()
     expect(page.url()).not.toContain('stolen')
     const tokens: string[] = []
     page.on('request', (request) => void (request.url() === `${provider.url}/token` && tokens.push(request.url())))
     await page.goto('/console/signed-in?error=access_denied&state=guessed')
-    await expect(page.getByText('This way back belongs to another attempt')).toBeVisible()
+    await expect(page.getByText('This sign-in belongs to another attempt')).toBeVisible()
     expect(tokens).toEqual([])
   })
 })
@@ -100,7 +100,7 @@ test('a provider that is gone on the way back is said to be', async ({ browser }
     const page = await people.visit()
     await page.route('**/token', (route) => route.abort())
     await signInThere(page, 'ana')
-    await expect(page.getByText('cannot be reached at the moment')).toBeVisible()
+    await expect(page.getByText('cannot be reached right now')).toBeVisible()
     await expect(page.getByRole('button', { name: ORGANISATION })).toBeEnabled()
   })
 })
@@ -113,7 +113,7 @@ test('a sign-in that ends takes nothing along that was being written', async ({ 
     await expect(page.getByText(/Your sign-in ends in \d+ s/)).toBeVisible()
     await page.getByLabel('Title').fill('Written at three in the morning')
     await page.screenshot({ path: '../target/console-tests/provider-ends-soon.png' })
-    await expect(page.getByText('Your sign-in has ended.')).toBeVisible()
+    await expect(page.getByText('Your sign-in has expired.')).toBeVisible()
     const held = await page.evaluate(() => Object.keys({ ...sessionStorage }))
     expect(held).toEqual(['pilot.typed'])
     await page.screenshot({ path: '../target/console-tests/provider-ended.png' })

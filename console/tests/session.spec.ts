@@ -58,7 +58,7 @@ test('after a quarter of an hour without a sign of life the tab forgets the toke
   await page.clock.fastForward('14:30')
   await expect(page.getByText(/You will be signed out in \d+ s/)).toBeVisible()
   await page.clock.fastForward('00:31')
-  await expect(page.getByText('You were signed out because nothing happened for a while.')).toBeVisible()
+  await expect(page.getByText('You were signed out because you were idle for a while.')).toBeVisible()
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
 })
 
@@ -79,7 +79,7 @@ test('someone who finds another name is told not to go on', async ({ people, ser
   const page = await people.visit('/')
   await page.getByLabel('Your token').fill(service.tokens.sol)
   await page.getByRole('button', { name: 'Continue' }).click()
-  await page.getByRole('button', { name: 'This is not right' }).click()
+  await page.getByRole('button', { name: 'This is wrong' }).click()
   await expect(page.getByText('Do not use this token.')).toBeVisible()
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
 })

@@ -31,7 +31,7 @@ pub fn run(arguments: &[&str]) -> Result<(), Failure> {
         return Err(Failure::usage(format!("usage: cargo xtask bench NAME, where NAME is one of {}", names())));
     };
     let Some((_, bench)) = BENCHES.iter().find(|(name, _)| name == wanted) else {
-        return Err(Failure::usage(format!("there is no benchmark `{wanted}`; choose one of {}", names())));
+        return Err(Failure::usage(format!("unknown benchmark `{wanted}`; choose one of {}", names())));
     };
     // A benchmark does not refute anything: when it fails, it could not measure. A wrong option is still the caller's.
     bench(rest).map_err(|failure| if failure.is_usage() { failure } else { Failure::environment(failure.to_string()) })
@@ -41,7 +41,7 @@ pub fn run(arguments: &[&str]) -> Result<(), Failure> {
 fn no_options(arguments: &[&str]) -> Result<(), Failure> {
     match arguments.first() {
         None => Ok(()),
-        Some(option) => Err(Failure::usage(format!("this benchmark takes no options, and `{option}` was given"))),
+        Some(option) => Err(Failure::usage(format!("this benchmark takes no options, but `{option}` was given"))),
     }
 }
 

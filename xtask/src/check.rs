@@ -43,7 +43,7 @@ pub fn run(pages: Pages) -> Result<(), Failure> {
     for (number, (name, step)) in (1..).zip(STEPS) {
         println!("\n=== {number}/{} {name}", STEPS.len());
         if *name == PAGES && pages == Pages::LeftOut {
-            println!("LEFT OUT, as asked: nobody has typed what the operators' pages say");
+            println!("SKIPPED, as requested: the commands of the operators' pages were not run");
             continue;
         }
         let watch = Stopwatch::start();
@@ -58,7 +58,7 @@ pub fn run(pages: Pages) -> Result<(), Failure> {
     print_summary(&times, whole.elapsed());
     println!("tests: {} passed, {} failed", tests.passed, tests.failed);
     if pages == Pages::LeftOut {
-        println!("pages: NOT RUN; `cargo xtask pages` on a machine that can");
+        println!("pages: NOT RUN; run `cargo xtask pages` on a machine that can");
     }
     Ok(())
 }

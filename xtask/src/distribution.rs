@@ -96,7 +96,7 @@ fn check_unit(place: &Place) -> Result<(), Failure> {
     let threshold = format!("--threshold={EXPOSURE_MAX}");
     let mut security = program("systemd-analyze", &["security", "--no-pager", "--offline=true", &threshold]);
     let report = output_of(security.arg(&unit))
-        .map_err(|_| Failure::refuted("the unit is more exposed than it was; see `systemd-analyze security`"))?;
+        .map_err(|_| Failure::refuted("the unit is more exposed than before; see `systemd-analyze security`"))?;
     println!("{}", report.lines().last().unwrap_or_default());
     Ok(())
 }

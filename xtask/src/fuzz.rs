@@ -44,11 +44,11 @@ const INPUT_SECONDS_MAX: u32 = 5;
 const MEMORY_MIB_MAX: u32 = 512;
 
 pub fn command(arguments: &[&str]) -> Result<(), Failure> {
-    let seconds = |text: &str| text.parse().map_err(|_| Failure::usage(format!("`{text}` is no number of seconds")));
+    let seconds = |text: &str| text.parse().map_err(|_| Failure::usage(format!("`{text}` is not a number of seconds")));
     let one = |name: &str| {
         let names = || TARGETS.iter().map(|target| target.name).collect::<Vec<_>>().join(", ");
         let found = TARGETS.iter().find(|target| target.name == name).copied();
-        found.ok_or_else(|| Failure::usage(format!("there is no target `{name}`; there are {}", names())))
+        found.ok_or_else(|| Failure::usage(format!("unknown target `{name}`; choose one of {}", names())))
     };
     tools::install_missing(&[CXX])?;
     match arguments {
@@ -79,7 +79,7 @@ fn build() -> Result<PathBuf, Failure> {
 fn host() -> Result<String, Failure> {
     let version = output_of(&mut program("rustc", &["--version", "--verbose"]))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| Failure::environment("`rustc --version --verbose` names no host"))
+    host.map(str::to_owned).ok_or_else(|| Failure::environment("`rustc --version --verbose` does not name the host"))
 }
 
 fn fuzz(target: &Target, programs: &Path, seconds: u32) -> Result<(), Failure> {
@@ -96,7 +96,9 @@ fn fuzz(target: &Target, programs: &Path, seconds: u32) -> Result<(), Failure> {
     if !status.success() {
         let tail: Vec<_> = report.lines().rev().take(40).collect();
         eprintln!("{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
-        return Err(Failure::refuted(format!("fuzz target {name} found something with seed {seed}; again:\n{line}")));
+        return Err(Failure::refuted(format!(
+            "fuzz target {name} found something with seed {seed}; to repeat it:\n{line}"
+        )));
     }
     let figure = |key: &str| {
         let line = report.lines().find_map(|line| line.strip_prefix("stat::")?.strip_prefix(key));

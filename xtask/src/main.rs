@@ -25,29 +25,29 @@ mod vault;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  demo [ARGUMENTS]        build everything and start a demonstration; arguments go to `pilot demo`
+  demo [ARGUMENTS]        build everything and start the demo; arguments go to `pilot demo`
   check                   everything a change must pass: format, tidy, console, lints, tests, pages, browser, schema, dependencies, fuzzing
-  check --without-pages   the same on a machine that cannot run systemd in a root of its own
+  check --without-pages   the same, on a machine that cannot run systemd in its own root
   console                 build the operator console
-  console api             the API's types for the console, from docs/reference/openapi.json
-  console check           its types, unit tests and size, and the console in a browser against the real service
+  console api             generate the console's API types from docs/reference/openapi.json
+  console check           check its types, unit tests and size, and test it in a browser against the real service
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
-  schema [EXAMPLES] [SEED] schemathesis against the OpenAPI document, as each role and as nobody
-  deny                    licences, sources and bans of the dependencies
-  pages                   type the commands of the operators' pages on machines made for it, with systemd and the package
-  manifests               hold deploy/kubernetes against the schemas that Kubernetes publishes
-  dist                    everything for those who run it, in target/dist: static programs, packages, bill of materials
-  vault                   build a server that speaks Vault's protocol, for the tests that read credentials from one
+  schema [EXAMPLES] [SEED] run schemathesis against the OpenAPI document, as each role and without a credential
+  deny                    check licences, sources and bans of the dependencies
+  pages                   run the commands of the operators' pages on machines made for that, with systemd and the package
+  manifests               check deploy/kubernetes against the schemas that Kubernetes publishes
+  dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
+  vault                   build a Vault-compatible server, for the tests that read credentials from one
   bench session [--beside PATH]
-                          /v1/session with 1,000 credentials beside a bare axum handler, and beside another build
+                          /v1/session with 1,000 credentials, compared with a bare axum handler and with another build
   bench rules             decisions per second of the rule engine
   bench transitions [--beside PATH]
-                          durable transitions over HTTP beside a plain SQLite loop that writes the same rows, and
-                          beside another build
+                          durable transitions over HTTP, compared with a plain SQLite loop that writes the same rows and
+                          with another build
   bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
   bench flood [--program PATH] [WORDS]
-                          how long a well-behaved actor waits beside each kind of attack, and what the service takes;
-                          of the attacks whose names contain one of the words, with this or another program
+                          how long a well-behaved actor waits during each kind of attack, and what the service uses;
+                          only attacks whose names contain one of the words, with this or another program
   bench export            entries per second of an evidence bundle
 ";
 
@@ -86,6 +86,6 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["check" | "deny" | "dist" | "manifests" | "pages" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
-        [unknown, ..] => Err(Failure::usage(format!("there is no command `{unknown}`\n\n{HELP}"))),
+        [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),
     }
 }

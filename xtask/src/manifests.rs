@@ -21,12 +21,12 @@ pub fn check() -> Result<(), Failure> {
     let mut manifests: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     manifests.retain(|path| path.extension().is_some_and(|ending| ending == "yaml"));
     if manifests.is_empty() {
-        return Err(Failure::refuted("there is no manifest in deploy/kubernetes"));
+        return Err(Failure::refuted("there are no manifests in deploy/kubernetes"));
     }
     for version in VERSIONS {
         run(program(&validate.to_string_lossy(), &["--strict", "--quiet", "--kubernetes-version", version])
             .args(&manifests))?;
-        println!("{} manifest(s) are as Kubernetes {version} has them", manifests.len());
+        println!("{} manifest(s) match the schemas of Kubernetes {version}", manifests.len());
     }
     Ok(())
 }

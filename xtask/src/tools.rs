@@ -54,7 +54,7 @@ pub fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
     if !is_installed("apt-get") {
         return Err(Failure::environment(by_hand()));
     }
-    eprintln!("missing here: {}", names(&missing));
+    eprintln!("missing on this machine: {}", names(&missing));
     let mut update = program("apt-get", &["update", "--quiet=2"]);
     let mut install = program("apt-get", &["install", "--yes", "--quiet=2", "--no-install-recommends"]);
     install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive");

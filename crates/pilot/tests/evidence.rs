@@ -105,7 +105,7 @@ fn a_redacted_bundle_still_holds_and_nothing_is_written_over() {
     assert_eq!(scratch.run("verify changed.zip --key log.pub --allow-left-out").0, 1);
     let (code, page, _) = scratch.run("report public.zip --key log.pub");
     assert_eq!(code, 4);
-    assert!(page.contains("What could not be asked") && page.contains("verdict not_checked"), "{page}");
+    assert!(page.contains("What could not be checked") && page.contains("verdict not_checked"), "{page}");
     let mode = fs::metadata(scratch.path("public.zip")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(scratch.run("redact whole.zip --out public.zip --all-documents").0, 3);

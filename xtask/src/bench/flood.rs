@@ -37,7 +37,7 @@ pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     };
     if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
         return Err(Failure::usage(format!(
-            "there is no option `{option}`; there is --program PATH, which comes first"
+            "unknown option `{option}`; the only option is --program PATH, which comes first"
         )));
     }
     println!("load average before: {}", load_average());
@@ -84,7 +84,7 @@ impl Stage {
         let mut serve = program("sh", &["-c", LIMITED]);
         let server = Server::start(serve.arg(pilot).arg(&config), &directory.path().join("pilot.log"))?;
         let port = server.address().rsplit(':').next().and_then(|port| port.parse().ok());
-        let port: u16 = port.ok_or_else(|| Failure::environment("the service names no port"))?;
+        let port: u16 = port.ok_or_else(|| Failure::environment("the service did not print its port"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (theirs, item) = (new_item(address, &initiator)?, new_item(address, &honest)?);
         let target = Target { address, initiator, executor, auditor, item: theirs };
@@ -98,14 +98,14 @@ fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<Str
     new.args(["--actor", actor, "--role", role, "--config"]).arg(config);
     let made = output_of(new.stderr(Stdio::null()))?;
     let token = made.split("\"token\":").nth(1).and_then(|rest| rest.split('"').nth(1));
-    token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` gave no token"))
+    token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` printed no token"))
 }
 
 fn new_item(address: SocketAddr, token: &str) -> Result<String, Failure> {
     let body = br#"{"workflow":"controlled-operation","title":"Rotate the signing key","payload":{"risk":"low"}}"#;
     let answer = Exchange::open(address).and_then(|mut exchange| exchange.ask(&post("/v1/items", token, body)));
-    let answer = answer.map_err(|error| Failure::environment(format!("an item cannot be made: {error}")))?;
-    answer.text("id").ok_or_else(|| Failure::environment(format!("an item cannot be made: {}", answer.verdict())))
+    let answer = answer.map_err(|error| Failure::environment(format!("an item cannot be created: {error}")))?;
+    answer.text("id").ok_or_else(|| Failure::environment(format!("an item cannot be created: {}", answer.verdict())))
 }
 
 /// One row.
@@ -159,7 +159,7 @@ impl Figures {
         };
         let peak = match self.peak {
             Some((kib, cpu)) => format!("{:>6} {:>10.1}", kib / 1024, cpu.as_secs_f64()),
-            None => "the service is gone".to_owned(),
+            None => "the service has ended".to_owned(),
         };
         println!("{name:<36} {quiet:>6.1} {beside} {:>7} {peak}   {}", self.quiet_kib / 1024, self.told);
     }

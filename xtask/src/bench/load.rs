@@ -58,7 +58,7 @@ impl Server {
         let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        kib.map(|kib| kib / 1024.0).ok_or_else(|| Failure::environment(format!("{path}: says nothing of VmRSS")))
+        kib.map(|kib| kib / 1024.0).ok_or_else(|| Failure::environment(format!("{path}: has no VmRSS")))
     }
 
     /// Processor time used so far, user and system together, by all threads.
@@ -76,7 +76,7 @@ impl Server {
         let report = output_of(&mut self.wrk(path, header, seconds))?;
         let cpu_seconds = self.cpu_seconds()? - before;
         Figures::read(&report, cpu_seconds)
-            .ok_or_else(|| Failure::environment(format!("the load did not go through; wrk said:\n{report}")))
+            .ok_or_else(|| Failure::environment(format!("the load failed; wrk reported:\n{report}")))
     }
 
     fn wrk(&self, path: &str, header: &str, seconds: u32) -> Command {

@@ -8,7 +8,7 @@ const EXAMPLE: &str = "crates/pilot-core/examples/bench_decide.rs";
 pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     super::no_options(arguments)?;
     if !exists(EXAMPLE) {
-        return Err(Failure::environment(format!("{EXAMPLE} is not there, so there is nothing to measure")));
+        return Err(Failure::environment(format!("{EXAMPLE} does not exist, so there is nothing to measure")));
     }
     step::run(&mut cargo(&["run", "--quiet", "--release", "--package", "pilot-core", "--example", "bench_decide"]))
 }

@@ -21,7 +21,7 @@ pub fn run(arguments: &[&str]) -> Result<(), Failure> {
     let other = super::other_program(arguments)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
-        return Err(Failure::environment("server and load need a core each, and this machine has one"));
+        return Err(Failure::environment("server and load need one core each, but this machine has only one"));
     }
     tools::install_missing(&[WRK, TASKSET])?;
     run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot"]))?;

@@ -19,7 +19,7 @@ pub fn write(place: &Place) -> Result<(), Failure> {
     made?;
     for name in build::PROGRAMS {
         let Some((_, bill)) = bills.iter().find(|(crate_name, _)| crate_name == name) else {
-            return Err(Failure::refuted(format!("cargo cyclonedx wrote nothing about {name}")));
+            return Err(Failure::refuted(format!("cargo cyclonedx wrote nothing for {name}")));
         };
         // The tool names our own crates by where they lie.
         let bill = bill.replace(&*root().to_string_lossy(), "/pilot");

@@ -89,7 +89,7 @@ fn control(kilobytes: &str) -> String {
          carries out, and a fifth can check all of it later without trusting the\n \
          others. Every step is an entry in a signed ledger.\n .\n \
          The service, its tools, the operator console and the verifier of evidence.\n \
-         The service is not started by the installation: it is configured first.\n",
+         Installing the package does not start the service: configure it first.\n",
         tree::MAINTAINER
     )
 }

@@ -13,7 +13,7 @@ pub fn is_static(path: &Path) -> Result<(), Failure> {
     if found.contains("statically linked") {
         return Ok(());
     }
-    Err(Failure::refuted(format!("{}: needs libraries of the system:\n{found}", path.display())))
+    Err(Failure::refuted(format!("{}: needs system libraries:\n{found}", path.display())))
 }
 
 /// Neither the directory of the sources nor that of other people's crates: paths tell about the builder, and differ.
@@ -22,7 +22,7 @@ pub fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure> {
         let mut search = program("grep", &["--text", "--fixed-strings", "--quiet", "--", &place]);
         match search.arg(path).status().map(|status| status.code()) {
             Ok(Some(1)) => {}
-            Ok(Some(0)) => return Err(Failure::refuted(format!("{}: has the path {place} in it", path.display()))),
+            Ok(Some(0)) => return Err(Failure::refuted(format!("{}: contains the path {place}", path.display()))),
             other => return Err(Failure::environment(format!("`{}` failed: {other:?}", shown(&search)))),
         }
     }
@@ -64,14 +64,14 @@ impl Demo {
                 return Ok((token.clone(), port));
             }
         }
-        Err(Failure::refuted("the static program's demonstration ended before it listened"))
+        Err(Failure::refuted("the demo of the static program ended before it was listening"))
     }
 
     fn stop(mut self) -> Result<(), Failure> {
         run(&mut program("kill", &["-TERM", &self.0.id().to_string()]))?;
         match self.0.wait() {
             Ok(status) if status.success() => Ok(()),
-            ended => Err(Failure::refuted(format!("the static program did not stop as it should: {ended:?}"))),
+            ended => Err(Failure::refuted(format!("the static program did not stop cleanly: {ended:?}"))),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::step::{Failure, root};
 pub fn script(page: &str, name: &str) -> Result<String, Failure> {
     let path = root().join(page);
     let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{page}: {error}")))?;
-    let missing = || Failure::refuted(format!("{page} has no block `<!-- run: {name} -->` with commands of root"));
+    let missing = || Failure::refuted(format!("{page} has no block `<!-- run: {name} -->` with root's commands"));
     let commands = commands(&text, name).filter(|commands| !commands.is_empty()).ok_or_else(missing)?;
     Ok(commands.join("\n"))
 }

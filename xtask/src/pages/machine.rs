@@ -57,7 +57,7 @@ impl Machine {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Err(Failure::environment(format!("{CANNOT}: {} did not come up: {last:?}", self.name)))
+        Err(Failure::environment(format!("{CANNOT}: {} did not start: {last:?}", self.name)))
     }
 
     /// A script that must succeed, its output shown only when it does not.

@@ -70,7 +70,7 @@ fn settle(client: &mut Client, work: &mut Work, acknowledged: &mut Vec<Acknowled
             true
         }
         Answered::Unavailable => false,
-        Answered::Unknown => panic!("the service is gone"),
+        Answered::Unknown => panic!("the service has ended"),
     }
 }
 

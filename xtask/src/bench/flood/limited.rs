@@ -25,7 +25,7 @@ const FLOOD_CONNECTIONS: &str = "64";
 pub fn run(pilot: &Path) -> Result<(), Failure> {
     let installation = Installation::make(pilot)?;
     let server = installation.start()?;
-    println!("\nwith rate limits: {ACTORS} actors, 15 requests a second each, beside wrong tokens and a greedy actor");
+    println!("\nwith rate limits: {ACTORS} actors, 15 requests a second each, next to wrong tokens and a greedy actor");
     println!("round    quiet p99 ms   flood p99 ms   answers   of the flood, per second");
     let (mut quiet, mut flooded) = (Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
@@ -104,7 +104,7 @@ impl Installation<'_> {
             asking.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
         });
         if refused.load(Ordering::Relaxed) {
-            return Err(Failure::environment("a well-behaved actor was refused, or not answered"));
+            return Err(Failure::environment("a well-behaved actor was refused or got no answer"));
         }
         waits.sort();
         let p99 = waits.get(waits.len() * 99 / 100).copied().unwrap_or_default();
@@ -159,5 +159,5 @@ fn answers_per_second(child: Child) -> Result<f64, Failure> {
     let output = child.wait_with_output().map_err(|error| cannot_start("wrk", &error))?;
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     let figure = report.lines().find_map(|line| line.trim().strip_prefix("Requests/sec:")?.trim().parse().ok());
-    figure.ok_or_else(|| Failure::environment(format!("the flood did not go through; wrk said:\n{report}")))
+    figure.ok_or_else(|| Failure::environment(format!("the flood failed; wrk reported:\n{report}")))
 }
