@@ -32,7 +32,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which identity provider to ask for a token (RFC 9728); only with the mechanism `oauth`
+         * The identity provider that issues tokens (RFC 9728); only with mechanism `oauth`
          * @description Open to anyone.
          */
         get: operations["get_protected_resource"];
@@ -72,7 +72,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the console has to know before sign-in
+         * What the console needs to know before sign-in
          * @description Open to anyone.
          */
         get: operations["get_console_settings"];
@@ -92,7 +92,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A screen of the console, by its own address
+         * A screen of the console, at its own address
          * @description Open to anyone.
          */
         get: operations["get_console_screen"];
@@ -112,7 +112,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The API and its problems, for people; readable without internet
+         * The API and its problems as a page; readable without internet access
          * @description Open to anyone.
          */
         get: operations["get_docs"];
@@ -132,7 +132,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The style of the documentation
+         * The style sheet of the documentation
          * @description Open to anyone.
          */
         get: operations["get_docs_style"];
@@ -232,7 +232,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Credentials and how they stand; never a digest
+         * Credentials and their state; never a digest
          * @description For security_admin, auditor.
          */
         get: operations["list_credentials"];
@@ -254,7 +254,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End a credential at once and for good; asked again, the answer tells what was done
+         * Revoke a credential, immediately and permanently; a repeated request returns the existing revocation
          * @description For security_admin.
          */
         post: operations["revoke_credential"];
@@ -292,7 +292,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A bundle that proves, offline, what happened and that it was legal
+         * An evidence bundle: proves offline what happened, and that it followed the rules
          * @description For auditor.
          */
         get: operations["get_evidence"];
@@ -346,7 +346,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change one's own item while it is draft or returned
+         * Change your own item while it is in draft or returned
          * @description For initiator.
          */
         patch: operations["edit_item"];
@@ -362,7 +362,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say something about an item
+         * Comment on an item
          * @description For any valid credential.
          */
         post: operations["add_comment"];
@@ -380,7 +380,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything that happened to an item, with edits and comments, oldest first
+         * Everything that happened to an item, including edits and comments, oldest first
          * @description For any valid credential.
          */
         get: operations["list_history"];
@@ -504,7 +504,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who am I: the actor and the role bound to the presented credential
+         * The actor and the role bound to the presented credential
          * @description For any valid credential.
          */
         get: operations["get_session"];
@@ -544,7 +544,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One workflow: its definition
+         * One workflow with its definition
          * @description For any valid credential.
          */
         get: operations["get_workflow"];
@@ -564,7 +564,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One workflow as a picture
+         * One workflow as a diagram
          * @description For any valid credential.
          */
         get: operations["get_workflow_diagram"];
@@ -1740,11 +1740,11 @@ export interface operations {
             query?: {
                 /** @description Only entries with a higher index */
                 after?: components["schemas"]["Index"];
-                /** @description How many at the most */
+                /** @description The maximum number to return */
                 limit?: components["schemas"]["Limit"];
             };
             header?: {
-                /** @description Where a feed was cut off: it goes on behind this entry */
+                /** @description The last event received; the feed continues after it */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -1832,13 +1832,13 @@ export interface operations {
     get_evidence: {
         parameters: {
             query?: {
-                /** @description Everything about this item; give this, or from and to */
+                /** @description Everything about this item; give either `item`, or `from` and `to` */
                 item?: components["schemas"]["ItemId"];
                 /** @description Everything from this time on */
                 from?: components["schemas"]["Time"];
                 /** @description And before this time */
                 to?: components["schemas"]["Time"];
-                /** @description With `none`, what people wrote is left out; the proof still stands */
+                /** @description With `none`, what people wrote is left out; the proofs remain valid */
                 documents?: components["schemas"]["Documents"];
             };
             header?: never;
@@ -1852,7 +1852,7 @@ export interface operations {
                 headers: {
                     /** @description A name for the file */
                     "Content-Disposition": string;
-                    /** @description How many entries the bundle holds, for those who show progress */
+                    /** @description The number of entries in the bundle, for showing progress */
                     "Evidence-Entries": string;
                     [name: string]: unknown;
                 };
@@ -1954,13 +1954,13 @@ export interface operations {
                 workflow?: components["schemas"]["ShortText"];
                 /** @description Only items of this actor */
                 created_by?: components["schemas"]["ShortText"];
-                /** @description Only items that wait for the caller now */
+                /** @description Only items that are waiting for the caller now */
                 waiting_for?: components["schemas"]["Me"];
                 /** @description A part of the title, or an id */
                 q?: components["schemas"]["ShortText"];
-                /** @description How many at the most */
+                /** @description The maximum number to return */
                 limit?: components["schemas"]["Limit"];
-                /** @description Where the page before ended, as its `next` said */
+                /** @description The `next` of the previous page */
                 cursor?: components["schemas"]["ShortText"];
             };
             header?: never;
@@ -2554,9 +2554,9 @@ export interface operations {
     list_history: {
         parameters: {
             query?: {
-                /** @description How many at the most */
+                /** @description The maximum number to return */
                 limit?: components["schemas"]["Limit"];
-                /** @description Where the page before ended, as its `next` said */
+                /** @description The `next` of the previous page */
                 cursor?: components["schemas"]["ShortText"];
             };
             header?: never;
@@ -2659,7 +2659,7 @@ export interface operations {
             query?: {
                 /** @description Only entries with a higher index */
                 after?: components["schemas"]["Index"];
-                /** @description How many at the most */
+                /** @description The maximum number to return */
                 limit?: components["schemas"]["ProofLimit"];
             };
             header?: never;
@@ -2758,9 +2758,9 @@ export interface operations {
     list_transitions: {
         parameters: {
             query?: {
-                /** @description How many at the most */
+                /** @description The maximum number to return */
                 limit?: components["schemas"]["Limit"];
-                /** @description Where the page before ended, as its `next` said */
+                /** @description The `next` of the previous page */
                 cursor?: components["schemas"]["ShortText"];
             };
             header?: never;
@@ -3284,7 +3284,7 @@ export interface operations {
             /** @description The actor and its role */
             200: {
                 headers: {
-                    /** @description When the credential stops working; absent when it has no end */
+                    /** @description When the credential expires; absent if it does not */
                     "Credential-Expires-At"?: string;
                     [name: string]: unknown;
                 };
