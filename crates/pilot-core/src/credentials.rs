@@ -1,4 +1,4 @@
-//! The credential file: which digest speaks for which actor in which role.
+//! The credential file: which digest belongs to which actor and role.
 //!
 //! Read strictly and whole. A file with any fault is refused, every fault is listed with its place, and no value is
 //! ever repeated, because sooner or later somebody pastes a clear token into it.
@@ -42,7 +42,7 @@ pub struct Credential {
 pub enum Schema {
     /// Actor, role and digest: the specification's own.
     One,
-    /// With `credential_id`, `not_before` and `expires_at` besides.
+    /// Also with `credential_id`, `not_before` and `expires_at`.
     Two,
 }
 
@@ -186,7 +186,7 @@ impl Credentials {
 }
 
 impl Credential {
-    /// As version 1 has it: it has no name of its own, and no end.
+    /// As in version 1: without its own name, and without an expiry time.
     pub fn new(actor: Actor, token: &Token) -> Credential {
         Credential::plain(actor, token.digest())
     }

@@ -56,7 +56,7 @@ pub fn number(value: f64) -> Option<Number> {
     Number::from_f64(value)
 }
 
-/// The reason alone: the place is said by the caller.
+/// Only the reason: the caller adds the place.
 fn syntax(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or("syntax error").to_owned()

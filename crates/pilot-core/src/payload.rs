@@ -89,7 +89,7 @@ impl Payload {
         serde_json::from_str(self.as_str()).expect("a payload's text is JSON")
     }
 
-    /// What a JSON pointer leads to. Everything else is passed over, not built.
+    /// What a JSON pointer leads to. Everything else is skipped, not built.
     pub fn at(&self, pointer: &str) -> Option<Value> {
         let names = match pointer.strip_prefix('/') {
             Some(names) => names.split('/').map(|name| name.replace("~1", "/").replace("~0", "~")).collect(),

@@ -87,8 +87,7 @@ impl Refusal {
         }
     }
 
-    /// Each fault of a request that can be mended by writing it differently, with its place; empty for every other
-    /// refusal.
+    /// Each fault of a request that the caller can fix, with its place; empty for every other refusal.
     pub fn errors(&self) -> Vec<Fault> {
         match self {
             Refusal::Invalid(faults) => faults.clone(),

@@ -65,7 +65,7 @@ pub enum What {
         by: Option<ActorId>,
         cause: String,
     },
-    /// The entry names the actor alone.
+    /// The entry names only the actor.
     TokenExposed {
         count: u64,
     },
@@ -177,7 +177,7 @@ fn named(value: &Value) -> Named {
 pub fn tell(bundle: &[u8], trust: &Trust) -> (Verdict, Vec<CredentialEvent>) {
     let Ok(contents) = open(bundle, &trust.key) else { return (verify(bundle, trust), Vec::new()) };
     let verdict = examine(&contents, trust);
-    // Entries beside the period are there to show where it begins, and what was in force.
+    // Entries outside the period show where it begins, and what was in force.
     let told = match contents.manifest.scope {
         Scope::Period { first, end, .. } if verdict.holds => {
             let within = contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index));

@@ -30,7 +30,7 @@ pub enum KeyError {
     Kind,
 }
 
-/// The private half. It cannot be printed; [`NoteKey::to_line`] is for the key file alone.
+/// The private half. It cannot be printed; [`NoteKey::to_line`] is only for the key file.
 pub struct NoteKey {
     name: String,
     key: SigningKey,
@@ -215,7 +215,7 @@ impl<'n> Note<'n> {
     }
 }
 
-/// The text of a note that `key` has signed. Signatures of other keys are passed over.
+/// The text of a note that `key` has signed. Signatures by other keys are ignored.
 pub fn open<'a>(note: &'a str, key: &VerifierKey) -> Result<&'a str, NoteError> {
     let note = Note::parse(note)?;
     let mut ours = Err(NoteError::Unsigned);

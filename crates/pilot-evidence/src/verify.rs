@@ -26,7 +26,7 @@ pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
     }
 }
 
-/// The verdict on what could not even be opened: later checks would believe what nobody signed.
+/// The verdict on what could not even be opened: later checks would trust what nobody signed.
 fn unopened(faults: Vec<Fault>) -> Verdict {
     let failed = faults.first().map_or(Check::Container, |fault| fault.check);
     let finding = |check: Check| match check.cmp(&failed) {

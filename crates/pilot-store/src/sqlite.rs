@@ -45,7 +45,7 @@ use tree::Tree;
 use watch::{Desk, Watch};
 use writer::Job;
 
-/// Gives the time to the writing thread; the store reads no clock of its own.
+/// Gives the time to the writing thread; the store itself reads no clock.
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses wait for

@@ -1,4 +1,4 @@
-//! Tells whoever supervises the service how it is doing: systemd's notification protocol, a datagram for each message.
+//! Reports the service's state to its supervisor: systemd's notification protocol, one datagram per message.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;

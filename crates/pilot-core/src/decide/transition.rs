@@ -27,7 +27,7 @@ pub struct Transition {
     pub(super) unasked: Vec<Unasked>,
 }
 
-/// What a transition does to an item besides moving it.
+/// What a transition does to an item in addition to moving it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {

@@ -75,7 +75,7 @@ impl Flaws {
         self.findings.extend(findings);
     }
 
-    /// In the order of the file: how a person mends it.
+    /// In the order of the file, as a person would fix it.
     pub(crate) fn sort(&mut self) {
         let places = &self.places;
         self.findings.sort_by_key(|finding| places.of(finding).start);
@@ -98,7 +98,7 @@ impl Flaws {
         (before.matches('\n').count() + 1, column)
     }
 
-    /// Every finding with its line, a caret and how to mend it.
+    /// Every finding with its line, a caret and how to fix it.
     pub fn render(&self, file: &str, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut shown = String::new();
@@ -162,7 +162,7 @@ impl Places {
     }
 }
 
-/// TOML as JSON, with the places. Syntax errors are findings too, and reading goes on behind them.
+/// TOML as JSON, with the places. Syntax errors are findings too, and parsing continues after them.
 pub(crate) fn read_toml(text: &str) -> (Value, Places, Vec<Finding>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reading = Reading { places: Places::default(), findings: Vec::new() };

@@ -10,7 +10,7 @@ use crate::bundle::zip::is_plain;
 use crate::note::{Note, NoteError, NoteKey, VerifierKey, open};
 use crate::witness::number;
 
-/// No origin: a log's name has no spaces, so a manifest is never taken for a checkpoint.
+/// No origin: a log's name has no spaces, so a manifest is never mistaken for a checkpoint.
 const FIRST_LINE: &str = "pilot evidence manifest v1";
 
 /// What a bundle is to show.

@@ -1,8 +1,8 @@
 //! The container of a bundle: a zip any tool opens, in the one form our writer gives it.
 //!
-//! Files are stored as they are, each with its size and checksum before it, no file has a time of its own, and nothing
-//! lies between them. The reader takes the files one after another and makes the list at the end itself: a byte that
-//! is not where the writer would have put it has no place to hide.
+//! Files are stored as they are, each with its size and checksum before it, no file has its own time, and nothing lies
+//! between them. The reader takes the files one after another and makes the list at the end itself: a byte that is not
+//! where the writer would have put it has no place to hide.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Packed<'b> {
     pub bytes: &'b [u8],
     /// Where its bytes begin in the container.
     pub at: u64,
-    /// The checksum beside it is the one of its bytes.
+    /// Its checksum matches its bytes.
     pub is_whole: bool,
 }
 
@@ -229,7 +229,7 @@ fn next(rest: &[u8], at: u64) -> Result<Packed<'_>, ZipFault> {
     Ok(Packed { path, bytes, at: at + start as u64, is_whole: crc32(bytes) == checksum })
 }
 
-/// What a byte does to the checksum, with so many further bytes after it.
+/// What a byte does to the checksum, with this many bytes after it.
 const CRC_TABLES: [[u32; 256]; 8] = crc_tables();
 
 #[expect(

@@ -17,11 +17,12 @@ use crate::bundle::Scope;
 pub enum Outcome {
     Holds,
     Fails,
-    /// It could not be asked; the detail says why. This is no fault.
+    /// It could not be checked; the detail says why. This is not a fault.
     NotChecked,
 }
 
-/// What is asked of the bundle as a whole, in this order. After the first three fail, nothing further is believed.
+/// What is checked about the bundle as a whole, in this order. If one of the first three fails, nothing further is
+/// trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
@@ -181,7 +182,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a bundle says of itself, believed only after its signature was checked.
+/// What a bundle says about itself; trusted only after its signature was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct About {
     pub origin: String,
@@ -228,7 +229,7 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// The exit code of whoever verifies. `allow_left_out` is for those who know that something was left out.
+    /// The exit code of the verifier. `allow_left_out` is for those who know that something was left out.
     pub const fn exit_code(self, allow_left_out: bool) -> u8 {
         match self {
             Conclusion::Holds => 0,

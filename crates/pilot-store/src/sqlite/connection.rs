@@ -19,7 +19,7 @@ use crate::{Result, StoreError};
 const VERSION_MIN: i32 = 3_051_003;
 /// The number of the schema this program writes. A file with a higher one belongs to a newer program.
 pub(super) const SCHEMA_VERSION: i64 = 2;
-/// The first has the same tables, and more in an item's JSON; a row is written anew with its item's next move.
+/// The first has the same tables, and more in an item's JSON; a row is rewritten with its item's next move.
 pub(super) const OLDEST_SCHEMA_VERSION: i64 = 1;
 pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
 /// Marks the file as ours ("PILT").
@@ -76,7 +76,7 @@ pub(super) fn close_carried(connection: Connection) {
     drop(connection);
 }
 
-/// For carrying the write-ahead log over beside the writer.
+/// For copying the write-ahead log in parallel with the writer.
 pub(super) fn open_carrier(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
@@ -92,7 +92,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     set_up_reader(connection, path)
 }
 
-/// For reading where there may be no service, and perhaps no right to write: SQLite wants to make a file beside the
+/// For reading where there may be no service, and perhaps no right to write: SQLite wants to create a file next to the
 /// database even for reading. Where nobody can write, it need not: nothing changes.
 pub(super) fn open_alone(path: &Path) -> Result<Connection> {
     let opened_to_write = std::fs::OpenOptions::new().write(true).open(path);
@@ -190,7 +190,7 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
     Ok(Opened { edge, last_at })
 }
 
-/// For whoever finds that acknowledged entries are missing.
+/// For operators who find that acknowledged entries are missing.
 pub(super) const AFTER_LOSS: &str = "do not delete anything: the missing entries may still be readable from the \
      files by hand; `pilot restore` continues from a backup, or with --accept-loss from what is left";
 

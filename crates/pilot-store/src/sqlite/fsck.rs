@@ -51,7 +51,7 @@ pub struct Report {
     pub faults: Vec<StoredFault>,
 }
 
-/// How far the work has come.
+/// The progress of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     pub step: &'static str,
@@ -241,7 +241,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Every entry in order, with its documents beside it and the tree growing over it.
+    /// Every entry in order, with its documents and the tree growing over it.
     fn entries(&mut self, traces: &mut Traces) -> Result<()> {
         let total = self.count("entry")?;
         let mut ledger = Ledger::default();
@@ -414,7 +414,7 @@ fn span(from: u64, to: u64) -> String {
 
 fn described(connection: &Connection) -> Result<Vec<(String, String, Option<String>)>> {
     let failed = |error: rusqlite::Error| read::failed(&error);
-    // What ANALYZE leaves behind is no part of the schema.
+    // What ANALYZE leaves behind is not part of the schema.
     let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(failed)?;

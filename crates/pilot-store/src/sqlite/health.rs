@@ -1,4 +1,4 @@
-//! Whether the store takes writes, for whoever writes and whoever asks.
+//! Whether the store accepts writes, for writers and for health checks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl Health {
     }
 
     /// After an error of the disk itself, what it says next cannot be trusted: only a restart reads the truth again. A
-    /// full disk is no such error; it takes writes again when it has room.
+    /// full disk is not such an error; it accepts writes again when it has space.
     pub(super) fn stop_if_lasting(&self, error: &StoreError) {
         match error {
             StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => self.fail(error),

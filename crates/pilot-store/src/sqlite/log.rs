@@ -29,7 +29,8 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// For the disk that holds this file. What cannot be asked about is taken for large: then the log only grows longer.
+    /// For the disk that holds this file. A disk whose size is unknown is treated as large: then the log only grows
+    /// longer.
     pub(super) fn at(path: &Path) -> Thresholds {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let size = rustix::fs::statvfs(directory).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
@@ -45,12 +46,12 @@ impl Thresholds {
         4 * self.carried_pages
     }
 
-    /// What the file keeps for its next use when the log begins anew; growing costs more than writing over what is there.
+    /// How much of the file is kept for reuse when the log is restarted; growing costs more than overwriting.
     pub(super) fn kept_bytes(self) -> u64 {
         self.waited_pages() * PAGE_BYTES
     }
 
-    /// A reader held on to the log, so it could not begin anew: it is tried again after this many more.
+    /// A reader held on to the log, so it could not be restarted: it is tried again after this many more.
     fn again_pages(self) -> u64 {
         self.carried_pages / 12
     }
@@ -58,12 +59,12 @@ impl Thresholds {
 
 pub(super) struct WriteAheadLog {
     health: Arc<Health>,
-    /// The database's path and file, where the log may be carried over beside the writing.
+    /// The database's path and file, if the log may be copied in parallel with the writer.
     beside: Option<(PathBuf, Arc<File>)>,
     carrier: Option<Carrier>,
     /// See [`count_pages`].
     pages: Arc<AtomicU64>,
-    /// How many there were when it was last looked at: fewer now, and the log has begun anew.
+    /// How many there were at the last check: if there are fewer now, the log was restarted.
     seen: u64,
     carry_at: u64,
     thresholds: Thresholds,
@@ -82,7 +83,7 @@ pub(super) fn count_pages(connection: &mut Connection) -> Result<Arc<AtomicU64>>
 }
 
 impl WriteAheadLog {
-    /// `beside` must outlive the connection; without it nothing is carried beside the writing.
+    /// `beside` must outlive the connection; without it nothing is copied in parallel with the writer.
     pub(super) fn new(
         pages: Arc<AtomicU64>,
         beside: Option<(PathBuf, Arc<File>)>,
@@ -93,7 +94,7 @@ impl WriteAheadLog {
         WriteAheadLog { health, beside, carrier: None, pages, seen: 0, carry_at, thresholds }
     }
 
-    /// After each commit: has the log carried over when it has grown, the bulk beside the writing, the rest here.
+    /// After each commit: has the log copied when it has grown, most of it in parallel, the rest here.
     pub(super) fn tend(&mut self, connection: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.seen {
@@ -146,7 +147,7 @@ impl WriteAheadLog {
         }
     }
 
-    /// When there is no room, the log simply goes on growing.
+    /// If there is no space, the log simply keeps growing.
     fn not_carried(&mut self, error: &StoreError) {
         warn_not_carried(error);
         self.health.stop_if_lasting(error);
@@ -158,8 +159,9 @@ fn warn_not_carried(error: &StoreError) {
     tracing::warn!(cause = %error, "the write-ahead log could not be copied into the database");
 }
 
-/// What a crash left in the log may be in the machine's memory alone, whatever the disk says now: a sync that failed is
-/// not repeated by the next one. Written into the database and synced, it is on the disk before anyone is told of it.
+/// What a crash left in the log may be only in the machine's memory, whatever the disk reports now: a sync that failed
+/// is not repeated by the next one. Written into the database and synced, it is on the disk before anyone is told of
+/// it.
 pub(super) fn carry_recovered(connection: &Connection, path: &Path) -> Result<()> {
     let begin_anew = "PRAGMA wal_checkpoint(TRUNCATE)";
     let (log, carried): (i64, i64) =

@@ -29,7 +29,7 @@ type UnderWay = Option<(Arc<Ticket>, Duration)>;
 pub(super) struct Ticket {
     is_gone: AtomicBool,
     is_late: AtomicBool,
-    /// Tells whoever waits that there will be no answer. Taken by the answer.
+    /// Tells the waiting caller that there will be no answer. Taken by the answer.
     give_up: Mutex<Option<GiveUp>>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn too_long() -> StoreError {
     StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at a time, or try later"))
 }
 
-/// Whoever waited has gone.
+/// The caller has gone.
 struct Gone(Arc<Ticket>);
 
 impl Drop for Gone {
@@ -233,7 +233,7 @@ impl Readers {
             Some(Box::new(move |error| send(&unanswered, Err(error))));
         let ask = move |connection: &Connection, ticket: &Ticket| {
             let answer = ask(connection, ticket);
-            // Damage stays, whoever meets it; and so does a disk's word that it cannot read.
+            // Damage is permanent, whoever finds it; and so is a read error reported by the disk.
             if let Err(error) = &answer {
                 health.stop_if_lasting(error);
             }
@@ -359,7 +359,7 @@ mod tests {
         let refused = runtime().block_on(note(3)).unwrap_err();
         assert!(refused.to_string().contains("too many queries"), "{refused}");
         drop(first);
-        // Whoever has gone makes room.
+        // A caller that has gone makes room.
         let fourth = note(4);
         go.send(()).unwrap();
         runtime().block_on(async {

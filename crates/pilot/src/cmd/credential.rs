@@ -71,7 +71,7 @@ fn schema_version(text: &str) -> Result<Schema, &'static str> {
     }
 }
 
-/// What schema_version 2 says of a credential besides.
+/// What schema_version 2 says in addition about a credential.
 #[derive(clap::Args)]
 pub struct LifeArguments {
     /// The credential's name [default: its fingerprint] (schema_version 2)
@@ -148,7 +148,7 @@ pub fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     }
 }
 
-/// A credential as people speak of it.
+/// A credential as it is shown to people.
 #[derive(Serialize)]
 pub struct CredentialView {
     pub actor_id: ActorId,

@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     served
 }
 
-/// A directory of our own; removed at the end unless it was asked for by name.
+/// The demo's own directory; removed at the end unless it was named explicitly.
 struct Place {
     path: PathBuf,
     is_kept: bool,

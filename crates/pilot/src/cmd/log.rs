@@ -83,7 +83,7 @@ fn check(report: &Report, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// Reads the whole store, and shows how far it has come to whoever watches.
+/// Reads the whole store, and shows its progress.
 pub fn examine(path: &Path) -> Result<Report, Failure> {
     let is_watched = std::io::stderr().is_terminal();
     let mut show = |progress: Progress| {

@@ -1,5 +1,6 @@
-//! `pilot restore`: a backup in the place of a lost ledger. It never makes a second history under the same key: either
-//! something outside of the backup says that nothing is missing, or the log goes on under a new key and says what it lost.
+//! `pilot restore`: replaces a lost ledger with a backup. It never creates a second history under the same key: either
+//! something outside the backup shows that nothing is missing, or the log continues under a new key and records what
+//! was lost.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -193,7 +194,7 @@ fn find_key(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, F
     Ok(there.map(|path| start::load_key(&path)).transpose()?)
 }
 
-/// Another name too: to witnesses and auditors it is another log, which begins with what is left of this one.
+/// With another name too: to witnesses and auditors it is a different log, which begins with what is left of this one.
 fn new_key(old: Option<&NoteKey>) -> Result<NoteKey, Failure> {
     let name = match old.map(|key| key.verifier().name) {
         Some(name) => match name.rsplit_once(".r").and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?)))

@@ -93,7 +93,7 @@ fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Layout {
     graph
 }
 
-/// Taken by whoever the state waits for, towards a state that is declared later: the way things should go.
+/// Taken by a role that the state waits for, towards a state that is declared later: the main path.
 fn is_main(definition: &Definition, edge: &Edge<'_>) -> bool {
     let states = &definition.rules().states;
     let place = |name: &str| states.iter().position(|state| *state.name == *name);

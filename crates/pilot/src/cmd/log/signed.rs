@@ -14,9 +14,9 @@ use pilot_store::sqlite::fsck::{Report, StoredFault};
 use super::examine;
 use crate::exit::Failure;
 
-/// Reads the whole store as [`examine`] does, and says besides whether it is the one that was signed.
+/// Reads the whole store as [`examine`] does, and also says whether it is the one that was signed.
 pub fn examine_signed(config: &Config, store: &Path) -> Result<Report, Failure> {
-    // Before the ledger, which a service may be writing to: then it has everything the checkpoint speaks of.
+    // Before the ledger, which a service may be writing to: then it has everything the checkpoint covers.
     let place = config.checkpoint_path();
     let kept = second_place::read(&place);
     let mut report = examine(store)?;
@@ -63,7 +63,7 @@ impl Faults {
         }
     }
 
-    /// No file is no fault, unless the ledger says that there was one.
+    /// A missing file is not a fault, unless the ledger says that there was one.
     fn missing(&mut self, store: &Path) {
         // A store that cannot be read has its faults already.
         let last = fact_in(store, LastStart::FACT).ok().flatten().and_then(|fact| LastStart::parse(&fact).ok());

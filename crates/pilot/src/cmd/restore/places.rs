@@ -16,7 +16,7 @@ use pilot_store::sqlite::copy::copy;
 use crate::cmd::backup;
 use crate::exit::Failure;
 
-/// A database has these beside it while it is in use.
+/// Files that exist next to a database while it is in use.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
 
 pub struct Places {
@@ -24,7 +24,7 @@ pub struct Places {
     /// The database that will be, until it is.
     pub staged: PathBuf,
     key: PathBuf,
-    /// Marks what was put aside.
+    /// Marks what was moved aside.
     stamp: String,
 }
 
@@ -39,7 +39,7 @@ impl Places {
         self.stage_copy_of(&backup.join(backup::DATABASE))
     }
 
-    /// The database that is there, when there is no backup.
+    /// The existing database, if there is no backup.
     pub fn stage_present(&self) -> Result<(), Failure> {
         self.stage_copy_of(&self.database)
     }
@@ -89,7 +89,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Role map and definitions, where there are none; what is there is newer than a backup, and is left alone.
+/// Role map and definitions, if there are none; existing ones are newer than a backup, and are not changed.
 pub fn put_files(backup: &Path, config: &Config) -> Result<Vec<String>, Failure> {
     let mut said = Vec::new();
     if let Some(to) = &config.credentials.role_map {
@@ -119,7 +119,8 @@ fn put(from: &Path, to: &Path) -> Result<Option<String>, Failure> {
             let is_same = fs::read(to).is_ok_and(|present| present == bytes);
             Ok((!is_same).then(|| format!("{}: differs from the one in the backup; left as it is", to.display())))
         }
-        // The ledger is in its place by now. A directory that root keeps to itself is no reason to call that a failure.
+        // The ledger is in its place by now. A directory that only root can write to is not a reason to report a
+        // failure.
         Err(error) => {
             let (from, to) = (from.display(), to.display());
             Ok(Some(format!("{to}: could not be put back ({error}); copy it from {from}")))

@@ -78,7 +78,7 @@ pub fn report(
     }
 }
 
-/// The key that was given, or the one beside the ledger for whoever may read it.
+/// The key that was given, or the ledger's own if the user may read it.
 fn whom_to_trust(
     arguments: &EvidenceArguments,
     config: Option<&Path>,
