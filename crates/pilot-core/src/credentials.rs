@@ -1,7 +1,7 @@
 //! The credential file: which digest belongs to which actor and role.
 //!
-//! Read strictly and whole. A file with any fault is refused, every fault is listed with its place, and no value is
-//! ever repeated, because sooner or later somebody pastes a clear token into it.
+//! Read strictly. A file with any fault is refused, faults are listed with their places, and no value is ever printed,
+//! because sooner or later someone pastes a clear token into it.
 //!
 //! Version 1 is the specification's. Version 2 adds a name and a span of time to each credential.
 
@@ -242,7 +242,7 @@ fn read_file(value: &Value, schema: Schema, faults: &mut Faults) -> Vec<Credenti
     entries
 }
 
-/// A name is shown to many; a token in its place would be too.
+/// A name is shown to many people, and so would be a token in its place.
 fn refuse_tokens_as_names(together: &Together, faults: &mut Faults) {
     for (id, index) in together.ids.values() {
         let name = id.as_str().as_bytes();

@@ -199,7 +199,7 @@ impl<'c> Case<'c> {
         if rule.not_by_executor && item.executors.contains(id) {
             return Err(Refusal::Executed { actor_id: id.clone(), action: rule.action.clone() });
         }
-        // While nobody is the owner, the state is what stands in the way, and says so.
+        // If there is no owner yet, the state is the reason for the refusal.
         let another_owns = match rule.own {
             None => false,
             Some(Own::Creator) => item.created_by.actor_id != *id,
@@ -214,7 +214,7 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// Deadline, state, vote, attempts, hold and window: what stands in the way however the request is written.
+    /// Deadline, state, vote, attempts, hold and window: what prevents the action whatever the request says.
     fn situation(self, action: &Action, rule: &Rule, actor: &Actor, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         let item = self.item;
         self.not_overdue(unasked)?;
@@ -253,7 +253,7 @@ impl<'c> Case<'c> {
         Refusal::WrongState { action: action.name.clone(), state: self.item.state.clone(), from }
     }
 
-    /// A due timer beats a person: what a deadline ended cannot be saved by being quicker than the server.
+    /// A due timer wins over a person: nobody can still act after a deadline by being quicker than the server.
     fn not_overdue(self, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         match due_at(self.definition, self.item) {
             Some(deadline) if deadline.at <= self.at => {
@@ -266,8 +266,8 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// Each person counts once in a round. A round lasts until its votes are voided, or the item has gone on from where
-    /// they led it.
+    /// Each person counts once in a round. A round lasts until its votes are voided, or the item has left the state
+    /// they led to.
     fn undecided(self, rule: &Rule, actor: &Actor) -> Result<(), Refusal> {
         let item = self.item;
         let is_in_round = rule.leads_from(&item.state) || rule.to.as_ref() == Some(&item.state);
@@ -299,7 +299,7 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// Content that leaves the editor's hands, but not into an end, is frozen: from here on it must be whole.
+    /// Content that is no longer editable, unless the item ends, is frozen: from here on it must be complete.
     fn payload_complete(self, rule: &Rule, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         let rules = self.definition.rules();
         let editable = |name: &str| rules.state(name).is_some_and(|state| state.editable);

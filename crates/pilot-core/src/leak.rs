@@ -9,7 +9,7 @@
 //!    it rests;
 //! 4. with an identity provider, a token it may have signed is found anywhere by its shape; see [`find_signed`].
 //!
-//! A token holds no space and has at least 32 bytes, so text without a run that long is skipped immediately.
+//! A token contains no space and has at least 32 bytes, so text without a run that long is skipped immediately.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub use sweep::Sweep;
 /// What replaces a token that was found.
 pub const WITHHELD: &str = "[token withheld]";
 
-/// So many signed tokens of one URL are handed on. Each costs a signature check for someone who is not known yet, and
+/// How many signed tokens of one URL are passed on. Each costs a signature check for an unauthenticated caller, and
 /// someone who hides a live token behind false ones harms only its holder.
 const SIGNED_IN_URL_MAX: usize = 2;
 
@@ -60,7 +60,7 @@ impl LeakGuard {
         LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_for_signed: false, looks_at_words }
     }
 
-    /// Looks for tokens with the shape identity providers give them, too.
+    /// Also looks for tokens with the shape that identity providers give them.
     #[must_use]
     pub fn with_signed_tokens(self) -> LeakGuard {
         LeakGuard { looks_for_signed: true, ..self }
@@ -97,7 +97,7 @@ impl LeakGuard {
         self.search(Budget::of_content()).is_in(text)
     }
 
-    /// The first places in a JSON document where a token stands.
+    /// The first places in a JSON document that contain a token.
     pub fn find_in_json(&self, value: &Value) -> Vec<String> {
         let mut search = self.search(Budget::of_content());
         let mut pointers = Vec::new();

@@ -246,7 +246,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
     ("Workflow definitions in force", "256, the built-in ones included", "the service does not start"),
     ("Page of a list", "200", "422 `invalid_request`"),
-    ("Items looked at for one page of a list", "50,000", "the page has fewer items, and `next` continues from there"),
+    ("Items searched for one page of a list", "50,000", "the page has fewer items, and `next` continues from there"),
     ("Proofs in one answer", "1,000", "the answer has fewer, and `next` continues from there"),
     ("Query to the store", "2 s, 1,024 waiting", "503 `unavailable`"),
     (

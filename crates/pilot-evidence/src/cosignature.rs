@@ -1,4 +1,5 @@
-//! C2SP tlog-cosignature, the Ed25519 kind: a witness says that at a time this was the log's newest consistent head.
+//! C2SP tlog-cosignature, the Ed25519 kind: a witness states that at a given time this was the log's newest consistent
+//! head.
 //!
 //! What is signed is a header, the time and the checkpoint's text, so a cosignature can never be mistaken for the
 //! signature of a log, nor the other way round.

@@ -165,7 +165,7 @@ pub enum NoteError {
     Signature,
 }
 
-/// One signature under a note: who says to have made it, and what follows the key's id.
+/// One signature of a note: who claims to have made it, and what follows the key's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureLine<'n> {
     /// The whole line, without its end.
@@ -209,7 +209,7 @@ impl<'n> Note<'n> {
         Ok(Note { text, signatures })
     }
 
-    /// Signatures that claim to be of this key; a wrong one among them spoils the note.
+    /// Signatures that claim to be by this key; a wrong one among them invalidates the note.
     pub(crate) fn claimed<'s>(&'s self, name: &'s str, id: [u8; 4]) -> impl Iterator<Item = &'s SignatureLine<'n>> {
         self.signatures.iter().filter(move |signature| signature.name == name && signature.id == id)
     }

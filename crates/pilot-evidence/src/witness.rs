@@ -1,4 +1,4 @@
-//! C2SP tlog-witness: what a log and a witness send each other, as text. The connection is somebody else's.
+//! C2SP tlog-witness: what a log and a witness send each other, as text. Connections are handled elsewhere.
 
 use crate::checkpoint::Checkpoint;
 use crate::cosignature::CosignerVerifier;

@@ -1,5 +1,5 @@
-//! The embedded store: one SQLite file, one writing thread, a few reading ones, one that carries the log over, and one
-//! that watches over them.
+//! The embedded store: one SQLite file, one writing thread, a few reading ones, one that copies the write-ahead log,
+//! and one that watches the others.
 
 use std::fs::File;
 use std::ops::Range;
@@ -48,8 +48,8 @@ use writer::Job;
 /// Gives the time to the writing thread; the store itself reads no clock.
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses wait for
-/// nobody's search.
+/// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses never wait
+/// for a search.
 const READERS: usize = 3;
 const DUTY_READERS: usize = 1;
 
@@ -73,7 +73,7 @@ impl Drop for Sqlite {
 }
 
 impl Sqlite {
-    /// Opens or makes the store, and makes sure that what is there is whole.
+    /// Opens or creates the store, and checks that what is there is intact.
     pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
         connection::refuse_damaged_log(path)?;

@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well.
+//! How a command ends when it fails.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -33,14 +33,14 @@ impl Failure {
             Failure::Environment(text) => (3, text),
             Failure::NotAllChecked(text) => (4, text),
         };
-        // What goes wrong is often quoted from a file, and a file may hold anything.
+        // Messages often quote a file, and a file may contain anything.
         let text = LeakGuard::for_generated_tokens().redact(text).into_owned();
         let _ = complain(&format!("pilot: {text}"));
         ExitCode::from(code)
     }
 }
 
-/// Help, or what is wrong with the arguments. Someone will type a token as one, and it must not be repeated.
+/// Help, or what is wrong with the arguments. Someone will type a token as an argument, and it must not be printed.
 pub fn usage(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     if !error.use_stderr() {

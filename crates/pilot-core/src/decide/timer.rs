@@ -1,4 +1,4 @@
-//! Deadlines. Time takes rights away and never gives one: the prover holds every definition to that.
+//! Deadlines. Timers take rights away and never give any: the prover checks that for every definition.
 
 use crate::decide::{Case, Change, Transition, Unasked};
 use crate::item::{Item, Window};
@@ -13,8 +13,8 @@ pub struct Deadline {
     pub to: Name,
 }
 
-/// The earliest deadline of the item's state. It runs on while the item is held.
-/// Of a window nobody knows any more, the latest end there can have been counts.
+/// The earliest deadline of the item's state. It keeps running while the item is held. For a window that is no longer
+/// known, the latest possible end counts.
 pub fn due_at(definition: &Definition, item: &Item) -> Option<Deadline> {
     earliest(timers(definition, item), item)
 }
@@ -35,7 +35,7 @@ fn earliest<'d>(timers: impl Iterator<Item = &'d Timer>, item: &Item) -> Option<
             Due::At(Mark::WindowEnd) => item.window.as_ref().map(|window| window.not_after),
             Due::At(Mark::LeaseEnd) => item.lease.as_ref().map(|lease| lease.expires_at),
         };
-        // Of two at the same moment the one written first counts.
+        // If two are due at the same moment, the one written first applies.
         earliest = match (earliest, at) {
             (Some((sooner, timer)), Some(at)) if sooner <= at => Some((sooner, timer)),
             (_, Some(at)) => Some((at, timer)),
@@ -46,7 +46,7 @@ fn earliest<'d>(timers: impl Iterator<Item = &'d Timer>, item: &Item) -> Option<
 }
 
 impl<'c> Case<'c> {
-    /// A window nobody knows any more, when a deadline of the item's state is its end.
+    /// A window that is no longer known, if its end is a deadline of the item's state.
     fn unknown_end(self) -> Option<(&'c Window, &'c Timer)> {
         let window = self.item.window.as_ref().filter(|window| window.is_left_out)?;
         timers(self.definition, self.item).find(|timer| ends_window(timer)).map(|timer| (window, timer))
@@ -56,8 +56,8 @@ impl<'c> Case<'c> {
         self.unknown_end().is_some_and(|(window, _)| window.not_before < self.at)
     }
 
-    /// Where a deadline leads that has passed. When the end of a window nobody knows is among them, each that may have
-    /// been the first is possible, and the one that the item went by was it.
+    /// Where a deadline that has passed leads. If one of them is the end of an unknown window, each that may have been
+    /// the first is possible, and the one that the item took was the first.
     fn passed(self, unasked: &mut Vec<Unasked>) -> Option<Name> {
         let Some((window, timer)) = self.unknown_end() else {
             return due_at(self.definition, self.item).filter(|deadline| deadline.at <= self.at).map(|due| due.to);

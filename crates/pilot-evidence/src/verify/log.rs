@@ -1,4 +1,4 @@
-//! Whether the entries are in the log that was signed, and whether all of a period are there.
+//! Whether the entries are in the signed log, and whether a period is complete.
 
 use pilot_core::entry::EntryType;
 

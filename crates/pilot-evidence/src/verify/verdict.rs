@@ -65,7 +65,7 @@ impl Check {
     }
 }
 
-/// What is asked of each item.
+/// What is checked for each item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
@@ -212,7 +212,7 @@ pub struct ItemVerdict {
     pub version: u64,
     pub entries: usize,
     pub people: Vec<Actor>,
-    /// Every move was decided again by the rules.
+    /// Every move was replayed by the rules.
     pub replayed: bool,
     pub outcome: Outcome,
     pub controls: Vec<Finding<Control>>,
@@ -240,7 +240,7 @@ impl Conclusion {
     }
 }
 
-/// A question that could not be asked of an entry, because the document it is about was erased or left out.
+/// A question that could not be checked for an entry, because the document it depends on was erased or left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
     pub item: ItemId,
@@ -261,7 +261,7 @@ impl Serialize for Open {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// No fault was found. What could not be checked is for `verdict` to tell.
+    /// No fault was found. `verdict` says what could not be checked.
     pub holds: bool,
     pub verdict: Conclusion,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -277,7 +277,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// On a bundle that cannot be read any further.
+    /// For a bundle that cannot be read any further.
     pub(super) fn broken(checks: Vec<Finding<Check>>, faults: Vec<Fault>) -> Verdict {
         Verdict {
             holds: false,

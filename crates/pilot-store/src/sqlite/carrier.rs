@@ -43,7 +43,7 @@ impl Carrier {
         let (answer, answers) = mpsc::channel();
         let run = move || {
             while let Ok(()) = asked.recv() {
-                // After an error of the disk nothing is carried: the log has what the database may have lost.
+                // After a disk error nothing is copied: the log has what the database may have lost.
                 if let Err(error) = health.check_disk() {
                     let _ = answer.send(Err(error));
                     return;
@@ -51,7 +51,7 @@ impl Carrier {
                 // The second time what was written during the first: then the rest is short.
                 let carried =
                     carry_and_sync(&connection, &database).and_then(|()| carry_and_sync(&connection, &database));
-                // At once: nothing may be acknowledged on a disk that failed.
+                // Immediately: nothing may be acknowledged on a disk that failed.
                 if let Err(error) = &carried {
                     health.stop_if_lasting(error);
                 }

@@ -1,4 +1,4 @@
-//! Opening the file: version, schema, and whether what is stored is whole.
+//! Opening the file: version, schema, and whether what is stored is intact.
 
 use std::path::Path;
 
@@ -63,8 +63,8 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// By itself SQLite would carry the log over and delete it when the last connection closes. After a sync that failed that
-/// loses what the database has lost and the log still had: so it is done by us, or not at all.
+/// By default SQLite copies the log into the database and deletes it when the last connection closes. After a failed
+/// sync that would lose what the database has lost and the log still has: so we do it ourselves, or not at all.
 fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }

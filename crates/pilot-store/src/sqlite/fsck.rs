@@ -1,4 +1,4 @@
-//! `fsck`: reads everything that is stored and says what does not fit together. It changes nothing.
+//! `fsck`: reads everything that is stored and reports what is inconsistent. It changes nothing.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ use super::read::{self, kind_number, kind_of};
 use super::{lock, wal};
 use crate::{Result, StoreError};
 
-/// Something that does not fit, and where.
+/// Something that is inconsistent, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredFault {
     pub place: String,
@@ -37,11 +37,11 @@ pub struct StoredFault {
 pub struct Report {
     pub entries: u64,
     pub documents: u64,
-    /// Documents that were erased on purpose: their proofs stay whole.
+    /// Documents that were erased on purpose: their proofs stay valid.
     pub erased: u64,
     pub tiles: u64,
     pub items: u64,
-    /// Items whose moves cannot be decided again, because what they rested on was erased.
+    /// Items whose moves cannot be decided again, because what they depended on was erased.
     pub items_not_replayed: u64,
     pub definitions: u64,
     /// Answers that are remembered for clients who lost them.
@@ -114,7 +114,7 @@ struct Trace {
 
 type Traces = HashMap<ItemId, Trace>;
 
-/// How often progress is told.
+/// How often progress is reported.
 const STRIDE: u64 = 4_096;
 
 impl Check<'_> {

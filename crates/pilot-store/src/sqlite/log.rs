@@ -1,4 +1,4 @@
-//! When the write-ahead log is carried into the database.
+//! When the write-ahead log is copied into the database.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ impl WriteAheadLog {
     }
 
     /// Before the connection is closed: whether everything is in the database. After an error of the disk nothing is
-    /// touched, for what was carried before it may be gone, and the log has it still.
+    /// touched, because what was copied before it may be lost, and the log still has it.
     pub(super) fn finish(&mut self, connection: &Connection) -> bool {
         self.carrier = None;
         if self.health.check_disk().is_err() {

@@ -1,4 +1,4 @@
-//! Reading: each function is one question, asked on whatever connection there is.
+//! Reading: each function is one query, on any connection.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::{Result, StoreError, StoredEntry};
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
     match error.sqlite_error_code() {
-        // Something else is stored than ever was written.
+        // What is stored is not what was written.
         None if matches!(
             error,
             FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)

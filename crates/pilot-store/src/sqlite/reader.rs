@@ -1,5 +1,5 @@
-//! Threads with a connection each, so that reading never waits for writing. Questions stand in a line of bounded length;
-//! one that nobody waits for any more is dropped, and one that takes too long is broken off.
+//! Threads with a connection each, so that reading never waits for writing. Queries wait in a queue of bounded length;
+//! one that nobody waits for any more is dropped, and one that takes too long is interrupted.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::connection::open_reader;
 use super::health::Health;
 use crate::{Pending, Result, StoreError};
 
-/// How many steps of SQLite's machine there are between two looks whether the answer is still wanted: a fraction of a
+/// How many steps SQLite's virtual machine makes between two checks whether the answer is still wanted: a fraction of a
 /// millisecond.
 const STEPS: i32 = 10_000;
 
@@ -77,7 +77,7 @@ struct Waiting {
     is_closed: bool,
 }
 
-/// The line before a few threads, and what each of them is at.
+/// The queue for a few threads, and what each of them is doing.
 pub(super) struct Line {
     waiting: Mutex<Waiting>,
     grown: Condvar,
@@ -140,7 +140,7 @@ impl Line {
         self.grown.notify_all();
     }
 
-    /// From time to time: breaks off what takes too long, and answers those whom the disk keeps waiting.
+    /// From time to time: interrupts what takes too long, and answers those who are waiting for the disk.
     pub(super) fn look(&self, passed: Duration) {
         let mut stuck = 0;
         for place in &self.under_way {
@@ -150,7 +150,7 @@ impl Line {
             if *since >= QUESTION_DEADLINE {
                 ticket.is_late.store(true, Ordering::Relaxed);
             }
-            // Breaking off is left to SQLite, which cannot while it waits for the disk.
+            // Interrupting is left to SQLite, which cannot do it while it waits for the disk.
             if *since >= COMMIT_DEADLINE {
                 ticket.give_up(StoreError::Hangs("it was asked for what it holds".into()));
                 stuck += 1;

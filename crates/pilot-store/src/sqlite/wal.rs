@@ -1,11 +1,11 @@
-//! Looks at the write-ahead log before SQLite does. SQLite reads it up to the first frame that does not fit and drops the
-//! rest without a word: rightly so after a power cut in the middle of a commit, and wrongly when a bit has flipped in
-//! something that was acknowledged.
+//! Checks the write-ahead log before SQLite reads it. SQLite reads it up to the first frame that does not match and
+//! silently drops the rest: that is right after a power cut in the middle of a commit, and wrong if a bit has flipped
+//! in something that was acknowledged.
 //!
-//! The two can be told apart, because commits are made one after the other, each synced before the next is begun. A power
-//! cut leaves at most one commit in pieces, the last. So a commit with another one chained to it was whole once, and if
-//! anything up to its end does not fit now, that is damage. What cannot be told apart is damage to the very last commit;
-//! the file in `head` is for that.
+//! The two can be told apart, because commits are made one after the other, each synced before the next is begun. A
+//! power cut leaves at most one commit in pieces, the last. So a commit with another one chained to it was complete
+//! once, and if anything up to its end does not match now, that is damage. What cannot be told apart is damage to the
+//! very last commit; the file in `head` is for that.
 //!
 //! Every start empties the log, so that nothing in it is left over from an earlier crash.
 

@@ -1,6 +1,6 @@
 //! Watches the threads of the store: a disk that does not respond must not keep callers waiting without an answer.
 //!
-//! It counts its own ticks and reads no clock: on a machine that is busy they are longer, and nobody is given up early.
+//! It counts its own ticks and reads no clock: on a busy machine they are longer, and no request is given up early.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};

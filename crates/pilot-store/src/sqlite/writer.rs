@@ -1,5 +1,5 @@
 //! The one thread that writes. It takes whatever has queued up, decides each write in order, and commits them together:
-//! the disk is asked once for many, and nobody waits longer than for the commit before.
+//! one sync serves many writes, and nobody waits longer than for the previous commit.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) struct Writer<'c> {
     log: WriteAheadLog,
 }
 
-/// Who hears of a commit.
+/// Who is told about a commit.
 pub(super) struct Told {
     pub(super) head: watch::Sender<Arc<Edge>>,
     pub(super) file: HeadFile,

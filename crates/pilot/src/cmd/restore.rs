@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failu
     }
     clock::check(&config)?;
     make_directory(&config.data_dir)?;
-    // Both are held to the end: no service can start in the middle.
+    // Both are locked to the end, so that no service can start in between.
     let place = start::open_place(&config.checkpoint_path()).map_err(busy)?;
     let _running = lock(&database).map_err(|error| busy(error.into()))?;
     let places = Places::new(database, &config);
@@ -159,7 +159,7 @@ fn restore(
     let note = sign(&*store, &key);
     drop(store);
     let mut remarks = ended.remarks.clone();
-    // Before the database is in its place: a restore that is cut off in between has lost none.
+    // Before the database is in place: a restore that is interrupted in between has lost none.
     let revoked = ended.write(config, &key.verifier().name)?;
     remarks.push(format!("{revoked} revoked credentials are known, and stay revoked."));
     remarks.extend(revocations::in_words(credentials));
@@ -184,7 +184,7 @@ fn restore(
     }
 }
 
-/// The key that is there, or the one in the backup.
+/// The existing key, or the one in the backup.
 fn find_key(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, Failure> {
     let here = config.log_key_path();
     if here.exists() {

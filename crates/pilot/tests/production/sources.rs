@@ -69,7 +69,7 @@ exec cat "$(dirname "$0")/credentials.json""#;
     let environment = [("PATH", "/usr/bin:/bin"), ("PILOT_CONSOLE__IDLE_MINUTES", "5")];
     let server = installation.serve_with(&[], &environment);
     assert_eq!(server.session(TOKEN).status, 200);
-    server.wait_for_log("the credential helper said: no new lease for you");
+    server.wait_for_log("the credential helper reported: no new lease for you");
     server.stop().expect(0);
 }
 
@@ -84,7 +84,7 @@ fn what_a_helper_says_is_logged_and_never_a_secret_in_it() {
         let installation = helper(&script, "");
         let finished = if script.contains("cat") {
             let server = installation.serve();
-            server.wait_for_log("the credential helper said: oh (withheld) and (withheld)");
+            server.wait_for_log("the credential helper reported: oh (withheld) and (withheld)");
             server.stop().expect(0)
         } else {
             installation.serve_in_vain().expect(2)

@@ -1,4 +1,4 @@
-//! What is in a backup: each file with its digest, and how far the ledger had come.
+//! What is in a backup: each file with its digest, and the size of the ledger.
 
 use std::fs;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Holds a ledger against what its log has signed: the key, and the checkpoint in the second place.
+//! Compares a ledger with what its log has signed: the key, and the checkpoint in the second place.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ impl Faults {
 
     /// A missing file is not a fault, unless the ledger says that there was one.
     fn missing(&mut self, store: &Path) {
-        // A store that cannot be read has its faults already.
+        // The faults of a store that cannot be read are already reported.
         let last = fact_in(store, LastStart::FACT).ok().flatten().and_then(|fact| LastStart::parse(&fact).ok());
         if last.is_some_and(|last| last.second_place) {
             self.second_place("is missing, but this ledger has kept its checkpoint there; put the newest one back");

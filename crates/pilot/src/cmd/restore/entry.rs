@@ -1,4 +1,4 @@
-//! The entry by which the ledger itself says that it was restored.
+//! The entry that records that the ledger was restored.
 
 use pilot_core::entry::{Entry, EntryType};
 use pilot_server::register::Doubt;

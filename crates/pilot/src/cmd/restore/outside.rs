@@ -25,7 +25,7 @@ pub enum Verdict {
 pub struct Outside<'a> {
     pub config: &'a Config,
     pub place: &'a SecondPlace,
-    /// A checkpoint somebody else has kept.
+    /// A checkpoint that someone else has kept.
     pub given: Option<&'a Path>,
     /// The ledger is the existing one, not a backup.
     pub is_present: bool,
@@ -83,7 +83,7 @@ impl Outside<'_> {
     /// A checkpoint that the ledger continues.
     fn hear(&self, said: &mut Said, path: &Path, size: u64, entries: u64) {
         let what = format!("it continues the checkpoint of {size} entries in {}", path.display());
-        // Beside the database it was written with, it may be a moment behind; a start accepts that too.
+        // Next to the database it was written with, it may be a moment behind; a start accepts that too.
         if size >= entries || (self.is_present && path == self.place.path()) {
             said.enough.push(what);
         } else {

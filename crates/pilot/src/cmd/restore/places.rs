@@ -1,6 +1,6 @@
 //! Where a restore puts things. Until everything is ready nothing is touched, and what was there is kept.
 //!
-//! The order is database, key, second place: whatever is cut off in between leaves something the service refuses to
+//! The order is database, key, second place: an interruption at any point leaves something that the service refuses to
 //! start from, and the restore can be run again.
 
 use std::fs;
@@ -21,7 +21,7 @@ const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
 
 pub struct Places {
     pub database: PathBuf,
-    /// The database that will be, until it is.
+    /// The new database, until it is in place.
     pub staged: PathBuf,
     key: PathBuf,
     /// Marks what was moved aside.
@@ -49,7 +49,7 @@ impl Places {
         copy(database, &self.staged).map_err(|error| Failure::Environment(error.to_string()))
     }
 
-    /// Removes what was staged, now or by a restore that was cut off.
+    /// Removes what was staged, now or by an interrupted restore.
     pub fn discard(&self) {
         for suffix in COMPANIONS {
             let _ = fs::remove_file(with_suffix(&self.staged, suffix));

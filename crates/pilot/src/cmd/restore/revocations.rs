@@ -1,5 +1,5 @@
 //! Revocations outlive a restore: everything that knows of any is merged, and where nothing is known about the time
-//! since the backup, older credentials are doubted.
+//! since the backup, older credentials are in doubt.
 
 use std::path::Path;
 

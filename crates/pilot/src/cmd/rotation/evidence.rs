@@ -1,4 +1,4 @@
-//! `pilot rotation report` from the ledger: what verified evidence tells of credentials.
+//! `pilot rotation report` from the ledger: what verified evidence says about credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -110,7 +110,7 @@ fn fetch(arguments: &EvidenceArguments, environment: &Environment) -> Result<Vec
     Ok(bundle)
 }
 
-/// Only evidence that holds, and that leaves nothing of its period out, is told from.
+/// Only evidence that holds, and that is complete for its period, is reported from.
 fn held(verdict: &Verdict) -> Result<&About, Failure> {
     match &verdict.about {
         Some(about) if verdict.holds && matches!(about.scope, Scope::Period { .. }) => Ok(about),

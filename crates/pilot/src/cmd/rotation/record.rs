@@ -108,7 +108,7 @@ impl Rotation {
         self.steps.iter().any(|(step, _)| *step == Step::Finish)
     }
 
-    /// Finished or given up: nothing more can be done but to look.
+    /// Finished or abandoned: it can only be viewed.
     pub fn is_over(&self) -> bool {
         self.is_finished() || self.steps.iter().any(|(step, _)| *step == Step::Abandon)
     }
