@@ -1,8 +1,8 @@
 //! Access tokens as an identity provider issues them (RFC 9068): a signed JSON text of three parts.
 //!
-//! Nothing of a token is believed before its signature is checked, so its claims cannot be reached earlier:
-//! [`Unverified`] has no way to show them, and gives them up only for a signature that someone has verified. What the
-//! text could be understood in two ways is refused, and so is everything that would bring a key along with the token.
+//! Nothing in a token is trusted before its signature is checked, so its claims cannot be reached earlier:
+//! [`Unverified`] does not expose them, and yields them only for a verified signature. Text that could be read in two
+//! ways is refused, and so is anything that would supply a key with the token.
 
 use std::ops::Range;
 
@@ -128,13 +128,14 @@ pub struct Rules {
 pub struct Unverified<'t> {
     pub key_id: String,
     pub algorithm: Algorithm,
-    /// What was signed, as it stands.
+    /// What was signed, byte for byte.
     pub message: &'t [u8],
     pub signature: Vec<u8>,
     claims: Vec<u8>,
 }
 
-/// What a token says that was signed by the issuer and is meant for this service, whether or not its time has come.
+/// The claims of a token that was signed by the issuer and is meant for this service, whether or not it is valid at
+/// this time.
 #[derive(Debug)]
 pub struct Claims {
     said: Verified,
@@ -143,11 +144,11 @@ pub struct Claims {
     not_before: i64,
 }
 
-/// What a token says that was signed by the issuer, meant for this service and valid at the time.
+/// The claims of a token that was signed by the issuer, is meant for this service and is valid at this time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     pub subject: String,
-    /// The client the token was issued to; the same as `subject` when it speaks for itself.
+    /// The client the token was issued to; the same as `subject` if it acts for itself.
     pub client_id: String,
     pub token_id: String,
     /// Until when it counts, leeway included.
@@ -170,7 +171,7 @@ impl<'t> Unverified<'t> {
         let (Some(header), Some(claims)) = (decoded(header), decoded(claims)) else { return Err(Fault::Shape) };
         let (key_id, algorithm) = read_header(&object(&header).ok_or(Fault::Header)?, rules)?;
         let signature = decoded(signature).ok_or(Fault::Shape)?;
-        // A header written in a way the leak guard would not see, behind escapes or white space, is none of a provider's.
+        // No provider writes a header in a way that the leak guard would miss, behind escapes or white space.
         if find_signed(token) != Some(0..token.len()) {
             return Err(Fault::Header);
         }
@@ -250,7 +251,7 @@ fn read_claims(claims: &Map<String, Value>, rules: &Rules) -> Result<Claims, Fau
     let subject = text(claims, "sub", SUBJECT_CHARS_MAX).ok_or(Fault::Subject)?;
     let token_id = text(claims, "jti", SUBJECT_CHARS_MAX).ok_or(Fault::TokenId)?;
     let client_id = text(claims, "client_id", SUBJECT_CHARS_MAX).ok_or(Fault::Client)?;
-    // A stolen token would pass for one that is held: whoever issued it meant it to be proven.
+    // A stolen token would be accepted without proof of possession, which its issuer required.
     if claims.contains_key("cnf") {
         return Err(Fault::Bound);
     }
@@ -282,7 +283,7 @@ fn names(audience: &Value, wanted: &str) -> bool {
     }
 }
 
-/// A member that is a text of one to so many characters, none of them a control character.
+/// A member that is a string of 1 to this many characters, without control characters.
 fn text(object: &Map<String, Value>, name: &str, chars_max: usize) -> Option<String> {
     let text = object.get(name)?.as_str()?;
     let is_sound = (1..=chars_max).contains(&text.chars().count()) && !text.chars().any(char::is_control);

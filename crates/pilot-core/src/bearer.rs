@@ -24,7 +24,7 @@ pub fn presented_signed<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Presented<
 
 fn presented_if<'a>(mut lines: impl Iterator<Item = &'a [u8]>, is_well_formed: fn(&[u8]) -> bool) -> Presented<'a> {
     let Some(line) = lines.next() else { return Presented::Nothing };
-    // Of two lines, a proxy and this server might each believe a different one.
+    // With two lines, a proxy and this server might each use a different one.
     if lines.next().is_some() {
         return Presented::Malformed;
     }

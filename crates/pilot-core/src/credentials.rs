@@ -1,7 +1,7 @@
-//! The credential file: which digest speaks for which actor in which role.
+//! The credential file: which digest belongs to which actor and role.
 //!
-//! Read strictly and whole. A file with any fault is refused, every fault is listed with its place, and no value is
-//! ever repeated, because sooner or later somebody pastes a clear token into it.
+//! Read strictly. A file with any fault is refused, faults are listed with their places, and no value is ever printed,
+//! because sooner or later someone pastes a clear token into it.
 //!
 //! Version 1 is the specification's. Version 2 adds a name and a span of time to each credential.
 
@@ -44,7 +44,7 @@ pub struct Credential {
 pub enum Schema {
     /// Actor, role and digest: the specification's own.
     One,
-    /// With `credential_id`, `not_before` and `expires_at` besides.
+    /// Also with `credential_id`, `not_before` and `expires_at`.
     Two,
 }
 
@@ -188,7 +188,7 @@ impl Credentials {
 }
 
 impl Credential {
-    /// As version 1 has it: it has no name of its own, and no end.
+    /// As in version 1: without its own name, and without an expiry time.
     pub fn new(actor: Actor, token: &Token) -> Credential {
         Credential::plain(actor, token.digest())
     }
@@ -229,7 +229,7 @@ fn read_file(value: &Value, schema: Schema, faults: &mut Faults) -> Vec<Credenti
     entries
 }
 
-/// A name is shown to many; a token in its place would be too.
+/// A name is shown to many people, and so would be a token in its place.
 fn refuse_tokens_as_names(together: &Together, faults: &mut Faults) {
     for (id, index) in together.ids.values() {
         let name = id.as_str().as_bytes();

@@ -1,8 +1,8 @@
-//! `decide`: the only road to a transition.
+//! `decide`: the only way to make a transition.
 //!
 //! A pure function of the definition, the item, the request, the caller and the time. The server calls it before it
-//! writes, a verifier calls it again on what was written; both must come to the same verdict, so nothing here may
-//! depend on anything else.
+//! writes, a verifier calls it again on what was written; both must reach the same verdict, so nothing here may depend
+//! on anything else.
 
 mod act;
 mod after;
@@ -36,8 +36,8 @@ pub use request::{ActionRequest, Caller, EditRequest, IfMatch, NewItem, Request}
 pub use transition::{Change, Transition};
 pub use unasked::{Gaps, Unasked};
 
-/// The order of the checks is part of the contract: an outsider learns nothing about the item, and a participant learns
-/// first what to mend in the request, then what stands in the way.
+/// The order of the checks is part of the contract: an outsider learns nothing about the item, and a participant first
+/// learns what to fix in the request, then what prevents the action.
 pub fn decide(
     definition: &Definition,
     item: &Item,
@@ -67,7 +67,7 @@ pub fn decide_again(
         (Request::Act(request), Caller::Actor(actor)) => case.act(request, actor),
         (Request::Edit(request), Caller::Actor(actor)) => case.edit(request, actor),
         (Request::Timer, Caller::Timer) => case.expire(),
-        // The passing of time asks for nothing, and nobody else may speak for it.
+        // A timer sends no request, and nobody else may act as a timer.
         (Request::Act(_) | Request::Edit(_), Caller::Timer) | (Request::Timer, Caller::Actor(_)) => {
             Err(Refusal::NothingDue)
         }

@@ -1,4 +1,4 @@
-//! The SHA3-256 digest of a token, and the fingerprint by which people may speak of it.
+//! The SHA3-256 digest of a token, and the fingerprint that people may use to refer to it.
 
 use std::fmt;
 

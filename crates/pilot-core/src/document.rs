@@ -24,8 +24,8 @@ const CANONICAL: &str = "values of this crate have text as keys and finite numbe
 pub struct MalformedDigest;
 
 impl ContentDigest {
-    /// The digest of a title and payload. The nonce keeps a guesser from testing contents against a public ledger, and
-    /// is kept with the document, so that erasing the document takes it along.
+    /// The digest of a title and payload. The nonce keeps anyone from testing guesses against a public ledger, and is
+    /// kept in the document, so that erasing the document erases it too.
     pub fn of(title: &str, payload: &Value, nonce: &str) -> ContentDigest {
         let document = json!({"nonce": nonce, "payload": payload, "title": title});
         ContentDigest(sha256_of_canonical(&document).into())
@@ -44,8 +44,8 @@ impl ContentDigest {
     }
 }
 
-/// What people wrote, kept beside the ledger: the entry holds its digest alone, so a document can be erased and the
-/// proof stays whole.
+/// What people wrote, stored separately: the entry has only its digest, so a document can be erased and the proof stays
+/// valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub kind: DocumentKind,
@@ -77,7 +77,7 @@ impl Document {
     }
 
     pub fn comment(text: &str, nonce: &str) -> Document {
-        /// Texts alone, in the order of their names: as it is written, it is canonical.
+        /// Only strings, in the order of their names: plain serialisation is already canonical.
         #[derive(Serialize)]
         struct Comment<'a> {
             comment: &'a str,
@@ -91,7 +91,7 @@ impl Document {
         Document::new(DocumentKind::Inputs, &json!({"inputs": inputs, "nonce": nonce}))
     }
 
-    /// The file as it was read. It has no nonce: whoever may read the entry may read the role map.
+    /// The file as it was read. It has no nonce, because anyone who may read the entry may read the role map.
     pub fn role_map(file: &[u8]) -> Document {
         Document { kind: DocumentKind::RoleMap, digest: ContentDigest::of_bytes(file), bytes: file.to_vec() }
     }

@@ -1,4 +1,4 @@
-//! An entry: one line of the ledger, small and canonical, with digests in the place of whatever people wrote.
+//! An entry: one line of the ledger, small and canonical, with digests instead of what people wrote.
 
 use std::fmt;
 
@@ -32,10 +32,10 @@ pub enum EntryType {
     /// A live token was seen where it must never be.
     #[serde(rename = "access.token_exposed")]
     AccessTokenExposed,
-    /// A credential was shown for the first time, and accepted.
+    /// A credential was used for the first time, and accepted.
     #[serde(rename = "credential.first_used")]
     CredentialFirstUsed,
-    /// A credential that was removed, expired or revoked was shown again for the first time, and refused.
+    /// A credential that was removed, expired or revoked was used again for the first time, and refused.
     #[serde(rename = "credential.refused")]
     CredentialRefused,
     #[serde(rename = "credential.expired")]
@@ -46,18 +46,18 @@ pub enum EntryType {
     /// Changes that a start found among the credentials, more than fit into its own entry, which follows.
     #[serde(rename = "credentials.changed")]
     CredentialsChanged,
-    /// After a loss that may have taken revocations with it, an operator says which older credentials count.
+    /// After a loss that may have included revocations, an operator accepted older credentials.
     #[serde(rename = "credentials.trusted")]
     CredentialsTrusted,
     #[serde(rename = "service.started")]
     ServiceStarted,
-    /// The ledger was put back from a backup; says what was lost, if anything was.
+    /// The ledger was restored from a backup: what was lost, if anything.
     #[serde(rename = "ledger.restored")]
     LedgerRestored,
-    /// What people wrote about an item was erased; says of which, by whom and why.
+    /// What people wrote about an item was erased: which item, by whom and why.
     #[serde(rename = "documents.erased")]
     DocumentsErased,
-    /// The machine's clock had leapt, and an operator says that it is right.
+    /// The machine's clock had jumped ahead, and an operator accepted it.
     #[serde(rename = "clock.accepted")]
     ClockAccepted,
 }
@@ -84,7 +84,7 @@ impl EntryType {
         }
     }
 
-    /// About access and credentials: for security_admin and auditor alone.
+    /// About access and credentials: only for security_admin and auditor.
     pub const fn is_restricted(self) -> bool {
         match self {
             EntryType::AccessRefused
@@ -212,7 +212,7 @@ impl Entry {
         }
     }
 
-    /// A remark: it leaves the item and its version as they are.
+    /// A comment: it changes neither the item nor its version.
     pub fn of_comment(index: u64, at: Time, actor: &Actor, item: &Item, comment: ContentDigest) -> Entry {
         Entry {
             comment: Some(comment),
@@ -223,8 +223,8 @@ impl Entry {
         }
     }
 
-    /// The documents kept beside this entry. The content is kept once, where it came to be, though every later entry
-    /// about the item names it.
+    /// The documents stored with this entry. The content is stored once, with the entry that introduced it, although
+    /// every later entry about the item names it.
     pub fn documents(&self) -> Vec<(DocumentKind, ContentDigest)> {
         let brings_content = matches!(self.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
         let role_map = || self.details.as_ref()?.get("role_map")?.as_str()?.parse().ok();
@@ -239,13 +239,13 @@ impl Entry {
 
     /// The bytes that are hashed, stored and proved.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
-        // Room for all but the longest, so that it need not grow on the way.
+        // Enough for all but the longest, so that it rarely has to grow.
         let mut bytes = Vec::with_capacity(768);
         self.write_to(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// In the place of whatever `bytes` held, whose room is used again.
+    /// Replaces what was in `bytes`, and reuses its allocation.
     pub fn write_to(&self, bytes: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         bytes.clear();
         serde_json::to_writer(bytes, self)

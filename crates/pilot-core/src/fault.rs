@@ -9,7 +9,7 @@ use crate::limits::{FAULTS_MAX, FAULTS_OF_ONE_KIND_MAX, POINTER_BYTES_MAX};
 pub struct Fault {
     /// JSON pointer (RFC 6901) to the place; empty for the document as a whole.
     pub pointer: String,
-    /// What is wrong and how to mend it, without the value.
+    /// What is wrong and how to fix it, without the value.
     pub detail: String,
     /// How many of its kind this one stands for, itself included.
     pub times: usize,
@@ -95,13 +95,13 @@ impl Extend<Fault> for Faults {
     }
 }
 
-/// The same for two places that differ in their numbers alone.
+/// The same for two places that differ only in their numbers.
 fn without_numbers(text: &str) -> String {
     let is_number = |segment: &str| !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit());
     text.split('/')
         .map(|segment| match segment.split_once(|character: char| !character.is_ascii_digit()) {
             _ if is_number(segment) => "*".to_owned(),
-            // A place inside of a sentence: `…/credentials/17 (letter case does not count)`.
+            // A place inside a sentence: `…/credentials/17 (letter case is ignored)`.
             Some((number, rest)) if is_number(number) => format!("* {rest}"),
             _ => segment.to_owned(),
         })

@@ -151,7 +151,7 @@ pub struct Item {
     pub executors: BTreeSet<ActorId>,
 }
 
-/// How far a vote has come, as the API shows it.
+/// The progress of a vote, as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VotesView<'i> {
     pub action: &'i str,
@@ -166,7 +166,7 @@ impl Item {
         self.votes.iter().filter(move |vote| *vote.action == *action && vote.content_digest == self.content_digest)
     }
 
-    /// The vote under way in this state, or the one that led here; of several, the one with most votes.
+    /// The vote in progress in this state, or the one that led here; if there are several, the one with most votes.
     pub fn votes_view<'i>(&'i self, definition: &'i Definition) -> Option<VotesView<'i>> {
         let rules = || definition.rules().transitions.iter().filter(|rule| rule.quorum.is_some());
         let counted = |rule: &'i Rule| (rule, self.votes_for(&rule.action).count());
@@ -181,7 +181,8 @@ impl Item {
         Some(VotesView { action: &rule.action, have, need: rule.votes_needed(&self.payload)?, by })
     }
 
-    /// The roles whose turn it is: whoever may release a held item, else those the definition names for the state.
+    /// The roles whose turn it is: those that may release a held item, otherwise those that the definition names for
+    /// the state.
     pub fn waits_for(&self, definition: &Definition) -> Vec<Role> {
         let rules = definition.rules();
         let hold = rules.hold.as_ref().filter(|_| self.held && !rules.is_terminal(&self.state));

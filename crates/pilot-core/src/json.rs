@@ -1,8 +1,7 @@
 //! JSON, read strictly: duplicate keys, integers no double can hold, U+0000 and over-deep nesting are faults, each with
-//! its place. The first of them are reported at once, and the rest are counted.
+//! its place. The first of them are listed, and the rest are counted.
 //!
-//! What reading costs is bounded by the bounds it is given and not by what stands in the text: a value in memory is many
-//! times its bytes.
+//! The cost of reading is bounded by the given limits, not by the text: a value in memory is many times its bytes.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -16,7 +15,7 @@ use crate::limits::{FAULTS_MAX, POINTER_BYTES_MAX};
 /// The largest integer that every JSON reader agrees on: 2^53 - 1.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// How much may stand in a document.
+/// How much a document may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     pub depth: usize,
@@ -46,8 +45,8 @@ pub fn parse(bytes: &[u8], bounds: Bounds) -> Result<Value, Vec<Fault>> {
     Err(reading.faults)
 }
 
-/// The one number a double stands for: an integer when it has no fraction, and 0 for -0.0. What is decided on is then what
-/// is stored, because canonical JSON writes `2.0` as `2`.
+/// The number that a double represents: an integer when it has no fraction, and 0 for -0.0. What is decided on is then
+/// what is stored, because canonical JSON writes `2.0` as `2`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "whole, and at most 2^53 - 1")]
 pub fn number(value: f64) -> Option<Number> {
     if value.fract() == 0.0 && value.abs() <= INTEGER_MAX as f64 {
@@ -56,7 +55,7 @@ pub fn number(value: f64) -> Option<Number> {
     Number::from_f64(value)
 }
 
-/// The reason alone: the place is said by the caller.
+/// Only the reason: the caller adds the place.
 fn syntax(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or("syntax error").to_owned()
@@ -153,7 +152,7 @@ impl Reading {
         }
     }
 
-    /// One that must be heard whatever was found before.
+    /// One that must be reported whatever was found before.
     fn add(&mut self, fault: Fault) {
         self.faults.push(fault);
     }

@@ -1,7 +1,7 @@
 //! The keys an identity provider publishes (RFC 7517), read for one purpose: to check signatures of access tokens.
 //!
-//! A key that cannot be used for that, or should not be, is passed over with the reason; it does not spoil the others.
-//! A set that is not one at all is a fault, and whoever asked keeps the set it had.
+//! A key that cannot be used for that, or should not be, is ignored, with the reason; the others are still used.
+//! Something that is not a set at all is an error, and the caller keeps the set it had.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
@@ -97,7 +97,7 @@ impl KeySet {
 fn read_key(value: &Value, list: &[Value]) -> Result<Key, &'static str> {
     let key = value.as_object().ok_or("is not an object")?;
     let key_id = key.get("kid").and_then(Value::as_str).ok_or("has no kid")?;
-    // Which of the two a token means would be anyone's guess.
+    // It would be unclear which of the two a token means.
     if list.iter().filter(|other| other.get("kid").and_then(Value::as_str) == Some(key_id)).count() > 1 {
         return Err("shares its kid with another key");
     }

@@ -9,7 +9,7 @@
 //!    it rests;
 //! 4. with an identity provider, a token it may have signed is found anywhere by its shape; see [`find_signed`].
 //!
-//! A token holds no space and has at least 32 bytes, so text without a run that long is passed over at once.
+//! A token contains no space and has at least 32 bytes, so text without a run that long is skipped immediately.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -38,11 +38,11 @@ mod words;
 
 pub use sweep::Sweep;
 
-/// What stands in the place of a token that was found.
+/// What replaces a token that was found.
 pub const WITHHELD: &str = "[token withheld]";
 
-/// So many signed tokens of one URL are handed on. Each costs a signature check for someone who is not known yet, and
-/// whoever hides a live token behind false ones harms nobody but its holder.
+/// How many signed tokens of one URL are passed on. Each costs a signature check for an unauthenticated caller, and
+/// someone who hides a live token behind false ones harms only its holder.
 const SIGNED_IN_URL_MAX: usize = 2;
 
 pub struct LeakGuard {
@@ -60,13 +60,13 @@ impl LeakGuard {
         LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_for_signed: false, looks_at_words }
     }
 
-    /// Looks for tokens with the shape identity providers give them, too.
+    /// Also looks for tokens with the shape that identity providers give them.
     #[must_use]
     pub fn with_signed_tokens(self) -> LeakGuard {
         LeakGuard { looks_for_signed: true, ..self }
     }
 
-    /// For programs that hold no credentials: net 1 alone works.
+    /// For programs without credentials: only net 1 works.
     pub fn for_generated_tokens() -> LeakGuard {
         LeakGuard::new(Credentials::none(), 0)
     }
@@ -81,8 +81,8 @@ impl LeakGuard {
         }
     }
 
-    /// The first token in `text`. Its words alone are tried for a token that was never used: this is for what was looked
-    /// at when it was written.
+    /// The first token in `text`. For a token that was never used, only words are tried: this is for text that was
+    /// already searched when it was written.
     pub fn find(&self, text: &[u8]) -> Option<Range<usize>> {
         self.search(Budget::of_words()).find(text)
     }
@@ -97,7 +97,7 @@ impl LeakGuard {
         self.search(Budget::of_content()).is_in(text)
     }
 
-    /// The first places in a JSON document where a token stands.
+    /// The first places in a JSON document that contain a token.
     pub fn find_in_json(&self, value: &Value) -> Vec<String> {
         let mut search = self.search(Budget::of_content());
         let mut pointers = Vec::new();
@@ -311,7 +311,7 @@ fn values(target: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Stretches of token bytes that are long enough to hold a token. Looks at the end of each place where one could stand
-/// first: most text has a space there, and is passed over in large steps.
+/// first: most text has a space there, and is skipped in large steps.
 fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {

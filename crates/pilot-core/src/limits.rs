@@ -17,14 +17,14 @@ pub const ACCESS_TOKENS_SEEN_MAX: usize = 16 * 1024;
 pub const ACCESS_TOKENS_EXPIRED_MAX: usize = 16 * 1024;
 pub const KEY_SET_BYTES_MAX: usize = 128 * 1024;
 pub const KEY_SET_KEYS_MAX: usize = 64;
-/// How often the provider's keys are fetched anew, and how soon again after a failure.
+/// How often the provider's keys are fetched again, and how soon after a failure.
 pub const KEY_SET_REFETCHED: Duration = Duration::from_mins(5);
 pub const KEY_SET_RETRIED: Duration = Duration::from_secs(15);
-/// An unknown key is asked for at once, but not more often than this: anyone can name one.
+/// An unknown key is fetched immediately, but not more often than this, because anyone can name one.
 pub const KEY_SET_PAUSE: Duration = Duration::from_secs(5);
 /// How many requests may wait for a key that is not known; anyone can name one.
 pub const KEY_SET_WAITING_MAX: usize = 256;
-/// How long keys that were fetched once are used while the provider is out of reach.
+/// How long fetched keys are used while the provider cannot be reached.
 pub const KEY_SET_KEPT: Duration = Duration::from_hours(24);
 /// How long the identity provider has for an answer.
 pub const PROVIDER_DEADLINE: Duration = Duration::from_secs(5);
@@ -37,10 +37,10 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const COMMENT_BODY_BYTES_MAX: usize = 32 * 1024;
 pub const CONTENT_BODY_BYTES_MAX: usize = 128 * 1024;
 pub const ACTION_BODY_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of bodies and answers that are held in memory at a time: in all, and for one actor.
+/// Bytes of bodies and answers in memory at a time: in total, and per actor.
 pub const BYTES_HELD_MAX: usize = 128 * 1024 * 1024;
 pub const ACTOR_BYTES_HELD_MAX: usize = 16 * 1024 * 1024;
-/// What a request holds besides its body while it waits for it: its head, and its place with the HTTP library.
+/// What a request uses in addition to its body while it waits for it: its head, and its state in the HTTP library.
 pub const WAITING_REQUEST_BYTES: usize = 24 * 1024;
 /// How many requests of one actor wait for a share of them.
 pub const ACTOR_SHARES_WAITING_MAX: usize = 256;
@@ -62,7 +62,7 @@ pub const FEEDS_MAX: usize = 4_000;
 pub const ADDRESS_CONNECTIONS_PART: usize = 4;
 /// A page of a list ends when what it shows has reached this size.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How much of a body nobody wants is read, so that its sender comes to reading the answer.
+/// How much of an unwanted body is read, so that its sender gets to read the answer.
 pub const UNWANTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const UNWANTED_DEADLINE: Duration = Duration::from_secs(2);
 pub const HEADER_BLOCK_BYTES_MAX: usize = 16 * 1024;
@@ -74,7 +74,7 @@ pub const BODY_VALUES_MAX: usize = 5_000;
 pub const FILE_VALUES_MAX: usize = 2_000_000;
 /// The same for an answer of an identity provider or a secret manager, and for a token's claims.
 pub const ANSWER_VALUES_MAX: usize = 10_000;
-/// So many faults of one input are told; the rest are counted.
+/// How many faults of one input are listed; the rest are counted.
 pub const FAULTS_MAX: usize = 50;
 /// A longer pointer shows nobody where to look.
 pub const POINTER_BYTES_MAX: usize = 1_024;
@@ -83,7 +83,7 @@ pub const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const COMMENT_CHARS_MAX: usize = 4_000;
-/// An item about which there are so many entries takes no more comments.
+/// An item with this many entries takes no more comments.
 pub const COMMENTED_ENTRIES_MAX: usize = 2_000;
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 pub const PAYLOAD_DEPTH_MAX: usize = 32;
@@ -93,12 +93,13 @@ pub const PAGE_ITEMS_MAX: usize = 200;
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub const IDEMPOTENCY_KEY_KEPT: Duration = Duration::from_hours(24);
 
-/// How long the disk may keep the writing waiting. A write waits for the one under way and for its own, so for twice this.
+/// How long a write may wait for the disk. A write waits for the one in progress and then for its own, so for twice
+/// this.
 pub const COMMIT_DEADLINE: Duration = Duration::from_secs(5);
-/// When the disk has kept the writing waiting for this long, a supervisor is no longer told that all is well.
+/// When writes have waited for the disk this long, the watchdog is no longer notified.
 pub const HANG_TOLERATED: Duration = Duration::from_mins(1);
 pub const WRITES_WAITING_MAX: usize = 4_096;
-/// How long the store works on one question.
+/// How long the store works on one query.
 pub const QUESTION_DEADLINE: Duration = Duration::from_secs(2);
 pub const QUESTIONS_WAITING_MAX: usize = 1_024;
 /// How many items a search looks at before others have their turn, and for one request in all.
@@ -112,10 +113,10 @@ pub const HEADERS_DEADLINE: Duration = Duration::from_secs(5);
 pub const BODY_DEADLINE: Duration = Duration::from_secs(15);
 pub const IDLE_DEADLINE: Duration = Duration::from_mins(1);
 pub const CONNECTIONS_MAX: usize = 10_000;
-/// Requests under way on one HTTP/2 connection.
+/// Requests in progress on one HTTP/2 connection.
 pub const HTTP2_STREAMS_MAX: u32 = 128;
-/// Requests over HTTP/2 that are under way, or whose answer has not been taken in: of one address, and in all. Each holds
-/// some five kibibytes besides its bytes, for as long as the peer likes.
+/// Requests over HTTP/2 that are in progress, or whose answer the peer has not read: per address, and in total. Each
+/// uses some five kibibytes in addition to its bytes, for as long as the peer likes.
 pub const ADDRESS_HTTP2_STREAMS_MAX: usize = 8 * 1024;
 pub const HTTP2_STREAMS_IN_ALL_MAX: usize = 32 * 1024;
 /// What a peer may send before it is read, and what is made for it before it is taken in: for a request, and for all of a
@@ -125,30 +126,31 @@ pub const HTTP2_CONNECTION_BYTES: u32 = 256 * 1024;
 
 /// A checkpoint with all the signatures a note may have, and a proof.
 pub const WITNESS_BODY_BYTES_MAX: usize = 64 * 1024;
-/// There is no crowd at a witness: a handful of logs, once a second.
+/// A witness serves few clients: a handful of logs, once a second.
 pub const WITNESS_CONNECTIONS_MAX: usize = 256;
 /// How long one witness has for its answer, and a request for enough of them.
 pub const WITNESS_ANSWER_DEADLINE: Duration = Duration::from_secs(4);
 pub const WITNESSES_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How many bundles are made at a time, for all and for one actor.
+/// How many bundles are built at a time, in total and per actor.
 pub const EXPORTS_MAX: usize = 2;
 pub const EXPORTS_PER_ACTOR_MAX: usize = 1;
-/// How soon whoever was told to wait for another bundle may ask again.
+/// How soon a caller who was told to wait for another bundle may ask again.
 pub const EXPORT_RETRY: Duration = Duration::from_secs(5);
-/// Longer than anyone needs who reads; whoever does not gives the place back.
+/// Longer than any client that reads needs; one that does not read loses its place.
 pub const EXPORT_DEADLINE: Duration = Duration::from_hours(1);
 /// The manifest of a larger bundle, which is signed as a whole, would not fit into a small machine.
 pub const EXPORT_ENTRIES_MAX: u64 = 1_000_000;
-/// Of a larger bundle the service makes no report: it would have to hold all of it in memory. `pilot evidence report` can.
+/// For a larger bundle the service generates no report, because it would have to keep all of it in memory. `pilot
+/// evidence report` can.
 pub const EXPORT_REPORTED_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// So much of a bundle is sent at a time, and so many pieces wait for a reader who is slower.
+/// The size of one piece of a bundle, and how many pieces are buffered for a slow reader.
 pub const EXPORT_PIECE_BYTES: usize = 128 * 1024;
 pub const EXPORT_PIECES_WAITING_MAX: usize = 4;
 /// What the store reads at a time, where entries come with their documents.
 pub const STORE_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// In force at once: a start names each of them in one entry, which has less than 64 KiB.
+/// How many may be in force: a start names each of them in one entry, which is smaller than 64 KiB.
 pub const DEFINITIONS_MAX: usize = 256;
 pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 pub const DEFINITION_STATES_MAX: usize = 50;
@@ -179,12 +181,13 @@ pub const PRIVATE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// How long a secret manager may take for an answer, and a helper for the file.
 pub const SOURCE_PATIENCE: Duration = Duration::from_secs(10);
-/// A start that takes longer is taken for one that hangs, by people and by supervisors.
+/// People and supervisors would think that a longer start hangs.
 pub const SOURCE_PATIENCE_MAX: Duration = Duration::from_mins(1);
 
-/// How far the machine's clock may leap ahead of the time that has passed and still be believed.
+/// How far the machine's clock may jump ahead of the time elapsed and still be trusted.
 pub const CLOCK_LEAP_MAX: Duration = Duration::from_mins(10);
-/// After a restart of the machine nobody knows how long it was off; this much is believed, unless configured otherwise.
+/// After a restart of the machine it is not known how long it was off; this much is accepted, unless configured
+/// otherwise.
 pub const CLOCK_OUTAGE_DAYS: u16 = 7;
 
 /// What each limit bounds, its value, and what a caller who exceeds it sees.
@@ -243,7 +246,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
     ("Workflow definitions in force", "256, the built-in ones included", "the service does not start"),
     ("Page of a list", "200", "422 `invalid_request`"),
-    ("Items looked at for one page of a list", "50,000", "the page has fewer items, and `next` continues from there"),
+    ("Items searched for one page of a list", "50,000", "the page has fewer items, and `next` continues from there"),
     ("Proofs in one answer", "1,000", "the answer has fewer, and `next` continues from there"),
     ("Query to the store", "2 s, 1,024 waiting", "503 `unavailable`"),
     (

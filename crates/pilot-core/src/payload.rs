@@ -1,7 +1,7 @@
 //! An item's payload, kept as its text and read only where a rule looks.
 //!
-//! As a tree of values a payload can take a hundred times its bytes. Items are held by the hundred in caches and lists,
-//! so a payload stays what it is on disk: canonical JSON (RFC 8785).
+//! As a tree of values a payload can take a hundred times its bytes. Caches and lists hold hundreds of items, so a
+//! payload stays as it is on disk: canonical JSON (RFC 8785).
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub struct Payload(Kept);
 #[derive(Clone)]
 enum Kept {
     Text(Arc<RawValue>),
-    /// Erased, or left out of a bundle: only for those who read a ledger again. What its item's moves have shown of it.
+    /// Erased, or left out of a bundle: only when a ledger is replayed. What the item's moves have shown about it.
     LeftOut(Arc<[Learned]>),
 }
 
-/// Whether something stands at a place of a payload nobody can read any more.
+/// Whether a payload that can no longer be read has a value at a place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Learned {
     pub pointer: String,
@@ -46,7 +46,7 @@ impl Payload {
         Payload(Kept::Text(text.to_owned().into()))
     }
 
-    /// One nobody can read any more.
+    /// One that can no longer be read.
     pub fn left_out() -> Payload {
         Payload(Kept::LeftOut(Arc::new([])))
     }
@@ -68,7 +68,7 @@ impl Payload {
         }
     }
 
-    /// Whether this value stands at the end of a JSON pointer; absent when that cannot be known.
+    /// Whether a JSON pointer leads to this value; absent if that cannot be known.
     pub fn has(&self, pointer: &str, value: &Value) -> Option<bool> {
         let Kept::LeftOut(learned) = &self.0 else { return Some(self.at(pointer).as_ref() == Some(value)) };
         let here = || learned.iter().filter(|learned| learned.pointer == pointer);
@@ -79,7 +79,7 @@ impl Payload {
         }
     }
 
-    /// The same, with something more known of it.
+    /// The same, with more known about it.
     #[must_use]
     pub fn with(&self, learned: &Learned) -> Payload {
         match &self.0 {
@@ -88,12 +88,12 @@ impl Payload {
         }
     }
 
-    /// The whole of it as values: for those who change it or hold it against a schema.
+    /// All of it as values: for changing it, or validating it against a schema.
     pub fn value(&self) -> Value {
         serde_json::from_str(self.as_str()).certain(JSON)
     }
 
-    /// What a JSON pointer leads to. Everything else is passed over, not built.
+    /// What a JSON pointer leads to. Everything else is skipped, not built.
     pub fn at(&self, pointer: &str) -> Option<Value> {
         let names = match pointer.strip_prefix('/') {
             Some(names) => names.split('/').map(|name| name.replace("~1", "/").replace("~0", "~")).collect(),

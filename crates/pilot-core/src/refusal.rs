@@ -11,7 +11,7 @@ use crate::workflow::{Name, Own};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    // What was asked for is not repeated: it may be anything, a clear token included.
+    // The request is not quoted: it may contain anything, even a clear token.
     #[error("this workflow has no such action; its actions are {}", known.join(", "))]
     UnknownAction { known: Vec<Name> },
     #[error("{action} requires the role {allowed}; {actor_id} acts as {role}")]
@@ -54,7 +54,7 @@ pub enum Refusal {
     TooManyComments { entries_max: usize },
     #[error("the request was made for different content; the item's content is now {actual}")]
     ContentChanged { actual: ContentDigest },
-    /// Not the rules but the log's witnesses are missing: the same request may be accepted a moment later.
+    /// The rules allow it, but witnesses are missing: the same request may be accepted a moment later.
     #[error("too few witnesses have cosigned the first {entries} entries of the log, so no effect may begin yet")]
     NotCosigned { entries: u64, version: u64 },
 }
@@ -128,8 +128,7 @@ impl Refusal {
         }
     }
 
-    /// Each fault of a request that can be mended by writing it differently, with its place; empty for every other
-    /// refusal.
+    /// Each fault of a request that the caller can fix, with its place; empty for every other refusal.
     pub fn errors(&self) -> Vec<Fault> {
         match self {
             Refusal::Invalid(faults) => faults.clone(),

@@ -58,7 +58,7 @@ impl Token {
         Digest::of(self.0.as_bytes())
     }
 
-    /// The value of an `Authorization` header, for the client side alone.
+    /// The value of an `Authorization` header, only for the client side.
     pub fn bearer(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("Bearer {}", self.0.as_str()))
     }

@@ -1,8 +1,8 @@
 //! Text as a person must see it before deciding on it: nothing in it can hide, or move what stands around it.
 //!
-//! Some characters have no shape of their own, look like a space, or change the order in which their neighbours are
-//! shown, so that a reader approves another text than the one that is carried out. Wherever text is shown, each of them
-//! is written as its code point, `⟨U+202E⟩`. What is stored, hashed and exported stays as it is.
+//! Some characters are invisible, look like a space, or change the order in which their neighbours are shown, so that a
+//! reader approves another text than the one that is carried out. Wherever text is shown, each of them is written as
+//! its code point, `⟨U+202E⟩`. What is stored, hashed and exported stays as it is.
 //!
 //! A text that spells such a mark itself looks the same. That can only raise suspicion, never lower it; and because marks
 //! are left alone, text that passes here twice is shown as after the first time.

@@ -24,7 +24,7 @@ const PROOFS: &str = "proofs/";
 /// Entries in one file of a bundle, at most.
 pub const ENTRIES_PER_FILE: usize = 256;
 
-/// What a file of a bundle is, told by its path alone.
+/// What a file of a bundle is, determined only by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece<'p> {
     Manifest,

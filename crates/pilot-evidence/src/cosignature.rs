@@ -1,6 +1,7 @@
-//! C2SP tlog-cosignature, the Ed25519 kind: a witness says that at a time this was the log's newest consistent head.
+//! C2SP tlog-cosignature, the Ed25519 kind: a witness states that at a given time this was the log's newest consistent
+//! head.
 //!
-//! What is signed is a header, the time and the checkpoint's text, so a cosignature can never be taken for the
+//! What is signed is a header, the time and the checkpoint's text, so a cosignature can never be mistaken for the
 //! signature of a log, nor the other way round.
 
 use std::fmt;
@@ -18,7 +19,7 @@ const COSIGNATURE: u8 = 0x04;
 /// The specification's own bound: the time must fit a signed number.
 const TIMESTAMP_MAX: u64 = i64::MAX.unsigned_abs();
 
-/// A witness's private half. It cannot be printed; [`CosignerKey::to_line`] is for the key file alone.
+/// A witness's private half. It cannot be printed; [`CosignerKey::to_line`] is only for the key file.
 pub struct CosignerKey {
     name: String,
     key: SigningKey,

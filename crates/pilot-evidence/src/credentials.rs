@@ -1,4 +1,4 @@
-//! What entries tell of credentials: the life of each, from the start that brought it to the refusal after its end.
+//! What entries say about credentials: the life of each, from the start that added it to the refusal after its end.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ pub enum What {
     Changed,
     Removed,
     FirstUsed,
-    /// Shown after its end.
+    /// Used after its end.
     Refused {
         reason: String,
     },
@@ -65,7 +65,7 @@ pub enum What {
         by: Option<ActorId>,
         cause: String,
     },
-    /// The entry names the actor alone.
+    /// The entry names only the actor.
     TokenExposed {
         count: u64,
     },
@@ -114,7 +114,7 @@ impl fmt::Display for CredentialEvent {
     }
 }
 
-/// What one entry tells of credentials: nothing, one thing, or for a start as many as have changed.
+/// What one entry says about credentials: nothing, one thing, or for a start as many as have changed.
 pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
     let null = Value::Null;
     let details = entry.details.as_ref().unwrap_or(&null);
@@ -172,12 +172,12 @@ fn named(value: &Value) -> Named {
     Named::deserialize(value).unwrap_or_default()
 }
 
-/// The verdict on a period's bundle, and what the entries of that period tell of credentials. Nothing is told from a
-/// bundle that does not hold.
+/// The verdict on a period's bundle, and what the entries of that period say about credentials. Nothing is reported
+/// from a bundle that does not hold.
 pub fn tell(bundle: &[u8], trust: &Trust) -> (Verdict, Vec<CredentialEvent>) {
     let Ok(contents) = open(bundle, &trust.key) else { return (verify(bundle, trust), Vec::new()) };
     let verdict = examine(&contents, trust);
-    // Entries beside the period are there to show where it begins, and what was in force.
+    // Entries outside the period show where it begins, and what was in force.
     let told = match contents.manifest.scope {
         Scope::Period { first, end, .. } if verdict.holds => {
             let within = contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index));

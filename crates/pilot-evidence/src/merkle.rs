@@ -18,7 +18,7 @@ impl Hash {
         Hash(Sha256::digest([]).into())
     }
 
-    /// The prefixes keep a leaf from ever being taken for an inner node.
+    /// The prefixes keep a leaf from being mistaken for an inner node.
     pub fn of_leaf(data: &[u8]) -> Hash {
         let mut hash = Sha256::new();
         hash.update([0]);

@@ -31,7 +31,7 @@ pub enum KeyError {
     Kind,
 }
 
-/// The private half. It cannot be printed; [`NoteKey::to_line`] is for the key file alone.
+/// The private half. It cannot be printed; [`NoteKey::to_line`] is only for the key file.
 pub struct NoteKey {
     name: String,
     key: SigningKey,
@@ -166,7 +166,7 @@ pub enum NoteError {
     Signature,
 }
 
-/// One signature under a note: who says to have made it, and what follows the key's id.
+/// One signature of a note: who claims to have made it, and what follows the key's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureLine<'n> {
     /// The whole line, without its end.
@@ -211,13 +211,13 @@ impl<'n> Note<'n> {
         Ok(Note { text, signatures })
     }
 
-    /// Signatures that claim to be of this key; a wrong one among them spoils the note.
+    /// Signatures that claim to be by this key; a wrong one among them invalidates the note.
     pub(crate) fn claimed<'s>(&'s self, name: &'s str, id: [u8; 4]) -> impl Iterator<Item = &'s SignatureLine<'n>> {
         self.signatures.iter().filter(move |signature| signature.name == name && signature.id == id)
     }
 }
 
-/// The text of a note that `key` has signed. Signatures of other keys are passed over.
+/// The text of a note that `key` has signed. Signatures by other keys are ignored.
 pub fn open<'a>(note: &'a str, key: &VerifierKey) -> Result<&'a str, NoteError> {
     let note = Note::parse(note)?;
     let mut ours = Err(NoteError::Unsigned);

@@ -45,7 +45,7 @@ pub fn consistency<R: Rows>(rows: &R, old: u64, new: u64) -> Result<Vec<Hash>, R
         return Ok(path);
     }
     let (mut low, mut high) = (0, new);
-    // Until the old tree is a whole subtree, its own root is known to whoever checks.
+    // Until the old tree is a complete subtree, the verifier knows its root.
     while old != high {
         let middle = low + split(high - low);
         if old <= middle {

@@ -1,4 +1,4 @@
-//! The ledger read again: what an item must be, decided anew from its entries and documents.
+//! The ledger replayed: what an item must be, decided again from its entries and documents.
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{
@@ -52,7 +52,7 @@ impl<'d> FromIterator<(DocumentKind, &'d [u8])> for Documents<'d> {
                 DocumentKind::Content => documents.content = Some(bytes),
                 DocumentKind::Comment => documents.comment = Some(bytes),
                 DocumentKind::Inputs => documents.inputs = Some(bytes),
-                // Beside starts of the service alone, which are no part of an item's history.
+                // Only for starts of the service, which are not part of an item's history.
                 DocumentKind::RoleMap => {}
             }
         }
@@ -223,7 +223,7 @@ fn action_request(item: &Item, entry: &Entry, documents: Documents<'_>) -> Resul
     let inputs: Option<Inputs> = documents.inputs.filter(|_| entry.inputs.is_some()).map(read).transpose()?;
     Ok(ActionRequest {
         action: entry.action.as_ref().map(ToString::to_string).unwrap_or_default(),
-        // Whoever sent one sent this: another would have been refused.
+        // If one was sent, it was this one: any other would have been refused.
         content_digest: Some(item.content_digest.to_string()),
         comment: comment.map(|remark| remark.comment),
         inputs: inputs.map(|inputs| inputs.inputs),

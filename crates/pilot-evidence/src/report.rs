@@ -1,4 +1,4 @@
-//! The report: one page for people, with everything in it and nothing from outside.
+//! The report: one self-contained page for people.
 
 mod timeline;
 
@@ -20,7 +20,7 @@ use crate::verify::items::{documents, histories};
 use crate::verify::{About, Conclusion, Finding, ItemVerdict, Outcome, Trust, Verdict, examine, verify};
 use timeline::{Step, gathered};
 
-/// Items told in detail. A page of more would not be read, and not printed.
+/// Items shown in detail. Nobody would read or print a page with more.
 const DETAILED_MAX: usize = 100;
 const LEFT_OUT: &str = "(left out)";
 
@@ -69,7 +69,7 @@ struct ItemView {
     title: String,
     workflow: String,
     state: String,
-    /// What can be told of characters that nobody would see; empty when there is none.
+    /// A warning about characters that nobody would see; empty if there are none.
     warning: String,
     version: u64,
     definition: String,
@@ -98,7 +98,7 @@ struct ContentView {
     payload: Vec<Piece>,
 }
 
-/// A part of a JSON text. What is inside of a string is kept apart, so that it cannot reorder what stands around it.
+/// A part of a JSON text. What is inside a string is kept apart, so that it cannot reorder the text around it.
 struct Piece {
     text: String,
     is_string: bool,
@@ -116,7 +116,7 @@ struct OtherView {
     at: String,
     kind: &'static str,
     who: String,
-    /// What it tells of credentials, one sentence each.
+    /// What it says about credentials, one sentence each.
     told: Vec<String>,
     details: String,
 }
@@ -277,7 +277,7 @@ fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[&Held<'_>])
     }
 }
 
-/// Names inside a picture must be its own once several stand on one page.
+/// Names inside a picture must be unique, because several pictures may be on one page.
 fn inlined(svg: &str, id: &ItemId) -> String {
     svg.replace("id=\"t\"", &format!("id=\"t-{id}\""))
         .replace("id=\"d\"", &format!("id=\"d-{id}\""))

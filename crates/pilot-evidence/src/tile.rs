@@ -1,4 +1,4 @@
-//! C2SP tlog-tiles: the tree in pieces of 256 hashes, each with a path of its own.
+//! C2SP tlog-tiles: the tree in pieces of 256 hashes, each with its own path.
 
 use crate::merkle::Hash;
 

@@ -1,4 +1,4 @@
-//! C2SP tlog-proof: that one entry is in the log, in a text that needs nothing beside it but the keys.
+//! C2SP tlog-proof: that one entry is in the log, in a text that needs nothing else but the keys.
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::merkle::Hash;

@@ -1,6 +1,6 @@
-//! Verification: whether a bundle is whole, signed and complete, and whether everything in it happened by the rules.
+//! Verification: whether a bundle is intact, signed and complete, and whether everything in it followed the rules.
 //!
-//! A pure function of the bundle's bytes and the keys one trusts. It needs no network, no server and no clock.
+//! A pure function of the bundle's bytes and the trusted keys. It needs no network, no server and no clock.
 
 pub(crate) mod contents;
 pub(crate) mod items;
@@ -26,7 +26,7 @@ pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
     }
 }
 
-/// The verdict on what could not even be opened: later checks would believe what nobody signed.
+/// The verdict on what could not even be opened: later checks would trust what nobody signed.
 fn unopened(faults: Vec<Fault>) -> Verdict {
     let failed = faults.first().map_or(Check::Container, |fault| fault.check);
     let finding = |check: Check| match check.cmp(&failed) {
@@ -86,7 +86,7 @@ pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
     }
 }
 
-/// Faults in the order of the checks and the ledger; and no check holds that has one.
+/// Faults in the order of the checks and the ledger; a check with a fault does not hold.
 fn settle(checks: &mut [Finding<Check>], faults: &mut [Fault]) {
     faults.sort_by_key(|fault| (fault.check, fault.entry));
     for check in checks {

@@ -1,4 +1,4 @@
-//! C2SP tlog-witness: what a log and a witness send each other, as text. The connection is somebody else's.
+//! C2SP tlog-witness: what a log and a witness send each other, as text. Connections are handled elsewhere.
 
 use crate::checkpoint::Checkpoint;
 use crate::cosignature::CosignerVerifier;
@@ -98,7 +98,7 @@ pub fn parse_size(body: &str) -> Result<u64, BodyError> {
     body.strip_suffix('\n').and_then(number).ok_or(BodyError::Format)
 }
 
-/// The signature lines of a 200 answer that this witness has really made over the checkpoint. Others are passed over.
+/// The signature lines of a 200 answer that this witness has really made over the checkpoint. Others are ignored.
 pub fn parse_cosignatures<'b>(
     body: &'b str,
     checkpoint_text: &str,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use pilot_core::workflow::source::Flaws;
 
-/// Every finding with its line, a caret and how to mend it.
+/// Every finding with its line, a caret and how to fix it.
 pub fn render(flaws: &Flaws, file: &str, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut shown = String::new();

@@ -1,4 +1,4 @@
-//! Who may do what, as text for people: `pilot workflow explain`, and the file beside each built-in definition.
+//! Who may do what, as text for people: `pilot workflow explain`, and the file next to each built-in definition.
 
 use std::fmt::Write as _;
 

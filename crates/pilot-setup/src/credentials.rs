@@ -64,7 +64,7 @@ fn parse_credentials(fetched: &Fetched, config: &Config, faults: &mut Vec<String
         tracing::warn!("{exposed}");
     }
     for remark in &fetched.remarks {
-        tracing::warn!("the credential helper said: {remark}");
+        tracing::warn!("the credential helper reported: {remark}");
     }
     let parsed = credential_format(config)(&fetched.bytes);
     parsed.map_err(|found| faults.extend(found.iter().map(|fault| line(source, fault)))).ok()

@@ -57,7 +57,7 @@ pub struct Head {
     pub root: Hash,
 }
 
-/// Something that does not fit, and where.
+/// Something that is inconsistent, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredFault {
     pub place: String,
@@ -69,11 +69,11 @@ pub struct StoredFault {
 pub struct Report {
     pub entries: u64,
     pub documents: u64,
-    /// Documents that were erased on purpose: their proofs stay whole.
+    /// Documents that were erased on purpose: their proofs stay valid.
     pub erased: u64,
     pub tiles: u64,
     pub items: u64,
-    /// Items whose moves cannot be decided again, because what they rested on was erased.
+    /// Items whose moves cannot be decided again, because what they depended on was erased.
     pub items_not_replayed: u64,
     pub definitions: u64,
     /// Answers that are remembered for clients who lost them.
@@ -83,7 +83,7 @@ pub struct Report {
     pub faults: Vec<StoredFault>,
 }
 
-/// How far the work has come.
+/// The progress of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     pub step: &'static str,

@@ -51,7 +51,7 @@ impl TestClock {
     }
 }
 
-/// An engine under test. Each case begins with a store of its own, and may open it again.
+/// An engine under test. Each case begins with its own store, and may reopen it.
 pub trait Engine {
     /// Opens the store; a second call, after the first store was dropped, opens the same one.
     fn open(&self) -> Arc<dyn Store>;
@@ -249,7 +249,7 @@ pub async fn a_key_gives_the_same_answer_again_until_it_is_forgotten(engine: &dy
         store = engine.open();
     }
     assert!(matches!(store.settle(write(keyed(2, 1))).await.unwrap(), Outcome::Recorded { .. }), "another scope");
-    // A refusal is not remembered: the next attempt is decided anew.
+    // A refusal is not remembered: the next attempt is decided again.
     let id = cast.create(&*store, "item", "ana", "low").await;
     let approve = || Write { key: keyed(3, 1), ..cast.action(&id, &actor("ben", Role::Approver), "approve", None) };
     assert!(matches!(store.settle(approve()).await.unwrap(), Outcome::Refused(_)));

@@ -42,7 +42,7 @@ pub enum StoreError {
     /// and only opening the store again tells.
     #[error("the disk failed: {0}")]
     DiskFailed(String),
-    /// The disk does not answer. What was being written may yet be recorded.
+    /// The disk does not respond. What was being written may still be recorded.
     #[error("the disk is not responding: {0}")]
     Hangs(String),
     /// What is stored contradicts itself. Going on would make it worse.
@@ -200,7 +200,7 @@ pub struct Filter {
 #[derive(Debug, Default, PartialEq)]
 pub struct ItemPage {
     pub items: Vec<Item>,
-    /// Where to go on, as [`Filter::before`]; none when everything was looked at.
+    /// Where to continue, as [`Filter::before`]; none if everything was searched.
     pub next: Option<ItemId>,
 }
 
@@ -242,8 +242,8 @@ pub trait Store: Send + Sync {
 
     fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>>;
 
-    /// The newest items that match, as many as were asked for. However rare they are, only so many rows are looked at:
-    /// then there are fewer items, and a place to go on.
+    /// The newest items that match, as many as were asked for. However rare they are, only a limited number of rows is
+    /// searched: then there are fewer items, and a place to continue.
     fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage>;
 
     /// The same, looking on until there are as many as were asked for, or no more.
@@ -264,7 +264,7 @@ pub trait Store: Send + Sync {
     /// Every entry about an item, oldest first, with its documents.
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>>;
 
-    /// The same from after an index on, so many at the most.
+    /// The same after an index, at most this many.
     fn history_page(&self, id: ItemId, after: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
 
     /// Entries from an index on, without documents.
@@ -283,7 +283,7 @@ pub trait Store: Send + Sync {
     /// Where the entries below `first` are about items that have their next one among `entries`.
     fn earlier_places(&self, first: u64, entries: Range<u64>) -> Pending<'_, Vec<u64>>;
 
-    /// The hashes of entries, made anew from what is stored of each: exactly as many as asked for, without a gap.
+    /// The hashes of entries, recomputed from what is stored: exactly as many as requested, without a gap.
     fn leaves(&self, from: u64, count: u64) -> Pending<'_, Vec<Hash>>;
 
     /// Items whose deadline has passed, the earliest first.

@@ -1,5 +1,5 @@
-//! The embedded store: one SQLite file, one writing thread, a few reading ones, one that carries the log over, and one
-//! that watches over them.
+//! The embedded store: one SQLite file, one writing thread, a few reading ones, one that copies the write-ahead log,
+//! and one that watches the others.
 
 use std::fs::File;
 use std::ops::Range;
@@ -55,8 +55,8 @@ pub use crate::archive::Now;
 pub use archive::LedgerFile;
 pub(crate) use lock::lock;
 
-/// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses wait for
-/// nobody's search.
+/// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses never wait
+/// for a search.
 const READERS: usize = 3;
 const DUTY_READERS: usize = 1;
 
@@ -80,7 +80,7 @@ impl Drop for Sqlite {
 }
 
 impl Sqlite {
-    /// Opens or makes the store, and makes sure that what is there is whole.
+    /// Opens or creates the store, and checks that what is there is intact.
     pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
         opening::refuse_damaged_log(path)?;

@@ -86,7 +86,7 @@ fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
     check(2, &[&bundle, "--key", &line, &bundle], "not recognised");
     check(2, &[&bundle, "--key", &line.replace("+ARl", "+ARk")], "--key: ");
     check(2, &[&bundle, "--key", &line, "--witness-key", &line], "has the wrong type");
-    check(2, &[&bundle, "--key", &line, "--witnesses", "1"], "1 are asked for, and 0 keys are given");
+    check(2, &[&bundle, "--key", &line, "--witnesses", "1"], "1 are required, but 0 keys are given");
     check(2, &[&bundle, "--key", "xx"], "--key: neither a key");
     check(2, &[&bundle, "--key", "nowhere.pub"], "nowhere.pub");
     check(3, &[&bundle, "--key", "/"], "--key: neither a key");

@@ -68,7 +68,7 @@ pub(crate) struct Client {
     base: Uri,
     /// None when a certificate says who is calling.
     token: Option<Token>,
-    /// For https alone.
+    /// Only for https.
     trust: Option<Trust>,
 }
 
@@ -155,7 +155,7 @@ impl Client {
         Failure::environment(format!("{}: the service cannot be reached", self.base), cause)
     }
 
-    /// Sends one request on a connection of its own, which lives as long as what is returned beside the answer.
+    /// Sends one request on its own connection, which lives as long as what is returned with the answer.
     async fn open(
         &self,
         method: Method,
@@ -292,7 +292,8 @@ fn is_encrypted(base: &Uri) -> bool {
     base.scheme_str() == Some("https")
 }
 
-/// What is sent there does not leave it. A name is believed only when every resolver must lead it here (RFC 6761).
+/// What is sent there does not leave it. A name is trusted only if every resolver must resolve it to this machine (RFC
+/// 6761).
 fn is_this_machine(base: &Uri) -> bool {
     let host = base.host().unwrap_or_default().trim_matches(['[', ']']);
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())

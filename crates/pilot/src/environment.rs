@@ -33,7 +33,8 @@ impl Environment {
         self.token.clone()
     }
 
-    /// Who is at the keyboard, for records that name an operator. A name that fits into an entry: what is longer is cut.
+    /// Who is at the keyboard, for records that name an operator. A name that fits into an entry: a longer one is cut
+    /// off.
     pub(crate) fn operator(&self) -> Option<&str> {
         let name = ["PILOT_OPERATOR", "SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| self.get(name))?;
         let end = name.char_indices().nth(OPERATOR_CHARS_MAX).map_or(name.len(), |(at, _)| at);

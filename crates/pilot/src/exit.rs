@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well.
+//! How a command ends when it fails.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ impl Failure {
     }
 }
 
-/// Help, or what is wrong with the arguments. Someone will type a token as one, and it must not be repeated.
+/// Help, or what is wrong with the arguments. Someone will type a token as an argument, and it must not be printed.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     if !error.use_stderr() {

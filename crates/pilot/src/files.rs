@@ -80,7 +80,7 @@ impl FileArguments {
 }
 
 impl Files {
-    /// The file that a command is about to change. What someone else keeps is changed there.
+    /// The file that a command is about to change. A file from a secret manager is changed there.
     pub(crate) fn editable(&self) -> Result<&Path, Failure> {
         self.source.file().ok_or_else(|| {
             let source = &self.source;
@@ -113,8 +113,8 @@ pub(crate) fn ledger(config: &Config, verb: &str) -> Result<LedgerFile, Failure>
     path.map(LedgerFile::at).ok_or_else(refused)
 }
 
-/// What root made in the data directory the service could not open. So commands that read or change the service's data
-/// run as the user it belongs to.
+/// The service could not open files that root creates in the data directory. So commands that read or change the
+/// service's data run as the user who owns it.
 pub(crate) fn refuse_root(config: &Config) -> Result<(), Failure> {
     let directory = &config.data_dir;
     let Ok(owner) = std::fs::metadata(directory).map(|found| found.uid()) else { return Ok(()) };

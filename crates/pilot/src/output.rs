@@ -1,7 +1,7 @@
 //! What commands print: tables for people, JSON for programs.
 //!
-//! Much of it was written by people, or comes from a service or a file that may lie. None of it may steer the terminal or
-//! hide from the reader, so everything is made visible here, on its way out, and nowhere else.
+//! Much of it was written by people, or comes from a service or a file that may be malicious. None of it may control
+//! the terminal or hide from the reader, so everything is made visible here, when it is printed, and nowhere else.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write_out(&visible(text))
 }
 
-/// Text that we have coloured ourselves: colours pass, and nothing else does.
+/// Text that we have coloured ourselves: only colours are passed through.
 pub(crate) fn print_coloured(text: &str) -> Result<(), Failure> {
     write_out(&visible_but_colours(text))
 }
@@ -113,7 +113,7 @@ pub(crate) fn print_json(view: &impl Serialize) -> Result<(), Failure> {
 /// Columns as wide as their widest cell, two spaces apart.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut lines = vec![header.iter().map(|name| name.to_uppercase()).collect::<Vec<_>>()];
-    // A line end inside of a cell would let its text pose as a row.
+    // A line break inside a cell could make its text look like a row.
     lines.extend(rows.into_iter().map(|row| row.iter().map(|cell| visible_line(cell).into_owned()).collect()));
     let width = |column: usize| lines.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<_> = (0..header.len()).map(|column| width(column).unwrap_or(0)).collect();

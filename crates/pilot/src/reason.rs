@@ -1,4 +1,4 @@
-//! Why an operator did something to the ledger itself. It is kept there for ever, so it is looked at first.
+//! Why an operator did something to the ledger itself. It is kept there forever, so it is checked first.
 
 use pilot_core::leak::LeakGuard;
 use pilot_setup::config::Config;

@@ -1,4 +1,4 @@
-//! Tells whoever supervises the service how it is doing: systemd's notification protocol, a datagram for each message.
+//! Reports the service's state to its supervisor: systemd's notification protocol, one datagram per message.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -11,7 +11,7 @@ use crate::environment::Environment;
 /// How long a message may wait for a supervisor that is busy.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Nobody, unless the environment names a socket. A service that cannot tell serves all the same.
+/// Does nothing unless the environment names a socket. A service that cannot notify still serves.
 #[derive(Clone, Default)]
 pub(crate) struct Supervisor {
     socket: Option<Arc<UnixDatagram>>,
@@ -19,7 +19,7 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// What is wrong with the variables is logged: the supervisor will say the rest when it hears nothing.
+    /// Faults in the variables are logged: the supervisor will notice when it receives nothing.
     pub(crate) fn find(environment: &Environment) -> Supervisor {
         let Some(name) = environment.get("NOTIFY_SOCKET") else { return Supervisor::default() };
         let socket = match connect(name) {
@@ -45,7 +45,7 @@ impl Supervisor {
         self.tell("STOPPING=1\nSTATUS=stopping: requests in progress are finished");
     }
 
-    /// Says again and again that the runtime which serves is alive, for as long as that is true and `is_alive` says so.
+    /// Keeps notifying that the serving runtime is alive, for as long as that is true and `is_alive` says so.
     pub(crate) fn keep_informed(&self, is_alive: impl Fn() -> bool + Send + 'static) {
         let Some(every) = self.ping_every else { return };
         let supervisor = self.clone();
@@ -76,13 +76,13 @@ fn connect(name: &str) -> io::Result<UnixDatagram> {
         None => return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name begins with neither / nor @")),
     };
     let socket = UnixDatagram::unbound()?;
-    // A few messages wait in the kernel. A supervisor that reads none of them must not hold up those who are served.
+    // A few messages wait in the kernel. A supervisor that reads none of them must not delay callers.
     socket.set_write_timeout(Some(PATIENCE))?;
     socket.connect_addr(&address)?;
     Ok(socket)
 }
 
-/// Twice in the time after which the supervisor gives us up; never when it watches another process.
+/// Twice within the supervisor's timeout; never if it watches another process.
 fn ping_every(environment: &Environment, own_id: u32) -> Option<Duration> {
     let micros = environment.get("WATCHDOG_USEC")?;
     if environment.get("WATCHDOG_PID").is_some_and(|id| id != own_id.to_string()) {

@@ -63,7 +63,7 @@ fn usage_and_missing_files_have_their_own_exit_codes() {
     for (code, line, said) in [
         (2, "verify whole.zip", "--key"),
         (2, "verify whole.zip --key a+b+c", "--key: "),
-        (2, "verify whole.zip --key log.pub --witnesses 2", "2 are asked for, and 0 keys are given"),
+        (2, "verify whole.zip --key log.pub --witnesses 2", "2 are required, but 0 keys are given"),
         (2, "redact whole.zip --out x.zip", "--document"),
         (2, "redact whole.zip --out x.zip --document sha256:1", "sha256"),
         (3, "verify nowhere.zip --key log.pub", "nowhere.zip"),

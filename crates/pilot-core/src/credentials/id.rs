@@ -1,4 +1,4 @@
-//! A credential's name: what people and records call it by, and what revocation asks for.
+//! A credential's name: used by people, records and revocation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -56,7 +56,7 @@ impl From<CredentialId> for Arc<str> {
     }
 }
 
-/// A credential without a name of its own is called by its fingerprint.
+/// A credential without its own name is known by its fingerprint.
 impl From<Fingerprint> for CredentialId {
     fn from(fingerprint: Fingerprint) -> Self {
         CredentialId(fingerprint.to_string().into())

@@ -64,7 +64,7 @@ impl<'c> Case<'c> {
         if rule.not_by_executor && item.executors.contains(id) {
             return Err(Refusal::Executed { actor_id: id.clone(), action: rule.action.clone() });
         }
-        // While nobody is the owner, the state is what stands in the way, and says so.
+        // If there is no owner yet, the state is the reason for the refusal.
         let another_owns = match rule.own {
             None => false,
             Some(Own::Creator) => item.created_by.actor_id != *id,
@@ -79,7 +79,7 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// Deadline, state, vote, attempts, hold and window: what stands in the way however the request is written.
+    /// Deadline, state, vote, attempts, hold and window: what prevents the action whatever the request says.
     pub(super) fn situation(
         self,
         action: &Action,
@@ -157,8 +157,8 @@ impl<'c> Case<'c> {
         Refusal::WrongState { action: action.name.clone(), state: self.item.state.clone(), from }
     }
 
-    /// Each person counts once in a round. A round lasts until its votes are voided, or the item has gone on from where
-    /// they led it.
+    /// Each person counts once in a round. A round lasts until its votes are voided, or the item has left the state
+    /// they led to.
     fn undecided(self, rule: &Rule, actor: &Actor) -> Result<(), Refusal> {
         let item = self.item;
         let is_in_round = rule.leads_from(&item.state) || rule.to.as_ref() == Some(&item.state);
@@ -176,7 +176,7 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// Content that leaves the editor's hands, but not into an end, is frozen: from here on it must be whole.
+    /// Content that is no longer editable, unless the item ends, is frozen: from here on it must be complete.
     pub(super) fn payload_complete(self, rule: &Rule, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         let rules = self.definition.rules();
         let editable = |name: &str| rules.state(name).is_some_and(|state| state.editable);

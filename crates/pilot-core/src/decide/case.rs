@@ -20,7 +20,7 @@ pub(super) struct Case<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// Who acted on an item in one role never acts on it in another, whatever the role map says by now.
+    /// Anyone who acted on an item in one role never acts on it in another, whatever the role map says now.
     pub(super) fn separate(self, actor: &Actor) -> Result<(), Refusal> {
         match self.item.participants.get(&actor.actor_id) {
             Some(as_role) if *as_role != actor.role => {
@@ -30,7 +30,7 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// A due timer beats a person: what a deadline ended cannot be saved by being quicker than the server.
+    /// A due timer wins over a person: nobody can still act after a deadline by being quicker than the server.
     pub(super) fn not_overdue(self, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         match due_at(self.definition, self.item) {
             Some(deadline) if deadline.at <= self.at => {
@@ -43,7 +43,7 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// A window nobody knows any more, when a deadline of the item's state is its end.
+    /// A window that is no longer known, if its end is a deadline of the item's state.
     pub(super) fn unknown_end(self) -> Option<(&'c Window, &'c Timer)> {
         let window = self.item.window.as_ref().filter(|window| window.is_left_out)?;
         timers(self.definition, self.item).find(|timer| ends_window(timer)).map(|timer| (window, timer))

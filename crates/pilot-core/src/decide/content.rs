@@ -1,7 +1,7 @@
-//! What an item is about, judged before anyone decides on it.
+//! An item's content, checked before anyone decides on it.
 //!
-//! Reading a payload against its schema is the dearest step of a decision, and it depends on nothing but the definition
-//! and the content. So it is done first, wherever there is time for it, and `decide` asks only for the verdict.
+//! Validating a payload against its schema is the most expensive step of a decision, and it depends only on the
+//! definition and the content. So it is done beforehand, outside the writer, and `decide` only reads the result.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Content {
         Content::with(definition, title, payload, digest, faults)
     }
 
-    /// For content that the ledger holds: judged by what was asked when the first version accepted it. A bound that came
+    /// For content in the ledger: checked by the rules of the first version that accepted it. A limit that was added
     /// later must not make a legal history illegal.
     pub fn recorded(definition: &Definition, title: &str, payload: &Value, digest: ContentDigest) -> Content {
         Content::with(definition, title, payload, digest, faults(definition, title, payload))
@@ -52,7 +52,7 @@ impl Content {
         Content { title: title.into(), payload, digest, judged_by, faults }
     }
 
-    /// For content that the ledger names and nobody can read any more.
+    /// For content that the ledger names but that can no longer be read.
     pub fn left_out(definition: &Definition, digest: ContentDigest) -> Content {
         let judged_by = definition.digest().clone();
         Content { title: "".into(), payload: Payload::left_out(), digest, judged_by, faults: Vec::new() }
@@ -87,7 +87,7 @@ impl Content {
     }
 }
 
-/// What is asked of new content only.
+/// Checks that apply only to new content.
 fn newer_faults(title: &str, payload: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     if title.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! How an item comes to be.
+//! How an item is created.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

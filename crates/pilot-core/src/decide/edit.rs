@@ -27,7 +27,7 @@ impl Case<'_> {
         let Some(content) = &request.content else {
             return Err(Refusal::Invalid(vec![Fault::new("", "names nothing to change: send title, payload or both")]));
         };
-        // Before its faults: what was made from another content says nothing about this one.
+        // Before its faults: an edit made from other content says nothing about this one.
         self.content(Some(&request.made_from))?;
         content.found_fit(self.definition)?;
         let mut unasked = content.unasked();
@@ -66,7 +66,7 @@ impl Case<'_> {
     }
 
     fn edited(self, content: &Content, actor: &Actor, unasked: Vec<Unasked>) -> Transition {
-        // A vote was given on a content, and so was a window: neither outlives it, in any definition.
+        // A vote is for one exact content, and so is a window: neither outlives it, in any definition.
         let mut changes = vec![content.change()];
         if !self.item.votes.is_empty() {
             changes.push(Change::VotesVoided);

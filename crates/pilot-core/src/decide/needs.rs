@@ -1,4 +1,4 @@
-//! What an action needs in the request: comment, digest, inputs. Every fault is reported at once.
+//! What an action needs in the request: comment, digest, inputs. All faults are reported together.
 
 use serde_json::{Map, Value};
 
@@ -20,8 +20,8 @@ pub(super) struct Needed<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// The rules one of which will apply: several when an input chooses between them and cannot be read any more. Then
-    /// it chose one that leads to where the item went.
+    /// The rules one of which will apply: several if an input chooses between them and can no longer be read. Then it
+    /// chose one that leads to where the item went.
     pub(super) fn choices(self, action: &'c Action, rule: &'c Rule) -> Vec<Option<&'c Rule>> {
         if !self.gaps.inputs || rule.when.is_none() {
             return vec![None];
@@ -45,8 +45,8 @@ impl<'c> Case<'c> {
         self.definition.rules_of(action).filter(overlaps).filter(is_told_apart)
     }
 
-    /// `rule` is the first that fits the item's state; among rules told apart by an input, the input chooses, or, when it
-    /// cannot be read any more, it is taken to have chosen `choice`.
+    /// `rule` is the first that fits the item's state; among rules told apart by an input, the input chooses, or, if it
+    /// can no longer be read, it is assumed to have chosen `choice`.
     pub(super) fn needs(
         self,
         action: &'c Action,
@@ -137,7 +137,7 @@ fn comment(rule: &Rule, comment: Option<&str>, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A digest that is sent counts even where none is required.
+/// A digest that is sent is checked even if none is required.
 fn digest(rule: &Rule, digest: Option<&str>, faults: &mut Vec<Fault>) -> Option<ContentDigest> {
     let at = "/content_digest";
     let Some(digest) = digest else {

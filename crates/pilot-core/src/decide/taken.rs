@@ -26,7 +26,7 @@ impl Case<'_> {
         let mut changes: Vec<Change> = vote.into_iter().map(Change::VoteCast).collect();
         unasked.extend(learned.is_some().then_some(Unasked::Quorum));
         changes.extend(learned.map(Change::Learned));
-        // A vote that does not carry yet is a vote and nothing else.
+        // A vote that does not reach the quorum changes nothing else.
         if moves {
             self.votes_and_window(rule, actor, window, &mut changes);
             self.lease_and_attempts(rule, actor, to, &mut changes);
@@ -55,8 +55,8 @@ impl Case<'_> {
         }
     }
 
-    /// Whether the quorum is reached with this vote. Different people by construction: a person has one vote.
-    /// Where a payload that is missing decides, it decided as the item went on, and from now on it is known that way.
+    /// Whether the quorum is reached with this vote. Different people by construction: a person has one vote. If this
+    /// depends on a missing payload, what the item did next shows the answer, and from now on it is treated as known.
     fn carries(self, rule: &Rule, vote: &Vote) -> (bool, Option<Learned>) {
         let others = self.item.votes_for(&rule.action).filter(|other| other.actor_id != vote.actor_id).count();
         let needed = rule.votes_needed(&self.item.payload).certain("only a rule with a quorum takes a vote");
@@ -91,7 +91,7 @@ impl Case<'_> {
         if rule.attempts.is_some() {
             changes.push(Change::AttemptCounted);
         }
-        // Who brings the item into an effect, not who merely acts on it while it is there.
+        // The actor who moves the item into an effect, not one who merely acts on it while it is there.
         if self.is_effect(to) && *to != self.item.state {
             changes.push(Change::ExecutedBy(actor.actor_id.clone()));
         }

@@ -1,4 +1,4 @@
-//! Deadlines. Time takes rights away and never gives one: the prover holds every definition to that.
+//! Deadlines. Timers take rights away and never give any: the prover checks that for every definition.
 
 use super::case::Case;
 use super::deadline::{due_at, earliest, ends_window, timers};
@@ -9,8 +9,8 @@ use crate::time::Time;
 use crate::workflow::Name;
 
 impl Case<'_> {
-    /// Where a deadline leads that has passed. When the end of a window nobody knows is among them, each that may have
-    /// been the first is possible, and the one that the item went by was it.
+    /// Where a deadline that has passed leads. If one of them is the end of an unknown window, each that may have been
+    /// the first is possible, and the one that the item took was the first.
     fn passed(self, unasked: &mut Vec<Unasked>) -> Option<Name> {
         let Some((window, timer)) = self.unknown_end() else {
             return due_at(self.definition, self.item).filter(|deadline| deadline.at <= self.at).map(|due| due.to);

@@ -27,7 +27,7 @@ pub struct Transition {
     pub(super) unasked: Vec<Unasked>,
 }
 
-/// What a transition does to an item besides moving it.
+/// What a transition does to an item in addition to moving it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -42,7 +42,7 @@ pub enum Change {
     AttemptCounted,
     ExecutedBy(ActorId),
     Held(bool),
-    /// Of a payload nobody can read any more.
+    /// Of a payload that can no longer be read.
     Learned(Learned),
     Content {
         title: Arc<str>,
@@ -92,7 +92,7 @@ impl Transition {
         &self.changes
     }
 
-    /// What only documents that are missing could answer; nothing for a move that is decided on now.
+    /// What only missing documents could answer; nothing for a move that is decided now.
     pub fn unasked(&self) -> &[Unasked] {
         &self.unasked
     }

@@ -1,7 +1,7 @@
-//! What cannot be asked of a move that was recorded, because the document it is about was erased or left out.
+//! What cannot be checked about a recorded move, because the document it depends on was erased or left out.
 //!
-//! Everything else still is: `decide` accepts a move only when it is legal for at least one content that may have been
-//! there, and says which questions only the content could answer.
+//! Everything else still is: `decide` accepts a move only if it is legal for at least one possible content, and says
+//! which questions only the content could answer.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::workflow::Name;
 
-/// What nobody can read any more of a move that was recorded. For a request there is nothing.
+/// What can no longer be read about a recorded move. Nothing for a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gaps {
     /// There was a comment.

@@ -54,7 +54,7 @@ impl Sweep<'_> {
     }
 }
 
-/// FNV-1a. Whoever makes runs meet at one place makes this slower, and no less thorough.
+/// FNV-1a. Colliding runs make this slower, but no less thorough.
 fn place(run: &[u8]) -> usize {
     let hash = run
         .iter()
@@ -62,7 +62,8 @@ fn place(run: &[u8]) -> usize {
     usize::try_from(hash >> 32).unwrap_or(0) % REMEMBERED
 }
 
-/// The strings of a JSON text that are long enough for a token, as they are written. What is no JSON is one long string.
+/// The strings of a JSON text that are long enough for a token, as they are written. Text that is not JSON is treated
+/// as one long string.
 fn strings(json: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = json;
     std::iter::from_fn(move || {

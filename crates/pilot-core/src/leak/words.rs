@@ -7,14 +7,14 @@ use data_encoding::BASE64URL_NOPAD;
 
 use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 
-/// A longer run is tried at its words alone: the number of its stretches grows with the square of its length.
+/// In a longer run only the words are tried, because the number of substrings grows with the square of its length.
 const STRETCHED_RUN_MAX: usize = 128;
 
 /// So many places where words begin or end may lie within a token that contains punctuation itself.
 const JOINED_MARKS_MAX: usize = 32;
 
-/// How many hashes one text may cost. What its words have left over is never borrowed from: when they have nothing left,
-/// the text holds more than any content that is accepted, and must not be taken for clean.
+/// How many hashes one text may cost. What its words have left over is never borrowed from: when they have nothing
+/// left, the text contains more than any accepted content, and must not be treated as clean.
 pub(super) struct Budget {
     words: usize,
     joins: usize,

@@ -30,7 +30,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Reads and proves a definition. Every fault of it is reported at once, with its place in the text.
+    /// Reads and proves a definition. All its faults are reported together, each with its place in the text.
     pub fn parse(text: &str) -> Result<Definition, Flaws> {
         Judged::of(text).verdict
     }
@@ -64,7 +64,7 @@ impl Definition {
         self.rules.version
     }
 
-    /// `sha256:…` over the canonical JSON of the rules: comments and layout of the file do not count.
+    /// `sha256:…` over the canonical JSON of the rules: comments and layout of the file do not affect it.
     pub fn digest(&self) -> &Name {
         &self.digest
     }
@@ -107,7 +107,7 @@ impl Definition {
     }
 }
 
-/// A text that was read and, when it could be read, proved.
+/// A text that was parsed and, if that succeeded, proved.
 pub(crate) struct Judged {
     pub(crate) verdict: Result<Definition, Flaws>,
     /// The rules of a definition that was refused, when they could be read.

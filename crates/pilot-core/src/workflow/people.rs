@@ -16,7 +16,7 @@ pub struct People {
     pub finishable: bool,
     /// The smallest group that could bring about an effect if all of them conspired; none when no group can.
     pub smallest_group: Option<Vec<Actor>>,
-    /// Each of these alone, when absent, leaves items that nobody can finish.
+    /// If any one of these is absent, there are items that nobody can finish.
     pub indispensable: Vec<Actor>,
 }
 
@@ -76,7 +76,7 @@ fn largest_quorum(rule: &Rule) -> u32 {
     rule.quorum.unwrap_or(1).max(rule.quorum_if.as_ref().map_or(0, |raised| raised.quorum))
 }
 
-/// Whether so many people can take a rule; `quorum` says how many it asks for.
+/// Whether this many people can take a rule; `quorum` says how many it requires.
 fn enough(heads: Heads, rule: &Rule, taken_by: Role, quorum: u32) -> bool {
     count(heads, taken_by) > 0 && rule.roles.iter().map(|role| count(heads, role)).sum::<u32>() >= quorum
 }

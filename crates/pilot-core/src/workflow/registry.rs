@@ -29,8 +29,8 @@ impl Default for Definitions {
 }
 
 impl Definitions {
-    /// Adds to the built-in definitions. The same one twice is no harm; a changed one under an old version is refused,
-    /// because then nobody could say which rules a version stands for.
+    /// Adds to the built-in definitions. Adding the same one twice is harmless; a changed one under an old version is
+    /// refused, because then it would be unclear which rules a version has.
     pub fn add(&mut self, definition: Arc<Definition>) -> Result<(), TwoOfOneVersion> {
         let versions = self.by_name.entry(definition.name().clone()).or_default();
         match versions.iter().find(|known| known.version() == definition.version()) {

@@ -75,7 +75,7 @@ pub struct State {
     pub kind: Kind,
     #[serde(skip_serializing_if = "is_default")]
     pub editable: bool,
-    /// Whose turn it is, for lists and inboxes; rights come from the transitions alone.
+    /// Whose turn it is, for lists and inboxes; only transitions give rights.
     #[serde(skip_serializing_if = "is_default")]
     pub waits_for: RoleSet,
     #[serde(skip_serializing_if = "is_default")]
@@ -115,7 +115,7 @@ pub struct Rule {
     pub takes_lease: Option<Span>,
     #[serde(skip_serializing_if = "is_default")]
     pub renews_lease: Option<Span>,
-    /// The move counts as an attempt, and is refused once there have been so many.
+    /// The move counts as an attempt, and is refused after this many.
     #[serde(skip_serializing_if = "is_default")]
     pub attempts: Option<u32>,
     #[serde(skip_serializing_if = "is_default")]
@@ -301,7 +301,7 @@ impl Rule {
     }
 
     /// How many different people must vote for this move, given the payload; none when it takes no vote. When a payload
-    /// that was left out decides it, at least so many.
+    /// that was left out decides it, the minimum.
     pub fn votes_needed(&self, payload: &Payload) -> Option<u32> {
         let quorum = self.quorum?;
         let raised = self.quorum_if.as_ref().filter(|cond| payload.has(&cond.pointer, &cond.equals) == Some(true));

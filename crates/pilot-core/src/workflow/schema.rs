@@ -1,4 +1,4 @@
-//! The payload's JSON Schema: the whole of it for a finished item, its types alone for a draft.
+//! The payload's JSON Schema: the whole of it for a finished item, only its types for a draft.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn types_alone(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else { return schema.clone() };
     let mut kept = Map::new();
     for (keyword, value) in keywords {
-        // Without their conditions several branches of oneOf may fit, and that is no fault of a draft.
+        // Without their conditions several branches of oneOf may match, which is not a fault in a draft.
         let name = if keyword == "oneOf" { "anyOf" } else { keyword.as_str() };
         if !KEPT_IN_DRAFT.contains(&name) {
             continue;

@@ -131,8 +131,8 @@ impl<'r> Model<'r> {
         self.distances.get(state).copied().flatten()
     }
 
-    /// A move is a grant when it brings the item strictly nearer to an effect, or into one. A move that sends it back or
-    /// sideways is no word in favour of it, whoever makes it.
+    /// A move is a grant when it brings the item strictly nearer to an effect, or into one. A move that sends it back
+    /// or sideways is not a grant, whoever makes it.
     pub(crate) fn grants(&self, from: usize, to: usize) -> bool {
         match (self.distance(from), self.distance(to)) {
             _ if self.is_effect(to) => true,

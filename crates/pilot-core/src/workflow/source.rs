@@ -74,7 +74,7 @@ impl Flaws {
         self.findings.extend(findings);
     }
 
-    /// In the order of the file: how a person mends it.
+    /// In the order of the file, as a person would fix it.
     pub(crate) fn sort(&mut self) {
         let places = &self.places;
         self.findings.sort_by_key(|finding| places.of(finding).start);
@@ -156,7 +156,7 @@ impl Places {
     }
 }
 
-/// TOML as JSON, with the places. Syntax errors are findings too, and reading goes on behind them.
+/// TOML as JSON, with the places. Syntax errors are findings too, and parsing continues after them.
 pub(crate) fn read_toml(text: &str) -> (Value, Places, Vec<Finding>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reading = Reading { places: Places::default(), findings: Vec::new() };

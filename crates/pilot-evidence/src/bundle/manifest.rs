@@ -10,10 +10,10 @@ use crate::bundle::zip::is_plain;
 use crate::note::{Note, NoteError, NoteKey, VerifierKey, open};
 use crate::witness::number;
 
-/// No origin: a log's name has no spaces, so a manifest is never taken for a checkpoint.
+/// No origin: a log's name has no spaces, so a manifest is never mistaken for a checkpoint.
 const FIRST_LINE: &str = "pilot evidence manifest v1";
 
-/// What a bundle is to show.
+/// What a bundle is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -58,7 +58,7 @@ impl Manifest {
             Scope::Period { from, to, first, end } => format!("scope period {from} {to}\nrange {first} {end}"),
         };
         let mut text = format!("{FIRST_LINE}\norigin {}\n{scope}\nmade {}\n", self.origin, self.made);
-        // Of a long period the list is much the largest thing in memory: room is made for it once.
+        // For a long period the list is by far the largest thing in memory: it is allocated once.
         text.reserve_exact(self.files.iter().map(|file| file.sha256.len() + file.path.len() + 3).sum());
         for ListedFile { sha256, path } in &self.files {
             text.extend([sha256, "  ", &**path, "\n"]);

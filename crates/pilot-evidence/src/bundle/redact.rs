@@ -7,7 +7,7 @@ use pilot_core::document::ContentDigest;
 use crate::bundle::zip::{ZipFault, ZipWriter, read};
 use crate::bundle::{Piece, document_path};
 
-/// Which documents to leave out. The report goes with them: it quotes them.
+/// Which documents to leave out. The report is left out too, because it quotes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Redaction {
     All,

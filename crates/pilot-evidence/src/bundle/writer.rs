@@ -34,7 +34,7 @@ pub enum BundleError {
     Report(String),
 }
 
-/// Writes the files of a bundle one after another. It holds one file at a time: what is ready can be sent on at once.
+/// Writes the files of a bundle one after another. It holds one file at a time: what is ready can be sent immediately.
 #[derive(Clone)]
 pub struct BundleWriter {
     zip: ZipWriter,
@@ -66,7 +66,7 @@ impl BundleWriter {
         if self.zip.add(shared, bytes) { Ok(()) } else { Err(BundleError::TooLarge(path.to_owned())) }
     }
 
-    /// Adds one file unless it is there already: documents and definitions are known by their digest.
+    /// Adds one file unless it is already there: documents and definitions are identified by their digest.
     fn add_once(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
         if self.paths.contains(path) { Ok(()) } else { self.add(path, bytes) }
     }
@@ -76,7 +76,7 @@ impl BundleWriter {
         self.add(CHECKPOINT, note.as_bytes())
     }
 
-    /// What proves that a period's entries are all there.
+    /// What proves that a period's entries are complete.
     pub fn period(&mut self, parts: &PeriodParts) -> Result<(), BundleError> {
         self.add(CHECKPOINT_FROM, parts.from.as_bytes())?;
         self.add(CHECKPOINT_TO, parts.to.as_bytes())?;

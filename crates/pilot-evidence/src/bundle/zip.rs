@@ -1,8 +1,8 @@
-//! The container of a bundle: a zip any tool opens, in the one form our writer gives it.
+//! The container of a bundle: a zip that any tool can open, in the exact form that our writer produces.
 //!
-//! Files are stored as they are, each with its size and checksum before it, no file has a time of its own, and nothing
-//! lies between them. The reader takes the files one after another and makes the list at the end itself: a byte that
-//! is not where the writer would have put it has no place to hide.
+//! Files are stored as they are, each with its size and checksum before it, no file has its own time, and nothing lies
+//! between them. The reader reads the files one after another and rebuilds the list at the end itself, so it finds
+//! every byte that the writer would not have written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,11 +39,11 @@ pub struct Packed<'b> {
     pub bytes: &'b [u8],
     /// Where its bytes begin in the container.
     pub at: u64,
-    /// The checksum beside it is the one of its bytes.
+    /// Its checksum matches its bytes.
     pub is_whole: bool,
 }
 
-/// A path every tool takes: lowercase words, no way upwards.
+/// A path that every tool accepts: lowercase words, no parent directories.
 pub fn is_plain(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_/".contains(&byte);
     let names = |part: &str| part.bytes().any(|byte| byte != b'.');

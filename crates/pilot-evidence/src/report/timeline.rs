@@ -44,7 +44,7 @@ pub(super) fn svg(steps: &[Step]) -> String {
     let lanes: Vec<_> = order.into_iter().filter(|lane| steps.iter().any(|step| step.lane == *lane)).collect();
     let mut text = String::new();
     let mut before = None;
-    // Rows of about equal length: a last step alone on its row would look like another story.
+    // Rows of about equal length: a single last step on its own row would look like a separate story.
     let rows = steps.len().div_ceil(PER_ROW).max(1);
     for row in steps.chunks(steps.len().div_ceil(rows).max(1)) {
         text += &row_svg(row, &lanes, before);

@@ -270,7 +270,8 @@ fn people_words(item: &Item) -> String {
     people.join(", ")
 }
 
-/// Where a workflow allows each person one open item, no two were open at once. Only a ledger from its beginning tells.
+/// If a workflow allows each person one open item, no two were open at the same time. Only a ledger from its beginning
+/// tells.
 pub(crate) fn one_at_a_time(contents: &Contents<'_>, histories: &[(ItemId, History<'_, '_>)], faults: &mut Vec<Fault>) {
     let mut last_end: BTreeMap<(String, String), Option<u64>> = BTreeMap::new();
     for (id, history) in histories {

@@ -1,4 +1,4 @@
-//! Whether the entries are in the log that was signed, and whether all of a period are there.
+//! Whether the entries are in the signed log, and whether a period is complete.
 
 use pilot_core::entry::EntryType;
 
@@ -107,7 +107,8 @@ fn one(contents: &Contents<'_>, newest: &Checkpoint, held: &Held<'_>) -> Result<
     proved.map_err(|error| wrong(held.file, format!("it is not entry {index} of the log: {error}")))
 }
 
-/// The entries of a period, grown onto the tree before it, must give the tree after it; and the log went on from there.
+/// The entries of a period, grown onto the tree before it, must give the tree after it; and the log continued from
+/// there.
 fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u64, end: u64) -> Result<(), Fault> {
     let wrong = |path: &str, what: String| Fault::new(Check::Inclusion, "proof", what).in_file(path);
     let (from, to) = (checkpoint(contents, trust, CHECKPOINT_FROM)?, checkpoint(contents, trust, CHECKPOINT_TO)?);
@@ -213,7 +214,7 @@ fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>)
         let is_outside = held.entry.at < from || held.entry.at >= to;
         outside(Some(held), is_outside, "its time is not in the period");
     }
-    // Whoever withholds them may have moved the edge of the period.
+    // Leaving them out could hide that the edge of the period was moved.
     let withheld = |index: u64, side: &str| {
         let what = format!("the entry just {side} the period is missing, so nothing shows that the range is complete");
         Fault::new(check, "scope", what).at_entry(index)

@@ -1,4 +1,4 @@
-//! A verdict for people: short tables, and words where colours and symbols would do for some.
+//! A verdict for people: short tables, and words in addition to colours and symbols.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::bundle::Scope;
 
 /// Items shown one by one when nothing is wrong with them.
 const ITEMS_SHOWN: usize = 20;
-/// Entries named for each question that could not be asked.
+/// Entries listed for each question that could not be checked.
 const PLACES_SHOWN: usize = 5;
 
 impl Outcome {
@@ -49,7 +49,7 @@ impl Verdict {
         text + &self.sentence() + "\n"
     }
 
-    /// What could not be asked, each kind of question once, with the first places.
+    /// What could not be checked, each kind of question once, with the first places.
     pub(crate) fn questions(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for question in Unasked::ALL {

@@ -1,4 +1,4 @@
-//! Whom the one who verifies believes: keys, given as lines or as names of files.
+//! Whom the verifier trusts: keys, given as lines or as file names.
 
 use crate::cosignature::CosignerVerifier;
 use crate::note::{KeyError, VerifierKey};

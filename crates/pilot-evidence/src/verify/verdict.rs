@@ -18,11 +18,12 @@ use crate::bundle::Scope;
 pub enum Outcome {
     Holds,
     Fails,
-    /// It could not be asked; the detail says why. This is no fault.
+    /// It could not be checked; the detail says why. This is not a fault.
     NotChecked,
 }
 
-/// What is asked of the bundle as a whole, in this order. After the first three fail, nothing further is believed.
+/// What is checked about the bundle as a whole, in this order. If one of the first three fails, nothing further is
+/// trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
@@ -65,7 +66,7 @@ impl Check {
     }
 }
 
-/// What is asked of each item.
+/// What is checked for each item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
@@ -182,7 +183,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a bundle says of itself, believed only after its signature was checked.
+/// What a bundle says about itself; trusted only after its signature was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct About {
     pub origin: String,
@@ -212,7 +213,7 @@ pub struct ItemVerdict {
     pub version: u64,
     pub entries: usize,
     pub people: Vec<Actor>,
-    /// Every move was decided again by the rules.
+    /// Every move was replayed by the rules.
     pub replayed: bool,
     pub outcome: Outcome,
     pub controls: Vec<Finding<Control>>,
@@ -229,7 +230,7 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// The exit code of whoever verifies. `allow_left_out` is for those who know that something was left out.
+    /// The exit code of the verifier. `allow_left_out` is for those who know that something was left out.
     pub const fn exit_code(self, allow_left_out: bool) -> u8 {
         match self {
             Conclusion::Holds => 0,
@@ -240,7 +241,7 @@ impl Conclusion {
     }
 }
 
-/// A question that could not be asked of an entry, because the document it is about was erased or left out.
+/// A question that could not be checked for an entry, because the document it depends on was erased or left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
     pub item: ItemId,
@@ -261,7 +262,7 @@ impl Serialize for Open {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// No fault was found. What could not be checked is for `verdict` to tell.
+    /// No fault was found. `verdict` says what could not be checked.
     pub holds: bool,
     pub verdict: Conclusion,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -277,7 +278,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// On a bundle that cannot be read any further.
+    /// For a bundle that cannot be read any further.
     pub(super) fn broken(checks: Vec<Finding<Check>>, faults: Vec<Fault>) -> Verdict {
         Verdict {
             holds: false,

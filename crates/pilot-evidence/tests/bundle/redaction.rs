@@ -54,13 +54,13 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         01890a5d-ac96-774b-bcce-000000000012  – not checked: steps in order  rejected v6, 3 people
         01890a5d-ac96-774b-bcce-00000000001d  – not checked: steps in order  expired v3, 1 person
 
-        not asked: whether title and payload fit the definition (entry 1, 10, 14, 18)
-        not asked: whether the payload was complete (entry 2, 11, 16, 19)
-        not asked: whether the comment said anything (entry 3, 9, 12, 17)
-        not asked: whether the inputs allowed it (entry 5, 8)
-        not asked: whether more votes were needed (entry 3)
-        not asked: whether it was inside the window (entry 6)
-        not asked: whether the window had ended (entry 6)
+        not checked: whether title and payload fit the definition (entry 1, 10, 14, 18)
+        not checked: whether the payload was complete (entry 2, 11, 16, 19)
+        not checked: whether the comment said anything (entry 3, 9, 12, 17)
+        not checked: whether the inputs allowed it (entry 5, 8)
+        not checked: whether more votes were needed (entry 3)
+        not checked: whether it was inside the window (entry 6)
+        not checked: whether the window had ended (entry 6)
 
         The evidence holds AS FAR AS IT COULD BE CHECKED: documents were erased or left out. Not checked: witnesses, documents, by the rules, quorum, window, steps in order.
     "#]].assert_eq(&verdict.to_text());

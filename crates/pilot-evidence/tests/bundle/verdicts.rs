@@ -261,7 +261,7 @@ fn a_period_that_withholds_its_neighbours_does_not_hold() {
     "#]]
     .assert_eq(&verdict(&without_entry(&whole, 12)));
     // The entry before it is of an item in the period: its history has a gap, too.
-    assert!(verdict(&without_entry(&whole, 5)).contains("entry 5: the entry right before the period is not here"));
+    assert!(verdict(&without_entry(&whole, 5)).contains("entry 5: the entry just before the period is missing"));
     // The last entry of the period left out, and the range said to end before it.
     let mut shorter = ledger.period_parts(6, 11);
     let (Scope::Period { to, .. }, Scope::Period { from, first, end, .. }) = (&whole.scope, &shorter.scope) else {
@@ -269,7 +269,7 @@ fn a_period_that_withholds_its_neighbours_does_not_hold() {
     };
     shorter.scope = Scope::Period { from: *from, to: *to, first: *first, end: *end };
     assert!(verdict(&shorter).contains("entry 11: its time is in the period, but the range leaves it out"));
-    assert!(verdict(&without_entry(&shorter, 11)).contains("entry 11: the entry right after the period is not here"));
+    assert!(verdict(&without_entry(&shorter, 11)).contains("entry 11: the entry just after the period is missing"));
 }
 
 #[test]

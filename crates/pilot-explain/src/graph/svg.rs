@@ -93,7 +93,7 @@ fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Layout {
     graph
 }
 
-/// Taken by whoever the state waits for, towards a state that is declared later: the way things should go.
+/// Taken by a role that the state waits for, towards a state that is declared later: the main path.
 fn is_main(definition: &Definition, edge: &Edge<'_>) -> bool {
     let states = &definition.rules().states;
     let place = |name: &str| states.iter().position(|state| *state.name == *name);
@@ -277,7 +277,7 @@ fn draw_legend(svg: &mut String, top: f64) {
     let y = top + 18.0;
     let roles = [Role::Initiator, Role::Approver, Role::SecurityAdmin, Role::Executor]
         .map(|role| (role.as_str(), role.as_str()));
-    let others = [("several", "several roles"), ("timer", "time alone, dashed")];
+    let others = [("several", "several roles"), ("timer", "timer, dashed")];
     svg.push_str("<g class=\"legend\">\n");
     for (class, words) in roles.into_iter().chain(others) {
         let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>");

@@ -12,7 +12,8 @@ fn label(edge: &Edge<'_>, between: &str) -> String {
     words.collect::<Vec<_>>().join(between)
 }
 
-/// Names are small letters, digits, - and _ alone, so they need no escaping; Mermaid reads - in an id as an arrow.
+/// Names contain only lowercase letters, digits, - and _, so they need no escaping; Mermaid reads - in an id as an
+/// arrow.
 fn id(name: &str) -> String {
     name.replace('-', "_")
 }

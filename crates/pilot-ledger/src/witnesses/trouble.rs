@@ -7,7 +7,7 @@ use pilot_wire::outgoing::OutgoingError;
 pub enum OfferError {
     #[error("it cannot be reached: {0}")]
     Unreachable(#[from] OutgoingError),
-    #[error("the proof for it cannot be made: {0}")]
+    #[error("the proof for it cannot be computed: {0}")]
     Store(#[from] StoreError),
     #[error("it does not know this log (404); give it the line `pilot log key` prints")]
     UnknownLog,

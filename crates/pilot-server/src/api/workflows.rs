@@ -42,9 +42,9 @@ fn wanted(call: &Call) -> Result<&Arc<Definition>, Problem> {
     match query.get("digest") {
         None => workflows
             .named(name)
-            .ok_or_else(|| Problem::new(Code::NotFound, "There is no workflow of this name in force.")),
+            .ok_or_else(|| Problem::new(Code::NotFound, "There is no workflow with this name in force.")),
         Some(digest) => workflows
             .with_digest(name, digest)
-            .ok_or_else(|| Problem::new(Code::NotFound, "There is no definition of this name with this digest.")),
+            .ok_or_else(|| Problem::new(Code::NotFound, "There is no definition with this name and digest.")),
     }
 }

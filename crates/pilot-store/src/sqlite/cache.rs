@@ -20,7 +20,7 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T> Cache<T> {
-    /// Out of the cache: whoever takes it puts back what became of it.
+    /// Out of the cache: the caller puts back what became of it.
     pub(super) fn take(&mut self, key: ItemKey) -> Option<Box<T>> {
         self.young.remove(&key).or_else(|| self.old.remove(&key))
     }
@@ -32,7 +32,7 @@ impl<T> Cache<T> {
         self.young.insert(key, value);
     }
 
-    /// After a group that came to nothing: what it changed here never happened.
+    /// After a group that failed: what it changed here never happened.
     pub(super) fn clear(&mut self) {
         *self = Cache::default();
     }

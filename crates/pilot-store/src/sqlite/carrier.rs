@@ -1,7 +1,7 @@
-//! Carries the write-ahead log into the database beside the writing, so that those who write wait for little of it.
+//! Copies the write-ahead log into the database in parallel with the writer, so that writes hardly wait for it.
 //!
-//! SQLite begins the log anew, and syncs the database, only when all of the log was carried over; beside a busy writer
-//! there is always a little more. So the bulk is carried and synced here, and the writing thread carries the short rest.
+//! SQLite restarts the log, and syncs the database, only when all of the log was copied; next to a busy writer there is
+//! always a little more. So the bulk is carried and synced here, and the writing thread carries the short rest.
 
 use std::fs::File;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Carrier {
         let (answer, answers) = mpsc::channel();
         let run = move || {
             while let Ok(()) = asked.recv() {
-                // After an error of the disk nothing is carried: the log has what the database may have lost.
+                // After a disk error nothing is copied: the log has what the database may have lost.
                 if let Err(error) = health.check_disk() {
                     let _ = answer.send(Err(error));
                     return;
@@ -51,7 +51,7 @@ impl Carrier {
                 // The second time what was written during the first: then the rest is short.
                 let carried =
                     carry_and_sync(&connection, &database).and_then(|()| carry_and_sync(&connection, &database));
-                // At once: nothing may be acknowledged on a disk that failed.
+                // Immediately: nothing may be acknowledged on a disk that failed.
                 if let Err(error) = &carried {
                     health.stop_if_lasting(error);
                 }
@@ -90,7 +90,7 @@ fn carry_and_sync(connection: &Connection, database: &File) -> Result<()> {
 }
 
 /// As much of the log as there is and no reader needs: how many pages it has, and how many of them were carried. When
-/// that is all of it, the next commit begins it anew.
+/// that is all of it, the next commit restarts the log.
 pub(super) fn carry(connection: &Connection) -> Result<(i64, i64)> {
     let carried = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)));
     carried.map_err(|error| failed(&error))
@@ -106,7 +106,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pilot.db");
         let writer = open_writer(&path).unwrap();
-        // What is no file on a disk cannot be synced.
+        // Something that is not a file on disk cannot be synced.
         for (database, is_failed) in [(path.as_path(), false), (Path::new("/dev/null"), true)] {
             let (database, health) = (Arc::new(File::open(database).unwrap()), Arc::new(Health::default()));
             let mut carrier = Carrier::start(&path, Arc::clone(&database), Arc::clone(&health)).unwrap();

@@ -48,8 +48,8 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// By itself SQLite would carry the log over and delete it when the last connection closes. After a sync that failed that
-/// loses what the database has lost and the log still had: so it is done by us, or not at all.
+/// By default SQLite copies the log into the database and deletes it when the last connection closes. After a failed
+/// sync that would lose what the database has lost and the log still has: so we do it ourselves, or not at all.
 fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
@@ -61,7 +61,7 @@ pub(super) fn close_carried(connection: Connection) {
     drop(connection);
 }
 
-/// For carrying the write-ahead log over beside the writer.
+/// For copying the write-ahead log in parallel with the writer.
 pub(super) fn open_carrier(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
@@ -77,7 +77,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     set_up_reader(connection, path)
 }
 
-/// For reading where there may be no service, and perhaps no right to write: SQLite wants to make a file beside the
+/// For reading where there may be no service, and perhaps no right to write: SQLite wants to create a file next to the
 /// database even for reading. Where nobody can write, it need not: nothing changes.
 pub(super) fn open_alone(path: &Path) -> Result<Connection> {
     let opened_to_write = std::fs::OpenOptions::new().write(true).open(path);

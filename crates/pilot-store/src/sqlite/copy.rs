@@ -25,7 +25,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
         other => return Err(unwritten(&format!("{other:?}"))),
     }
     drop(backup);
-    // One file, with no log beside it that could be left behind.
+    // One file, without a separate log that could be left behind.
     target.pragma_update(None, "journal_mode", "DELETE").map_err(|error| unwritten(&error))?;
     target.close().map_err(|(_, error)| unwritten(&error))?;
     std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(|error| unwritten(&error))
@@ -45,7 +45,7 @@ pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
     Ok(Some(Tree::new(&connection, &head).edge_at(size)?.root()))
 }
 
-/// What is kept under a name beside the entries, without a service.
+/// What is stored under a name with the entries, without a service.
 pub fn fact_in(path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
     read::fact(&connection::open_alone(path)?, name)
 }

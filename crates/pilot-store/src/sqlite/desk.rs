@@ -18,7 +18,7 @@ pub(super) type Waiting = oneshot::Sender<Result<Outcome>>;
 /// What the writing thread has before it, within reach of others for when it cannot answer.
 pub(super) struct Desk {
     queue: Mutex<mpsc::Receiver<Job>>,
-    /// Those who wait for the group under way. The place of each is that of its write in the group.
+    /// Those who wait for the current group. The place of each is that of its write in the group.
     in_hand: Mutex<Vec<Waiting>>,
     /// Odd while the thread works, and another number each time.
     turn: AtomicU64,
@@ -56,7 +56,7 @@ impl Desk {
         std::mem::take(&mut *self.in_hand.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Answers everyone in the place of the writing thread.
+    /// Answers everyone instead of the writing thread.
     pub(super) fn give_up(&self, since: Duration) {
         for waiting in self.release() {
             let _ =

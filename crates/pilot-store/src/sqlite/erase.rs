@@ -18,7 +18,7 @@ const CHAIN: &str = "WITH RECURSIVE chain (idx) AS ( \
      SELECT last_entry FROM item WHERE id = ?1 \
      UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx)";
 
-/// How many documents an item has. Refused while it is open: decisions still rest on them.
+/// How many documents an item has. Refused while it is open: decisions still depend on them.
 pub fn erasable(path: &Path, id: &ItemId) -> Result<u64> {
     count(&connection::open_reader(path)?, id)
 }

@@ -8,7 +8,7 @@ use crate::StoreError;
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
     match error.sqlite_error_code() {
-        // Something else is stored than ever was written.
+        // What is stored is not what was written.
         None if matches!(
             error,
             FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
@@ -26,8 +26,8 @@ pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// An error of the file itself. The index of the write-ahead log is no part of it: it is memory shared through a file,
-/// made anew at every start, and when the disk has no room for it nothing that matters is lost.
+/// An error of the file itself. The index of the write-ahead log is not part of it: it is memory shared through a file,
+/// recreated at every start, and if the disk has no space for it nothing that matters is lost.
 pub(super) fn is_of_the_disk(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
     let harmless = [SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE];

@@ -1,4 +1,4 @@
-//! `fsck`: reads everything that is stored and says what does not fit together. It changes nothing.
+//! `fsck`: reads everything that is stored and reports what is inconsistent. It changes nothing.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -74,7 +74,7 @@ struct Trace {
 
 type Traces = HashMap<ItemId, Trace>;
 
-/// How often progress is told.
+/// How often progress is reported.
 const STRIDE: u64 = 4_096;
 
 impl Check<'_> {
@@ -203,7 +203,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Every entry in order, with its documents beside it and the tree growing over it.
+    /// Every entry in order, with its documents and the tree growing over it.
     fn entries(&mut self, traces: &mut Traces) -> Result<()> {
         let total = self.count("entry")?;
         let mut ledger = Ledger::default();
@@ -381,7 +381,7 @@ fn span(from: u64, to: u64) -> String {
 
 fn described(connection: &Connection) -> Result<Vec<(String, String, Option<String>)>> {
     let failed = |error: rusqlite::Error| failure::failed(&error);
-    // What ANALYZE leaves behind is no part of the schema.
+    // What ANALYZE leaves behind is not part of the schema.
     let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(failed)?;

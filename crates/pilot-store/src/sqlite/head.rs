@@ -1,10 +1,10 @@
-//! Size and root of the ledger as of the last acknowledgement, in a small file beside the database.
+//! Size and root of the ledger as of the last acknowledgement, in a small file next to the database.
 //!
-//! It is written after each commit and never synced, so it costs next to nothing. When the process dies it is exact. When
-//! the power fails it may be older than the ledger, but never newer: so whatever it speaks of must be there.
+//! It is written after each commit and never synced, so it costs next to nothing. When the process dies it is exact.
+//! When the power fails it may be older than the ledger, but never newer: so whatever it refers to must exist.
 //!
-//! A store that was stopped properly has none: everything is in the database, and the second place speaks for it. So it
-//! says nothing of a database that is put in the place of another.
+//! A store that was stopped properly has none: everything is in the database, and the second place covers it. So it
+//! says nothing about a database that replaces another.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -74,7 +74,7 @@ fn head_of(bytes: &[u8]) -> Option<Head> {
 
 /// After everything was carried over.
 pub(super) fn forget(database: &Path) {
-    // One that stays speaks of what is there.
+    // One that stays refers to what exists.
     let _ = std::fs::remove_file(beside(database));
 }
 
@@ -82,7 +82,7 @@ pub(super) fn forget(database: &Path) {
 pub(super) struct HeadFile(Option<File>);
 
 impl HeadFile {
-    /// Where there is no room for it, the store does without.
+    /// If there is no space for it, the store works without it.
     pub(super) fn open(database: &Path, edge: &Edge) -> Result<HeadFile> {
         let mut options = File::options();
         let opened = options.write(true).create(true).truncate(false).mode(0o600).open(beside(database));

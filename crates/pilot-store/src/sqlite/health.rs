@@ -1,4 +1,4 @@
-//! Whether the store takes writes, for whoever writes and whoever asks.
+//! Whether the store accepts writes, for writers and for health checks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::{Pulse, Result, StoreError};
 
-/// Whether writes can be taken, as far as is known.
+/// Whether writes can be accepted, as far as is known.
 #[derive(Default)]
 pub(super) struct Health {
     is_failed: AtomicBool,
     /// What is stored contradicts itself: not even reading can be trusted.
     is_damaged: AtomicBool,
     reason: Mutex<String>,
-    /// Milliseconds for which the disk has kept the writing waiting; 0 while it does not.
+    /// Milliseconds that writes have been waiting for the disk; 0 if they are not.
     hanging: AtomicU64,
     hangs: AtomicU64,
 }
@@ -27,7 +27,7 @@ impl Health {
         }
     }
 
-    /// Whether the disk has failed: then nothing is carried over or deleted any more, whatever happens.
+    /// Whether the disk has failed: then nothing is copied or deleted any more, whatever happens.
     pub(super) fn check_disk(&self) -> Result<()> {
         if !self.is_failed.load(Ordering::Acquire) {
             return Ok(());
@@ -40,8 +40,8 @@ impl Health {
         })
     }
 
-    /// After an error of the disk itself, what it says next cannot be trusted: only a restart reads the truth again. A
-    /// full disk is no such error; it takes writes again when it has room.
+    /// After a disk error, what the disk reports next cannot be trusted: only a restart reads the true state again. A
+    /// full disk is not such an error; it accepts writes again when it has space.
     pub(super) fn stop_if_lasting(&self, error: &StoreError) {
         match error {
             StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => self.fail(error),
@@ -52,7 +52,7 @@ impl Health {
     pub(super) fn fail(&self, error: &StoreError) {
         let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = !self.is_failed.load(Ordering::Acquire);
-        // What came first is what an operator has to look for.
+        // The first error is the one that the operator has to look for.
         if is_news || matches!(error, StoreError::Damaged(_)) {
             *reason = format!("writing has stopped until the service is restarted: {error}");
         }
@@ -67,7 +67,7 @@ impl Health {
         }
     }
 
-    /// The disk has kept the writing waiting for longer than it may.
+    /// Writes have waited for the disk longer than allowed.
     pub(super) fn hangs(&self, since: Duration) {
         let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).max(1);
         if self.hanging.swap(millis, Ordering::AcqRel) == 0 {

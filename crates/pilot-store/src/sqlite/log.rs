@@ -1,4 +1,4 @@
-//! When the write-ahead log is carried into the database.
+//! When the write-ahead log is copied into the database.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use crate::{Result, StoreError};
 
 pub(super) struct WriteAheadLog {
     health: Arc<Health>,
-    /// The database's path and file, where the log may be carried over beside the writing.
+    /// The database's path and file, if the log may be copied in parallel with the writer.
     beside: Option<(PathBuf, Arc<File>)>,
     carrier: Option<Carrier>,
     /// See [`count_pages`].
     pages: Arc<AtomicU64>,
-    /// How many there were when it was last looked at: fewer now, and the log has begun anew.
+    /// How many there were at the last check: if there are fewer now, the log was restarted.
     seen: u64,
     carry_at: u64,
     thresholds: Thresholds,
@@ -40,7 +40,7 @@ pub(super) fn count_pages(connection: &mut Connection) -> Result<Arc<AtomicU64>>
 }
 
 impl WriteAheadLog {
-    /// `beside` must outlive the connection; without it nothing is carried beside the writing.
+    /// `beside` must outlive the connection; without it nothing is copied in parallel with the writer.
     pub(super) fn new(
         pages: Arc<AtomicU64>,
         beside: Option<(PathBuf, Arc<File>)>,
@@ -51,7 +51,7 @@ impl WriteAheadLog {
         WriteAheadLog { health, beside, carrier: None, pages, seen: 0, carry_at, thresholds }
     }
 
-    /// After each commit: has the log carried over when it has grown, the bulk beside the writing, the rest here.
+    /// After each commit: has the log copied when it has grown, most of it in parallel, the rest here.
     pub(super) fn tend(&mut self, connection: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.seen {
@@ -72,7 +72,7 @@ impl WriteAheadLog {
     }
 
     /// Before the connection is closed: whether everything is in the database. After an error of the disk nothing is
-    /// touched, for what was carried before it may be gone, and the log has it still.
+    /// touched, because what was copied before it may be lost, and the log still has it.
     pub(super) fn finish(&mut self, connection: &Connection) -> bool {
         self.carrier = None;
         if self.health.check_disk().is_err() {
@@ -104,7 +104,7 @@ impl WriteAheadLog {
         }
     }
 
-    /// When there is no room, the log simply goes on growing.
+    /// If there is no space, the log simply keeps growing.
     fn not_carried(&mut self, error: &StoreError) {
         warn_not_carried(error);
         self.health.stop_if_lasting(error);
@@ -116,8 +116,9 @@ fn warn_not_carried(error: &StoreError) {
     tracing::warn!(cause = %error, "the write-ahead log could not be copied into the database");
 }
 
-/// What a crash left in the log may be in the machine's memory alone, whatever the disk says now: a sync that failed is
-/// not repeated by the next one. Written into the database and synced, it is on the disk before anyone is told of it.
+/// What a crash left in the log may be only in the machine's memory, whatever the disk reports now: a sync that failed
+/// is not repeated by the next one. Written into the database and synced, it is on the disk before anyone is told of
+/// it.
 pub(super) fn carry_recovered(connection: &Connection, path: &Path) -> Result<()> {
     let begin_anew = "PRAGMA wal_checkpoint(TRUNCATE)";
     let (log, carried): (i64, i64) =

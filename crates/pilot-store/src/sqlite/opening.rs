@@ -38,7 +38,7 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
     Ok(Opened { edge, last_at })
 }
 
-/// For whoever finds that acknowledged entries are missing.
+/// For operators who find that acknowledged entries are missing.
 pub(super) const AFTER_LOSS: &str = "do not delete anything: the missing entries may still be readable from the \
      files by hand; `pilot restore` continues from a backup, or with --accept-loss from what is left";
 

@@ -1,4 +1,4 @@
-//! Reading: each function is one question, asked on whatever connection there is.
+//! Reading: each function is one query, on any connection.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Threads with a connection each, so that reading never waits for writing. Questions stand in a line of bounded length;
-//! one that nobody waits for any more is dropped, and one that takes too long is broken off.
+//! Threads with a connection each, so that reading never waits for writing. Queries wait in a queue of bounded length;
+//! one that nobody waits for any more is dropped, and one that takes too long is interrupted.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::failure::too_long;
 use super::health::Health;
 use crate::{Pending, Result, StoreError};
 
-/// How many steps of SQLite's machine there are between two looks whether the answer is still wanted: a fraction of a
+/// How many steps SQLite's virtual machine makes between two checks whether the answer is still wanted: a fraction of a
 /// millisecond.
 const STEPS: i32 = 10_000;
 
@@ -30,7 +30,7 @@ type UnderWay = Option<(Arc<Ticket>, Duration)>;
 pub(super) struct Ticket {
     is_gone: AtomicBool,
     is_late: AtomicBool,
-    /// Tells whoever waits that there will be no answer. Taken by the answer.
+    /// Tells the waiting caller that there will be no answer. Taken by the answer.
     give_up: Mutex<Option<GiveUp>>,
 }
 
@@ -53,7 +53,7 @@ impl Ticket {
     }
 }
 
-/// Whoever waited has gone.
+/// The caller has gone.
 struct Gone(Arc<Ticket>);
 
 impl Drop for Gone {
@@ -73,7 +73,7 @@ struct Waiting {
     is_closed: bool,
 }
 
-/// The line before a few threads, and what each of them is at.
+/// The queue for a few threads, and what each of them is doing.
 pub(super) struct Line {
     waiting: Mutex<Waiting>,
     grown: Condvar,
@@ -136,7 +136,7 @@ impl Line {
         self.grown.notify_all();
     }
 
-    /// From time to time: breaks off what takes too long, and answers those whom the disk keeps waiting.
+    /// From time to time: interrupts what takes too long, and answers those who are waiting for the disk.
     pub(super) fn look(&self, passed: Duration) {
         let mut stuck = 0;
         for place in &self.under_way {
@@ -146,7 +146,7 @@ impl Line {
             if *since >= QUESTION_DEADLINE {
                 ticket.is_late.store(true, Ordering::Relaxed);
             }
-            // Breaking off is left to SQLite, which cannot while it waits for the disk.
+            // Interrupting is left to SQLite, which cannot do it while it waits for the disk.
             if *since >= COMMIT_DEADLINE {
                 ticket.give_up(StoreError::Hangs("it was asked for what it holds".into()));
                 stuck += 1;
@@ -229,7 +229,7 @@ impl Readers {
             Some(Box::new(move |error| send(&unanswered, Err(error))));
         let ask = move |connection: &Connection, ticket: &Ticket| {
             let answer = ask(connection, ticket);
-            // Damage stays, whoever meets it; and so does a disk's word that it cannot read.
+            // Damage is permanent, whoever finds it; and so is a read error reported by the disk.
             if let Err(error) = &answer {
                 health.stop_if_lasting(error);
             }
@@ -340,7 +340,7 @@ mod tests {
         let refused = runtime().block_on(note(3)).unwrap_err();
         assert!(refused.to_string().contains("too many queries"), "{refused}");
         drop(first);
-        // Whoever has gone makes room.
+        // A caller that has gone makes room.
         let fourth = note(4);
         go.send(()).unwrap();
         runtime().block_on(async {

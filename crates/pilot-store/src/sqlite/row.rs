@@ -85,7 +85,7 @@ pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
         .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
 }
 
-/// As in the first version of the schema, before an item's next move writes it anew: an object that repeats the columns.
+/// As in the first version of the schema, before an item's next move rewrites it: an object that repeats the columns.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct First<'a> {

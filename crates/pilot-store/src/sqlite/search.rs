@@ -1,5 +1,5 @@
-//! Looking for items, newest first. A visit looks at so many rows and no more: whoever searches for what is rare comes
-//! again, and others have their turn in between.
+//! Looking for items, newest first. A visit reads a limited number of rows: a search for something rare takes several
+//! visits, and others have their turn in between.
 
 use pilot_core::item::ItemId;
 use pilot_core::limits::SEARCH_VISIT_ROWS_MAX;
@@ -90,7 +90,8 @@ fn sources(filter: &Filter) -> Vec<Source> {
         return vec![Source { from, rows: rows("i.created_by = ?", Box::new(created_by.clone())) }];
     }
     if let Some(state) = &filter.state {
-        // Those that have ended lie together by state. Nobody knows here whether a state is an end, so both are asked.
+        // Those that have ended lie together by state. It is not known here whether a state is terminal, so both are
+        // searched.
         let from = "item i INDEXED BY item_ended";
         let ended = rows("i.open = 0 AND i.state = ?", Box::new(state.clone()));
         return vec![Source { from, rows: ended }, open()];

@@ -1,5 +1,5 @@
-//! What the writing thread says to SQLite for every write. Each statement is read once, when it is first needed, and kept
-//! for as long as the connection.
+//! The statements that the writing thread sends to SQLite for every write. Each statement is read once, when it is
+//! first needed, and kept for as long as the connection.
 
 use rusqlite::{Connection, ErrorCode, Params, Statement};
 

@@ -18,7 +18,8 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// For the disk that holds this file. What cannot be asked about is taken for large: then the log only grows longer.
+    /// For the disk that holds this file. A disk whose size is unknown is treated as large: then the log only grows
+    /// longer.
     pub(super) fn at(path: &Path) -> Thresholds {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let size = rustix::fs::statvfs(directory).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
@@ -34,12 +35,12 @@ impl Thresholds {
         4 * self.carried_pages
     }
 
-    /// What the file keeps for its next use when the log begins anew; growing costs more than writing over what is there.
+    /// How much of the file is kept for reuse when the log is restarted; growing costs more than overwriting.
     pub(super) fn kept_bytes(self) -> u64 {
         self.waited_pages() * PAGE_BYTES
     }
 
-    /// A reader held on to the log, so it could not begin anew: it is tried again after this many more.
+    /// A reader held on to the log, so it could not be restarted: it is tried again after this many more.
     pub(super) fn again_pages(self) -> u64 {
         self.carried_pages / 12
     }

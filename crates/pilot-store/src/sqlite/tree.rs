@@ -134,7 +134,7 @@ mod tests {
         Hash::of_leaf(&number.to_be_bytes())
     }
 
-    /// A stored tree of so many leaves.
+    /// A stored tree of this many leaves.
     fn grown(size: u64) -> (Connection, Edge) {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(SCHEMA).unwrap();

@@ -1,11 +1,11 @@
-//! Looks at the write-ahead log before SQLite does. SQLite reads it up to the first frame that does not fit and drops the
-//! rest without a word: rightly so after a power cut in the middle of a commit, and wrongly when a bit has flipped in
-//! something that was acknowledged.
+//! Checks the write-ahead log before SQLite reads it. SQLite reads it up to the first frame that does not match and
+//! silently drops the rest: that is right after a power cut in the middle of a commit, and wrong if a bit has flipped
+//! in something that was acknowledged.
 //!
-//! The two can be told apart, because commits are made one after the other, each synced before the next is begun. A power
-//! cut leaves at most one commit in pieces, the last. So a commit with another one chained to it was whole once, and if
-//! anything up to its end does not fit now, that is damage. What cannot be told apart is damage to the very last commit;
-//! the file in `head` is for that.
+//! The two can be told apart, because commits are made one after the other, each synced before the next is begun. A
+//! power cut leaves at most one commit in pieces, the last. So a commit with another one chained to it was complete
+//! once, and if anything up to its end does not match now, that is damage. What cannot be told apart is damage to the
+//! very last commit; the file in `head` is for that.
 //!
 //! Every start empties the log, so that nothing in it is left over from an earlier crash.
 
@@ -25,7 +25,7 @@ struct Frame {
     salts: (u32, u32),
     sum: Sum,
     is_commit: bool,
-    /// It goes on from the frame before it.
+    /// It continues from the previous frame.
     is_chained: bool,
 }
 
@@ -56,7 +56,7 @@ fn look(log: &mut impl Read) -> std::io::Result<Option<String>> {
     let is_big_endian = magic & 1 == 1;
     let sum = (word(&header, 24), word(&header, 28));
     let is_sound = magic & !1 == MAGIC && summed((0, 0), header.get(..24).unwrap_or_default(), is_big_endian) == sum;
-    // A header that does not fit says nothing of the frames: then they are held against each other alone.
+    // A header that does not match says nothing about the frames: then they are only compared with each other.
     let mut salts = is_sound.then(|| (word(&header, 16), word(&header, 20)));
     let (mut before, mut is_whole) = (sum, is_sound);
     let (mut first_fault, mut commit_before) = ((!is_sound).then_some(0), false);
@@ -200,7 +200,7 @@ mod tests {
             }
             assert!(!is_damaged(&bytes), "of the last commit, {lost:04b} are lost");
         }
-        // The log has begun anew over a longer one, with other salts.
+        // The log was restarted over a longer one, with other salts.
         let (mut newer, older) = (log(&[2]), log(&[2, 1, 3, 2]));
         for word in [16, 20] {
             newer[word] ^= 0x40;

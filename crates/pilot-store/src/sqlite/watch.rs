@@ -1,6 +1,6 @@
-//! Watches over the threads of the store: a disk that does not answer must not keep callers waiting without a word.
+//! Watches the threads of the store: a disk that does not respond must not keep callers waiting without an answer.
 //!
-//! It counts its own ticks and reads no clock: on a machine that is busy they are longer, and nobody is given up early.
+//! It counts its own ticks and reads no clock: on a busy machine they are longer, and no request is given up early.
 
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;

@@ -1,5 +1,5 @@
 //! The one thread that writes. It takes whatever has queued up, decides each write in order, and commits them together:
-//! the disk is asked once for many, and nobody waits longer than for the commit before.
+//! one sync serves many writes, and nobody waits longer than for the previous commit.
 
 use std::sync::Arc;
 
@@ -40,14 +40,14 @@ pub(super) struct Writer<'c> {
     edge: Edge,
     last_at: Time,
     now: Now,
-    /// As the group under way has left them.
+    /// As the current group has left them.
     cache: Cache<Placed>,
     health: Arc<Health>,
     told: Told,
     log: WriteAheadLog,
 }
 
-/// Who hears of a commit.
+/// Who is told about a commit.
 pub(super) struct Told {
     pub(super) head: watch::Sender<Arc<Edge>>,
     pub(super) file: HeadFile,
@@ -195,7 +195,7 @@ impl<'c> Writer<'c> {
             // Everyone was refused: there is nothing to write, and no reason to wait for the disk.
             return self.execute("ROLLBACK");
         }
-        // What the entries add up to is written beside them: the last ones have no full tile yet that would tell a flipped
+        // The root of the entries is stored with them: the last ones have no full tile yet that would tell a flipped
         // bit, and a wrong root must never be signed.
         self.statements.fact.run(self.connection, (HEAD_FACT, head_bytes(&group.edge)))?;
         self.statements.commit.execute(self.connection, []).map(drop)
@@ -214,7 +214,7 @@ impl<'c> Writer<'c> {
         self.last_at = group.last_at;
         if group.edge.size() != self.edge.size() {
             self.edge = group.edge;
-            // Before anyone is told: whoever was, is in it.
+            // Before anyone is told: everything acknowledged is in it.
             if let Err(error) = self.told.file.write(&self.edge) {
                 self.health.stop_if_lasting(&error);
             }

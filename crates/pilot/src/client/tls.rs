@@ -1,4 +1,4 @@
-//! The client's side of TLS: who issues the service's certificate. There is no way to go without knowing.
+//! The client's side of TLS: who issues the service's certificate. Verification cannot be switched off.
 
 use std::io;
 use std::path::{Path, PathBuf};

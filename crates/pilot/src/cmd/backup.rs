@@ -1,4 +1,4 @@
-//! `pilot backup`: everything a service needs, in a directory of its own, verified before it gets its name.
+//! `pilot backup`: everything a service needs, in a new directory, verified before it gets its name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
         )));
     }
     let key = log_key::load(&config.log_key_path())?;
-    // Before the database: then the copy has everything the checkpoint speaks of.
+    // Before the database: then the copy has everything the checkpoint covers.
     let place = config.checkpoint_path();
     let note = second_place::read(&place).map_err(|error| Failure::environment(place.display(), error))?;
     let head = from.acknowledged().map_err(|error| Failure::Environment(error.to_string()))?;
@@ -153,7 +153,7 @@ fn check(note: &str, key: &pilot_evidence::note::VerifierKey, database: &Path) -
     }
 }
 
-/// The files beside the database that a service starts from. The credential file stays where it is.
+/// The files, other than the database, that a service needs to start. The credential file is not copied.
 fn copy_files(directory: &Path, path: &Path, config: &Config) -> Result<(), Failure> {
     let read = |path: &Path| fs::read(path).map_err(|error| Failure::environment(path.display(), error));
     let text = String::from_utf8_lossy(&read(path)?).into_owned();

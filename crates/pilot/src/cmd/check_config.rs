@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     let config = Config::load(&arguments.config, environment.variables())?;
     files::refuse_root(&config)?;
     let mut findings = preflight::check(&config, Clock::System.now());
-    // Details quote names from files, and a file may hold anything.
+    // Details quote names from files, and a file may contain anything.
     let guard = LeakGuard::for_generated_tokens();
     for finding in &mut findings {
         finding.detail = guard.redact(&finding.detail).into_owned();

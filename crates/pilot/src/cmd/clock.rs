@@ -1,4 +1,4 @@
-//! `pilot clock`: an operator's word about the machine's clock.
+//! `pilot clock`: an operator accepts the machine's clock.
 
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn accept(arguments: &Arguments, environment: &Environment) -> Result<(), Failur
     let path = config.clock_path();
     // The wall clock first, as the service reads them.
     let (wall, since_boot, boot_id) = (Clock::System.now(), SinceBoot::System.micros(), boot_id());
-    // What cannot be read is replaced; the service says of it what there is to say.
+    // A record that cannot be read is replaced; the service reports it.
     let known = Record::read(&path).ok().flatten();
     let expected = known.as_ref().and_then(|record| record.expected(&boot_id, since_boot));
     if expected.is_some_and(|expected| wall.since(expected) <= CLOCK_LEAP_MAX) {
@@ -51,7 +51,7 @@ fn accept(arguments: &Arguments, environment: &Environment) -> Result<(), Failur
     ))
 }
 
-/// Refuses to date an entry by a clock that the service would not believe.
+/// Refuses to date an entry by a clock that the service would not trust.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     let (wall, since_boot) = (Clock::System.now(), SinceBoot::System.micros());
     let known = Record::read(&config.clock_path()).ok().flatten();
@@ -77,7 +77,7 @@ fn told(known: Option<&Record>, expected: Option<Time>) -> String {
 
 fn write(word: &Record, path: &Path, data_dir: &Path) -> std::io::Result<()> {
     word.write(path)?;
-    // Whoever runs this, the service has to read it.
+    // Whoever runs this, the service must be able to read it.
     let (directory, file) = (std::fs::metadata(data_dir)?, std::fs::metadata(path)?);
     if (directory.uid(), directory.gid()) != (file.uid(), file.gid()) {
         chown(path, Some(directory.uid()), Some(directory.gid()))?;

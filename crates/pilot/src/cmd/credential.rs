@@ -1,4 +1,4 @@
-//! `pilot credential`: makes tokens with their digests, and edits and checks the credential file.
+//! `pilot credential`: creates tokens with their digests, and edits and checks the credential file.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -134,8 +134,8 @@ fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure
     note("It takes effect when the service is started or restarted.")
 }
 
-/// What the service will read. Where nothing says which profile that is, nothing is guessed: the other format would stop
-/// the start.
+/// What the service will read. If nothing says which profile that is, it is not guessed: with the other format the
+/// service would not start.
 fn schema_of_new_file(arguments: &NewArguments, files: &Files, path: &Path) -> Result<Schema, Failure> {
     let schema = arguments.schema_version.or(files.schema).or_else(|| arguments.life.schema());
     schema.ok_or_else(|| {
@@ -147,7 +147,7 @@ fn schema_of_new_file(arguments: &NewArguments, files: &Files, path: &Path) -> R
     })
 }
 
-/// A credential the role map does not cover would stop the next start, so it is not made.
+/// With a credential that the role map does not cover, the service would not start, so it is not created.
 fn check_role_map(role_map: Option<&Path>, actor: &Actor) -> Result<(), Failure> {
     let Some(path) = role_map else { return Ok(()) };
     match read_role_map(path)?.role_of(&actor.actor_id) {
@@ -167,7 +167,7 @@ fn check_role_map(role_map: Option<&Path>, actor: &Actor) -> Result<(), Failure>
     }
 }
 
-/// A token on its way to its actor. Until it is handed over, nothing else has happened that could not be taken back.
+/// A token on its way to its actor. Until it is handed over, everything that has happened can be undone.
 pub(crate) struct NewToken {
     token: Zeroizing<String>,
     credential: Credential,
@@ -177,7 +177,7 @@ pub(crate) struct NewToken {
 
 impl NewToken {
     /// Puts the token into its own new file first, when one was asked for: a digest in the credential file whose token
-    /// nobody has would only be a riddle.
+    /// nobody has would be useless.
     pub(crate) fn keep(token: Token, credential: Credential, file: Option<PathBuf>) -> Result<NewToken, Failure> {
         let token = token.hand_over();
         if let Some(path) = &file {

@@ -1,4 +1,4 @@
-//! `pilot demo`: a whole service for a first look, gone when it ends.
+//! `pilot demo`: a complete service for a first look, deleted when it ends.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let served = serve(&config, &log, &Supervisor::default(), |service| {
         let url = url(service)?;
         introduce(&url, &service.verifier_key(), &tokens)?;
-        // The service answers as soon as this returns; the samples come in by the same door as everyone.
+        // The service answers as soon as this returns; the samples are created through the API like everything else.
         std::thread::spawn(move || samples::make(&url, tokens));
         Ok(())
     });
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     served
 }
 
-/// A directory of our own; removed at the end unless it was asked for by name.
+/// The demo's own directory; removed at the end unless it was named explicitly.
 struct Place {
     path: PathBuf,
     is_kept: bool,

@@ -1,4 +1,4 @@
-//! `pilot help-pages`: manual pages and completions, made from the commands themselves, for whoever packs the program.
+//! `pilot help-pages`: manual pages and completions, generated from the commands themselves, for packagers.
 
 use std::io;
 use std::path::{Path, PathBuf};

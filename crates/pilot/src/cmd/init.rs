@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let data = directory.join("data");
     make_directory(directory)?;
     make_directory(&data)?;
-    // What is there already, from an earlier run that was cut off or by hand, is kept.
+    // Existing files, from an interrupted run or made by hand, are kept.
     let key = data.join("log.key");
     if !key.exists() {
         log_key::make(&key, &name)?;

@@ -1,5 +1,6 @@
-//! `pilot restore`: a backup in the place of a lost ledger. It never makes a second history under the same key: either
-//! something outside of the backup says that nothing is missing, or the log goes on under a new key and says what it lost.
+//! `pilot restore`: replaces a lost ledger with a backup. It never creates a second history under the same key: either
+//! something outside the backup shows that nothing is missing, or the log continues under a new key and records what
+//! was lost.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     }
     clock::check(&config)?;
     make_directory(&config.data_dir)?;
-    // Both are held to the end: no service can start in the middle.
+    // Both are locked to the end, so that no service can start in between.
     let place = SecondPlace::open(&config.checkpoint_path()).map_err(StartError::from).map_err(busy)?;
     let _running = LedgerFile::at(&database).hold().map_err(|error| busy(error.into()))?;
     let places = Places::new(database, &config);
@@ -160,7 +161,7 @@ fn restore(
     let note = sign(&*store, &key);
     drop(store);
     let mut remarks = ended.remarks.clone();
-    // Before the database is in its place: a restore that is cut off in between has lost none.
+    // Before the database is in place: a restore that is interrupted in between has lost none.
     let revoked = ended.write(config, &key.verifier().name)?;
     remarks.push(format!("{revoked} revoked credentials are known, and stay revoked."));
     remarks.extend(revocations::in_words(credentials));
@@ -185,7 +186,7 @@ fn restore(
     }
 }
 
-/// The key that is there, or the one in the backup.
+/// The existing key, or the one in the backup.
 fn find_key(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, Failure> {
     let here = config.log_key_path();
     if here.exists() {
@@ -195,7 +196,7 @@ fn find_key(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, F
     Ok(there.map(|path| log_key::load(&path)).transpose()?)
 }
 
-/// Another name too: to witnesses and auditors it is another log, which begins with what is left of this one.
+/// With another name too: to witnesses and auditors it is a different log, which begins with what is left of this one.
 fn new_key(old: Option<&NoteKey>) -> Result<NoteKey, Failure> {
     let name = match old.map(|key| key.verifier().name) {
         Some(name) => match name.rsplit_once(".r").and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?)))

@@ -1,6 +1,6 @@
 //! `pilot rotation`: the specification's rotation procedure, one command a step, each step recorded.
 //!
-//! begin adds a new credential beside the old one; verify proves that it works; finish removes the old one; verify,
+//! begin adds a new credential next to the old one; verify proves that it works; finish removes the old one; verify,
 //! with the old token, proves that it is refused.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `pilot support-bundle`: one text file for whoever helps, to be read before it is sent.
+//! `pilot support-bundle`: one text file for support, to be read before it is sent.
 
 use std::fmt::Write as _;
 use std::fs;

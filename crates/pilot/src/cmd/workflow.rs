@@ -98,7 +98,7 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
     }
 }
 
-/// The text alone for people; for programs a member beside which definition it is about.
+/// Only the text for people; for programs a member next to the definition it is about.
 fn tell(
     definition: &Definition,
     output: Output,
@@ -153,7 +153,8 @@ fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Fa
         Output::Json => print_json(&report)?,
         Output::Table => {
             let name = arguments.which.name();
-            // A definition with sequences of its own, one that conceals text for example, gets no colours at all.
+            // A definition that contains escape sequences itself, for example one that conceals text, gets no colours
+            // at all.
             let is_ours = !text.contains('\u{1b}') && !name.contains('\u{1b}');
             let colour = is_ours && std::io::stdout().is_terminal() && environment.get("NO_COLOR").is_none();
             let text = to_text(&report, &name, colour);

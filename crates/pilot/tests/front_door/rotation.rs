@@ -116,7 +116,7 @@ fn a_rotation_begins_once_and_only_for_an_actor_who_has_a_credential() {
     begin(&installation).expect(0);
     let after = installation.read("credentials.json");
     fs::rename(installation.path(NEW), installation.path("kept.token")).unwrap();
-    begin(&installation).expect(1).says(&["is under way"]);
+    begin(&installation).expect(1).says(&["is in progress"]);
     installation.pilot(&["rotation", "begin", "--config", "pilot.toml", "--actor", "eve"]).expect(1).says(&["eve"]);
     assert_eq!(installation.read("credentials.json"), after);
     assert!(!installation.path(NEW).exists());

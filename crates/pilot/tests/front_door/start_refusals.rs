@@ -126,7 +126,7 @@ fn every_member_of_an_entry_is_required_and_checked() {
 fn entries_that_contradict_each_other_are_refused() {
     let (one, two) = (digest(b"one"), digest(b"two"));
     let same_digest = file(&[entry("ana", "initiator", &one), entry("ben", "approver", &one)]);
-    check_credentials(&same_digest, &["/credentials/1/token_sha3_256: is the digest already given at /credentials/0"]);
+    check_credentials(&same_digest, &["/credentials/1/token_sha3_256: repeats the digest at /credentials/0"]);
     let two_roles = file(&[entry("ana", "initiator", &one), entry("ana", "approver", &two)]);
     check_credentials(&two_roles, &["/credentials/1/roles: gives this actor a second role"]);
     let case = file(&[entry("ana", "initiator", &one), entry("Ana", "initiator", &two)]);
@@ -485,7 +485,7 @@ fn a_live_token_in_a_file_the_start_reads_stops_it_and_is_not_repeated() {
 
     // One name is legal, and worth a word.
     fs::remove_file(installation.path("workflows/own.toml")).unwrap();
-    let warning = "map.json at /approved_by names 1 of the at least two who approve a role map";
+    let warning = "map.json at /approved_by has 1 name(s), but at least two people should approve a role map";
     let checked = installation.pilot(&["check-config"]).expect(0);
     assert!(checked.stdout.contains(warning), "{checked:?}");
     let server = installation.serve();

@@ -27,7 +27,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("Payload", &["lengths_are_counted_in_characters_and_end_where_the_limits_say", "the_largest_draft_costs_little", "a_body_of_as_many_values_as_there_may_be_costs_little"]),
     ("Result of an execution", &["lengths_are_counted_in_characters_and_end_where_the_limits_say"]),
     ("Page of a list", &["query_parameters_are_known_given_once_and_in_range"]),
-    ("Items looked at for one page of a list", &["no_search_sorts_or_looks_through_more_than_it_has_to", "searches_whose_askers_are_gone_hold_up_nobody"]),
+    ("Items searched for one page of a list", &["no_search_sorts_or_looks_through_more_than_it_has_to", "searches_whose_askers_are_gone_hold_up_nobody"]),
     ("Proofs in one answer", &["a_long_history_comes_in_pages_each_entry_once_and_in_order", "an_item_with_many_comments_costs_its_readers_a_bounded_time"]),
     ("Query to the store", &["a_question_is_dropped_when_its_asker_has_gone_and_refused_when_too_many_wait", "a_question_that_takes_too_long_is_broken_off_and_so_is_one_whose_asker_goes"]),
     ("Disk that does not respond", &["a_disk_that_does_not_answer_is_told_to_everyone_and_writing_goes_on_when_it_does"]),

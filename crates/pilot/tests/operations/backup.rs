@@ -299,7 +299,7 @@ fn a_manifest_that_says_other_than_its_files_is_refused_and_what_it_says_is_name
             changed[member] = value;
             installation.write(&path, &changed.to_string());
             let refused = restore(&installation, &[name, "--replace"]).expect(1);
-            refused.says(&["manifest.json does not fit its files", word]);
+            refused.says(&["manifest.json does not match its files", word]);
         }
         installation.write(&path, &sound.to_string());
         let restored = restore(&installation, &[name, "--replace", "--output", "json"]).expect(0).json();

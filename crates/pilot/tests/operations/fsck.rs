@@ -83,7 +83,7 @@ fn a_key_that_is_missing_unreadable_or_anothers_is_a_fault() {
     other.serve().stop().expect(0);
     fs::remove_file(installation.path("data/log.key")).unwrap();
     fs::copy(other.path("data/log.key"), installation.path("data/log.key")).unwrap();
-    finds(&installation, &["data/log.checkpoint", "is not signed by this log's key (it is another key's)"]);
+    finds(&installation, &["data/log.checkpoint", "is not signed by this log's key (it was signed by another key)"]);
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn without_the_file_the_database_put_aside_tells_and_everything_else_is_doubted_
         assert!(restored.stdout.contains(word), "{word}: {restored:#?}");
     }
     let server = installation.serve();
-    server.wait_for_log("do not count");
+    server.wait_for_log("are not accepted");
     assert_eq!(let_in(&server), Vec::<&str>::new());
     server.stop().expect(0);
     installation.pilot(&["credential", "trust", "--id", "ana-1", "--why", "asked her"]).expect(0);

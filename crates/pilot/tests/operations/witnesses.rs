@@ -129,7 +129,7 @@ fn with_one_of_two_required_effects_go_on_and_with_two_they_wait_for_both() {
     let refused = eli.decides(&id, "start");
     assert_eq!(refused.verdict(), "503 unavailable", "{}", refused.text());
     assert_eq!(refused.header("retry-after"), Some("5"));
-    for word in ["2 of 2 witnesses", "and 1 have", "w2.example", "it cannot be reached"] {
+    for word in ["2 of 2 witnesses", "but 1 have", "w2.example", "it cannot be reached"] {
         assert!(refused.text().contains(word), "{word}: {}", refused.text());
     }
     assert_eq!(eli.item(&id)["state"], "cleared", "a refusal moves nothing");

@@ -105,5 +105,5 @@ fn a_certificate_clients_will_refuse_is_a_warning_and_no_refusal() {
     crate::authority::install(&installation, &authority.itself());
     let checked = installation.pilot(&["check-config", "--output", "json"]).expect(0);
     let tls = verdict_of(&checked, "tls").join("\n");
-    assert!(tls.starts_with("warning: the certificate for no name is an issuer's own"), "{tls}");
+    assert!(tls.starts_with("warning: the certificate for no name is a CA certificate"), "{tls}");
 }

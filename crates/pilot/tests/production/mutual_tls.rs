@@ -338,7 +338,7 @@ fn curl_and_the_command_line_show_their_certificates() {
     assert_eq!(house.installation.pilot(&session).expect(0).json()["actor_id"], "ana");
     house.installation.pilot(&session[..session.len() - 2]).expect(2).says(&["--client-key"]);
     let wrong = [&session[..session.len() - 1], &["ca.pem"]].concat();
-    house.installation.pilot(&wrong).expect(2).says(&["ca.pem", "no private key"]);
+    house.installation.pilot(&wrong).expect(2).says(&["ca.pem", "no unencrypted PEM private key"]);
     let mut curl = house.installation.prepare(Command::new("curl"));
     curl.args(["-sS", "--cacert", "ca.pem", "--cert", "ana.pem", "--key", "ana.key", &format!("{url}/v1/session")]);
     assert_eq!(finish(curl, None).expect(0).json(), json!({"actor_id": "ana", "role": "initiator"}));

@@ -135,7 +135,7 @@ fn the_exported_evidence_tells_the_same_without_the_service_and_nothing_once_a_b
     let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
     let asked = report(&installation, &server, &["--bundle-out", "e.zip", "--key", key.trim(), "--output", "json"]);
     let asked = told(&asked.expect(0));
-    report(&installation, &server, &["--bundle-out", "e.zip"]).expect(2).says(&["e.zip: is there already"]);
+    report(&installation, &server, &["--bundle-out", "e.zip"]).expect(2).says(&["e.zip: already exists"]);
     server.stop().expect(0);
     installation.pilot(&["evidence", "verify", "e.zip", "--key", key.trim()]).expect(0);
     // Elsewhere there is no configuration, so the key is asked for.

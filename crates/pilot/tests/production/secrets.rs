@@ -64,10 +64,10 @@ fn a_secret_volume_of_kubernetes_is_used_as_it_is_mounted() {
 fn anyone_else_within_reach_of_a_secret_refuses_the_start() {
     let installation = in_a_pod("production");
     for (owner, group, mode, said) in [
-        (0, GROUP, 0o444, "others may read it (mode 0444)"),
-        (0, GROUP, 0o460, "others may write to it (mode 0460)"),
-        (0, GROUP, 0o450, "others may read it (mode 0450)"),
-        (USER, GROUP, 0o440, "others may read it (mode 0440)"),
+        (0, GROUP, 0o444, "others can read it (mode 0444)"),
+        (0, GROUP, 0o460, "others can write to it (mode 0460)"),
+        (0, GROUP, 0o450, "others can read it (mode 0450)"),
+        (USER, GROUP, 0o440, "others can read it (mode 0440)"),
         (USER + 7, GROUP, 0o440, "is owned by neither root nor the user who runs this"),
     ] {
         mount(&installation, "credentials.json", owner, group, mode);
@@ -75,7 +75,7 @@ fn anyone_else_within_reach_of_a_secret_refuses_the_start() {
     }
     // Readable for this user by its owner's right, and for a group that it is not in.
     mount(&installation, "credentials.json", USER, GROUP + 1, 0o440);
-    refused(&installation).says(&["others may read it (mode 0440)"]);
+    refused(&installation).says(&["others can read it (mode 0440)"]);
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn a_configuration_that_others_may_write_is_refused_in_production_and_warned_of_
     let (installation, _) = installation("production", &ALL);
     let path = installation.path("pilot.toml");
     for (owner, mode, said) in [
-        (0, 0o620, "others may write to it (mode 0620)"),
-        (0, 0o602, "others may write to it (mode 0602)"),
+        (0, 0o620, "others can write to it (mode 0620)"),
+        (0, 0o602, "others can write to it (mode 0602)"),
         (USER, 0o600, "is owned by neither root"),
     ] {
         chown(&path, Some(owner), None).unwrap();

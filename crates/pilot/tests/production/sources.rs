@@ -69,7 +69,7 @@ exec cat "$(dirname "$0")/credentials.json""#;
     let environment = [("PATH", "/usr/bin:/bin"), ("PILOT_CONSOLE__IDLE_MINUTES", "5")];
     let server = installation.serve_with(&[], &environment);
     assert_eq!(server.session(TOKEN).status, 200);
-    server.wait_for_log("the credential helper said: no new lease for you");
+    server.wait_for_log("the credential helper reported: no new lease for you");
     server.stop().expect(0);
 }
 
@@ -84,7 +84,7 @@ fn what_a_helper_says_is_logged_and_never_a_secret_in_it() {
         let installation = helper(&script, "");
         let finished = if script.contains("cat") {
             let server = installation.serve();
-            server.wait_for_log("the credential helper said: oh (withheld) and (withheld)");
+            server.wait_for_log("the credential helper reported: oh (withheld) and (withheld)");
             server.stop().expect(0)
         } else {
             installation.serve_in_vain().expect(2)
@@ -100,10 +100,10 @@ fn what_a_helper_says_is_logged_and_never_a_secret_in_it() {
 #[test]
 fn a_helper_that_fails_refuses_the_start_and_says_how() {
     let failing = helper("echo the lease is gone >&2; exit 3", "");
-    failing.serve_in_vain().expect(2).says(&["fetch: ended with exit code 3; it said: the lease is gone"]);
+    failing.serve_in_vain().expect(2).says(&["fetch: ended with exit code 3; it reported: the lease is gone"]);
     let checked = failing.pilot(&["check-config"]).expect(2);
     assert!(checked.stdout.contains("ended with exit code 3"), "{checked:#?}");
-    helper("kill -9 $$", "").serve_in_vain().expect(2).says(&["fetch: was killed by signal 9; it said nothing"]);
+    helper("kill -9 $$", "").serve_in_vain().expect(2).says(&["fetch: was killed by signal 9; it reported nothing"]);
     helper("echo nothing", "").serve_in_vain().expect(2).says(&["the output of /", "is not valid JSON"]);
     helper("exit 0", "").serve_in_vain().expect(2).says(&["the output of /", "is not valid JSON"]);
     helper("exec /usr/bin/yes", "").serve_in_vain().expect(2).says(&["fetch: printed more than 16 MiB"]);
@@ -123,7 +123,10 @@ fn a_helper_that_hangs_is_ended_with_everything_it_has_started() {
     let script = "echo $$ > \"${0%/*}/ids\"; /bin/sleep 600 & echo $! >> \"${0%/*}/ids\"; wait";
     let installation = helper(script, "timeout_seconds = 1\n");
     let began = now();
-    installation.serve_in_vain().expect(3).says(&["fetch: was not done within 1 s, and was ended", "timeout_seconds"]);
+    installation
+        .serve_in_vain()
+        .expect(3)
+        .says(&["fetch: did not finish within 1 s and was killed", "timeout_seconds"]);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let ids: Vec<i32> = installation.read("ids").lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(ids.len(), 2);

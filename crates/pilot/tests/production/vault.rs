@@ -124,7 +124,7 @@ fn a_server_that_is_sealed_or_gone_is_the_environments_fault_and_a_running_servi
     vault.unseal();
     installation.pilot(&["check-config"]).expect(0);
     vault.stop();
-    both_refuse(&installation, 3, &["cannot be asked", "check url and that the secret manager is running"], &token);
+    both_refuse(&installation, 3, &["cannot be reached", "check url and that the secret manager is running"], &token);
     // It was read once, at the start.
     assert_eq!(server.session(TOKEN).status, 200);
     server.stop().expect(0);

@@ -213,6 +213,6 @@ fn an_answer_without_end_and_one_that_never_comes_are_given_up() {
     let double = Double::start(|_| None);
     let installation = asking(&double, "");
     let began = now();
-    installation.serve_in_vain().expect(3).says(&["cannot be asked", "no answer within 1 s"]);
+    installation.serve_in_vain().expect(3).says(&["cannot be reached", "no answer within 1 s"]);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }

@@ -1,4 +1,4 @@
-//! Remembered answers against the ledger: whoever repeats a request is told what is recorded, or nothing.
+//! Remembered answers against the ledger: a caller who repeats a request is told what is recorded, or nothing.
 
 use pilot_core::item::ItemId;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::sqlite::failure;
 use crate::sqlite::read;
 use crate::{Result, StoreError};
 
-/// What an answer says of where it stands, whichever kind it is.
+/// What an answer says about its place in the ledger, whichever kind it is.
 #[derive(Deserialize)]
 struct Said {
     id: Option<ItemId>,

@@ -143,7 +143,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Without its documents an item cannot be compared as a whole; where it stands is still written in its entries.
+    /// Without its documents an item cannot be compared as a whole; its state is still in its entries.
     fn compare_ends(&mut self, place: &str, placed: &Placed, history: &[StoredEntry]) {
         let entries: Vec<Entry> =
             history.iter().filter_map(|stored| serde_json::from_slice(&stored.bytes).ok()).collect();
@@ -154,7 +154,7 @@ impl Check<'_> {
         }
     }
 
-    /// Where a workflow allows each person one open item, no two were open at once.
+    /// If a workflow allows each person one open item, no two were open at the same time.
     fn one_at_a_time(&mut self, mut spans: Vec<Span>) {
         spans.sort_by(|one, other| (&one.whose, one.created).cmp(&(&other.whose, other.created)));
         for pair in spans.windows(2) {

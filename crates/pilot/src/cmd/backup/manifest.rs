@@ -1,4 +1,4 @@
-//! What is in a backup: each file with its digest, and how far the ledger had come.
+//! What is in a backup: each file with its digest, and the size of the ledger.
 
 use std::fs;
 use std::io::Read;
@@ -26,7 +26,7 @@ pub(crate) struct Manifest {
     pub made_at: Time,
     pub entries: u64,
     pub root: Option<String>,
-    /// How many entries the checkpoint beside the database covers.
+    /// How many entries the checkpoint in the backup covers.
     pub signed_entries: Option<u64>,
     pub verifier_key: String,
     pub files: Vec<File>,
@@ -100,7 +100,8 @@ impl Manifest {
         }
     }
 
-    /// Compares what it says of the ledger with what is in the files: they have its digests, but nothing has those of it.
+    /// Compares what the manifest says about the ledger with the files: it has the files' digests, but nothing has its
+    /// own.
     pub(crate) fn check_claims(&self, directory: &Path, report: &Report) -> Result<(), Failure> {
         let mut wrong = Vec::new();
         if self.entries != report.entries {

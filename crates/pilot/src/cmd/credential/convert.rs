@@ -1,4 +1,5 @@
-//! `pilot credential convert`: from the format of a pilot to the one production reads. Digests stay, and so tokens do.
+//! `pilot credential convert`: from the format of a pilot to the one that production reads. Digests do not change, so
+//! tokens keep working.
 
 use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_ledger::clock::Clock;
@@ -34,7 +35,7 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     // Without a not_before: a token that works now must not stop because two clocks disagree.
     let convert = |credential: &Credential| Credential { expires_at: Some(expires_at), ..credential.clone() };
     let after = Credentials::new(Schema::Two, before.entries().iter().map(convert).collect());
-    // The configuration decides what is read; a file it refuses would stop the next start.
+    // The configuration decides what is read; with a file that it refuses, the service would not start.
     (files.format)(after.to_json().as_bytes()).map_err(|faults| {
         let what = list_faults(path.display(), &faults);
         let remedy = "set profile = \"production\" or add an [identity] section to the configuration first";

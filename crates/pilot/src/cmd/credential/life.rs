@@ -9,7 +9,7 @@ use pilot_core::token::Token;
 
 use crate::exit::Failure;
 
-/// What schema_version 2 says of a credential besides.
+/// What schema_version 2 says in addition about a credential.
 #[derive(clap::Args)]
 pub(crate) struct LifeArguments {
     /// The credential's name [default: its fingerprint] (schema_version 2)

@@ -1,4 +1,4 @@
-//! `pilot credential trust`: after a loss, an operator says which older credentials count.
+//! `pilot credential trust`: after a loss, an operator accepts older credentials.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::output::{Output, print, print_json, table};
 
-/// A credential as people speak of it.
+/// A credential as it is shown to people.
 #[derive(Serialize)]
 pub(super) struct CredentialView {
     pub actor_id: ActorId,

@@ -81,7 +81,7 @@ impl Step {
 /// A demo without samples is still a demo, so a failure is only mentioned.
 pub(super) fn make(url: &str, tokens: Vec<(Actor, Zeroizing<String>)>) {
     if let Err(failure) = make_all(url, tokens) {
-        let _ = note(&format!("the sample items could not all be made: {failure:?}"));
+        let _ = note(&format!("not all sample items could be created: {failure:?}"));
     }
 }
 

@@ -1,4 +1,5 @@
-//! `pilot evidence erase`: what people wrote about an item goes; that it happened, and by whom, stays proved.
+//! `pilot evidence erase`: erases what people wrote about an item; the proof of what happened, and by whom, stays
+//! valid.
 
 use std::path::PathBuf;
 use std::sync::Arc;

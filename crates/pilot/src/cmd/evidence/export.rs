@@ -93,7 +93,7 @@ fn plain(text: &str) -> String {
     text.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').take(64).collect()
 }
 
-/// The file while it grows, under another name: whoever finds the bundle under its own name finds it whole.
+/// The file while it grows, under another name: a bundle under its own name is always complete.
 struct Part {
     path: PathBuf,
     file: File,

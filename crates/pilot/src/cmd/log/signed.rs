@@ -1,4 +1,4 @@
-//! Holds a ledger against what its log has signed: the key, and the checkpoint in the second place.
+//! Compares a ledger with what its log has signed: the key, and the checkpoint in the second place.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use pilot_store::archive::{Archive, Report, StoredFault};
 use super::examine::examine;
 use crate::exit::Failure;
 
-/// Reads the whole store as [`examine`] does, and says besides whether it is the one that was signed.
+/// Reads the whole store as [`examine`] does, and also says whether it is the one that was signed.
 pub(crate) fn examine_signed(config: &Config, ledger: &dyn Archive) -> Result<Report, Failure> {
-    // Before the ledger, which a service may be writing to: then it has everything the checkpoint speaks of.
+    // Before the ledger, which a service may be writing to: then it has everything the checkpoint covers.
     let place = config.checkpoint_path();
     let kept = second_place::read(&place);
     let mut report = examine(ledger)?;
@@ -63,9 +63,9 @@ impl Faults {
         }
     }
 
-    /// No file is no fault, unless the ledger says that there was one.
+    /// A missing file is not a fault, unless the ledger says that there was one.
     fn missing(&mut self, ledger: &dyn Archive) {
-        // A store that cannot be read has its faults already.
+        // The faults of a store that cannot be read are already reported.
         let last = ledger.fact(LastStart::FACT).ok().flatten().and_then(|fact| LastStart::parse(&fact).ok());
         if last.is_some_and(|last| last.second_place) {
             self.second_place("is missing, but this ledger has kept its checkpoint there; put the newest one back");

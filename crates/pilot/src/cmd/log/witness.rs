@@ -1,4 +1,4 @@
-//! `pilot log witness`: somebody else's eyes on a log.
+//! `pilot log witness`: runs a witness for other logs.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The entry by which the ledger itself says that it was restored.
+//! The entry that records that the ledger was restored.
 
 use pilot_core::entry::{Entry, EntryType};
 use pilot_ledger::register::Doubt;
@@ -12,10 +12,10 @@ use crate::exit::Failure;
 pub(super) struct Restored<'a> {
     pub manifest: Option<&'a Manifest>,
     pub verdict: &'a Verdict,
-    /// Why the log goes on though something may be lost; then it has a new key.
+    /// Why the log continues although something may be lost; then it has a new key.
     pub reason: Option<&'a str>,
     pub operator: Option<&'a str>,
-    /// With a new key: the last checkpoint of the log before, if anyone had it.
+    /// With a new key: the last checkpoint of the previous log, if anyone had it.
     pub previous: Option<String>,
     /// What becomes of credentials that are older than this.
     pub credentials: Credentials,
@@ -25,9 +25,9 @@ pub(super) struct Restored<'a> {
 pub(super) enum Credentials {
     /// Every revocation is known.
     Known,
-    /// They do not count until an operator says so.
+    /// They are not accepted until an operator says so.
     Doubted,
-    /// The operator has said so already.
+    /// The operator has already accepted them.
     Trusted,
 }
 

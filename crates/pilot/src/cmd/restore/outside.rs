@@ -1,4 +1,4 @@
-//! What is known outside of a backup about how far the log had come.
+//! What is known outside a backup about how far the log had grown.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::exit::Failure;
 use crate::output::complain;
 
 pub(super) enum Verdict {
-    /// Something outside says that nothing is missing: what.
+    /// Something outside shows that nothing is missing: what.
     Whole(String),
-    /// Something is missing, or nobody can tell: why.
+    /// Something is missing, or it is not known: why.
     Refused(String),
 }
 
 pub(super) struct Outside<'a> {
     pub config: &'a Config,
     pub place: &'a SecondPlace,
-    /// A checkpoint somebody else has kept.
+    /// A checkpoint that someone else has kept.
     pub given: Option<&'a Path>,
-    /// The ledger is the one that is there, not a backup.
+    /// The ledger is the existing one, not a backup.
     pub is_present: bool,
 }
 
@@ -41,8 +41,8 @@ struct Said {
 }
 
 impl Outside<'_> {
-    /// Compares the ledger that would be restored with everything known outside of it. What reaches at least as far as the
-    /// ledger counts; what ends before it cannot tell whether anything came after.
+    /// Compares the ledger that would be restored with everything known outside of it. Evidence that reaches at least
+    /// as far as the ledger counts; evidence that ends before it cannot show whether anything came after.
     pub(super) async fn judge(&self, key: Option<&NoteKey>, store: &Arc<dyn Store>) -> Result<Verdict, Failure> {
         let Some(key) = key else {
             return Ok(Verdict::Refused("there is no log signing key here or in the backup".into()));
@@ -83,7 +83,7 @@ impl Outside<'_> {
     /// A checkpoint that the ledger continues.
     fn hear(&self, said: &mut Said, path: &Path, size: u64, entries: u64) {
         let what = format!("it continues the checkpoint of {size} entries in {}", path.display());
-        // Beside the database it was written with, it may be a moment behind; a start accepts that too.
+        // Next to the database it was written with, it may be a moment behind; a start accepts that too.
         if size >= entries || (self.is_present && path == self.place.path()) {
             said.enough.push(what);
         } else {
@@ -92,8 +92,8 @@ impl Outside<'_> {
         }
     }
 
-    /// What the witnesses say who can be reached. One that knows more than the backup, or another history, is enough for a
-    /// no; one that has not seen all of it is nobody's witness that nothing is missing.
+    /// What the reachable witnesses say. One that knows more than the backup, or a different history, is enough to
+    /// refuse; one that has not seen all of it cannot show that nothing is missing.
     async fn ask_witnesses(
         &self,
         key: &NoteKey,

@@ -1,6 +1,6 @@
 //! Where a restore puts things. Until everything is ready nothing is touched, and what was there is kept.
 //!
-//! The order is database, key, second place: whatever is cut off in between leaves something the service refuses to
+//! The order is database, key, second place: an interruption at any point leaves something that the service refuses to
 //! start from, and the restore can be run again.
 
 use std::fs;
@@ -17,15 +17,15 @@ use pilot_store::sqlite::LedgerFile;
 use crate::cmd::backup;
 use crate::exit::Failure;
 
-/// A database has these beside it while it is in use.
+/// Files that exist next to a database while it is in use.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
 
 pub(super) struct Places {
     pub database: PathBuf,
-    /// The database that will be, until it is.
+    /// The new database, until it is in place.
     pub staged: PathBuf,
     key: PathBuf,
-    /// Marks what was put aside.
+    /// Marks what was moved aside.
     stamp: String,
 }
 
@@ -40,7 +40,7 @@ impl Places {
         self.stage_copy_of(&backup.join(backup::DATABASE))
     }
 
-    /// The database that is there, when there is no backup.
+    /// The existing database, if there is no backup.
     pub(super) fn stage_present(&self) -> Result<(), Failure> {
         self.stage_copy_of(&self.database)
     }
@@ -50,7 +50,7 @@ impl Places {
         LedgerFile::at(database).copy(&self.staged).map_err(|error| Failure::Environment(error.to_string()))
     }
 
-    /// Removes what was staged, now or by a restore that was cut off.
+    /// Removes what was staged, now or by an interrupted restore.
     pub(super) fn discard(&self) {
         for suffix in COMPANIONS {
             let _ = fs::remove_file(with_suffix(&self.staged, suffix));
@@ -90,7 +90,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Role map and definitions, where there are none; what is there is newer than a backup, and is left alone.
+/// Role map and definitions, if there are none; existing ones are newer than a backup, and are not changed.
 pub(super) fn put_files(backup: &Path, config: &Config) -> Result<Vec<String>, Failure> {
     let mut said = Vec::new();
     if let Some(to) = &config.credentials.role_map {
@@ -120,7 +120,8 @@ fn put(from: &Path, to: &Path) -> Result<Option<String>, Failure> {
             let is_same = fs::read(to).is_ok_and(|present| present == bytes);
             Ok((!is_same).then(|| format!("{}: differs from the one in the backup; left as it is", to.display())))
         }
-        // The ledger is in its place by now. A directory that root keeps to itself is no reason to call that a failure.
+        // The ledger is in its place by now. A directory that only root can write to is not a reason to report a
+        // failure.
         Err(error) => {
             let (from, to) = (from.display(), to.display());
             Ok(Some(format!("{to}: could not be put back ({error}); copy it from {from}")))

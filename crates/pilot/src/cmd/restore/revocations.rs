@@ -1,5 +1,5 @@
-//! Revocations outlive a restore: everything that knows of any is put together, and where nothing is known about the time
-//! since the backup, older credentials are doubted.
+//! Revocations outlive a restore: everything that knows of any is merged, and where nothing is known about the time
+//! since the backup, older credentials are in doubt.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(super) struct Revocations {
 }
 
 impl Revocations {
-    /// From the file beside the checkpoint, the backup, and the database that is there. `log` is the name of the log that
+    /// From the file next to the checkpoint, the backup, and the existing database. `log` is the name of the log that
     /// is restored, as far as it has one.
     pub(super) fn gather(
         config: &Config,
@@ -56,7 +56,7 @@ impl Revocations {
         Ok(Revocations { known, is_complete, remarks })
     }
 
-    /// Beside the checkpoint of the log as it is called from now on.
+    /// Next to the checkpoint of the log under its new name.
     pub(super) fn write(self, config: &Config, log: &str) -> Result<usize, Failure> {
         let path = config.revocations_path();
         let mut all = EndedCredentials::of_log(log);
@@ -66,7 +66,7 @@ impl Revocations {
     }
 }
 
-/// A log that goes on under a new key after a loss has its old name, and a number.
+/// A log that continues under a new key after a loss has its old name, plus a number.
 fn lineage(log: &str) -> &str {
     match log.rsplit_once(".r") {
         Some((name, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => name,

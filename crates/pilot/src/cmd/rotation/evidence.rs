@@ -1,4 +1,4 @@
-//! `pilot rotation report` from the ledger: what verified evidence tells of credentials.
+//! `pilot rotation report` from the ledger: what verified evidence says about credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ pub(super) fn report(
     }
 }
 
-/// The key that was given, or the one beside the ledger for whoever may read it.
+/// The key that was given, or the ledger's own if the user may read it.
 fn whom_to_trust(
     arguments: &EvidenceArguments,
     config: Option<&Path>,
@@ -110,7 +110,7 @@ fn fetch(arguments: &EvidenceArguments, environment: &Environment) -> Result<Vec
     Ok(bundle)
 }
 
-/// Only evidence that holds, and that leaves nothing of its period out, is told from.
+/// Only evidence that holds, and that is complete for its period, is reported from.
 fn held(verdict: &Verdict) -> Result<&About, Failure> {
     match &verdict.about {
         Some(about) if verdict.holds && matches!(about.scope, Scope::Period { .. }) => Ok(about),

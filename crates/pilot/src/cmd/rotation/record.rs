@@ -1,4 +1,4 @@
-//! The rotation record: one JSON line a step, appended and never changed, beside the credential file and not in it.
+//! The rotation record: one JSON line per step, appended and never changed, separate from the credential file.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -108,7 +108,7 @@ impl Rotation {
         self.steps.iter().any(|(step, _)| *step == Step::Finish)
     }
 
-    /// Finished or given up: nothing more can be done but to look.
+    /// Finished or abandoned: it can only be viewed.
     pub(super) fn is_over(&self) -> bool {
         self.is_finished() || self.steps.iter().any(|(step, _)| *step == Step::Abandon)
     }
@@ -196,7 +196,7 @@ impl Record {
         }
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
         let mut file = file.map_err(failed)?;
-        // Root may do this; the service's user must be able to read it and to go on with it.
+        // Root may do this; the service's user must be able to read it and to continue it.
         private_file::give_to_owner_of_directory(&self.path).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
     }
