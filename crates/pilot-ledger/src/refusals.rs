@@ -11,6 +11,7 @@ use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_store::{Record, Situation, Store, Subject, Write};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use crate::clock::{ClockKeeper, LedgerClock};
 
@@ -80,19 +81,29 @@ impl Attempt {
     }
 }
 
-/// Runs beside the service.
-pub async fn write_down(refusals: Arc<Refusals>, store: Arc<dyn Store>, clock: LedgerClock, keeper: Arc<ClockKeeper>) {
+/// Until `done` is dropped; then everything is written that was gathered.
+pub async fn write_down(
+    refusals: Arc<Refusals>,
+    store: Arc<dyn Store>,
+    clock: LedgerClock,
+    keeper: Arc<ClockKeeper>,
+    mut done: oneshot::Receiver<()>,
+) {
     let mut ticks = tokio::time::interval(LOOK);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = &mut done => break,
+        }
         // Gathered on, until the clock is believed again.
         if keeper.doubt().is_none() {
             flush(&refusals, &*store, clock.now(), false).await;
         }
     }
+    flush(&refusals, &*store, clock.now(), true).await;
 }
 
-pub async fn flush(refusals: &Refusals, store: &dyn Store, now: Time, everything: bool) {
+async fn flush(refusals: &Refusals, store: &dyn Store, now: Time, everything: bool) {
     for (attempt, gathered) in refusals.take(now, everything) {
         // The first exposure was written at once.
         let count = if attempt.kind == Kind::TokenExposed { gathered.count - 1 } else { gathered.count };

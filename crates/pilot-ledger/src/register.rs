@@ -21,7 +21,10 @@ pub use outside::{Doubt, EndedCredentials, OutsideError};
 pub use revocation::{RevokeError, Wish, revoke, revoke_by_itself};
 pub use state::Register;
 
-/// What an older program kept of credentials in one fact, as facts of their own.
-pub async fn divided(store: &dyn pilot_store::Store) -> Result<Vec<pilot_store::Fact>, pilot_store::StoreError> {
-    kept::Kept::divided(store).await
+/// What a start changes in the register.
+pub(crate) async fn at_start(
+    store: &dyn pilot_store::Store,
+    present: &std::collections::BTreeSet<NamedCredential>,
+) -> Result<Vec<pilot_store::Fact>, pilot_store::StoreError> {
+    kept::Kept::at_start(store, present).await
 }

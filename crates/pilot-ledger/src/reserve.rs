@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How often the disk is looked at, and how often when little is left.
@@ -18,34 +18,43 @@ pub struct Reserve {
     directory: PathBuf,
     free: AtomicU64,
     kept: AtomicU64,
+    /// A write has met the end of the disk since the last look.
+    was_met: AtomicBool,
 }
 
 impl Reserve {
     /// On the disk that holds this directory.
     pub fn new(directory: PathBuf) -> Reserve {
-        let reserve = Reserve { directory, free: AtomicU64::new(u64::MAX), kept: AtomicU64::new(0) };
+        let reserve = Reserve {
+            directory,
+            free: AtomicU64::new(u64::MAX),
+            kept: AtomicU64::new(0),
+            was_met: AtomicBool::new(false),
+        };
         reserve.look();
         reserve
     }
 
     /// Nothing may be written now.
     pub fn is_short(&self) -> bool {
-        self.free.load(Ordering::Relaxed) < self.kept.load(Ordering::Relaxed)
+        self.was_met.load(Ordering::Relaxed) || self.free.load(Ordering::Relaxed) < self.kept.load(Ordering::Relaxed)
     }
 
-    /// A write has met the end of the disk. Short until a look finds room.
+    /// A write has met the end of the disk. Nobody else has to, until the disk has been looked at again.
     pub fn found_full(&self) {
-        self.free.store(0, Ordering::Relaxed);
+        self.was_met.store(true, Ordering::Relaxed);
     }
 
     /// Short, or soon.
     fn is_near(&self) -> bool {
-        self.free.load(Ordering::Relaxed) / 4 < self.kept.load(Ordering::Relaxed)
+        self.is_short() || self.free.load(Ordering::Relaxed) / 4 < self.kept.load(Ordering::Relaxed)
     }
 
     /// What cannot be asked about stops nobody: the store notices a full disk too, only later.
     fn look(&self) {
-        if let Ok(disk) = rustix::fs::statvfs(&self.directory) {
+        let disk = rustix::fs::statvfs(&self.directory);
+        self.was_met.store(false, Ordering::Relaxed);
+        if let Ok(disk) = disk {
             self.found(disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_bavail.saturating_mul(disk.f_frsize));
         }
     }
@@ -93,12 +102,14 @@ mod tests {
 
     #[test]
     fn a_write_that_met_the_end_of_the_disk_is_believed_until_a_look_finds_room() {
-        let reserve = Reserve::new(PathBuf::from("/"));
-        reserve.found(1 << 40, 1 << 39);
-        reserve.found_full();
-        assert!(reserve.is_short() && reserve.is_near());
-        reserve.found(1 << 40, 1 << 39);
-        assert!(!reserve.is_short() && !reserve.is_near());
+        for directory in ["/", "/a/directory/that/cannot/be/asked/about"] {
+            let reserve = Reserve::new(PathBuf::from(directory));
+            reserve.found(1 << 40, 1 << 39);
+            reserve.found_full();
+            assert!(reserve.is_short() && reserve.is_near());
+            reserve.look();
+            assert!(!reserve.is_short(), "{directory}");
+        }
     }
 
     #[test]

@@ -216,7 +216,7 @@ pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting)
         members.extend(role_map.as_ref().map(|document| ("role_map".to_owned(), json!(document.digest))));
     }
     let facts = left.iter().filter_map(Change::fact);
-    let facts = divided.into_iter().chain(facts).chain(register::divided(store).await?).collect();
+    let facts = divided.into_iter().chain(facts).chain(register::at_start(store, &present).await?).collect();
     record(store, EntryType::ServiceStarted, details, role_map, facts, |index| LastStart {
         index: Some(index),
         second_place: true,

@@ -5,14 +5,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use pilot_core::item::{Item, WorkflowRef};
+use pilot_core::item::{Item, ItemId, WorkflowRef};
 use pilot_core::workflow::registry::Definitions;
 use pilot_core::workflow::{Definition, Name};
 use pilot_explain::graph;
-use pilot_store::{Store, StoreError, StoredDefinition};
+use pilot_store::{Store, StoredDefinition};
 
 use pilot_setup::definitions::{offered, parse};
 use pilot_setup::error::StartError;
+
+/// Every definition is kept before an item can be created under it.
+#[derive(Debug, thiserror::Error)]
+#[error("the definition of item {0} is not in the store")]
+pub struct MissingDefinition(ItemId);
 
 pub struct Workflows {
     /// Built in or in `workflows.dir`: what new items are created under.
@@ -56,9 +61,8 @@ impl Workflows {
     }
 
     /// The definition an item was created under, which is always kept.
-    pub fn kept_by(&self, item: &Item) -> Result<Arc<Definition>, StoreError> {
-        let missing = || StoreError::Damaged(format!("the definition of item {} is not in the store", item.id));
-        self.of(&item.workflow).cloned().ok_or_else(missing)
+    pub fn kept_by(&self, item: &Item) -> Result<Arc<Definition>, MissingDefinition> {
+        self.of(&item.workflow).cloned().ok_or_else(|| MissingDefinition(item.id.clone()))
     }
 
     pub fn with_digest(&self, name: &str, digest: &str) -> Option<&Arc<Definition>> {

@@ -155,7 +155,7 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
 }
 
 /// The answer to a message that never became a request. Nobody can tell what it was about, so it is kept nowhere.
-fn refuse(app: &App, problem: Problem) -> Response<Body> {
+pub(crate) fn refuse(app: &App, problem: Problem) -> Response<Body> {
     let request_id = app.request_ids.next();
     let mut response = problem.into_response(&request_id);
     let headers = response.headers_mut();

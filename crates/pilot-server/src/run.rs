@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pilot_core::limits::HANG_TOLERATED;
 use pilot_ledger::register::Diary;
 use pilot_ledger::settle::Ledger;
+use pilot_ledger::signer::SignError;
 use pilot_ledger::timers::Timers;
 use pilot_ledger::{clock, refusals, register, reserve, signer, timers, witnesses};
 use pilot_store::{Pulse, StoreError};
@@ -77,18 +78,20 @@ impl Service {
         // Until the last request is answered.
         let mut serving = Loops(Vec::new());
         serving.start(clock::run(Arc::clone(clock_keeper), Arc::clone(store)));
-        serving.start(refusals::write_down(
-            Arc::clone(refusals),
-            Arc::clone(store),
-            clock.clone(),
-            Arc::clone(clock_keeper),
-        ));
         serving.start(reserve::run(Arc::clone(reserve)));
         serving.start(feeds::run(Arc::clone(&app.feeds), Arc::clone(store)));
         serving.start(follow_identity(Arc::clone(&app)));
         if let Some(certificate) = self.certificate {
             serving.start(certificate.follow(Arc::clone(&app.metrics)));
         }
+        let (done_refusing, is_done) = oneshot::channel();
+        let refusing = tokio::spawn(refusals::write_down(
+            Arc::clone(refusals),
+            Arc::clone(store),
+            clock.clone(),
+            Arc::clone(clock_keeper),
+            is_done,
+        ));
         let (done, is_done) = oneshot::channel();
         let diary = Diary {
             register: Arc::clone(&app.register),
@@ -114,13 +117,18 @@ impl Service {
         }
         serving.stop();
         timers.abort();
-        refusals::flush(refusals, &**store, clock.now(), true).await;
+        drop(done_refusing);
+        let _ = refusing.await;
         drop(done);
         let _ = credentials.await;
         signing.abort();
         writing.stop();
-        if let Err(error) = signer.checkpoint().await {
-            tracing::error!(cause = %error, "the last entries are not covered by a checkpoint; the next start signs them");
+        match signer.checkpoint().await {
+            Ok(_) => {}
+            Err(SignError::Broken(reason)) => return Err(Stopped::Unsignable(reason)),
+            Err(error) => {
+                tracing::error!(cause = %error, "the last entries are not covered by a checkpoint; the next start signs them");
+            }
         }
         if let Err(cause) = clock_keeper.leave() {
             tracing::warn!(%cause, "the clock record could not be saved for the next start");

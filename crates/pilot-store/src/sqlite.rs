@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -116,17 +117,32 @@ impl Sqlite {
         let write = move || {
             // Dropped in the reverse order: the lock is given up when the connection is closed, and so are, with any
             // descriptor of the file, those that SQLite holds on it.
-            let _lock = lock;
+            let lock = lock;
             let database = File::open(&file).ok().map(Arc::new);
             let connection = connection;
             let thresholds = Thresholds::at(&file);
             let beside = database.clone().map(|database| (file.clone(), database));
             let log = WriteAheadLog::new(pages, beside, Arc::clone(&of_writer), thresholds);
             let told = writer::Told { head: head_sender, file: head_file, acknowledged };
+            let health = Arc::clone(&of_writer);
             let writer = writer::Writer::new(&connection, opened, now, of_writer, told, log);
-            if writer.run(&on_desk) {
-                connection::close_carried(connection);
-                head::forget(&file);
+            match catch_unwind(AssertUnwindSafe(|| writer.run(&on_desk))) {
+                Ok(true) => {
+                    connection::close_carried(connection);
+                    head::forget(&file);
+                }
+                Ok(false) => {}
+                Err(_) => {
+                    // What was being written is not known, so nobody may write: everyone is told, and the lock is kept for
+                    // as long as the process lasts.
+                    std::mem::forget(lock);
+                    let panicked = || StoreError::Damaged("the writing thread has panicked".into());
+                    health.fail(&panicked());
+                    on_desk.done();
+                    for waiting in on_desk.release() {
+                        let _ = waiting.send(Err(panicked()));
+                    }
+                }
             }
         };
         let spawned = std::thread::Builder::new().name("store-writer".into()).spawn(write);

@@ -193,7 +193,7 @@ async fn a_store_of_the_first_schema_is_taken_over_with_its_items_as_they_are() 
     assert_eq!(check(&scratch.database()).faults, []);
     let connection = Connection::open(scratch.database()).unwrap();
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 3);
 }
 
 #[tokio::test]

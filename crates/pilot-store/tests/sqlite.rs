@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use pilot_store::conformance::{self, Engine, TestClock};
+use pilot_core::time::Time;
+use pilot_store::conformance::{self, Engine, TestClock, remark};
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
-use pilot_store::{Outcome, Store};
+use pilot_store::{Outcome, Situation, Store, StoreError, Subject, Write};
 use tempfile::TempDir;
 
 struct Embedded {
@@ -91,4 +92,19 @@ async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
     assert_eq!(engine.open().head().borrow().size(), 40_000);
     let report = fsck(&path, &mut |_| ()).unwrap();
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
+}
+
+#[tokio::test]
+async fn a_writing_thread_that_panics_is_damage_and_nobody_else_may_write() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("pilot.db");
+    let store = Sqlite::open(&path, Arc::new(|| Time::EPOCH)).unwrap();
+    store.settle(remark(0)).await.unwrap();
+    let write = Write::new(Subject::Ledger, None, |_: &Situation<'_>| panic!("this cannot be"));
+    let outcome = store.settle(write).await;
+    assert!(matches!(outcome, Err(StoreError::Damaged(_))), "{outcome:?}");
+    assert!(matches!(store.check(), Err(StoreError::Damaged(_))));
+    assert!(store.settle(remark(1)).await.is_err());
+    let second = Sqlite::open(&path, Arc::new(|| Time::EPOCH));
+    assert!(second.is_err_and(|error| error.to_string().contains("another process")));
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::ended::{End, Ended};
 use super::event::Event;
-use super::kept::{self, Kept};
+use super::kept::{self, FORGOTTEN_MAX, Kept};
 use super::names::NamedCredential;
 use super::revocation;
 use super::state::Register;
@@ -130,9 +130,9 @@ fn warn(named: &NamedCredential, expires_at: Time, left: Duration) {
 
 async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time) -> Result<(), String> {
     let mut kept = register.kept.lock().await;
-    let forgotten = kept.tidy(now);
     let Some(told) = kept.take_in(event) else { return Ok(()) };
     let Told { kind, actor, details, fact } = told;
+    let surplus = kept.surplus(now, FORGOTTEN_MAX);
     if let Event::Expired(named, None) = event
         && let Some(end) = kept.ended.get(named.id())
         && let Err(cause) = register.keep_outside(named.id(), end).await
@@ -141,7 +141,7 @@ async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time)
         tracing::warn!(%cause, "that a credential has expired could not be kept outside of the ledger");
     }
     let name = fact.name.clone();
-    let facts: Vec<_> = std::iter::once(fact).chain(forgotten).collect();
+    let facts: Vec<_> = std::iter::once(fact).chain(surplus.facts(&name)).collect();
     let decide = move |situation: &Situation<'_>| {
         if situation.facts.iter().any(Option::is_some) {
             return Err(NoRecord::Nothing);
@@ -151,7 +151,11 @@ async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time)
     };
     let written = store.settle(Write::new(Subject::Ledger, None, decide).reading([name])).await;
     match written {
-        Ok(Outcome::Recorded { .. } | Outcome::Nothing) => Ok(()),
+        Ok(Outcome::Recorded { .. }) => {
+            kept.forget(&surplus);
+            Ok(())
+        }
+        Ok(Outcome::Nothing) => Ok(()),
         other => {
             kept.take_out(event);
             Err(other.map_or_else(|error| error.to_string(), |outcome| format!("{outcome:?}")))

@@ -31,7 +31,7 @@ pub(super) const ENDED: &str = "credential/ended/";
 /// a while must not make the service forget whom it shut out.
 pub(super) const KEPT_MAX: usize = 10_000;
 /// How many are forgotten with one entry.
-const FORGOTTEN_MAX: usize = 16;
+pub(super) const FORGOTTEN_MAX: usize = 16;
 const DAY: Duration = Duration::from_hours(24);
 
 /// Nothing to be said but that it is there.
@@ -54,38 +54,75 @@ impl Kept {
         Ok(kept)
     }
 
-    /// All of it as facts of their own, where an older program kept it in one.
-    pub(super) async fn divided(store: &dyn Store) -> Result<Vec<Fact>, StoreError> {
-        let Some(bytes) = store.fact(WHOLE).await? else { return Ok(Vec::new()) };
+    /// What a start changes: credentials that are present may be refused again some day, and what an older program kept in
+    /// one fact gets facts of their own.
+    pub(super) async fn at_start(
+        store: &dyn Store,
+        present: &BTreeSet<NamedCredential>,
+    ) -> Result<Vec<Fact>, StoreError> {
+        let present: BTreeSet<_> = present.iter().map(|named| &named.fingerprint).collect();
+        let were_refused = read::<There>(REFUSED, store.facts(REFUSED).await?)?.into_keys();
+        let back = were_refused.filter(|fingerprint| present.contains(fingerprint));
+        let mut facts: Vec<_> = back.map(|back| Fact { name: refused_name(&back), value: None }).collect();
+        let Some(bytes) = store.fact(WHOLE).await? else { return Ok(facts) };
         let kept = Kept::parse(&bytes)?;
-        let facts = kept.used.values().map(used);
-        let facts = facts.chain(kept.refused.iter().map(refused));
-        let facts = facts.chain(kept.ended.iter().map(|(id, end)| ended(id, end)));
-        Ok(facts.chain([Fact { name: WHOLE.to_owned(), value: None }]).collect())
+        facts.extend(kept.used.values().map(used));
+        facts.extend(kept.refused.iter().filter(|refused| !present.contains(refused)).map(refused));
+        facts.extend(kept.ended.iter().map(|(id, end)| ended(id, end)));
+        facts.push(Fact { name: WHOLE.to_owned(), value: None });
+        Ok(facts)
     }
 
-    /// Keeps what there is within bounds, and gives what is to be forgotten with the next entry. Of `used` and `refused`,
-    /// forgetting can cost a second entry; of `ended`, only what cannot be shown any more goes, the longest past first.
-    pub(super) fn tidy(&mut self, now: Time) -> Vec<Fact> {
+    /// What is to be forgotten, at most so many of each kind. Of `used` and `refused`, forgetting can cost a second entry;
+    /// of `ended`, only what cannot be shown any more goes, the longest past first, and not before its first use is
+    /// forgotten: a credential that is known to be used and not to have ended would end again.
+    pub(super) fn surplus(&self, now: Time, max: usize) -> Surplus {
         let is_past = |time: Option<Time>| time.is_some_and(|time| time.plus(DAY) <= now);
-        let past = self.used.iter().filter(|(_, named)| is_past(named.expires_at)).map(|(id, _)| id.clone());
-        let past: Vec<_> = past.take(FORGOTTEN_MAX).collect();
-        let mut names: Vec<_> = past.iter().map(|id| format!("{USED}{id}")).collect();
-        for id in &past {
-            self.used.remove(id);
+        let past = self.used.values().filter(|named| is_past(named.expires_at)).map(|named| named.fingerprint.clone());
+        let too_many = self.refused.len().saturating_sub(KEPT_MAX).min(max);
+        let forgettable = self.ended.iter().filter_map(|(id, end)| Some((end.forget_at?, id, end)));
+        let forgettable = forgettable.filter(|(time, ..)| is_past(Some(*time)));
+        let mut forgettable: Vec<_> = forgettable.map(|(time, id, end)| (time, id.clone(), end)).collect();
+        let too_many_ended = forgettable.len().saturating_sub(KEPT_MAX).min(max);
+        forgettable.sort_unstable_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
+        let is_used =
+            |end: &End| end.fingerprint.as_ref().is_some_and(|fingerprint| self.used.contains_key(fingerprint));
+        let ended = forgettable.into_iter().take(too_many_ended).filter(|(.., end)| !is_used(end));
+        Surplus {
+            used: past.take(max).collect(),
+            refused: self.refused.iter().take(too_many).cloned().collect(),
+            ended: ended.map(|(_, id, _)| id).collect(),
         }
-        while self.refused.len() > KEPT_MAX {
-            names.extend(self.refused.pop_first().map(|id| format!("{REFUSED}{id}")));
-        }
-        let forgettable = self.ended.iter().filter_map(|(id, end)| Some((end.forget_at?, id.clone())));
-        let mut forgettable: Vec<_> = forgettable.filter(|(time, _)| is_past(Some(*time))).collect();
-        let surplus = forgettable.len().saturating_sub(KEPT_MAX).min(FORGOTTEN_MAX);
-        forgettable.sort_unstable();
-        for (_, id) in forgettable.into_iter().take(surplus) {
-            self.ended.remove(&id);
-            names.push(format!("{ENDED}{id}"));
-        }
-        names.into_iter().map(|name| Fact { name, value: None }).collect()
+    }
+
+    /// Once it is recorded.
+    pub(super) fn forget(&mut self, surplus: &Surplus) {
+        self.used.retain(|fingerprint, _| !surplus.used.contains(fingerprint));
+        self.refused.retain(|fingerprint| !surplus.refused.contains(fingerprint));
+        self.ended.retain(|id, _| !surplus.ended.contains(id));
+    }
+}
+
+/// What need not be remembered any longer.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Surplus {
+    used: BTreeSet<CredentialId>,
+    refused: BTreeSet<CredentialId>,
+    ended: BTreeSet<CredentialId>,
+}
+
+impl Surplus {
+    /// As changes of facts. The one that is being written stays.
+    pub(super) fn facts(&self, written: &str) -> Vec<Fact> {
+        let used = self.used.iter().map(|fingerprint| format!("{USED}{fingerprint}"));
+        let names = used.chain(self.refused.iter().map(refused_name)).chain(self.ended.iter().map(ended_name));
+        names.filter(|name| name != written).map(|name| Fact { name, value: None }).collect()
+    }
+
+    /// All but what is being written.
+    pub(super) fn without(mut self, id: &CredentialId) -> Surplus {
+        self.ended.remove(id);
+        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ending a credential at once: by a security_admin, or by the service that saw its token where none may be.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pilot_core::actor::Actor;
 use pilot_core::document::Document;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::ended::{End, Ended, Revocation};
 use super::event::{Automatic, Event};
-use super::kept;
+use super::kept::{self, FORGOTTEN_MAX};
 use super::names::KnownCredential;
 use super::state::Register;
 use crate::answer::{Made, StoredAnswer, room};
@@ -85,8 +85,10 @@ async fn write(
     now: Time,
 ) -> Result<StoredAnswer, RevokeError> {
     let mut kept = register.kept.lock().await;
-    let forgotten = kept.tidy(now);
-    let earlier = kept.ended.get(&known.id).and_then(|end| end.revocation.clone());
+    let surplus = kept.surplus(now, FORGOTTEN_MAX).without(&known.id);
+    let forgotten = surplus.facts(&kept::ended_name(&known.id));
+    // What the ledger has already, perhaps by a write whose outcome nobody heard of.
+    let earlier = Arc::new(Mutex::new(None::<End>));
     let (by, comment, key, why) = match cause {
         Cause::Asked(Wish { by, comment, key }) => (Some(by), comment, key, "asked"),
         Cause::Automatic(Automatic::TokenInUrl) => (None, None, None, "token_in_url"),
@@ -105,13 +107,17 @@ async fn write(
         "fingerprint": fingerprint,
         "role": actor.as_ref().map(|actor| actor.role),
     } });
+    let found = Arc::clone(&earlier);
     let decide = move |situation: &Situation<'_>| {
-        // One that cannot be read is not written over either.
-        let is_done = |bytes: &Vec<u8>| {
-            persisted::from_bytes("an ended credential", bytes).map_or(true, |end: End| end.revocation.is_some())
-        };
-        if situation.facts.iter().flatten().any(is_done) {
-            return Err(NoRecord::Nothing);
+        for bytes in situation.facts.iter().flatten() {
+            match persisted::from_bytes::<End>("an ended credential", bytes) {
+                Ok(end) if end.revocation.is_none() => {}
+                // One that cannot be read is not written over either.
+                end => {
+                    *found.lock().unwrap_or_else(PoisonError::into_inner) = end.ok();
+                    return Err(NoRecord::Nothing);
+                }
+            }
         }
         let revocation = Revocation {
             credential_id: id.clone(),
@@ -135,22 +141,25 @@ async fn write(
     let outcome = store.settle(write).await?;
     let kept_outside = kept_outside.map_err(RevokeError::Outside);
     let unreadable = || RevokeError::Failed("a stored answer cannot be read".into());
-    match (outcome, earlier) {
-        (Outcome::Recorded { answer, .. } | Outcome::Repeated { answer }, _) => {
+    match outcome {
+        Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
             let answer = StoredAnswer::from_bytes(answer).ok_or_else(unreadable)?;
             let revocation =
                 serde_json::from_slice(&answer.body).map_err(|error| RevokeError::Failed(error.to_string()))?;
             let (fingerprint, revocation) = (known.fingerprint.clone(), Some(revocation));
+            kept.forget(&surplus);
             kept.ended.insert(known.id.clone(), End { how: Ended::Revoked, fingerprint, forget_at, revocation });
             kept_outside.map(|()| answer)
         }
-        (Outcome::KeyReused, _) => Err(RevokeError::KeyReused),
+        Outcome::KeyReused => Err(RevokeError::KeyReused),
         // Once is enough: whoever asks again learns what was done.
-        (Outcome::Nothing, Some(earlier)) => {
+        Outcome::Nothing => {
+            let end = earlier.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(unreadable)?;
+            let told = StoredAnswer::showing(room(), Made::Created, None, None, &end.revocation);
+            kept.ended.insert(known.id.clone(), end);
             kept_outside?;
-            StoredAnswer::from_bytes(StoredAnswer::showing(room(), Made::Created, None, None, &earlier))
-                .ok_or_else(unreadable)
+            StoredAnswer::from_bytes(told).ok_or_else(unreadable)
         }
-        (other, _) => Err(RevokeError::Failed(format!("a revocation failed: {other:?}"))),
+        other => Err(RevokeError::Failed(format!("a revocation failed: {other:?}"))),
     }
 }

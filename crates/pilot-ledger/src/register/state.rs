@@ -20,6 +20,7 @@ use super::kept::{KEPT_MAX, Kept};
 use super::names::{KnownCredential, NamedCredential, ShownCredential};
 use super::outside::{Doubt, Outside};
 
+const DAY: Duration = Duration::from_hours(24);
 const YEAR: Duration = Duration::from_hours(365 * 24);
 
 pub struct Register {
@@ -61,18 +62,28 @@ impl Register {
         let mut kept = Kept::load(store).await?;
         let outside = Outside::open(outside, log, &kept, now)?;
         let doubt = store.fact(Doubt::FACT).await?.map(|bytes| Doubt::parse(&bytes)).transpose()?;
-        // One that came back may be refused anew some day.
-        kept.refused.retain(|fingerprint| !present.iter().any(|named| named.fingerprint == *fingerprint));
-        let carried_over = carried_over(&outside, &kept, present);
+        for named in present {
+            // One that came back may be refused again some day; and one that was extended expires later than it did.
+            kept.refused.remove(&named.fingerprint);
+            if let Some(used) = kept.used.get_mut(&named.fingerprint) {
+                used.clone_from(named);
+            }
+        }
+        let carried_over = carried_over(&outside, &kept, present, now);
         let ends = || kept.ended.iter().chain(outside.ended());
         let mut ended: HashMap<_, _> = HashMap::new();
         for (id, end) in ends() {
             ended.entry(id.clone()).or_insert(end.how);
         }
+        let mut by_fingerprint: HashMap<_, _> = HashMap::new();
+        for (_, end) in ends() {
+            if let Some(fingerprint) = &end.fingerprint {
+                by_fingerprint.entry(fingerprint).or_insert(end.how);
+            }
+        }
         for named in present {
-            let end = ends().map(|(_, end)| end).find(|end| end.fingerprint.as_ref() == Some(&named.fingerprint));
-            if let Some(end) = end {
-                ended.insert(named.id().clone(), end.how);
+            if let Some(how) = by_fingerprint.get(&named.fingerprint) {
+                ended.insert(named.id().clone(), *how);
             }
             if let Some(how) = ended.get(named.id()) {
                 let (id, actor_id, how) = (named.id(), &named.actor_id, how.as_str());
@@ -242,8 +253,11 @@ impl Register {
 }
 
 /// Revocations that the ledger has lost: they count at once, and become entries again.
-fn carried_over(outside: &Outside, kept: &Kept, present: &BTreeSet<NamedCredential>) -> VecDeque<Event> {
-    let missing = outside.ended().iter().filter(|(id, end)| end.how == Ended::Revoked && !kept.ended.contains_key(*id));
+fn carried_over(outside: &Outside, kept: &Kept, present: &BTreeSet<NamedCredential>, now: Time) -> VecDeque<Event> {
+    // What nobody can show any more may have been forgotten there.
+    let is_past = |end: &End| end.forget_at.is_some_and(|time| time.plus(DAY) <= now);
+    let missing = outside.ended().iter().filter(|(_, end)| end.how == Ended::Revoked && !is_past(end));
+    let missing = missing.filter(|(id, _)| !kept.ended.contains_key(*id));
     let event = |(id, end): (&CredentialId, &End)| {
         tracing::warn!(credential_id = %id, "the credential `{id}` was revoked, but the ledger has lost that entry; it stays revoked");
         let named =

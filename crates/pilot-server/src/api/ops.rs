@@ -11,6 +11,7 @@ use pilot_wire::traffic::Traffic;
 
 use super::answers::page;
 use super::health;
+use crate::answer::refuse;
 use crate::app::App;
 use crate::call::Answer;
 use crate::problem::{Code, Problem};
@@ -24,7 +25,7 @@ impl Served for Operations {
     }
 
     fn refuse(&self, malformed: Malformed) -> Response<Body> {
-        Problem::from(malformed).into_response(&self.0.request_ids.next())
+        refuse(&self.0, malformed.into())
     }
 }
 

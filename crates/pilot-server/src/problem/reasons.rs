@@ -13,6 +13,7 @@ use pilot_ledger::register::RevokeError;
 use pilot_ledger::settle::{NotNow, SettleError};
 use pilot_ledger::signer::SignError;
 use pilot_ledger::witnesses::CoverError;
+use pilot_ledger::workflows::MissingDefinition;
 use pilot_store::StoreError;
 use pilot_wire::caps::Cap;
 use pilot_wire::framing::Malformed;
@@ -147,6 +148,12 @@ impl From<StoreError> for Problem {
             }
         };
         Problem::unavailable(detail, &error)
+    }
+}
+
+impl From<MissingDefinition> for Problem {
+    fn from(missing: MissingDefinition) -> Self {
+        Problem::internal(&missing)
     }
 }
 

@@ -62,6 +62,11 @@ impl Run {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = now() + self.span;
     }
 
+    /// Of a long attack only: what a short one sends is counted, and a busy machine takes longer for it.
+    fn is_late(&self) -> bool {
+        matches!(self.form, Form::Long) && self.is_over()
+    }
+
     /// How long there is still to go.
     fn left(&self) -> Duration {
         self.until.lock().unwrap_or_else(PoisonError::into_inner).saturating_duration_since(now())

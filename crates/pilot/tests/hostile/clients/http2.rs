@@ -174,7 +174,7 @@ fn on_every_stream(target: &Target, run: &Run, connections: usize, window: u32, 
         let Ok(mut connection) = Connection::open(target, window) else { break };
         for _ in 0..STREAMS {
             let stream = connection.stream();
-            if run.is_over() || connection.send(&say(stream)).is_err() {
+            if run.is_late() || connection.send(&say(stream)).is_err() {
                 break;
             }
         }
