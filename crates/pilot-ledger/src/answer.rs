@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use bytes::Bytes;
+use pilot_core::certain::Certain as _;
 use serde::Serialize;
 
 /// What became of the request. Kept as the numbers of HTTP, as it always was.
@@ -54,7 +55,6 @@ fn first_line(mut room: Vec<u8>, made: Made, version: Option<u64>, location: Opt
 
 impl StoredAnswer {
     /// The bytes of an answer that shows `view`.
-    #[expect(clippy::expect_used, reason = "an answer that is not what was meant must not be kept with its key")]
     pub fn showing(
         room: Vec<u8>,
         made: Made,
@@ -63,7 +63,7 @@ impl StoredAnswer {
         view: &impl Serialize,
     ) -> Vec<u8> {
         let mut bytes = first_line(room, made, version, location);
-        serde_json::to_writer(&mut bytes, view).expect("views have text keys and are written to memory");
+        serde_json::to_writer(&mut bytes, view).certain("views have text keys and are written to memory");
         bytes
     }
 

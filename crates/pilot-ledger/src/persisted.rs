@@ -1,5 +1,6 @@
 //! How facts are written: a version, then JSON. What an older program wrote is JSON alone.
 
+use pilot_core::certain::Certain as _;
 use pilot_store::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,10 +9,9 @@ const VERSION: u8 = 1;
 /// What a JSON object begins with.
 const UNVERSIONED: u8 = b'{';
 
-#[expect(clippy::expect_used, reason = "a fact that is not what was meant must stop the process, not be stored")]
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = vec![VERSION];
-    serde_json::to_writer(&mut bytes, value).expect("facts are names, numbers and times, which JSON can always hold");
+    serde_json::to_writer(&mut bytes, value).certain("facts are names, numbers and times, which JSON can always hold");
     bytes
 }
 
