@@ -22,6 +22,7 @@ use pilot_evidence::merkle::{Edge, Hash};
 use pilot_evidence::replay::Documents;
 use tokio::sync::watch;
 
+pub mod archive;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod sqlite;

@@ -17,6 +17,7 @@ use crate::{
     Filter, ItemPage, Outcome, Pending, Pulse, Result, Store, StoreError, StoredDefinition, StoredEntry, Write,
 };
 
+mod archive;
 mod cache;
 mod carrier;
 mod connection;
@@ -50,8 +51,9 @@ use thresholds::Thresholds;
 use tree::Tree;
 use watch::Watch;
 
-pub use lock::lock;
-pub use writer::Now;
+pub use crate::archive::Now;
+pub use archive::LedgerFile;
+pub(crate) use lock::lock;
 
 /// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses wait for
 /// nobody's search.

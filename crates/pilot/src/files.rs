@@ -12,6 +12,7 @@ use pilot_setup::credential_source::{self, Fetched};
 use pilot_setup::credentials::{self, CredentialFormat};
 use pilot_setup::error::StartError;
 use pilot_setup::private_file::{self, FileError, Others};
+use pilot_store::sqlite::LedgerFile;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -103,6 +104,13 @@ impl Files {
             }
         }
     }
+}
+
+/// The ledger of this installation. `verb` is what the command does to it, for people.
+pub(crate) fn ledger(config: &Config, verb: &str) -> Result<LedgerFile, Failure> {
+    let path = config.sqlite_path();
+    let refused = || Failure::Usage(format!("store.url: this command can {verb} only an embedded store"));
+    path.map(LedgerFile::at).ok_or_else(refused)
 }
 
 /// What root made in the data directory the service could not open. So commands that read or change the service's data

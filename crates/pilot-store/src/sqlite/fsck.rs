@@ -11,7 +11,6 @@ use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_evidence::merkle::{Edge, Hash};
 use rusqlite::Connection;
-use serde::Serialize;
 
 mod answers;
 mod documents;
@@ -20,44 +19,11 @@ mod items;
 use documents::Documents;
 
 use super::connection::{self, APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION};
-use super::head::{self, HEAD_FACT, Head, head_bytes};
+use super::head::{self, HEAD_FACT, head_bytes};
 use super::read::{self, kind_number, kind_of};
 use super::{failure, lock, opening, wal};
+use crate::archive::{Head, Progress, Report};
 use crate::{Result, StoreError};
-
-/// Something that does not fit, and where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StoredFault {
-    pub place: String,
-    pub what: String,
-}
-
-/// What was read, and what was wrong with it.
-#[derive(Debug, Default, Serialize)]
-pub struct Report {
-    pub entries: u64,
-    pub documents: u64,
-    /// Documents that were erased on purpose: their proofs stay whole.
-    pub erased: u64,
-    pub tiles: u64,
-    pub items: u64,
-    /// Items whose moves cannot be decided again, because what they rested on was erased.
-    pub items_not_replayed: u64,
-    pub definitions: u64,
-    /// Answers that are remembered for clients who lost them.
-    pub answers: u64,
-    /// The root over the entries, in base64, when there is one for all of them.
-    pub root: Option<String>,
-    pub faults: Vec<StoredFault>,
-}
-
-/// How far the work has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    pub step: &'static str,
-    pub done: u64,
-    pub of: u64,
-}
 
 /// Reads the whole store. An error means that it could not be read at all; whatever is wrong inside is in the report.
 pub fn fsck(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
@@ -91,12 +57,6 @@ pub fn log_damage(path: &Path) -> Result<Option<String>> {
     }
     let Ok(_alone) = lock(path) else { return Ok(None) };
     wal::damage(path).map_err(|error| StoreError::DiskFailed(error.to_string()))
-}
-
-impl Report {
-    fn fault(&mut self, place: impl Into<String>, what: impl Into<String>) {
-        self.faults.push(StoredFault { place: place.into(), what: what.into() });
-    }
 }
 
 struct Check<'c> {

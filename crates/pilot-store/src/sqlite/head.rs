@@ -15,6 +15,7 @@ use pilot_core::certain::Certain as _;
 use pilot_evidence::merkle::{Edge, Hash};
 use sha2::{Digest, Sha256};
 
+use crate::archive::Head;
 use crate::{Result, StoreError};
 
 /// A mark and a version, then size, root, and the beginning of a digest of all of it: half a line is not a head. Later
@@ -30,12 +31,6 @@ pub(super) const HEAD_FACT: &str = "head";
 
 pub(super) fn head_bytes(edge: &Edge) -> Vec<u8> {
     [&edge.size().to_be_bytes()[..], &edge.root().0].concat()
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
-    pub size: u64,
-    pub root: Hash,
 }
 
 pub(super) fn beside(database: &Path) -> PathBuf {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::{Result, StoreError};
 
 /// A second process on the same file would number its entries the same: it must not start.
-pub fn lock(path: &Path) -> Result<File> {
+pub(crate) fn lock(path: &Path) -> Result<File> {
     let beside: PathBuf = path.with_extension("lock");
     let failed = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
     let mut options = File::options();

@@ -9,9 +9,10 @@ use pilot_evidence::tile::TILE_WIDTH;
 use rusqlite::Connection;
 
 use super::failure::failed;
-use super::head::{HEAD_FACT, Head, head_bytes};
+use super::head::{HEAD_FACT, head_bytes};
 use super::tree::Tree;
 use super::{read, wal};
+use crate::archive::Head;
 use crate::{Result, StoreError};
 
 /// What the writing thread starts from.

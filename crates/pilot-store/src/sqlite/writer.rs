@@ -21,6 +21,7 @@ use super::opening::Opened;
 use super::read::{self, Placed, kind_number};
 use super::row::{ItemKey, TextBytes, role_bits, to_json, to_key};
 use super::statement::Statements;
+use crate::archive::Now;
 use crate::{
     Fact, Key, NoRecord, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write,
 };
@@ -29,9 +30,6 @@ use crate::{
 const GROUP_MAX: usize = 512;
 /// Bundles of entries have two bytes for the length of each.
 const ENTRY_BYTES_MAX: usize = u16::MAX as usize;
-
-/// Gives the time to the writing thread; the store reads no clock of its own.
-pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
 pub(super) struct Writer<'c> {
     connection: &'c Connection,

@@ -9,9 +9,8 @@ use pilot_ledger::second_place;
 use pilot_setup::config::Config;
 use pilot_setup::log_key;
 use pilot_setup::private_file;
-use pilot_store::sqlite::copy::{copy, root_at};
-use pilot_store::sqlite::fsck::Report;
-use pilot_store::sqlite::head;
+use pilot_store::archive::{Archive as _, Report};
+use pilot_store::sqlite::LedgerFile;
 
 use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
@@ -90,31 +89,30 @@ impl Drop for Partial {
 }
 
 fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Manifest, Report), Failure> {
-    let from = config.sqlite_path();
-    let from =
-        from.ok_or_else(|| Failure::Usage("store.url: this command can back up only an embedded store".into()))?;
+    let from = files::ledger(config, "back up")?;
     if !from.exists() {
         return Err(Failure::Usage(format!(
             "{}: there is no database yet, so there is nothing to back up",
-            from.display()
+            from.place()
         )));
     }
     let key = log_key::load(&config.log_key_path())?;
     // Before the database: then the copy has everything the checkpoint speaks of.
     let place = config.checkpoint_path();
     let note = second_place::read(&place).map_err(|error| Failure::environment(place.display(), error))?;
-    let head = head::read(&from).map_err(|error| Failure::Environment(error.to_string()))?;
+    let head = from.acknowledged().map_err(|error| Failure::Environment(error.to_string()))?;
     let database = directory.join(DATABASE);
-    copy(&from, &database).map_err(|error| Failure::Environment(error.to_string()))?;
+    from.copy(&database).map_err(|error| Failure::Environment(error.to_string()))?;
     if let Some(head) = head.filter(|head| head.size > 0) {
-        let root = root_at(&database, head.size).map_err(|error| Failure::Environment(error.to_string()))?;
+        let root =
+            LedgerFile::at(&database).root_at(head.size).map_err(|error| Failure::Environment(error.to_string()))?;
         if root != Some(head.root) {
             let what =
                 "the ledger lacks entries that were acknowledged; no backup was made, because it would lack them too";
             return Err(Failure::Refused(format!("{what}; run `pilot log fsck` for details")));
         }
     }
-    let report = examine(&database)?;
+    let report = examine(&LedgerFile::at(&database))?;
     if !report.faults.is_empty() {
         let faults = in_words(&report);
         return Err(Failure::Refused(format!(
@@ -148,7 +146,7 @@ fn check(note: &str, key: &pilot_evidence::note::VerifierKey, database: &Path) -
         ))
     };
     let checkpoint = Checkpoint::open(note, key).map_err(|error| wrong(&error))?;
-    match root_at(database, checkpoint.size).map_err(|error| Failure::Environment(error.to_string()))? {
+    match LedgerFile::at(database).root_at(checkpoint.size).map_err(|error| Failure::Environment(error.to_string()))? {
         Some(root) if root == checkpoint.root => Ok(()),
         Some(_) => Err(wrong(&format!("another root at {} entries", checkpoint.size))),
         None => Err(wrong(&format!("fewer than the {} entries that were signed", checkpoint.size))),

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use pilot_evidence::note::NoteKey;
 use pilot_setup::config::Config;
 use pilot_setup::private_file::{self, Others};
-use pilot_store::sqlite::fsck::Report;
+use pilot_store::archive::Report;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::{Output, OutputArguments, print, print_json};
 
 mod checkpoint;
@@ -52,9 +53,8 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
         Command::Witness(arguments) => witness::run(arguments, environment),
         Command::Fsck(arguments) => {
             let config = Config::load(&arguments.config, environment.variables())?;
-            let path = config.sqlite_path();
-            let path = path.ok_or_else(|| Failure::Usage("store.url: only an embedded store can be read".into()))?;
-            check(&examine_signed(&config, &path)?, arguments.output.output)
+            let ledger = files::ledger(&config, "read")?;
+            check(&examine_signed(&config, &ledger)?, arguments.output.output)
         }
     }
 }

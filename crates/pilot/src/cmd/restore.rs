@@ -13,7 +13,8 @@ use pilot_setup::error::StartError;
 use pilot_setup::log_key;
 use pilot_setup::{private_file, random};
 use pilot_store::Store;
-use pilot_store::sqlite::{Sqlite, lock};
+use pilot_store::archive::Archive as _;
+use pilot_store::sqlite::LedgerFile;
 use serde_json::json;
 
 use crate::cmd::backup::{self, Manifest};
@@ -72,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     make_directory(&config.data_dir)?;
     // Both are held to the end: no service can start in the middle.
     let place = SecondPlace::open(&config.checkpoint_path()).map_err(StartError::from).map_err(busy)?;
-    let _running = lock(&database).map_err(|error| busy(error.into()))?;
+    let _running = LedgerFile::at(&database).hold().map_err(|error| busy(error.into()))?;
     let places = Places::new(database, &config);
     if let Some(backup) = &arguments.backup {
         let manifest = verify(backup, arguments, &places)?;
@@ -105,7 +106,7 @@ fn verify(backup: &Path, arguments: &Arguments, places: &Places) -> Result<Manif
         )));
     }
     let manifest = Manifest::read(backup)?;
-    let report = examine(&backup.join(backup::DATABASE))?;
+    let report = examine(&LedgerFile::at(backup.join(backup::DATABASE)))?;
     if !report.faults.is_empty() {
         return Err(Failure::Refused(format!("the database in the backup has faults:\n{}", in_words(&report))));
     }
@@ -125,8 +126,8 @@ fn restore(
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
     let key = find_key(config, backup.map(|(path, _)| path))?;
     let clock = Clock::System;
-    let store = Sqlite::open(&places.staged, Arc::new(move || clock.now()));
-    let store: Arc<dyn Store> = Arc::new(store.map_err(|error| Failure::Refused(error.to_string()))?);
+    let store = LedgerFile::at(&places.staged).open(Arc::new(move || clock.now()));
+    let store = store.map_err(|error| Failure::Refused(error.to_string()))?;
     let outside = Outside { config, place, given: arguments.checkpoint.as_deref(), is_present: backup.is_none() };
     let verdict = runtime.block_on(outside.judge(key.as_ref(), &store))?;
     let old_log = key.as_ref().map(|key| key.verifier().name);

@@ -12,6 +12,7 @@ use pilot_ledger::second_place;
 use pilot_setup::config::Config;
 use pilot_setup::credentials;
 use pilot_setup::private_file;
+use pilot_store::sqlite::LedgerFile;
 use pilot_wire::outgoing::Outgoing;
 
 use crate::cmd::backup::redact_config;
@@ -140,7 +141,7 @@ fn ledger(config: &Config, is_short: bool) -> String {
         None => "not an embedded store".into(),
         Some(path) if !path.exists() => format!("{}: does not exist", path.display()),
         Some(_) if is_short => "not checked".into(),
-        Some(path) => match examine_signed(config, &path) {
+        Some(path) => match examine_signed(config, &LedgerFile::at(&path)) {
             Ok(report) => in_words(&report),
             Err(
                 Failure::Refused(text)

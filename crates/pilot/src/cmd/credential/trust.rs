@@ -8,13 +8,14 @@ use pilot_core::entry::{Entry, EntryType};
 use pilot_ledger::clock::Clock;
 use pilot_ledger::register::Doubt;
 use pilot_setup::config::Config;
-use pilot_store::sqlite::Sqlite;
+use pilot_store::archive::Archive as _;
 use pilot_store::{Fact, Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;
 
 use crate::cmd::clock;
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::print;
 use crate::reason;
 
@@ -39,25 +40,23 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
-    let path = config.sqlite_path();
-    let path =
-        path.ok_or_else(|| Failure::Usage("store.url: this command can change only an embedded store".into()))?;
+    let ledger = files::ledger(&config, "change")?;
     reason::check("--why", &arguments.why, &config)?;
     if arguments.ids.len() > IDS_MAX {
         return Err(Failure::Usage(format!("--id: at most {IDS_MAX} at a time")));
     }
-    if !path.exists() {
-        return Err(Failure::Usage(format!("{}: there is no database", path.display())));
+    if !ledger.exists() {
+        return Err(Failure::Usage(format!("{}: there is no database", ledger.place())));
     }
     clock::check(&config)?;
     let clock = Clock::System;
-    let store = Sqlite::open(&path, Arc::new(move || clock.now())).map_err(failed)?;
+    let store = ledger.open(Arc::new(move || clock.now())).map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Failure::environment("runtime", error))?;
-    runtime.block_on(trust(&store, arguments, environment))
+    runtime.block_on(trust(&*store, arguments, environment))
 }
 
-async fn trust(store: &Sqlite, arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
+async fn trust(store: &dyn Store, arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let doubt = store.fact(Doubt::FACT).await.map_err(failed)?.map(|bytes| Doubt::parse(&bytes)).transpose();
     let Some(mut doubt) = doubt.map_err(failed)?.filter(|doubt| !doubt.is_over) else {
         return print("No credential is in doubt. There is nothing to do.\n");

@@ -7,7 +7,7 @@ use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::Config;
-use pilot_store::sqlite::{Sqlite, erase};
+use pilot_store::archive::Archive as _;
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;
 
@@ -36,23 +36,21 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     files::refuse_root(&config)?;
-    let path = config.sqlite_path();
-    let path =
-        path.ok_or_else(|| Failure::Usage("store.url: this command can change only an embedded store".into()))?;
+    let ledger = files::ledger(&config, "change")?;
     reason::check("--why", &arguments.why, &config)?;
-    if !path.exists() {
-        return Err(Failure::Usage(format!("{}: there is no database", path.display())));
+    if !ledger.exists() {
+        return Err(Failure::Usage(format!("{}: there is no database", ledger.place())));
     }
     clock::check(&config)?;
     let clock = Clock::System;
-    let store = Sqlite::open(&path, Arc::new(move || clock.now())).map_err(failed)?;
-    let documents = erase::erasable(&path, &arguments.item).map_err(failed)?;
+    let store = ledger.open(Arc::new(move || clock.now())).map_err(failed)?;
+    let documents = ledger.erasable(&arguments.item).map_err(failed)?;
     if documents > 0 {
         // Said before it is done: what is gone without a word would look like damage.
-        write_entry(&store, arguments, environment, documents)?;
+        write_entry(&*store, arguments, environment, documents)?;
     }
     drop(store);
-    let erased = erase::erase(&path, &arguments.item).map_err(failed)?;
+    let erased = ledger.erase(&arguments.item).map_err(failed)?;
     match arguments.output.output {
         Output::Json => print_json(&json!({ "item": arguments.item, "erased": erased })),
         Output::Table if erased == 0 => print("There was nothing left to erase.\n"),
@@ -71,7 +69,7 @@ fn failed(error: StoreError) -> Failure {
 }
 
 fn write_entry(
-    store: &Sqlite,
+    store: &dyn Store,
     arguments: &Arguments,
     environment: &Environment,
     documents: u64,

@@ -9,26 +9,25 @@ use pilot_ledger::{second_place, signer};
 use pilot_setup::config::Config;
 use pilot_setup::error::StartError;
 use pilot_setup::log_key;
-use pilot_store::sqlite::copy::{fact_in, root_at};
-use pilot_store::sqlite::fsck::{Report, StoredFault};
+use pilot_store::archive::{Archive, Report, StoredFault};
 
 use super::examine::examine;
 use crate::exit::Failure;
 
 /// Reads the whole store as [`examine`] does, and says besides whether it is the one that was signed.
-pub(crate) fn examine_signed(config: &Config, store: &Path) -> Result<Report, Failure> {
+pub(crate) fn examine_signed(config: &Config, ledger: &dyn Archive) -> Result<Report, Failure> {
     // Before the ledger, which a service may be writing to: then it has everything the checkpoint speaks of.
     let place = config.checkpoint_path();
     let kept = second_place::read(&place);
-    let mut report = examine(store)?;
+    let mut report = examine(ledger)?;
     let mut faults = Faults { place: place.display().to_string(), found: Vec::new() };
     let is_begun = report.entries > 0 || place.exists();
     let key = faults.key(&config.log_key_path(), is_begun);
     match (kept, key) {
         (Err(error), _) => faults.second_place(format!("cannot be read: {error}")),
-        (Ok(None), _) => faults.missing(store),
+        (Ok(None), _) => faults.missing(ledger),
         (Ok(Some(_)), None) => {}
-        (Ok(Some(note)), Some(key)) => faults.checkpoint(&note, &key, &report, store),
+        (Ok(Some(note)), Some(key)) => faults.checkpoint(&note, &key, &report, ledger),
     }
     report.faults.append(&mut faults.found);
     Ok(report)
@@ -65,15 +64,15 @@ impl Faults {
     }
 
     /// No file is no fault, unless the ledger says that there was one.
-    fn missing(&mut self, store: &Path) {
+    fn missing(&mut self, ledger: &dyn Archive) {
         // A store that cannot be read has its faults already.
-        let last = fact_in(store, LastStart::FACT).ok().flatten().and_then(|fact| LastStart::parse(&fact).ok());
+        let last = ledger.fact(LastStart::FACT).ok().flatten().and_then(|fact| LastStart::parse(&fact).ok());
         if last.is_some_and(|last| last.second_place) {
             self.second_place("is missing, but this ledger has kept its checkpoint there; put the newest one back");
         }
     }
 
-    fn checkpoint(&mut self, note: &str, key: &NoteKey, report: &Report, store: &Path) {
+    fn checkpoint(&mut self, note: &str, key: &NoteKey, report: &Report, ledger: &dyn Archive) {
         let checkpoint = match signer::read_checkpoint(note, key) {
             Ok(checkpoint) => checkpoint,
             Err(cause) => {
@@ -87,7 +86,7 @@ impl Faults {
             let what = format!("covers {size} entries, but the ledger has {entries}: {missing} are missing");
             return self.second_place(what);
         }
-        match root_at(store, size) {
+        match ledger.root_at(size) {
             Ok(Some(found)) if found == root => {}
             Ok(_) => self.second_place(format!(
                 "has a different root from the ledger at {size} entries: the ledger's history is not the one that was signed"

@@ -11,7 +11,8 @@ use pilot_evidence::note::NoteKey;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::Config;
 use pilot_setup::private_file;
-use pilot_store::sqlite::copy::copy;
+use pilot_store::archive::Archive as _;
+use pilot_store::sqlite::LedgerFile;
 
 use crate::cmd::backup;
 use crate::exit::Failure;
@@ -46,7 +47,7 @@ impl Places {
 
     fn stage_copy_of(&self, database: &Path) -> Result<(), Failure> {
         self.discard();
-        copy(database, &self.staged).map_err(|error| Failure::Environment(error.to_string()))
+        LedgerFile::at(database).copy(&self.staged).map_err(|error| Failure::Environment(error.to_string()))
     }
 
     /// Removes what was staged, now or by a restore that was cut off.

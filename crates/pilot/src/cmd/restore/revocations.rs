@@ -5,7 +5,8 @@ use std::path::Path;
 
 use pilot_ledger::register::{EndedCredentials, OutsideError};
 use pilot_setup::config::Config;
-use pilot_store::sqlite::copy::{fact_in, facts_in};
+use pilot_store::archive::Archive as _;
+use pilot_store::sqlite::LedgerFile;
 
 use super::entry::Credentials;
 use crate::cmd::backup;
@@ -43,8 +44,9 @@ impl Revocations {
             known.merge(found);
         }
         if database.exists() {
-            let read = fact_in(database, EndedCredentials::WHOLE);
-            let read = read.and_then(|whole| Ok((whole, facts_in(database, EndedCredentials::FACTS)?)));
+            let ledger = LedgerFile::at(database);
+            let read = ledger.fact(EndedCredentials::WHOLE);
+            let read = read.and_then(|whole| Ok((whole, ledger.facts(EndedCredentials::FACTS)?)));
             let taken = read.and_then(|(whole, facts)| known.take_in_facts(whole.as_deref(), facts));
             if let Err(error) = taken {
                 let path = database.display();
