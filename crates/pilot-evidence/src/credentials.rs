@@ -69,6 +69,8 @@ pub enum What {
     TokenExposed {
         count: u64,
     },
+    /// The entry has another form than this program knows.
+    Unreadable,
 }
 
 impl CredentialEvent {
@@ -97,6 +99,7 @@ impl CredentialEvent {
             What::Revoked { by: None, .. } => "revoked by the service".to_owned(),
             What::TokenExposed { count: 1 } => "token seen in a URL".to_owned(),
             What::TokenExposed { count } => format!("token seen in a URL, {count} times"),
+            What::Unreadable => "recorded in a form that this program does not know".to_owned(),
         }
     }
 }
@@ -116,26 +119,28 @@ impl fmt::Display for CredentialEvent {
 
 /// What one entry says about credentials: nothing, one thing, or for a start as many as have changed.
 pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
-    let null = Value::Null;
-    let details = entry.details.as_ref().unwrap_or(&null);
-    let event = |credential: Named, what| CredentialEvent { at: entry.at, entry: entry.index, credential, what };
-    let named = || details.get("credential").map(named).unwrap_or_default();
-    let text = |member: &str| details.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
-    match entry.r#type {
-        EntryType::CredentialsChanged | EntryType::ServiceStarted => {
-            changes(details).into_iter().map(|(credential, what)| event(credential, what)).collect()
-        }
-        EntryType::CredentialFirstUsed => vec![event(named(), What::FirstUsed)],
-        EntryType::CredentialRefused => vec![event(named(), What::Refused { reason: text("reason") })],
-        EntryType::CredentialExpired => vec![event(named(), What::Expired)],
+    // A name or a number in the place of one that cannot be read would be believed.
+    let told = told(entry).unwrap_or_else(|| vec![(Named::default(), What::Unreadable)]);
+    let event = |(credential, what)| CredentialEvent { at: entry.at, entry: entry.index, credential, what };
+    told.into_iter().map(event).collect()
+}
+
+/// Nothing at all when the entry has not the form this program writes.
+fn told(entry: &Entry) -> Option<Vec<(Named, What)>> {
+    let details = entry.details.as_ref();
+    let credential = || named(details?.get("credential")?);
+    let text = |member: &str| Some(details?.get(member)?.as_str()?.to_owned());
+    Some(match entry.r#type {
+        EntryType::CredentialsChanged | EntryType::ServiceStarted => changes(details)?,
+        EntryType::CredentialFirstUsed => vec![(credential()?, What::FirstUsed)],
+        EntryType::CredentialRefused => vec![(credential()?, What::Refused { reason: text("reason")? })],
+        EntryType::CredentialExpired => vec![(credential()?, What::Expired)],
         EntryType::CredentialRevoked => {
-            let what = What::Revoked { by: entry.actor_id.clone(), cause: text("cause") };
-            vec![event(named(), what)]
+            vec![(credential()?, What::Revoked { by: entry.actor_id.clone(), cause: text("cause")? })]
         }
         EntryType::AccessTokenExposed => {
             let owner = Named { actor_id: entry.actor_id.clone(), role: entry.role, ..Named::default() };
-            let count = details.get("count").and_then(Value::as_u64).unwrap_or(1);
-            vec![event(owner, What::TokenExposed { count })]
+            vec![(owner, What::TokenExposed { count: details?.get("count")?.as_u64()? })]
         }
         EntryType::ItemCreated
         | EntryType::ItemEdited
@@ -146,16 +151,16 @@ pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
         | EntryType::DocumentsErased
         | EntryType::CredentialsTrusted
         | EntryType::ClockAccepted => Vec::new(),
-    }
+    })
 }
 
-/// What a start found added and removed. One that is both has only changed.
-fn changes(details: &Value) -> Vec<(Named, What)> {
-    let list = |member: &str| {
-        let found = details.get("credentials").and_then(|credentials| credentials.get(member)?.as_array());
-        found.into_iter().flatten().map(named).collect::<Vec<_>>()
+/// What a start found added and removed. One that is both has only changed. A start need not tell of any.
+fn changes(details: Option<&Value>) -> Option<Vec<(Named, What)>> {
+    let list = |member: &str| match details.and_then(|details| details.get("credentials")?.get(member)) {
+        None => Some(Vec::new()),
+        Some(found) => found.as_array()?.iter().map(named).collect::<Option<Vec<_>>>(),
     };
-    let (added, removed) = (list("added"), list("removed"));
+    let (added, removed) = (list("added")?, list("removed")?);
     let is_in = |others: &[Named], one: &Named| {
         one.fingerprint.is_some() && others.iter().any(|other| other.fingerprint == one.fingerprint)
     };
@@ -165,11 +170,11 @@ fn changes(details: &Value) -> Vec<(Named, What)> {
         let what = if is_in(&removed, &one) { What::Changed } else { What::Added };
         (one, what)
     });
-    came.chain(gone).collect()
+    Some(came.chain(gone).collect())
 }
 
-fn named(value: &Value) -> Named {
-    Named::deserialize(value).unwrap_or_default()
+fn named(value: &Value) -> Option<Named> {
+    Named::deserialize(value).ok()
 }
 
 /// The verdict on a period's bundle, and what the entries of that period say about credentials. Nothing is reported
@@ -242,9 +247,12 @@ mod tests {
             same of ana: changed, valid until 2031-01-01T00:00:00.000000Z
             old of ana: removed"#]]
         .assert_eq(&told(EntryType::ServiceStarted, details).join("\n"));
-        for strange in [json!(null), json!([]), json!({"credentials": 1}), json!({"credentials": {"added": {}}})] {
-            assert_eq!(told(EntryType::ServiceStarted, strange), [""; 0]);
+        for silent in [json!(null), json!([]), json!({"credentials": {}})] {
+            assert_eq!(told(EntryType::ServiceStarted, silent), [""; 0]);
         }
-        assert_eq!(told(EntryType::CredentialExpired, json!({"credential": {"actor_id": 1}})), ["expired"]);
+        let unreadable = ["recorded in a form that this program does not know"];
+        assert_eq!(told(EntryType::ServiceStarted, json!({"credentials": {"added": {}}})), unreadable);
+        assert_eq!(told(EntryType::CredentialExpired, json!({"credential": {"actor_id": 1}})), unreadable);
+        assert_eq!(told(EntryType::AccessTokenExposed, json!({})), unreadable);
     }
 }

@@ -77,7 +77,7 @@ async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
     // One at a time: each writes several pages.
     let write = async |numbers: std::ops::Range<u64>| {
         for number in numbers {
-            assert!(matches!(store.settle(conformance::remark(number)).await, Ok(Outcome::Recorded { .. })));
+            assert!(matches!(store.settle(remark(number)).await, Ok(Outcome::Recorded { .. })));
         }
     };
     write(0..4_000).await;
