@@ -123,7 +123,10 @@ fn a_helper_that_hangs_is_ended_with_everything_it_has_started() {
     let script = "echo $$ > \"${0%/*}/ids\"; /bin/sleep 600 & echo $! >> \"${0%/*}/ids\"; wait";
     let installation = helper(script, "timeout_seconds = 1\n");
     let began = now();
-    installation.serve_in_vain().expect(3).says(&["fetch: did not finish within 1 s and was killed", "timeout_seconds"]);
+    installation
+        .serve_in_vain()
+        .expect(3)
+        .says(&["fetch: did not finish within 1 s and was killed", "timeout_seconds"]);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let ids: Vec<i32> = installation.read("ids").lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(ids.len(), 2);
