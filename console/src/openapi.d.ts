@@ -152,7 +152,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is the process alive
+         * Whether the process is alive
          * @description Open to anyone.
          */
         get: operations["get_health"];
@@ -192,7 +192,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Can the service take requests
+         * Whether the service can take requests
          * @description Open to anyone.
          */
         get: operations["get_readiness"];
@@ -212,7 +212,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who there is
+         * Actors and their roles
          * @description For security_admin, auditor.
          */
         get: operations["list_actors"];
@@ -272,7 +272,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The ledger's entries in order; with `Accept: text/event-stream` a live feed
+         * The ledger's entries in order; with `Accept: text/event-stream`, a live feed
          * @description For any valid credential.
          */
         get: operations["list_events"];
@@ -607,16 +607,16 @@ export interface components {
         };
         Actors: {
             actors: components["schemas"]["ActorInfo"][];
-            /** @description Always null: this list is whole. */
+            /** @description Always null: the list is complete. */
             next: string | null;
         };
         /** @enum {string} */
         Code: "credential_required" | "role_forbidden" | "separation_of_duties" | "not_owner" | "not_found" | "method_not_allowed" | "state_conflict" | "already_decided" | "content_changed" | "item_held" | "outside_window" | "version_mismatch" | "invalid_request" | "unknown_action" | "token_in_content" | "idempotency_key_reused" | "token_in_url" | "body_too_large" | "unsupported_media_type" | "rate_limited" | "unavailable" | "internal";
         ConsoleSettings: {
-            /** @description After so many minutes without a sign of life the console forgets its token. */
+            /** @description The number of idle minutes after which the console forgets its token. */
             idle_minutes: number;
             /**
-             * @description What callers show: a token of the credential file, an access token, or a client certificate.
+             * @description What callers present: a token of the credential file, an access token, or a client certificate.
              * @enum {string}
              */
             mechanism: "credential_file" | "oauth" | "mutual_tls";
@@ -628,7 +628,7 @@ export interface components {
          */
         Cosignatures: "required" | "any";
         /**
-         * @description What a credential is called: the `credential_id` of the credential file, else its fingerprint.
+         * @description The name of a credential: the `credential_id` in the credential file, or its fingerprint if it has none.
          * @example ana-2026-11
          */
         CredentialId: string;
@@ -677,7 +677,7 @@ export interface components {
         Feed: string;
         File: string;
         Health: {
-            /** @description Bounds that were reached within the last minute. Absent when there are none. */
+            /** @description Limits that were reached within the last minute. Absent if there are none. */
             limits_reached?: string[];
             /** @enum {string} */
             status: "ok" | "ready";
@@ -725,7 +725,7 @@ export interface components {
             /** @description The cursor of the next page. */
             next: string | null;
         };
-        /** @description Who is executing, and until when without a sign of life. */
+        /** @description Who is executing, and when the lease ends unless it is renewed. */
         Lease: {
             expires_at: components["schemas"]["Time"];
             holder: components["schemas"]["ActorId"];
@@ -737,14 +737,14 @@ export interface components {
             text: string;
         };
         NewItem: {
-            /** @description What the workflow's payload_schema asks for; complete when submitted, at most 64 KiB. */
+            /** @description What the workflow's payload_schema requires; must be complete when submitted, at most 64 KiB. */
             payload?: Record<string, unknown>;
             title: string;
             /** @example controlled-operation */
             workflow: string;
         };
         NewRevocation: {
-            /** @description Why, for the ledger. */
+            /** @description The reason, kept in the ledger. */
             comment?: string;
         };
         /** @description RFC 9457 problem details. `code` is stable; `title` and `detail` are for people and may change. */
@@ -753,7 +753,7 @@ export interface components {
             detail: string;
             errors?: {
                 detail: string;
-                /** @description RFC 6901 JSON pointer into the request; empty for the whole. */
+                /** @description RFC 6901 JSON pointer into the request; empty for the whole request. */
                 pointer: string;
             }[];
             request_id: string;
@@ -771,7 +771,7 @@ export interface components {
         ProofLimit: number;
         Proofs: {
             checkpoint: string;
-            /** @description What to give as `after` for the rest */
+            /** @description The `after` of the next page */
             next?: number | null;
             proofs: components["schemas"]["Proof"][];
         };
@@ -789,7 +789,7 @@ export interface components {
             /** @description Its index in the ledger. */
             entry: number;
             revoked_at: components["schemas"]["Time"];
-            /** @description Null when the service did it by itself, because the token was in a URL. */
+            /** @description Null if the service revoked it by itself, for example because the token was in a URL. */
             revoked_by: components["schemas"]["Actor"] | null;
             role?: components["schemas"]["Role"];
         };
@@ -804,16 +804,16 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         ShortText: string;
-        /** @description How people sign in at the identity provider: with a code and PKCE. Only with the mechanism `oauth`, a client for the console, and a provider that has answered. */
+        /** @description How people sign in at the identity provider: authorization code with PKCE. Present only with mechanism `oauth`, a client for the console, and a provider that has answered. */
         SignIn: {
             authorization_endpoint: string;
             client_id: string;
             issuer: string;
-            /** @description What the token is to be for (RFC 8707). */
+            /** @description The resource the token is meant for (RFC 8707). */
             resource: string;
-            /** @description Where signing out ends the tokens (RFC 7009), when the provider has such a place. */
+            /** @description Where signing out revokes the tokens (RFC 7009), if the provider supports it. */
             revocation_endpoint?: string;
-            /** @description Scopes to ask for, with spaces between them; may be empty. */
+            /** @description Scopes to ask for, separated by spaces; may be empty. */
             scope: string;
             token_endpoint: string;
         };
@@ -881,7 +881,7 @@ export interface components {
             name: string;
             version: number;
         };
-        /** @description Who may move an item from where to where, and what that takes. What is absent is not asked for. */
+        /** @description Who may move an item from where to where, and what that requires. What is absent is not required. */
         WorkflowRule: {
             action: string;
             attempts?: number;
@@ -907,7 +907,7 @@ export interface components {
             sets_window?: string;
             takes_back_vote?: boolean;
             takes_lease?: string;
-            /** @description Absent: the item stays where it is. */
+            /** @description If absent, the item stays where it is. */
             to?: string;
             voids_votes?: boolean;
             voids_window?: boolean;
@@ -939,7 +939,7 @@ export interface components {
             to: string;
         };
         Workflows: {
-            /** @description Always null: this list is whole. */
+            /** @description Always null: the list is complete. */
             next: string | null;
             workflows: components["schemas"]["WorkflowSummary"][];
         };
@@ -1314,7 +1314,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is */
+            /** @description It is alive */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1954,7 +1954,7 @@ export interface operations {
                 state?: components["schemas"]["ShortText"];
                 /** @description Only items of this workflow */
                 workflow?: components["schemas"]["ShortText"];
-                /** @description Only items of this actor */
+                /** @description Only items created by this actor */
                 created_by?: components["schemas"]["ShortText"];
                 /** @description Only items that are waiting for the caller now */
                 waiting_for?: components["schemas"]["Me"];
@@ -3015,7 +3015,7 @@ export interface operations {
     get_checkpoint: {
         parameters: {
             query?: {
-                /** @description `required`: the newest checkpoint with as many cosignatures as the service requires; `any`: the newest, with those it has */
+                /** @description `required`: the newest checkpoint that has as many cosignatures as the service requires; `any`: the newest one, with the cosignatures it has */
                 cosignatures?: components["schemas"]["Cosignatures"];
             };
             header?: never;
@@ -3413,7 +3413,7 @@ export interface operations {
     get_workflow: {
         parameters: {
             query?: {
-                /** @description That very definition, in force or not: the one an item was created under */
+                /** @description The digest of the definition to return, in force or not, such as the one an item was created under */
                 digest?: components["schemas"]["Digest"];
             };
             header?: never;
@@ -3503,7 +3503,7 @@ export interface operations {
     get_workflow_diagram: {
         parameters: {
             query?: {
-                /** @description That very definition, in force or not: the one an item was created under */
+                /** @description The digest of the definition to return, in force or not, such as the one an item was created under */
                 digest?: components["schemas"]["Digest"];
             };
             header?: never;
@@ -3514,7 +3514,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The picture */
+            /** @description The diagram */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -114,11 +114,11 @@ test('a revoked certificate ends its own sessions, and whoever revokes it is tol
       await expect(row).toContainText('revoked')
     }
     await look(sol, 'certificates')
-    await revoke('in 99 days', 'Anyone who uses it is signed out immediately', 'ben can still come in with x509:')
+    await revoke('in 99 days', 'Anyone who uses it is signed out immediately', 'ben can still sign in with x509:')
     await expect(old.getByText('The service no longer accepts your certificate.')).toBeVisible()
     await ben.getByRole('link', { name: 'Items' }).click()
     await expect(ben.getByRole('heading', { name: 'Items' })).toBeVisible()
-    await revoke('in 399 days', 'ben is signed out everywhere at once', 'This cannot be undone; ben needs a new certificate.')
+    await revoke('in 399 days', 'ben is signed out everywhere immediately', 'This cannot be undone; ben needs a new certificate.')
     await expect(ben.getByText('The service no longer accepts your certificate.')).toBeVisible()
   })
 })

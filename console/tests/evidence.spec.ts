@@ -10,7 +10,7 @@ test('a proof is verified here, and a wrong key is found out', async ({ people, 
   await page.getByLabel("The log's verifier key").fill(key)
   await page.getByRole('button', { name: 'Verify' }).click()
   await expect(page.getByRole('status').getByText('Verified', { exact: true })).toBeVisible()
-  await expect(page.getByText('Every one of 3 lines of the timeline has its entry')).toBeVisible()
+  await expect(page.getByText('Each of 3 lines of the timeline has its entry')).toBeVisible()
   await page.getByText(/Entry \d+ is in the tree/).first().click()
   await expect(page.getByText(`"item":"${id}"`).first()).toBeVisible()
 
