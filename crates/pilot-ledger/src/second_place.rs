@@ -42,10 +42,15 @@ pub enum SwapError {
 impl SwapError {
     /// The disk itself failed, or has been taken for failing by the system. One that is full has not.
     pub fn is_of_the_disk(&self) -> bool {
-        use rustix::io::Errno;
-        let failed = [Errno::IO, Errno::ROFS, Errno::NXIO, Errno::NODEV].map(Errno::raw_os_error);
-        matches!(self, SwapError::Io(error) if error.raw_os_error().is_some_and(|code| failed.contains(&code)))
+        matches!(self, SwapError::Io(error) if is_of_the_disk(error))
     }
+}
+
+/// Whether the disk itself failed, or has been taken for failing by the system. One that is full has not.
+pub fn is_of_the_disk(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let failed = [Errno::IO, Errno::ROFS, Errno::NXIO, Errno::NODEV].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| failed.contains(&code))
 }
 
 pub struct SecondPlace {

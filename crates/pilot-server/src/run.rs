@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pilot_core::limits::HANG_TOLERATED;
 use pilot_ledger::register::Diary;
+use pilot_ledger::second_place::is_of_the_disk;
 use pilot_ledger::settle::Ledger;
 use pilot_ledger::signer::SignError;
 use pilot_ledger::timers::Timers;
@@ -131,6 +132,9 @@ impl Service {
             }
         }
         if let Err(cause) = clock_keeper.leave() {
+            if is_of_the_disk(&cause) {
+                store.distrust(&format!("the clock record: {cause}"));
+            }
             tracing::warn!(%cause, "the clock record could not be saved for the next start");
         }
         let store = Arc::clone(store);
