@@ -18,12 +18,13 @@ use pilot_core::workflow::Definition;
 use pilot_ledger::moves::{self, Edit};
 use pilot_ledger::settle::SettleError;
 use pilot_setup::random;
-use pilot_store::{Filter, Subject, Write};
+use pilot_store::{Filter, ItemPage, Subject, Write};
 use serde_json::Value;
 
 use crate::api::answers::{etag, json, link, nonce, page, respond};
 use crate::api::request::{JsonBody, Query, if_match, item_id, read_body, read_item_id};
 use crate::app::App;
+use crate::budget::Share;
 use crate::call::{Answer, Call};
 use crate::caller::Caller;
 use crate::problem::Problem;
@@ -145,12 +146,13 @@ pub async fn list_items(call: &mut Call) -> Answer {
     // A search keeps a reader of the store busy for long: one actor has one at a time, and the others are for everyone else.
     let is_search = filter.text.is_some() || is_inbox;
     let bytes = if is_search { ACTOR_BYTES_HELD_MAX } else { PAGE_BYTES_MAX };
-    call.share = Some(Box::pin(call.app.budget.take(actor_id, bytes)).await?);
+    let mut share = Box::pin(call.app.budget.take(actor_id, bytes)).await?;
     let (mut page, mut bytes, mut next): (Vec<Item>, usize, Option<ItemId>) = (Vec::new(), 0, None);
     for _ in 0..VISITS_MAX {
         // As many as there is room for; where only some are for the caller, as many as may be.
         let wanted = if is_inbox { limit } else { limit - page.len() }.min(ITEMS_AT_ONCE);
-        let found = call.app.ledger.store.items_page(filter.clone(), wanted).await?;
+        let found;
+        (found, share) = visit(&call.app, filter.clone(), wanted, share).await?;
         next = found.next;
         let items = if is_inbox { waiting(call, found.items).await? } else { found.items };
         for item in items {
@@ -166,12 +168,21 @@ pub async fn list_items(call: &mut Call) -> Answer {
         }
         filter.before.clone_from(&next);
     }
+    call.share = Some(share);
     let page = Page { app: Arc::clone(&call.app), caller: call.caller.actor.clone(), items: page, next };
     let query = call.head.uri.query().unwrap_or("").to_owned();
     if bytes <= SMALL_BODY_BYTES_MAX {
         return page.answer(&query);
     }
     Box::pin(call.app.workshop.long(actor_id, move || page.answer(&query))).await?
+}
+
+/// One visit to the store. It holds the share to its end, also when its caller hangs up: whoever asks and goes away again
+/// and again keeps one reader busy, and not all of them.
+async fn visit(app: &App, filter: Filter, wanted: usize, share: Share) -> Result<(ItemPage, Share), Problem> {
+    let store = Arc::clone(&app.ledger.store);
+    let visiting = tokio::spawn(async move { store.items_page(filter, wanted).await.map(|found| (found, share)) });
+    Ok(visiting.await.map_err(|error| Problem::internal(&error))??)
 }
 
 /// What a list shows, and where it goes on.

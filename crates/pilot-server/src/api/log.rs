@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pilot_api::log::{ProofView, ProofsView};
 use pilot_core::fault::Fault;
 use pilot_core::json::INTEGER_MAX;
-use pilot_core::limits::PROOFS_MAX;
+use pilot_core::limits::{PAGE_BYTES_MAX, PROOFS_MAX};
 use pilot_evidence::merkle::Hash;
 use pilot_evidence::tile::{TILE_WIDTH, Wanted};
 use pilot_wire::body::Body;
@@ -69,28 +69,47 @@ fn no_such_tile() -> Problem {
     Problem::new(Code::NotFound, "The log has no such tile, or is not that long yet.")
 }
 
-pub async fn get_item_proof(call: &Call) -> Answer {
+/// Entries of an item that are read at a time: each may come with documents as large as a body, which a proof does not need.
+const ENTRIES_AT_ONCE: usize = 64;
+
+pub async fn get_item_proof(call: &mut Call) -> Answer {
     let query = Query::read(call, &["after", "limit"])?;
     let after = query.number("after", 0, INTEGER_MAX)?;
     let limit = query.number("limit", 1, PROOFS_MAX as u64)?.unwrap_or(PROOFS_MAX as u64);
     let limit = usize::try_from(limit).unwrap_or(PROOFS_MAX);
-    let (store, id) = (&call.app.ledger.store, item_id(call)?);
-    let mut history = store.history_page(id.clone(), after, limit + 1).await?;
-    if history.is_empty() && store.item(id).await?.is_none() {
+    let id = item_id(call)?;
+    call.share = Some(Box::pin(call.app.budget.take(&call.caller.actor.actor_id, PAGE_BYTES_MAX)).await?);
+    let store = &call.app.ledger.store;
+    let (mut leaves, mut last, mut is_last) = (Vec::new(), after, false);
+    while leaves.len() < limit && !is_last {
+        let wanted = (limit - leaves.len()).min(ENTRIES_AT_ONCE);
+        // One more than is wanted tells whether there are more.
+        let read = store.history_page(id.clone(), last, wanted + 1).await?;
+        is_last = read.len() <= wanted;
+        let read = read.iter().take(wanted);
+        leaves.extend(read.map(|entry| (entry.index, Hash::of_leaf(&entry.bytes))));
+        last = leaves.last().map(|(index, _)| *index).or(last);
+    }
+    if leaves.is_empty() && store.item(id).await?.is_none() {
         return Err(Problem::no_such_item());
     }
-    let is_last = history.len() <= limit;
-    history.truncate(limit);
-    let last = history.last().map(|entry| entry.index);
+    let last = leaves.last().map(|(index, _)| *index);
     let signed = call.app.ledger.signer.covering(last.map_or(0, |last| last + 1)).await?;
-    let indices = history.iter().map(|entry| entry.index).collect();
+    let indices = leaves.iter().map(|(index, _)| *index).collect();
     // Dropped with the request: when the caller hangs up, the store stops.
     let paths = store.inclusions(indices, signed.checkpoint.size).await?;
-    let proofs = history.iter().zip(paths).map(|(entry, path)| ProofView {
-        index: entry.index,
-        leaf_hash: Hash::of_leaf(&entry.bytes).to_base64(),
-        hashes: path.into_iter().map(Hash::to_base64).collect(),
-    });
-    let next = last.filter(|_| !is_last);
-    json(&ProofsView { checkpoint: call.app.witnesses.cosigned(&signed), proofs: proofs.collect(), next })
+    let (next, checkpoint) = (last.filter(|_| !is_last), call.app.witnesses.cosigned(&signed));
+    let is_short = leaves.len() <= ENTRIES_AT_ONCE;
+    let answer = move || {
+        let proofs = leaves.into_iter().zip(paths).map(|((index, leaf), path)| ProofView {
+            index,
+            leaf_hash: leaf.to_base64(),
+            hashes: path.into_iter().map(Hash::to_base64).collect(),
+        });
+        json(&ProofsView { checkpoint, proofs: proofs.collect(), next })
+    };
+    if is_short {
+        return answer();
+    }
+    Box::pin(call.app.workshop.long(&call.caller.actor.actor_id, answer)).await?
 }
