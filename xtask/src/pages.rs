@@ -80,7 +80,7 @@ fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
     page(&machine, BACKUP, "backup")?;
     machine.run("what is kept elsewhere", KEEP)?;
     let carried = brought.0.with_file_name("carried.tar.b64");
-    let packed = machine.run("carrying it away", "set +x; tar -cC / srv/work/kept var/backups/pilot | base64 -w0")?;
+    let packed = machine.run("carrying it away", "set +x; tar -cC / srv/pages/kept var/backups/pilot | base64 -w0")?;
     fs::write(&carried, packed.lines().last().unwrap_or_default())
         .map_err(|error| Failure::environment(format!("{}: {error}", carried.display())))?;
     page(&machine, BACKUP, "restore")?;

@@ -1,4 +1,4 @@
-//! Who there is, and with which credentials.
+//! The actors and their credentials.
 
 use pilot_core::actor::ActorId;
 use pilot_core::credentials::CredentialId;

@@ -1,6 +1,6 @@
 # A root of its own with systemd as process 1: this machine's files below, everything that is written in memory. Run by
 # `unshare` with own mounts, processes, network and names. Arguments: an empty directory, and one whose files are to be
-# in /srv/work.
+# in /srv/pages.
 set -eu
 here=$1 brought=$2
 
@@ -18,8 +18,8 @@ rm -rf etc/pilot etc/systemd/system/pilot.service.d var/lib/pilot var/lib/privat
 rm -rf etc/systemd/system/*.wants etc/systemd/system/*.requires
 echo "127.0.0.1 localhost pilot.example" > etc/hosts
 tr -d - < /proc/sys/kernel/random/uuid > etc/machine-id
-mkdir -p old srv/work
-cp -r "$brought/." srv/work
+mkdir -p old srv/pages
+cp -r "$brought/." srv/pages
 
 for directory in tmp var/tmp var/log; do
     mount -t tmpfs tmpfs "$directory"

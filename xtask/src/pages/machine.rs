@@ -22,7 +22,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Started with the files of `brought` in `/srv/work`.
+    /// Started with the files of `brought` in `/srv/pages`.
     pub(super) fn boot(name: &'static str, brought: &Path) -> Result<Machine, Failure> {
         let directory = target_dir().join("pages/machines").join(name);
         fs::create_dir_all(&directory)
@@ -80,7 +80,7 @@ impl Machine {
         command.args(["--target", &init, "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"]);
         command.args(["env", "--ignore-environment", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"]);
         command.args(["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-c"]);
-        command.arg(format!("cd /srv/work; exec 2>&1; set -euo pipefail; umask 022\n{script}"));
+        command.arg(format!("cd /srv/pages; exec 2>&1; set -euo pipefail; umask 022\n{script}"));
         match command.stdin(Stdio::null()).output() {
             Ok(output) => (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()),
             Err(error) => (format!("nsenter cannot be started: {error}"), false),

@@ -84,7 +84,7 @@ pub struct State {
 
 /// One row of the table of rules: who may move an item from where to where, and what that takes.
 ///
-/// Whoever judges by rules takes one apart without `..`: the prover, `decide` and what explains them. So a field that one
+/// Everything that judges by rules takes one apart without `..`: the prover, `decide` and what explains them. So a field that one
 /// of them does not know of does not compile.
 #[derive(Debug, Clone, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the format, true or absent")]

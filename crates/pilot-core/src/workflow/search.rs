@@ -132,7 +132,7 @@ impl<'r> Model<'r> {
     }
 
     /// A move is a grant when it brings the item strictly nearer to an effect, or into one. A move that sends it back
-    /// or sideways is not a grant, whoever makes it.
+    /// or sideways is not a grant, no matter who makes it.
     pub(crate) fn grants(&self, from: usize, to: usize) -> bool {
         match (self.distance(from), self.distance(to)) {
             _ if self.is_effect(to) => true,
