@@ -60,6 +60,10 @@ pub const ACTOR_FEEDS_MAX: usize = 64;
 pub const FEEDS_MAX: usize = 4_000;
 /// How many connections one address may hold, as a part of all there are: the rest is for others.
 pub const ADDRESS_CONNECTIONS_PART: usize = 4;
+/// How many connections one address may open a second, and how many at once if it has opened none before. Each costs more
+/// than a request on one that is there.
+pub const ADDRESS_ARRIVALS_PER_SECOND: usize = 2_000;
+pub const ADDRESS_ARRIVALS_MAX: usize = 5_000;
 /// A page of a list ends when what it shows has reached this size.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much of an unwanted body is read, so that its sender gets to read the answer.
@@ -283,6 +287,11 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "Open connections per address (IPv6: per /64)",
         "a quarter of the total, except for a mesh",
         "its longest-idle anonymous ones are closed; if there are none, new ones immediately",
+    ),
+    (
+        "New connections per address (IPv6: per /64)",
+        "2,000 per second, 5,000 at once, except for a mesh",
+        "further ones are closed immediately",
     ),
     ("Live feeds per actor", "64", "429 `rate_limited`"),
     ("Live feeds in total", "4,000", "503 `unavailable`"),

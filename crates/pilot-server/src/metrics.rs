@@ -297,6 +297,7 @@ mod tests {
             pilot_rate_limited_total{budget="failed"} 0
             pilot_caps_reached_total{cap="connections"} 0
             pilot_caps_reached_total{cap="connections_of_an_address"} 0
+            pilot_caps_reached_total{cap="new_connections_of_an_address"} 0
             pilot_caps_reached_total{cap="feeds_of_an_actor"} 0
             pilot_caps_reached_total{cap="feeds"} 0
             pilot_caps_reached_total{cap="held_bytes"} 0

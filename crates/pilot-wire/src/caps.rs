@@ -12,6 +12,7 @@ use crate::clock::Stopwatch;
 pub enum Cap {
     Connections,
     AddressConnections,
+    AddressArrivals,
     ActorFeeds,
     Feeds,
     HeldBytes,
@@ -20,9 +21,10 @@ pub enum Cap {
 }
 
 impl Cap {
-    pub const ALL: [Cap; 7] = [
+    pub const ALL: [Cap; 8] = [
         Cap::Connections,
         Cap::AddressConnections,
+        Cap::AddressArrivals,
         Cap::ActorFeeds,
         Cap::Feeds,
         Cap::HeldBytes,
@@ -34,6 +36,7 @@ impl Cap {
         match self {
             Cap::Connections => "connections",
             Cap::AddressConnections => "connections_of_an_address",
+            Cap::AddressArrivals => "new_connections_of_an_address",
             Cap::ActorFeeds => "feeds_of_an_actor",
             Cap::Feeds => "feeds",
             Cap::HeldBytes => "held_bytes",

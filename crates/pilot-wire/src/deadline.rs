@@ -1,55 +1,27 @@
 //! Deadlines of a connection: the first byte, the headers of a request, and idling between requests.
 //!
-//! The HTTP library has none of its own that fit, so the socket is wrapped: it notes in one atomic number until when
-//! the peer has to do something, and a single task looks at all connections a few times a second. A request costs no
-//! timer that way.
+//! The HTTP library has none of its own that fit, so the socket is wrapped: it notes until when the peer has to do
+//! something, and a single task looks at all connections a few times a second. A request costs no timer that way.
 
+mod state;
+
+use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use http::Version;
-use pilot_core::limits;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How long a streamed answer goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lasts {
-    UntilDone,
-    UntilStopped,
-}
-
-/// How often the connections are looked at; a deadline is met to this precision.
-pub const TICK: Duration = Duration::from_millis(250);
-
-/// How long a connection that is to end may idle, and how long it may take the last answer in.
-const ENDING: Duration = Duration::from_secs(1);
-const ENDING_MAX: Duration = Duration::from_secs(5);
+pub use self::state::{Deadlines, Lasts, TICK};
+use self::state::{End, Event, State};
 
 /// In the extensions of an answer: its peer is late, so the connection ends as soon as nothing else is under way on it.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerIsLate;
-
-#[derive(Debug, Clone, Copy)]
-pub struct Deadlines {
-    pub first_byte: Duration,
-    pub headers: Duration,
-    pub idle: Duration,
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        Deadlines {
-            first_byte: limits::FIRST_BYTE_DEADLINE,
-            headers: limits::HEADERS_DEADLINE,
-            idle: limits::IDLE_DEADLINE,
-        }
-    }
-}
 
 /// All open connections of a listener.
 pub struct Watchdog {
@@ -57,53 +29,46 @@ pub struct Watchdog {
     /// Ticks since the start. Coarse on purpose: reading it costs nothing.
     tick: Arc<AtomicU64>,
     connections: Mutex<Vec<Weak<Connection>>>,
+    /// Where nobody could be spared in this tick. To look through all connections for each that comes would be what a
+    /// flood wants.
+    crowded: Mutex<HashMap<Option<IpAddr>, u64>>,
 }
 
 impl Watchdog {
     pub fn new(deadlines: Deadlines) -> Arc<Watchdog> {
-        Arc::new(Watchdog { deadlines, tick: Arc::new(AtomicU64::new(0)), connections: Mutex::new(Vec::new()) })
+        let (tick, connections) = (Arc::new(AtomicU64::new(0)), Mutex::new(Vec::new()));
+        Arc::new(Watchdog { deadlines, tick, connections, crowded: Mutex::default() })
     }
 
     pub fn watch(&self, address: Option<IpAddr>) -> Arc<Connection> {
-        let connection = Arc::new(Connection {
-            deadlines: self.deadlines,
-            tick: Arc::clone(&self.tick),
-            waiting: AtomicBool::new(true),
-            requests: AtomicUsize::new(0),
-            streams: AtomicUsize::new(0),
-            endless: AtomicUsize::new(0),
-            anonymous: AtomicBool::new(true),
-            idle_since: AtomicU64::new(self.tick.load(Ordering::Relaxed)),
-            address,
-            served: AtomicBool::new(false),
-            multiplexed: AtomicBool::new(false),
-            until: AtomicU64::new(0),
-            ends_by: AtomicU64::new(u64::MAX),
-            told: AtomicU8::new(0),
-            waker: Mutex::new(None),
-        });
-        connection.allow(self.deadlines.first_byte);
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&connection));
+        let (deadlines, tick) = (self.deadlines, Arc::clone(&self.tick));
+        let state = Mutex::new(Heard { state: State::new(tick.load(Ordering::Relaxed), &deadlines), waker: None });
+        let connection = Arc::new(Connection { deadlines, tick, address, state });
+        self.connections().push(Arc::downgrade(&connection));
         connection
     }
 
-    /// Runs for as long as the listener does.
-    pub async fn run(&self) {
+    fn connections(&self) -> MutexGuard<'_, Vec<Weak<Connection>>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs for as long as the listener does. `also` is done at every tick.
+    pub async fn run(&self, also: impl Fn() + Send + Sync) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
             self.tick();
+            also();
         }
     }
 
     fn tick(&self) {
-        let now = self.tick.fetch_add(1, Ordering::Relaxed) + 1;
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner).retain(|connection| {
+        self.tick.fetch_add(1, Ordering::Relaxed);
+        self.crowded.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.connections().retain(|connection| {
             let Some(connection) = connection.upgrade() else { return false };
-            if connection.until.load(Ordering::Relaxed) < now {
-                connection.tell(EXPIRED);
-            }
+            connection.note(Event::Tick);
             true
         });
     }
@@ -111,25 +76,31 @@ impl Watchdog {
     /// Lets go of those anonymous connections that have idled longest, so that there is room for others: the hundredth part
     /// of all, and at least one; of those of one address, when one is given. How many went.
     pub fn make_room(&self, address: Option<IpAddr>) -> usize {
-        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.tick.load(Ordering::Relaxed);
+        let mut crowded = self.crowded.lock().unwrap_or_else(PoisonError::into_inner);
+        if crowded.get(&address) == Some(&now) {
+            return 0;
+        }
+        let connections = self.connections();
         let mut idle: Vec<_> = connections
             .iter()
             .filter_map(Weak::upgrade)
             .filter(|connection| address.is_none() || connection.address == address)
-            .filter(|connection| connection.can_be_spared())
+            .filter_map(|connection| Some((connection.spared_since()?, connection)))
             .collect();
         let leaving = (connections.len() / 100).max(1).min(idle.len());
         if leaving == 0 {
+            crowded.insert(address, now);
             return 0;
         }
-        idle.select_nth_unstable_by_key(leaving - 1, |connection| connection.idle_since.load(Ordering::Relaxed));
-        idle.iter().take(leaving).for_each(|connection| connection.tell(EXPIRED));
+        idle.select_nth_unstable_by_key(leaving - 1, |(since, _)| *since);
+        idle.iter().take(leaving).for_each(|(_, connection)| connection.expire());
         leaving
     }
 
     /// Tells every connection to end with what it has begun.
     pub fn stop(&self) {
-        for connection in &*self.connections.lock().unwrap_or_else(PoisonError::into_inner) {
+        for connection in &*self.connections() {
             if let Some(connection) = connection.upgrade() {
                 connection.end();
             }
@@ -137,35 +108,19 @@ impl Watchdog {
     }
 }
 
-/// What one connection is waiting for, and until when.
+/// One connection, and what has happened on it.
 pub struct Connection {
     deadlines: Deadlines,
     tick: Arc<AtomicU64>,
-    /// No request is under way and none of its bytes has been seen.
-    waiting: AtomicBool,
-    requests: AtomicUsize,
-    /// Answers that are still being streamed, and those of them that have no end of their own.
-    streams: AtomicUsize,
-    endless: AtomicUsize,
-    /// Nobody with a valid credential has been heard on it.
-    anonymous: AtomicBool,
-    /// Since when nothing has been under way.
-    idle_since: AtomicU64,
     address: Option<IpAddr>,
-    /// At least one request was answered.
-    served: AtomicBool,
-    /// HTTP/2: bytes between requests are not the beginning of one (settings, pings, flow control).
-    multiplexed: AtomicBool,
-    until: AtomicU64,
-    /// Until when a connection that is to end may take in its last answer.
-    ends_by: AtomicU64,
-    /// What there is to hear, a bit for each.
-    told: AtomicU8,
-    waker: Mutex<Option<Waker>>,
+    state: Mutex<Heard>,
 }
 
-const EXPIRED: u8 = 1;
-const STOP: u8 = 2;
+struct Heard {
+    state: State,
+    /// Whoever is to hear what there is to be told.
+    waker: Option<Waker>,
+}
 
 /// What a connection is told while it is being served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,27 +131,25 @@ pub enum Told {
     Stop,
 }
 
-/// Hears what a connection is told. It asks to be woken once and not at every turn: a request must not cost a lock.
+/// Hears what a connection is told.
 pub struct Hearing<'c> {
     connection: &'c Connection,
-    waker: Option<Waker>,
     has_heard_stop: bool,
 }
 
 impl Hearing<'_> {
     pub fn poll(&mut self, context: &Context<'_>) -> Poll<Told> {
-        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
-            let waker = self.waker.insert(context.waker().clone());
-            *self.connection.waker() = Some(waker.clone());
+        let mut heard = self.connection.heard();
+        match heard.state.end() {
+            End::Expired => return Poll::Ready(Told::Expired),
+            End::Stopping if !self.has_heard_stop => {
+                self.has_heard_stop = true;
+                return Poll::Ready(Told::Stop);
+            }
+            End::Open | End::Stopping => {}
         }
-        // Looked at after the waker is in its place, and told before it is used: nothing is missed in between.
-        let told = self.connection.told.load(Ordering::Acquire);
-        if told & EXPIRED != 0 {
-            return Poll::Ready(Told::Expired);
-        }
-        if told & STOP != 0 && !self.has_heard_stop {
-            self.has_heard_stop = true;
-            return Poll::Ready(Told::Stop);
+        if !heard.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            heard.waker = Some(context.waker().clone());
         }
         Poll::Pending
     }
@@ -204,136 +157,68 @@ impl Hearing<'_> {
 
 impl Connection {
     pub fn hear(&self) -> Hearing<'_> {
-        Hearing { connection: self, waker: None, has_heard_stop: false }
+        Hearing { connection: self, has_heard_stop: false }
     }
 
-    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
-        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, what: u8) {
-        self.told.fetch_or(what, Ordering::AcqRel);
-        if let Some(waker) = &*self.waker() {
+    fn note(&self, event: Event) {
+        let mut heard = self.heard();
+        let after = heard.state.after(event, self.tick.load(Ordering::Relaxed), &self.deadlines);
+        let is_news = after.end() != heard.state.end();
+        heard.state = after;
+        if is_news && let Some(waker) = &heard.waker {
             waker.wake_by_ref();
         }
     }
 
-    /// The tick this far from now.
-    fn after(&self, span: Duration) -> u64 {
-        let ticks = u64::try_from(span.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX);
-        self.tick.load(Ordering::Relaxed).saturating_add(ticks)
-    }
-
-    fn allow(&self, span: Duration) {
-        self.until.store(self.after(span), Ordering::Relaxed);
+    /// Since when it has idled, if it can be spared.
+    fn spared_since(&self) -> Option<u64> {
+        self.heard().state.spared_since()
     }
 
     /// Nothing new is taken, and what was begun is finished. HTTP/1 ends by itself then; an HTTP/2 peer may go on
     /// saying nothing of importance for as long as it likes, so it is not waited for.
     pub fn end(&self) {
-        self.tell(STOP);
-        if self.is_ending() && self.is_free() {
-            self.allow_the_end();
-        }
-    }
-
-    /// HTTP/1 ends by itself once its answer is given; a feed has an end only when its reader takes it in.
-    fn is_ending(&self) -> bool {
-        let lingers = self.multiplexed.load(Ordering::Relaxed) || self.endless.load(Ordering::Relaxed) > 0;
-        lingers && self.told.load(Ordering::Relaxed) & STOP != 0
-    }
-
-    /// No request and no stream is under way that has to be finished.
-    fn is_free(&self) -> bool {
-        self.requests.load(Ordering::Relaxed) == 0
-            && self.streams.load(Ordering::Relaxed) == self.endless.load(Ordering::Relaxed)
+        self.note(Event::Stop);
     }
 
     /// Lets go of the peer at once, whatever is under way.
     pub fn expire(&self) {
-        self.tell(EXPIRED);
-    }
-
-    fn can_be_spared(&self) -> bool {
-        self.anonymous.load(Ordering::Relaxed)
-            && self.requests.load(Ordering::Relaxed) == 0
-            && self.streams.load(Ordering::Relaxed) == 0
-            && self.told.load(Ordering::Relaxed) & EXPIRED == 0
+        self.note(Event::Expire);
     }
 
     /// Someone with a valid credential was answered on it.
     pub fn caller_is_known(&self) {
-        if self.anonymous.load(Ordering::Relaxed) {
-            self.anonymous.store(false, Ordering::Relaxed);
-        }
-    }
-
-    fn allow_the_end(&self) {
-        self.ends_by.store(self.after(ENDING_MAX), Ordering::Relaxed);
-        self.allow(ENDING);
-    }
-
-    /// A request or a stream has ended, and no request is under way.
-    fn allow_to_idle(&self) {
-        self.idle_since.store(self.tick.load(Ordering::Relaxed), Ordering::Relaxed);
-        if self.is_ending() && self.is_free() { self.allow_the_end() } else { self.allow(self.deadlines.idle) }
+        self.note(Event::CallerKnown);
     }
 
     fn on_read(&self) {
-        if self.waiting.load(Ordering::Relaxed) && !self.multiplexed.load(Ordering::Relaxed) {
-            self.waiting.store(false, Ordering::Relaxed);
-            self.allow(self.deadlines.headers);
-        }
+        self.note(Event::Read);
     }
 
-    /// An answer that the peer takes in keeps the connection. Settings and pings of HTTP/2 are written too, and must not.
     fn on_write(&self) {
-        let is_answer = !self.multiplexed.load(Ordering::Relaxed)
-            && self.served.load(Ordering::Relaxed)
-            && self.requests.load(Ordering::Relaxed) == 0;
-        if self.is_ending() && self.is_free() {
-            // What is written may be the last of an answer. It may also be told to a peer that never stops asking.
-            let until = self.after(ENDING).min(self.ends_by.load(Ordering::Relaxed));
-            self.until.store(until, Ordering::Relaxed);
-        } else if is_answer || self.streams.load(Ordering::Relaxed) > 0 {
-            self.allow(self.deadlines.idle);
-        }
+        self.note(Event::Written);
     }
 
     /// The headers of a request are complete. The body has its own deadline where it is read.
     pub fn request_began(&self, version: Version) {
-        if version == Version::HTTP_2 {
-            self.multiplexed.store(true, Ordering::Relaxed);
-        }
-        self.waiting.store(false, Ordering::Relaxed);
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.until.store(u64::MAX, Ordering::Relaxed);
+        self.note(Event::RequestBegan { is_multiplexed: version == Version::HTTP_2 });
+    }
+
+    pub fn request_ended(&self) {
+        self.note(Event::RequestEnded);
     }
 
     /// From now until [`Connection::stream_ended`], only a peer that stops reading can miss a deadline.
     pub fn stream_began(&self, lasts: Lasts) {
-        self.streams.fetch_add(1, Ordering::Relaxed);
-        if lasts == Lasts::UntilStopped {
-            self.endless.fetch_add(1, Ordering::Relaxed);
-        }
+        self.note(Event::StreamBegan(lasts));
     }
 
     pub fn stream_ended(&self, lasts: Lasts) {
-        self.streams.fetch_sub(1, Ordering::Relaxed);
-        if lasts == Lasts::UntilStopped {
-            self.endless.fetch_sub(1, Ordering::Relaxed);
-        }
-        if self.requests.load(Ordering::Relaxed) == 0 {
-            self.allow_to_idle();
-        }
-    }
-
-    pub fn request_ended(&self) {
-        self.served.store(true, Ordering::Relaxed);
-        if self.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.allow_to_idle();
-            self.waiting.store(true, Ordering::Relaxed);
-        }
+        self.note(Event::StreamEnded(lasts));
     }
 }
 
@@ -585,6 +470,17 @@ mod tests {
         assert_eq!((watchdog.make_room(None), gone()), (1, vec!["oldest", "of another address"]));
         assert_eq!((watchdog.make_room(None), gone()), (1, vec!["oldest", "of another address", "youngest"]));
         assert_eq!(watchdog.make_room(None), 0);
+    }
+
+    #[test]
+    fn where_nobody_can_be_spared_the_connections_are_looked_through_once_a_tick() {
+        let watch = Watch::new();
+        watch.connection.request_began(Version::HTTP_11);
+        assert_eq!(watch.watchdog.make_room(None), 0);
+        watch.connection.request_ended();
+        assert_eq!(watch.watchdog.make_room(None), 0, "asked again in the same tick, it does not look");
+        watch.pass(1);
+        assert_eq!(watch.watchdog.make_room(None), 1);
     }
 
     #[test]

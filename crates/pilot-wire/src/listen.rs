@@ -27,7 +27,7 @@ use tokio_rustls::server::TlsStream;
 use crate::body::Body;
 use crate::caps::Cap;
 use crate::clock;
-use crate::deadline::{Connection, Deadlines, PeerIsLate, Told, Watchdog, Watched};
+use crate::deadline::{Connection, Deadlines, PeerIsLate, TICK, Told, Watchdog, Watched};
 use crate::framing::{Ambiguous, Malformed};
 use crate::peer::{Peer, PeerCertificate, origin};
 use crate::served::Served;
@@ -105,11 +105,11 @@ impl Listener {
         let places = Arc::new(Semaphore::new(self.connections_max));
         let mut stop = stop;
         let watchdog = Watchdog::new(self.deadlines);
-        let ticking = tokio::spawn({
-            let watchdog = Arc::clone(&watchdog);
-            async move { watchdog.run().await }
-        });
         let crowd = Arc::new(Crowd::new(self.connections_max, self.shared));
+        let ticking = tokio::spawn({
+            let (watchdog, crowd) = (Arc::clone(&watchdog), Arc::clone(&crowd));
+            async move { watchdog.run(|| crowd.forget_arrivals(TICK)).await }
+        });
         loop {
             let accepted = tokio::select! {
                 biased;

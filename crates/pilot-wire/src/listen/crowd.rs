@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pilot_core::limits::{ADDRESS_CONNECTIONS_PART, ADDRESS_HTTP2_STREAMS_MAX, HTTP2_STREAMS_IN_ALL_MAX};
+use pilot_core::limits::{
+    ADDRESS_ARRIVALS_MAX, ADDRESS_ARRIVALS_PER_SECOND, ADDRESS_CONNECTIONS_PART, ADDRESS_HTTP2_STREAMS_MAX,
+    HTTP2_STREAMS_IN_ALL_MAX,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::caps::Cap;
@@ -24,6 +27,8 @@ pub(super) struct Crowd {
     of_address_max: usize,
     shared: Shared,
     held: Mutex<HashMap<IpAddr, usize>>,
+    /// How many connections each address has opened lately: as many as may be opened in a second are forgotten in one.
+    arrived: Mutex<HashMap<IpAddr, usize>>,
     /// Requests over HTTP/2, of which one connection may have many: of each address, and in all.
     streams: Mutex<(HashMap<IpAddr, usize>, usize)>,
 }
@@ -31,11 +36,34 @@ pub(super) struct Crowd {
 impl Crowd {
     pub(super) fn new(connections_max: usize, shared: Shared) -> Crowd {
         let of_address_max = (connections_max / ADDRESS_CONNECTIONS_PART).max(1);
-        Crowd { of_address_max, shared, held: Mutex::default(), streams: Mutex::default() }
+        Crowd { of_address_max, shared, held: Mutex::default(), arrived: Mutex::default(), streams: Mutex::default() }
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether one more may come from this address now.
+    fn admits(&self, address: IpAddr) -> bool {
+        let mut arrived = self.arrived();
+        let lately = arrived.entry(origin(address)).or_default();
+        let is_admitted = *lately < ADDRESS_ARRIVALS_MAX || (self.shared)(address);
+        *lately += usize::from(is_admitted);
+        is_admitted
+    }
+
+    /// Some time has passed.
+    pub(super) fn forget_arrivals(&self, passed: Duration) {
+        let millis = usize::try_from(passed.as_millis()).unwrap_or(usize::MAX);
+        let forgotten = ADDRESS_ARRIVALS_PER_SECOND.saturating_mul(millis) / 1_000;
+        self.arrived().retain(|_, lately| {
+            *lately = lately.saturating_sub(forgotten);
+            *lately > 0
+        });
+    }
+
+    fn arrived(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_full_for(&self, address: IpAddr) -> bool {
@@ -122,6 +150,10 @@ pub(super) async fn find_place(
     stop: &mut watch::Receiver<bool>,
 ) -> Option<Place> {
     let caps = &app.traffic().caps;
+    if !crowd.admits(address) {
+        caps.reached(Cap::AddressArrivals, &address);
+        return None;
+    }
     if crowd.is_full_for(address) {
         caps.reached(Cap::AddressConnections, &address);
         if watchdog.make_room(Some(origin(address))) == 0 {
@@ -162,6 +194,18 @@ mod tests {
         assert!(take([192, 0, 2, 1]).is_some());
         drop(held);
         assert!(crowd.held().is_empty());
+    }
+
+    #[test]
+    fn one_address_opens_so_many_connections_a_second_unless_many_come_from_it() {
+        let crowd = Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9])));
+        let arrive = |last: u8, times: usize| (0..times).filter(|_| crowd.admits([192, 0, 2, last].into())).count();
+        assert_eq!(arrive(1, ADDRESS_ARRIVALS_MAX + 100), ADDRESS_ARRIVALS_MAX);
+        assert_eq!((arrive(2, 10), arrive(9, ADDRESS_ARRIVALS_MAX + 100)), (10, ADDRESS_ARRIVALS_MAX + 100));
+        crowd.forget_arrivals(Duration::from_millis(250));
+        assert_eq!(arrive(1, ADDRESS_ARRIVALS_MAX), ADDRESS_ARRIVALS_PER_SECOND / 4);
+        crowd.forget_arrivals(Duration::from_mins(1));
+        assert!(crowd.arrived().is_empty(), "who came long ago is forgotten");
     }
 
     #[test]

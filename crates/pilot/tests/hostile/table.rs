@@ -42,6 +42,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("Wait for required witnesses before an effect", &["with_one_of_two_required_effects_go_on_and_with_two_they_wait_for_both"]),
     ("Open connections", &["a_service_that_may_open_few_files_outlives_more_clients_than_it_has_room_for"]),
     ("Open connections per address (IPv6: per /64)", &["one_address_cannot_hold_the_connections_of_others", "silent_connections_make_room_for_those_who_speak", "an_ipv6_network_of_one_customer_counts_as_one_address"]),
+    ("New connections per address (IPv6: per /64)", &["one_address_opens_so_many_connections_a_second_unless_many_come_from_it"]),
     ("Live feeds per actor", &["an_actor_has_so_many_feeds_and_closing_one_makes_room", "feeds_that_are_not_read_are_few_and_readiness_says_so"]),
     ("Live feeds in total", &["so_many_feeds_are_open_in_all_and_each_that_ends_makes_room"]),
     ("HTTP/2 requests on one connection", &["http_2_bodies_without_an_end_hold_no_more_than_their_actor_may"]),
