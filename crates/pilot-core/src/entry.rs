@@ -1,10 +1,13 @@
 //! An entry: one line of the ledger, small and canonical, with digests instead of what people wrote.
 
+pub mod details;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::details::Details;
 use crate::actor::{Actor, ActorId};
 use crate::decide::Transition;
 use crate::document::{ContentDigest, DocumentKind};
@@ -129,7 +132,7 @@ pub struct Entry {
     pub content: Option<ContentDigest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<Name>,
-    /// Facts of entries that are not about an item.
+    /// What entries say that are not about an item: see [`Details`]. As it was written, since that is what is hashed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,8 +176,18 @@ impl Entry {
     }
 
     /// An entry that is not about an item.
-    pub fn new(r#type: EntryType, index: u64, at: Time, actor: Option<&Actor>, details: Value) -> Entry {
-        Entry { details: Some(details), ..Entry::bare(r#type, index, at, actor) }
+    pub fn of_service(index: u64, at: Time, actor: Option<&Actor>, details: &Details) -> Entry {
+        Entry { details: Some(details.to_value()), ..Entry::bare(details.r#type(), index, at, actor) }
+    }
+
+    /// None when the entry has none, or none that this program knows.
+    pub fn details(&self) -> Option<Details> {
+        Details::read(self.r#type, self.details.as_ref()?)?.ok()
+    }
+
+    /// Who did it, where someone did.
+    pub fn actor(&self) -> Option<Actor> {
+        Some(Actor { actor_id: self.actor_id.clone()?, role: self.role? })
     }
 
     fn bare(r#type: EntryType, index: u64, at: Time, actor: Option<&Actor>) -> Entry {
@@ -227,12 +240,16 @@ impl Entry {
     /// every later entry about the item names it.
     pub fn documents(&self) -> Vec<(DocumentKind, ContentDigest)> {
         let brings_content = matches!(self.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
-        let role_map = || self.details.as_ref()?.get("role_map")?.as_str()?.parse().ok();
+        let is_start = self.r#type == EntryType::ServiceStarted;
+        let role_map = || match self.details()? {
+            Details::ServiceStarted(started) => started.role_map,
+            _ => None,
+        };
         let named = [
             (DocumentKind::Content, self.content.clone().filter(|_| brings_content)),
             (DocumentKind::Comment, self.comment.clone()),
             (DocumentKind::Inputs, self.inputs.clone()),
-            (DocumentKind::RoleMap, role_map().filter(|_| self.r#type == EntryType::ServiceStarted)),
+            (DocumentKind::RoleMap, is_start.then(role_map).flatten()),
         ];
         named.into_iter().filter_map(|(kind, digest)| Some((kind, digest?))).collect()
     }
@@ -260,8 +277,8 @@ mod tests {
     #[test]
     fn an_entry_is_written_in_canonical_form() {
         let actor = Actor { actor_id: "ana".parse().unwrap(), role: Role::Auditor };
-        let details = json!({"b": ["é", "\u{7f}", "\n\"\\"], "a": 9_007_199_254_740_991_u64});
-        let mut entry = Entry::new(EntryType::AccessRefused, 7, Time::EPOCH, Some(&actor), details);
+        let mut entry = Entry::bare(EntryType::AccessRefused, 7, Time::EPOCH, Some(&actor));
+        entry.details = Some(json!({"b": ["é", "\u{7f}", "\n\"\\"], "a": 9_007_199_254_740_991_u64}));
         entry.action = Some("approve".into());
         entry.from = Some("a".into());
         entry.to = Some("b".into());
@@ -275,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_newer_entry_is_told_from_a_malformed_one() {
-        let entry = Entry::new(EntryType::AccessRefused, 7, Time::EPOCH, None, json!({}));
+        let entry = Entry::bare(EntryType::AccessRefused, 7, Time::EPOCH, None);
         let mut value = serde_json::to_value(&entry).unwrap();
         assert_eq!(Entry::parse(value.to_string().as_bytes()).unwrap(), entry);
         value["type"] = json!("something.new");

@@ -3,12 +3,11 @@
 use std::fmt;
 
 use pilot_core::actor::ActorId;
-use pilot_core::credentials::CredentialId;
+pub use pilot_core::entry::details::Named;
+use pilot_core::entry::details::{Attempts, ChangedCredentials, Changes, Details, Started};
 use pilot_core::entry::{Entry, EntryType};
-use pilot_core::role::Role;
 use pilot_core::time::Time;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::bundle::Scope;
 use crate::verify::contents::open;
@@ -23,28 +22,6 @@ pub struct CredentialEvent {
     pub credential: Named,
     #[serde(flatten)]
     pub what: What,
-}
-
-/// A credential as entries name it; none of it is a secret.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub actor_id: Option<ActorId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub credential_id: Option<CredentialId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fingerprint: Option<CredentialId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Time>,
-}
-
-impl Named {
-    /// Its own name, else its fingerprint.
-    pub fn name(&self) -> Option<&CredentialId> {
-        self.credential_id.as_ref().or(self.fingerprint.as_ref())
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -127,21 +104,39 @@ pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
 
 /// Nothing at all when the entry has not the form this program writes.
 fn told(entry: &Entry) -> Option<Vec<(Named, What)>> {
-    let details = entry.details.as_ref();
-    let credential = || named(details?.get("credential")?);
-    let text = |member: &str| Some(details?.get(member)?.as_str()?.to_owned());
-    Some(match entry.r#type {
-        EntryType::CredentialsChanged | EntryType::ServiceStarted => changes(details)?,
-        EntryType::CredentialFirstUsed => vec![(credential()?, What::FirstUsed)],
-        EntryType::CredentialRefused => vec![(credential()?, What::Refused { reason: text("reason")? })],
-        EntryType::CredentialExpired => vec![(credential()?, What::Expired)],
-        EntryType::CredentialRevoked => {
-            vec![(credential()?, What::Revoked { by: entry.actor_id.clone(), cause: text("cause")? })]
+    if !tells_of_credentials(entry.r#type) {
+        return Some(Vec::new());
+    }
+    Some(match entry.details()? {
+        Details::CredentialsChanged(ChangedCredentials { credentials }) => changes(credentials),
+        Details::ServiceStarted(Started { credentials, .. }) => changes(credentials),
+        Details::CredentialFirstUsed(first) => vec![(first.credential, What::FirstUsed)],
+        Details::CredentialRefused(refused) => vec![(refused.credential, What::Refused { reason: refused.reason })],
+        Details::CredentialExpired(expired) => vec![(expired.credential, What::Expired)],
+        Details::CredentialRevoked(revoked) => {
+            vec![(revoked.credential, What::Revoked { by: entry.actor_id.clone(), cause: revoked.cause })]
         }
-        EntryType::AccessTokenExposed => {
+        Details::AccessTokenExposed(Attempts { count, .. }) => {
             let owner = Named { actor_id: entry.actor_id.clone(), role: entry.role, ..Named::default() };
-            vec![(owner, What::TokenExposed { count: details?.get("count")?.as_u64()? })]
+            vec![(owner, What::TokenExposed { count })]
         }
+        Details::AccessRefused(_)
+        | Details::CredentialsTrusted(_)
+        | Details::LedgerRestored(_)
+        | Details::DocumentsErased(_)
+        | Details::ClockAccepted(_) => Vec::new(),
+    })
+}
+
+const fn tells_of_credentials(kind: EntryType) -> bool {
+    match kind {
+        EntryType::CredentialsChanged
+        | EntryType::ServiceStarted
+        | EntryType::CredentialFirstUsed
+        | EntryType::CredentialRefused
+        | EntryType::CredentialExpired
+        | EntryType::CredentialRevoked
+        | EntryType::AccessTokenExposed => true,
         EntryType::ItemCreated
         | EntryType::ItemEdited
         | EntryType::ItemTransition
@@ -150,17 +145,12 @@ fn told(entry: &Entry) -> Option<Vec<(Named, What)>> {
         | EntryType::LedgerRestored
         | EntryType::DocumentsErased
         | EntryType::CredentialsTrusted
-        | EntryType::ClockAccepted => Vec::new(),
-    })
+        | EntryType::ClockAccepted => false,
+    }
 }
 
 /// What a start found added and removed. One that is both has only changed. A start need not tell of any.
-fn changes(details: Option<&Value>) -> Option<Vec<(Named, What)>> {
-    let list = |member: &str| match details.and_then(|details| details.get("credentials")?.get(member)) {
-        None => Some(Vec::new()),
-        Some(found) => found.as_array()?.iter().map(named).collect::<Option<Vec<_>>>(),
-    };
-    let (added, removed) = (list("added")?, list("removed")?);
+fn changes(Changes { added, removed, .. }: Changes) -> Vec<(Named, What)> {
     let is_in = |others: &[Named], one: &Named| {
         one.fingerprint.is_some() && others.iter().any(|other| other.fingerprint == one.fingerprint)
     };
@@ -170,11 +160,7 @@ fn changes(details: Option<&Value>) -> Option<Vec<(Named, What)>> {
         let what = if is_in(&removed, &one) { What::Changed } else { What::Added };
         (one, what)
     });
-    Some(came.chain(gone).collect())
-}
-
-fn named(value: &Value) -> Option<Named> {
-    Named::deserialize(value).ok()
+    came.chain(gone).collect()
 }
 
 /// The verdict on a period's bundle, and what the entries of that period say about credentials. Nothing is reported
@@ -196,10 +182,11 @@ pub fn tell(bundle: &[u8], trust: &Trust) -> (Verdict, Vec<CredentialEvent>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn told(kind: EntryType, details: Value) -> Vec<String> {
-        let entry = Entry::new(kind, 7, Time::EPOCH, None, details);
+        let start = Entry::of_service(7, Time::EPOCH, None, &Details::ServiceStarted(Started::default()));
+        let entry = Entry { r#type: kind, details: Some(details), ..start };
         events(&entry).iter().map(ToString::to_string).collect()
     }
 
@@ -230,8 +217,9 @@ mod tests {
             ana-2 of ana: revoked by its issuer's revocation list
             ana-2 of ana: revoked by the service"#]]
         .assert_eq(&lines.join("\n"));
-        assert_eq!(told(EntryType::AccessTokenExposed, json!({"count": 3})), ["token seen in a URL, 3 times"]);
-        assert_eq!(told(EntryType::AccessRefused, json!({"count": 3})), [""; 0]);
+        let attempts = json!({"code": "token_in_url", "count": 3, "since": Time::EPOCH});
+        assert_eq!(told(EntryType::AccessTokenExposed, attempts.clone()), ["token seen in a URL, 3 times"]);
+        assert_eq!(told(EntryType::AccessRefused, attempts), [""; 0]);
     }
 
     #[test]
@@ -247,10 +235,11 @@ mod tests {
             same of ana: changed, valid until 2031-01-01T00:00:00.000000Z
             old of ana: removed"#]]
         .assert_eq(&told(EntryType::ServiceStarted, details).join("\n"));
-        for silent in [json!(null), json!([]), json!({"credentials": {}})] {
+        for silent in [json!({}), json!({"credentials": {}})] {
             assert_eq!(told(EntryType::ServiceStarted, silent), [""; 0]);
         }
         let unreadable = ["recorded in a form that this program does not know"];
+        assert_eq!(told(EntryType::ServiceStarted, json!(null)), unreadable);
         assert_eq!(told(EntryType::ServiceStarted, json!({"credentials": {"added": {}}})), unreadable);
         assert_eq!(told(EntryType::CredentialExpired, json!({"credential": {"actor_id": 1}})), unreadable);
         assert_eq!(told(EntryType::AccessTokenExposed, json!({})), unreadable);

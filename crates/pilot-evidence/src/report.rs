@@ -3,7 +3,7 @@
 mod timeline;
 
 use askama::Template;
-use pilot_core::document::ContentDigest;
+use pilot_core::document::{ContentDigest, DocumentKind};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
 use pilot_core::role_map::{Kind, RoleMap};
@@ -384,8 +384,7 @@ fn content_view(contents: &Contents<'_>, held: &Held<'_>) -> Option<ContentView>
 
 fn role_map_view(contents: &Contents<'_>, digest: &str, map: &RoleMap) -> RoleMapView {
     let pins = |held: &&Held<'_>| {
-        let details = held.entry.details.as_ref();
-        details.and_then(|details| details.get("role_map")?.as_str()) == Some(digest)
+        held.entry.documents().iter().any(|(kind, named)| *kind == DocumentKind::RoleMap && named.as_str() == digest)
     };
     let starts: Vec<_> = contents.entries.iter().filter(pins).map(|held| held.entry.index.to_string()).collect();
     let kind = |kind| match kind {

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, NewItem, Request, decide, decide_creation};
-use pilot_core::document::{ContentDigest, Document};
+use pilot_core::document::{ContentDigest, Document, DocumentKind};
+use pilot_core::entry::details::{Changes, Details, Started};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId, WorkflowRef};
 use pilot_core::refusal::Refusal;
@@ -119,16 +120,15 @@ impl Ledger {
 
     pub fn start(&mut self, role_map: Option<&[u8]>) {
         let definitions: Vec<_> = self.definitions.iter().map(|known| WorkflowRef::from(known.as_ref())).collect();
-        let mut details = json!({"credentials": {"count": 7}, "definitions": definitions, "version": "0.1.0"});
-        let last = (0..self.size()).rev().find(|index| self.read(*index).r#type == EntryType::ServiceStarted);
-        if let Some(index) = last {
-            details["previous"] = json!(index);
-        }
-        if let Some(bytes) = role_map {
-            details["role_map"] = json!(ContentDigest::of_bytes(bytes));
-            self.role_maps.push(bytes.to_vec());
-        }
-        self.append(&Entry::new(EntryType::ServiceStarted, self.size(), self.now, None, details));
+        let started = Started {
+            credentials: Changes { count: Some(7), ..Changes::default() },
+            definitions,
+            previous: (0..self.size()).rev().find(|index| self.read(*index).r#type == EntryType::ServiceStarted),
+            role_map: role_map.map(ContentDigest::of_bytes),
+            version: "0.1.0".to_owned(),
+        };
+        self.role_maps.extend(role_map.map(<[u8]>::to_vec));
+        self.append(&Entry::of_service(self.size(), self.now, None, &Details::ServiceStarted(started)));
     }
 
     /// Appends an entry as it is, whatever the rules say.
@@ -296,9 +296,9 @@ impl Ledger {
         let leaves = self.leaves();
         let checkpoint = head(&leaves, self.size());
         let entries: Vec<_> = indices.iter().map(|index| self.read(*index)).collect();
-        let pins = entries.iter().filter_map(|entry| entry.details.as_ref()?.get("role_map")?.as_str());
-        let pins: BTreeSet<_> = pins.collect();
-        let is_pinned = |bytes: &&Vec<u8>| pins.contains(ContentDigest::of_bytes(bytes).as_str());
+        let named = entries.iter().flat_map(Entry::documents);
+        let pins: BTreeSet<_> = named.filter(|(kind, _)| *kind == DocumentKind::RoleMap).map(|(_, pin)| pin).collect();
+        let is_pinned = |bytes: &&Vec<u8>| pins.contains(&ContentDigest::of_bytes(bytes));
         let period = match scope {
             Scope::Item(_) => None,
             Scope::Period { first, end, .. } => Some(PeriodParts {

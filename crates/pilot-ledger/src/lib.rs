@@ -1,6 +1,5 @@
 //! The service without HTTP: every write, the register of credentials, timers, signing, witnesses and evidence.
 
-pub mod answer;
 pub mod clock;
 pub mod evidence;
 pub mod ids;
@@ -9,6 +8,7 @@ mod persisted;
 pub mod proofs;
 pub mod refusals;
 pub mod register;
+pub mod repeated;
 pub mod reserve;
 pub mod second_place;
 pub mod settle;

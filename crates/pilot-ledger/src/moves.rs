@@ -1,9 +1,7 @@
 //! What is decided and recorded for each kind of write. Handlers, timers and simulations hand these to the store.
 
-use std::mem::take;
 use std::sync::Arc;
 
-use pilot_api::items::{ItemView, TransitionView};
 use pilot_core::actor::Actor;
 use pilot_core::decide::{self, Caller, Content, EditRequest, IfMatch, NewItem, Request, due_at};
 use pilot_core::document::Document;
@@ -15,19 +13,18 @@ use pilot_core::workflow::Definition;
 use pilot_store::{Decided, Record, Situation, Standing};
 use serde_json::Value;
 
-use crate::answer::{Made, StoredAnswer, room};
 use crate::witnesses::EffectGate;
 use crate::workflows::Workflows;
 
 /// What the store is asked to record about an item.
-pub fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, item: Item, answer: Vec<u8>) -> Record {
+pub fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, item: Item) -> Record {
     let standing = Standing {
         is_open: !item.is_terminal(definition),
         waits_for: item.waits_for(definition),
         due_at: due_at(definition, &item).map(|deadline| deadline.at),
         item,
     };
-    Record { entry, documents, standing: Some(standing), answer, facts: Vec::new() }
+    Record { documents, standing: Some(standing), ..Record::of(entry) }
 }
 
 /// The item a write is about, and the definition it keeps.
@@ -43,21 +40,23 @@ pub fn create(
     new: NewItem,
     content: Document,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
-    let mut room = room();
     move |situation| {
         let (transition, item) =
             decide::decide_creation(&definition, &new, &actor, situation.now, situation.open_items)?;
         let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
-        let view = ItemView::new(&definition, &item, &actor, situation.now);
-        let answer = StoredAnswer::showing(
-            take(&mut room),
-            Made::Created,
-            Some(1),
-            Some(&format!("/v1/items/{}", item.id)),
-            &view,
-        );
-        Ok(record(&definition, entry, vec![content.clone()], item, answer))
+        let shown = Some(Box::new(item.clone()));
+        Ok(Record { shown, ..record(&definition, entry, vec![content.clone()], item) })
     }
+}
+
+/// The item that an entry created, from the entry and what the request for it said. For who asks again; it may be long
+/// past that form by now.
+pub fn created(workflows: &Workflows, entry: &Entry, workflow: &str, title: &str, payload: &Value) -> Option<Item> {
+    let definition = workflows.with_digest(workflow, entry.definition.as_deref()?)?;
+    let actor = Actor { actor_id: entry.actor_id.clone()?, role: entry.role? };
+    let content = Content::recorded(definition, title, payload, entry.content.clone()?);
+    let new = NewItem { id: entry.item.clone()?, content };
+    decide::decide_creation(definition, &new, &actor, entry.at, 0).ok().map(|(_, item)| item)
 }
 
 /// What an edit asks for: a new title, a merge patch for the payload, or both.
@@ -96,16 +95,14 @@ pub fn edit(
     actor: Actor,
     edit: PreparedEdit,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
-    let mut room = room();
     let PreparedEdit { request, document } = edit;
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
         let item = item.after(&transition);
         let entry = Entry::of_transition(EntryType::ItemEdited, situation.index, &transition, &item);
-        let view = ItemView::new(&definition, &item, &actor, situation.now);
-        let answer = StoredAnswer::showing(take(&mut room), Made::Changed, Some(item.version), None, &view);
-        Ok(record(&definition, entry, document.iter().cloned().collect(), item, answer))
+        let shown = Some(Box::new(item.clone()));
+        Ok(Record { shown, ..record(&definition, entry, document.iter().cloned().collect(), item) })
     }
 }
 
@@ -117,7 +114,7 @@ pub fn act(
     inputs: Option<Document>,
     gate: EffectGate,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
-    let (request, mut room) = (Request::Act(request), room());
+    let request = Request::Act(request);
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         let transition = decide::decide(&definition, item, &request, &Caller::Actor(actor.clone()), situation.now)?;
@@ -128,21 +125,17 @@ pub fn act(
             inputs: inputs.as_ref().map(|document| document.digest.clone()),
             ..Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item)
         };
-        let view = TransitionView::of_entry(&entry, transition.comment(), transition.inputs());
-        let answer = StoredAnswer::showing(take(&mut room), Made::Created, Some(item.version), None, &view);
         let documents = comment.iter().chain(&inputs).cloned().collect();
-        Ok(record(&definition, entry, documents, item, answer))
+        Ok(record(&definition, entry, documents, item))
     }
 }
 
 pub fn comment(
     workflows: Arc<Workflows>,
     actor: Actor,
-    text: String,
     document: Document,
     if_match: Option<IfMatch>,
 ) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
-    let mut room = room();
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         if_match.as_ref().map_or(Ok(()), |if_match| if_match.check(item))?;
@@ -150,9 +143,7 @@ pub fn comment(
             return Err(Refusal::TooManyComments { entries_max: COMMENTED_ENTRIES_MAX }.into());
         }
         let entry = Entry::of_comment(situation.index, situation.now, &actor, item, document.digest.clone());
-        let view = TransitionView::of_entry(&entry, Some(&text), None);
-        let answer = StoredAnswer::showing(take(&mut room), Made::Created, Some(item.version), None, &view);
-        Ok(record(&definition, entry, vec![document.clone()], item.clone(), answer))
+        Ok(record(&definition, entry, vec![document.clone()], item.clone()))
     }
 }
 
@@ -163,7 +154,7 @@ pub fn expire(workflows: Arc<Workflows>) -> impl FnMut(&Situation<'_>) -> Decide
         let transition = decide::decide(&definition, item, &Request::Timer, &Caller::Timer, situation.now)?;
         let item = item.after(&transition);
         let entry = Entry::of_transition(EntryType::ItemTransition, situation.index, &transition, &item);
-        Ok(record(&definition, entry, Vec::new(), item, StoredAnswer::empty()))
+        Ok(record(&definition, entry, Vec::new(), item))
     }
 }
 
@@ -192,7 +183,7 @@ mod tests {
         let (_, item) = decide_creation(&definition, &new, &ana, Time::EPOCH, 0).unwrap();
         for (entries, is_taken) in [(1, true), (COMMENTED_ENTRIES_MAX - 1, true), (COMMENTED_ENTRIES_MAX, false)] {
             let document = Document::comment("seen", "nonce");
-            let mut decide = comment(Arc::clone(&workflows), ana.clone(), "seen".into(), document, None);
+            let mut decide = comment(Arc::clone(&workflows), ana.clone(), document, None);
             let entries = Some(entries);
             let (item, last_entry, now) = (Some(&item), Some(0), Time::EPOCH);
             let decided = decide(&Situation { item, last_entry, entries, open_items: 0, facts: &[], now, index: 1 });

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pilot_core::actor::{Actor, ActorId};
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Attempts, Details};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_store::{Record, Situation, Store, Subject, Write};
-use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::clock::{ClockKeeper, LedgerClock};
@@ -122,14 +122,14 @@ async fn write(store: &dyn Store, attempt: Attempt, gathered: Gathered) {
     let Attempt { kind, actor_id, role, action, code } = attempt;
     let actor = Actor { actor_id, role };
     let decide = move |situation: &Situation<'_>| {
-        let details = json!({ "code": code, "count": gathered.count, "since": gathered.since });
-        let kind = match kind {
-            Kind::Refused => EntryType::AccessRefused,
-            Kind::TokenExposed => EntryType::AccessTokenExposed,
+        let attempts = Attempts { code: code.to_owned(), count: gathered.count, since: gathered.since };
+        let details = match kind {
+            Kind::Refused => Details::AccessRefused(attempts),
+            Kind::TokenExposed => Details::AccessTokenExposed(attempts),
         };
-        let mut entry = Entry::new(kind, situation.index, situation.now, Some(&actor), details);
+        let mut entry = Entry::of_service(situation.index, situation.now, Some(&actor), &details);
         entry.action = (!action.is_empty()).then(|| action.as_str().into());
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: Vec::new() })
+        Ok(Record::of(entry))
     };
     let write = Write::new(Subject::Ledger, None, decide);
     if let Err(error) = store.settle(write).await {

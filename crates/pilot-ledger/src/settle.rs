@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pilot_core::actor::Actor;
+use pilot_core::entry::Entry;
+use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
 use pilot_store::{Outcome, Store, StoreError, Write};
 
-use crate::answer::StoredAnswer;
 use crate::clock::{ClockKeeper, LedgerClock};
 use crate::refusals::Refusals;
+use crate::repeated::{Repeated, recall};
 use crate::reserve::Reserve;
 use crate::signer::Signer;
 
@@ -30,7 +32,7 @@ pub enum SettleError {
     NoSuchItem,
     /// The idempotency key came with another body before.
     KeyReused,
-    /// The answer that was kept cannot be read.
+    /// What was kept of an earlier request cannot be read.
     Unreadable,
 }
 
@@ -38,6 +40,16 @@ impl From<StoreError> for SettleError {
     fn from(error: StoreError) -> Self {
         SettleError::Store(error)
     }
+}
+
+/// What a caller's write came to.
+pub enum Settled {
+    Recorded {
+        entry: Entry,
+        /// For answers that show all of it.
+        shown: Option<Box<Item>>,
+    },
+    Repeated(Repeated),
 }
 
 /// Where callers' writes go.
@@ -65,8 +77,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Decides and records, and answers. `action` is how a refusal for role, ownership or separation is written down.
-    pub async fn settle(&self, actor: &Actor, action: &str, write: Write) -> Result<StoredAnswer, SettleError> {
+    /// Decides and records. `action` is how a refusal for role, ownership or separation is written down.
+    pub async fn settle(&self, actor: &Actor, action: &str, write: Write) -> Result<Settled, SettleError> {
         self.check_writing().map_err(SettleError::NotNow)?;
         let settled = self.store.settle(write).await;
         if matches!(settled, Err(StoreError::Full(_))) {
@@ -74,8 +86,10 @@ impl Ledger {
             self.reserve.found_full();
         }
         match settled? {
-            Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
-                StoredAnswer::from_bytes(answer).ok_or(SettleError::Unreadable)
+            Outcome::Recorded { entry, shown } => Ok(Settled::Recorded { entry, shown }),
+            Outcome::Repeated(remembered) => {
+                let repeated = recall(&*self.store, remembered).await?;
+                repeated.map(Settled::Repeated).ok_or(SettleError::Unreadable)
             }
             Outcome::KeyReused => Err(SettleError::KeyReused),
             Outcome::NoSuchItem => Err(SettleError::NoSuchItem),

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pilot_core::credentials::CredentialId;
 use pilot_core::document::Document;
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{ChangedCredentials, Changes, Details, Started};
 use pilot_core::item::WorkflowRef;
 use pilot_setup::error::StartError;
 use pilot_store::{Fact, Outcome, Record, Situation, Store, StoreError, StoredEntry, Subject, Write};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::persisted;
 use crate::register::{self, NamedCredential};
@@ -174,10 +174,11 @@ fn fitting(changes: &[Change], room: usize) -> usize {
 }
 
 /// Which were added and which removed, each in order.
-fn told(changes: &[Change]) -> Value {
+fn told(changes: &[Change], count: Option<u64>) -> Changes {
     let added: BTreeSet<_> = changes.iter().filter_map(|change| change.added.as_ref()).collect();
     let removed: BTreeSet<_> = changes.iter().filter_map(|change| change.removed.as_ref()).collect();
-    json!({ "added": added, "removed": removed })
+    let [added, removed] = [added, removed].map(|named| named.into_iter().map(Into::into).collect());
+    Changes { added, removed, count }
 }
 
 /// Writes the start down. Very many changes of credentials come first, in entries of their own, each of which the next
@@ -197,38 +198,30 @@ pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting)
         }
         // At least one, however long its names are.
         let (first, rest) = left.split_at(fitting.max(1));
-        let details = json!({ "credentials": told(first) });
+        let details = Details::CredentialsChanged(ChangedCredentials { credentials: told(first, None) });
         // What is divided goes with the first: from then on the facts of their own are what counts.
         let last = before.clone();
         let facts = first.iter().filter_map(Change::fact);
         let facts: Vec<_> = std::mem::take(&mut divided).into_iter().chain(facts).collect();
-        record(store, EntryType::CredentialsChanged, details, None, facts, move |_| last.clone()).await?;
+        record(store, details, None, facts, move |_| last.clone()).await?;
         left = rest;
     }
-    let mut credentials = told(left);
-    if let Some(members) = credentials.as_object_mut() {
-        members.insert("count".to_owned(), json!(present.len()));
-    }
-    let mut details =
-        json!({ "credentials": credentials, "definitions": definitions, "version": env!("CARGO_PKG_VERSION") });
-    if let Some(members) = details.as_object_mut() {
-        members.extend(before.index.map(|index| ("previous".to_owned(), json!(index))));
-        members.extend(role_map.as_ref().map(|document| ("role_map".to_owned(), json!(document.digest))));
-    }
+    let details = Details::ServiceStarted(Started {
+        credentials: told(left, Some(present.len() as u64)),
+        definitions,
+        previous: before.index,
+        role_map: role_map.as_ref().map(|document| document.digest.clone()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
     let facts = left.iter().filter_map(Change::fact);
     let facts = divided.into_iter().chain(facts).chain(register::at_start(store, &present).await?).collect();
-    record(store, EntryType::ServiceStarted, details, role_map, facts, |index| LastStart {
-        index: Some(index),
-        second_place: true,
-    })
-    .await
+    record(store, details, role_map, facts, |index| LastStart { index: Some(index), second_place: true }).await
 }
 
 /// Writes an entry, and beside it what the next start finds.
 async fn record(
     store: &dyn Store,
-    kind: EntryType,
-    details: Value,
+    details: Details,
     role_map: Option<Document>,
     facts: Vec<Fact>,
     left: impl Fn(u64) -> LastStart + Send + Sync + 'static,
@@ -237,11 +230,9 @@ async fn record(
         let last = Some(persisted::to_bytes(&left(situation.index)));
         let last = Fact { name: LastStart::FACT.to_owned(), value: last };
         Ok(Record {
-            entry: Entry::new(kind, situation.index, situation.now, None, details.clone()),
             documents: role_map.iter().cloned().collect(),
-            standing: None,
-            answer: Vec::new(),
             facts: facts.iter().cloned().chain([last]).collect(),
+            ..Record::of(Entry::of_service(situation.index, situation.now, None, &details))
         })
     };
     match store.settle(Write::new(Subject::Ledger, None, decide)).await? {
@@ -271,8 +262,10 @@ pub async fn in_force(store: &dyn Store, from: u64, until: u64) -> Result<Vec<u6
 fn previous(start: &StoredEntry) -> Result<Option<u64>, StoreError> {
     let unreadable = |error| StoreError::Damaged(format!("entry {}, a start, cannot be read: {error}", start.index));
     let entry: Entry = serde_json::from_slice(&start.bytes).map_err(unreadable)?;
-    let previous = entry.details.and_then(|details| details.get("previous").and_then(Value::as_u64));
-    match previous {
+    let Some(Details::ServiceStarted(started)) = entry.details() else {
+        return Err(StoreError::Damaged(format!("entry {}, a start, does not read as one", start.index)));
+    };
+    match started.previous {
         // Only ever backwards: a chain that does not get smaller would never end.
         Some(previous) if previous >= start.index => {
             Err(StoreError::Damaged(format!("entry {}, a start, names a later one before it", start.index)))
@@ -286,6 +279,7 @@ mod tests {
     use super::*;
     use pilot_core::limits::{ACTOR_ID_CHARS_MAX, CREDENTIAL_ID_CHARS_MAX, DEFINITIONS_MAX};
     use pilot_core::time::Time;
+    use serde_json::json;
 
     /// Names as long as they may be.
     fn credential(number: usize) -> NamedCredential {
@@ -312,12 +306,15 @@ mod tests {
             let change = |named: &NamedCredential| Change { removed: None, added: Some(named.clone()) };
             let fit = fitting(&changed.iter().map(change).collect::<Vec<_>>(), room_beside(&definitions));
             assert!(fit > 10, "{count} definitions leave room for {fit} changes");
-            let details = json!({
-                "credentials": { "added": &changed[..fit], "removed": [], "count": u32::MAX },
-                "definitions": definitions, "previous": u64::MAX, "version": "0.0.0",
-                "role_map": format!("sha256:{:064x}", 0),
+            let changes: Vec<_> = changed[..fit].iter().map(change).collect();
+            let details = Details::ServiceStarted(Started {
+                credentials: told(&changes, Some(u64::from(u32::MAX))),
+                definitions,
+                previous: Some(u64::MAX),
+                role_map: Some(format!("sha256:{:064x}", 0).parse().unwrap()),
+                version: "0.0.0".to_owned(),
             });
-            let entry = Entry::new(EntryType::ServiceStarted, u64::MAX, Time::EPOCH, None, details);
+            let entry = Entry::of_service(u64::MAX, Time::EPOCH, None, &details);
             let bytes = serde_json::to_vec(&entry).unwrap().len();
             assert!(bytes < usize::from(u16::MAX), "{count} definitions make an entry of {bytes} bytes");
         }

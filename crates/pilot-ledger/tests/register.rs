@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pilot_core::actor::Actor;
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{ClockAccepted, Details};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_ledger::clock::{Clock, ClockGuard, ClockKeeper, SinceBoot, Wall};
@@ -77,9 +79,9 @@ async fn a_revocation_whose_outcome_nobody_heard_of_is_found_in_the_ledger_and_b
     let value = [&[1], end.to_string().as_bytes()].concat();
     let facts = vec![Fact { name: "credential/ended/ana-1".into(), value: Some(value) }];
     let decide = move |situation: &Situation<'_>| {
-        let kind = pilot_core::entry::EntryType::ClockAccepted;
-        let entry = pilot_core::entry::Entry::new(kind, situation.index, situation.now, None, json!({}));
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: facts.clone() })
+        let details = Details::ClockAccepted(ClockAccepted { machine: NOW, operator: None });
+        let entry = Entry::of_service(situation.index, situation.now, None, &details);
+        Ok(Record { facts: facts.clone(), ..Record::of(entry) })
     };
     store.settle(Write::new(Subject::Ledger, None, decide)).await.unwrap();
     register::revoke_by_itself(&register, known(&ana), Automatic::TokenInUrl);
@@ -90,8 +92,7 @@ async fn a_revocation_whose_outcome_nobody_heard_of_is_found_in_the_ledger_and_b
     let wish =
         Wish { by: Actor { actor_id: "sol".parse().unwrap(), role: Role::SecurityAdmin }, comment: None, key: None };
     let answer = register::revoke(&register, &store, &known(&ana), wish, NOW).await.unwrap();
-    let answer: Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(answer["entry"], 7, "who asks again learns what was done");
+    assert_eq!(answer.entry, 7, "who asks again learns what was done");
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, item:
         due_at: due_at(definition, &item).map(|deadline| deadline.at),
         item,
     };
-    Record { entry, documents, standing: Some(standing), answer: Vec::new(), facts: Vec::new() }
+    Record { documents, standing: Some(standing), ..Record::of(entry) }
 }
 
 /// Random ones are for secrets; here they only have to be as long.

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, Caller, Content, NewItem, Request, decide, decide_creation, due_at};
 use pilot_core::document::{Document, DocumentKind};
+use pilot_core::entry::details::{Details, Started};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::IDEMPOTENCY_KEY_KEPT;
@@ -28,7 +29,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    Fact, Filter, Key, NoRecord, Outcome, Record, Situation, Standing, Store, StoredDefinition, Subject, Write,
+    Fact, Filter, Key, NoRecord, Outcome, Record, Remembered, Situation, Standing, Store, StoredDefinition, Subject,
+    Write,
 };
 
 /// A clock that the suite moves.
@@ -86,8 +88,7 @@ impl Cast {
     }
 
     pub fn record(&self, entry: Entry, documents: Vec<Document>, item: Item) -> Record {
-        let answer = format!("201 - -\n{{\"entry\":{}}}", entry.index).into_bytes();
-        Record { entry, documents, standing: Some(self.standing(item)), answer, facts: Vec::new() }
+        Record { documents, standing: Some(self.standing(item)), ..Record::of(entry) }
     }
 
     fn standing(&self, item: Item) -> Standing {
@@ -151,16 +152,16 @@ impl Cast {
 /// An entry about the service itself.
 pub fn remark(number: u64) -> Write {
     let decide = move |situation: &Situation<'_>| {
-        let details = json!({ "number": number });
-        let entry = Entry::new(EntryType::ServiceStarted, situation.index, situation.now, None, details);
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: Vec::new() })
+        let details = Details::ServiceStarted(Started { version: number.to_string(), ..Started::default() });
+        let entry = Entry::of_service(situation.index, situation.now, None, &details);
+        Ok(Record::of(entry))
     };
     Write::new(Subject::Ledger, None, decide)
 }
 
 async fn recorded(store: &dyn Store, write: Write) -> u64 {
     match store.settle(write).await.unwrap() {
-        Outcome::Recorded { index, .. } => index,
+        Outcome::Recorded { entry, .. } => entry.index,
         other => panic!("{other:?}"),
     }
 }
@@ -184,7 +185,7 @@ pub async fn indices_have_no_gaps_and_refusals_write_nothing(engine: &dyn Engine
     assert!(!head.has_changed().unwrap(), "a refusal is no commit");
     assert_eq!(store.item(id.clone()).await.unwrap().unwrap(), before);
     assert!(matches!(cast.act(&*store, &cast.id(), ANA, "submit").await, Outcome::NoSuchItem));
-    assert!(matches!(cast.act(&*store, &id, ANA, "submit").await, Outcome::Recorded { index: 1, .. }));
+    assert!(matches!(cast.act(&*store, &id, ANA, "submit").await, Outcome::Recorded { entry, .. } if entry.index == 1));
     assert_eq!(store.entries(1, 10).await.unwrap().len(), 1);
     assert_eq!(store.entries(2, 10).await.unwrap().len(), 0);
     let indices: Vec<_> = all_entries(&*store).await.iter().map(|entry| entry.index).collect();
@@ -240,10 +241,10 @@ pub async fn a_key_gives_the_same_answer_again_until_it_is_forgotten(engine: &dy
     let mut store = engine.open();
     let keyed = |scope: u8, body: u8| Some(Key { scope: [scope; 32], body: [body; 32] });
     let write = |key| Write { key, ..cast.creation(&cast.id(), "keyed", "ana", "low") };
-    let Outcome::Recorded { answer, .. } = store.settle(write(keyed(1, 1))).await.unwrap() else { panic!() };
+    let Outcome::Recorded { entry, .. } = store.settle(write(keyed(1, 1))).await.unwrap() else { panic!() };
+    let repeated = Outcome::Repeated(Remembered::Entry(entry.index));
     for _ in 0..2 {
-        let repeated = store.settle(write(keyed(1, 1))).await.unwrap();
-        assert_eq!(repeated, Outcome::Repeated { answer: answer.clone() });
+        assert_eq!(store.settle(write(keyed(1, 1))).await.unwrap(), repeated);
         assert_eq!(store.settle(write(keyed(1, 2))).await.unwrap(), Outcome::KeyReused);
         drop(store);
         store = engine.open();
@@ -257,13 +258,13 @@ pub async fn a_key_gives_the_same_answer_again_until_it_is_forgotten(engine: &dy
     assert!(matches!(store.settle(approve()).await.unwrap(), Outcome::Recorded { .. }));
     let kept = i64::try_from(IDEMPOTENCY_KEY_KEPT.as_secs()).unwrap();
     clock.step(kept - 60);
-    assert_eq!(store.settle(write(keyed(1, 1))).await.unwrap(), Outcome::Repeated { answer });
+    assert_eq!(store.settle(write(keyed(1, 1))).await.unwrap(), repeated);
     clock.step(61);
     assert!(
         matches!(store.settle(write(keyed(1, 2))).await.unwrap(), Outcome::Recorded { .. }),
         "after a day it is free"
     );
-    assert!(matches!(store.settle(write(keyed(1, 2))).await.unwrap(), Outcome::Repeated { .. }));
+    assert!(matches!(store.settle(write(keyed(1, 2))).await.unwrap(), Outcome::Repeated(_)));
 }
 
 /// The same request, sent five times at once: one entry, one answer.
@@ -278,14 +279,15 @@ pub async fn duplicates_that_arrive_together_are_recorded_once(engine: &dyn Engi
             let store = Arc::clone(&store);
             senders.spawn(async move { store.settle(write).await.unwrap() });
         }
-        let answers: BTreeSet<_> = senders.join_all().await.into_iter().map(answer_of).collect();
-        assert_eq!((answers.len(), store.head().borrow().size()), (1, size + 1));
+        let entries: BTreeSet<_> = senders.join_all().await.into_iter().map(entry_of).collect();
+        assert_eq!((entries.len(), store.head().borrow().size()), (1, size + 1));
     }
 }
 
-fn answer_of(outcome: Outcome) -> Vec<u8> {
+fn entry_of(outcome: Outcome) -> u64 {
     match outcome {
-        Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => answer,
+        Outcome::Recorded { entry, .. } => entry.index,
+        Outcome::Repeated(Remembered::Entry(index)) => index,
         other => panic!("{other:?}"),
     }
 }
@@ -460,7 +462,7 @@ pub async fn a_write_decides_by_the_facts_it_reads_as_they_are_then(engine: &dyn
         Write::new(Subject::Ledger, None, decide).reading(["once".to_owned()])
     };
     let (first, second) = (store.settle(once()), store.settle(once()));
-    assert!(matches!(first.await.unwrap(), Outcome::Recorded { index: 0, .. }));
+    assert!(matches!(first.await.unwrap(), Outcome::Recorded { entry, .. } if entry.index == 0));
     assert_eq!(second.await.unwrap(), Outcome::Nothing);
     assert_eq!((store.head().borrow().size(), store.fact("once").await.unwrap()), (1, Some(b"done".to_vec())));
 }

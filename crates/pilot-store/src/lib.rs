@@ -114,11 +114,17 @@ pub struct Record {
     pub documents: Vec<Document>,
     /// The item as it is afterwards; absent for entries of the service itself.
     pub standing: Option<Standing>,
-    /// What the caller will be told, kept with the idempotency key: a line with status, version and place, then what is
-    /// shown, as JSON.
-    pub answer: Vec<u8>,
+    /// The same item once more, where the caller is shown all of it.
+    pub shown: Option<Box<Item>>,
     /// What is to be found again after a restart, or by another node.
     pub facts: Vec<Fact>,
+}
+
+impl Record {
+    /// An entry about the service itself, with nothing beside it.
+    pub fn of(entry: Entry) -> Record {
+        Record { entry, documents: Vec::new(), standing: None, shown: None, facts: Vec::new() }
+    }
 }
 
 /// An item with what the store needs to find it again.
@@ -167,19 +173,28 @@ impl Write {
 pub enum Outcome {
     /// On disk and in the tree.
     Recorded {
-        index: u64,
-        answer: Vec<u8>,
+        entry: Entry,
+        /// As the closure gave it.
+        shown: Option<Box<Item>>,
     },
     /// The same key and body were recorded before; nothing was recorded now.
-    Repeated {
-        answer: Vec<u8>,
-    },
+    Repeated(Remembered),
     /// The same key came with another body.
     KeyReused,
     NoSuchItem,
     Refused(Refusal),
     /// There was nothing to record.
     Nothing,
+}
+
+/// What is kept with an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remembered {
+    /// The entry that the first request recorded: with the request itself, all that an answer needs.
+    Entry(u64),
+    /// The answer itself, as programs before this one kept it: a line with status, version and place, then what was
+    /// shown, as JSON.
+    Answer(Vec<u8>),
 }
 
 /// Which items, newest first.

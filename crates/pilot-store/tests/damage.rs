@@ -121,7 +121,7 @@ async fn every_kind_of_damage_is_found_and_named() {
         ("an entry in the middle is gone", "DELETE FROM entry WHERE idx = 30".into(), "entry 30"),
         ("the last entry of an item is gone", "DELETE FROM entry WHERE idx >= 255".into(), "item 01890a5d-ac96-774b-bcce-00000000000c"),
         ("the very last entry is gone", "DELETE FROM entry WHERE idx = 275".into(), "tree"),
-        ("a fact in the last entry", "UPDATE entry SET data = CAST(replace(data, '\"number\":19', '\"number\":18') AS BLOB) WHERE idx = 275".into(), "tree"),
+        ("a fact in the last entry", "UPDATE entry SET data = CAST(replace(data, '\"version\":\"19\"', '\"version\":\"18\"') AS BLOB) WHERE idx = 275".into(), "tree"),
         ("two entries change places", "UPDATE entry SET idx = 9999 WHERE idx = 10; UPDATE entry SET idx = 10 WHERE idx = 11; UPDATE entry SET idx = 11 WHERE idx = 9999".into(), "entry 10"),
         ("a link that leads elsewhere", "UPDATE entry SET prev = 0 WHERE idx = 24".into(), "entry 24"),
         ("an entry added at the end", "INSERT INTO entry SELECT 276, prev, CAST(replace(data, '\"index\":275', '\"index\":276') AS BLOB) FROM entry WHERE idx = 254".into(), "entry 276"),
@@ -143,6 +143,7 @@ async fn every_kind_of_damage_is_found_and_named() {
         ("an answer that cannot be read", format!("INSERT INTO idempotency VALUES ({KEY}, {KEY}, CAST('201 2 -' || char(10) || '{{\"id' AS BLOB), 0)"), "answer abababab"),
         ("an answer about nothing there is", format!("INSERT INTO idempotency VALUES ({KEY}, {KEY}, CAST('201 2 -' || char(10) || '{{\"id\":\"01890a5d-ac96-774b-bcce-00000000beef\"}}' AS BLOB), 0)"), "answer abababab"),
         ("an answer from the future", format!("INSERT INTO idempotency VALUES ({KEY}, {KEY}, CAST('201 9 -' || char(10) || '{{\"id\":\"01890a5d-ac96-774b-bcce-000000000001\"}}' AS BLOB), 0)"), "answer abababab"),
+        ("an answer that names no entry there is", format!("INSERT INTO idempotency VALUES ({KEY}, {KEY}, CAST('entry 9999999' AS BLOB), 0)"), "answer abababab"),
         ("an answer without a key", format!("INSERT INTO idempotency VALUES (x'abababab', {KEY}, CAST('200 - -' || char(10) AS BLOB), 0)"), "answer abababab"),
         ("the guard against changes is gone", "DROP TRIGGER entry_is_never_updated".into(), "schema"),
     ];

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use pilot_core::entry::EntryType;
+use pilot_core::entry::details::{Details, Started};
 use pilot_core::item::ItemId;
 use pilot_core::role_map::RoleMap;
+use pilot_core::workflow::Name;
 
 use super::contents::{Contents, Held};
 use super::verdict::{Check, Control, Fault, Finding, short};
@@ -16,7 +18,7 @@ struct Start<'c> {
     pinned: Option<String>,
     map: Option<&'c RoleMap>,
     /// Digests of the definitions new items could be created under.
-    definitions: Vec<String>,
+    definitions: Vec<Name>,
     /// The start before this one, as it says itself.
     previous: Option<u64>,
 }
@@ -113,22 +115,22 @@ impl<'c> Starts<'c> {
 
 impl<'c> Start<'c> {
     fn of(contents: &'c Contents<'_>, held: &'c Held<'_>) -> Start<'c> {
-        let details = held.entry.details.as_ref();
-        let text = |name: &str| details.and_then(|details| details.get(name)?.as_str());
-        let pinned = text("role_map").map(str::to_owned);
-        let list = details.and_then(|details| details.get("definitions")?.as_array());
-        let digest = |definition: &serde_json::Value| Some(definition.get("digest")?.as_str()?.to_owned());
+        let started = match held.entry.details() {
+            Some(Details::ServiceStarted(started)) => started,
+            _ => Started::default(),
+        };
+        let pinned = started.role_map.map(|digest| digest.to_string());
         Start {
             index: held.entry.index,
             file: held.file,
             map: pinned.as_ref().and_then(|digest| contents.role_maps.get(digest)),
             pinned,
-            definitions: list.into_iter().flatten().filter_map(digest).collect(),
-            previous: details.and_then(|details| details.get("previous")?.as_u64()),
+            definitions: started.definitions.into_iter().map(|definition| definition.digest).collect(),
+            previous: started.previous,
         }
     }
 
     fn offers(&self, digest: &str) -> bool {
-        self.definitions.iter().any(|known| known == digest)
+        self.definitions.iter().any(|known| **known == *digest)
     }
 }

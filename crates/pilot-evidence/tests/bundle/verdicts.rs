@@ -25,7 +25,7 @@ fn an_items_bundle_holds() {
     expect![[r#"
         Evidence of log.example.org about item 01890a5d-ac96-774b-bcce-000000000001
         made 2026-11-18T09:00:21.000000Z, 10 entries, 5 documents
-        root ecttysCT6SbQ3kLGBIzzKNahgs70NJQZm6EB00MAJ/8= of 21 entries
+        root vDfvhRtHD91qMv3Fo9jzIqkhWBSdUosgvNRB7k8JiBI= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
@@ -72,7 +72,7 @@ fn a_periods_bundle_holds_wherever_it_begins_and_ends() {
     expect![[r#"
         Evidence of log.example.org about the period 2026-11-15T08:00:05.000000Z to 2026-11-18T09:00:20.000000Z, entries 5 to 19
         made 2026-11-18T09:00:21.000000Z, 21 entries, 11 documents
-        root ecttysCT6SbQ3kLGBIzzKNahgs70NJQZm6EB00MAJ/8= of 21 entries
+        root vDfvhRtHD91qMv3Fo9jzIqkhWBSdUosgvNRB7k8JiBI= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{ClockAccepted, Details};
 use pilot_core::time::Time;
 use pilot_store::{Outcome, Situation, Store, Subject, Write};
 use pilot_wire::clock::Stopwatch;
-use serde_json::json;
 
 use super::guard::ClockGuard;
 use super::record::{self, Record};
@@ -83,16 +83,10 @@ impl ClockKeeper {
     async fn write_down(&self, store: &dyn Store) -> bool {
         let Some(word) = self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
         let by = word.accepted.as_ref().and_then(|accepted| accepted.by.clone());
-        let details = json!({ "machine": word.wall, "operator": by });
+        let details = Details::ClockAccepted(ClockAccepted { machine: word.wall, operator: by });
         let decide = move |situation: &Situation<'_>| {
-            let entry = Entry::new(EntryType::ClockAccepted, situation.index, situation.now, None, details.clone());
-            Ok(pilot_store::Record {
-                entry,
-                documents: Vec::new(),
-                standing: None,
-                answer: Vec::new(),
-                facts: Vec::new(),
-            })
+            let entry = Entry::of_service(situation.index, situation.now, None, &details);
+            Ok(pilot_store::Record::of(entry))
         };
         match store.settle(Write::new(Subject::Ledger, None, decide)).await {
             Ok(Outcome::Recorded { .. }) => {

@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use pilot_core::actor::Actor;
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Details, OneCredential, RefusedCredential};
 use pilot_core::time::Time;
 use pilot_store::{Fact, NoRecord, Outcome, Record, Situation, Store, Subject, Write};
-use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::ended::{End, Ended};
@@ -131,8 +131,9 @@ fn warn(named: &NamedCredential, expires_at: Time, left: Duration) {
 async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time) -> Result<(), String> {
     let mut kept = register.kept.lock().await;
     let Some(told) = kept.take_in(event) else { return Ok(()) };
-    let Told { kind, actor, details, fact } = told;
-    let surplus = kept.surplus(now, FORGOTTEN_MAX);
+    let Told { actor, details, fact } = told;
+    let name = fact.name.clone();
+    let surplus = kept.surplus(now, FORGOTTEN_MAX, &name);
     if let Event::Expired(named, None) = event
         && let Some(end) = kept.ended.get(named.id())
         && let Err(cause) = register.keep_outside(named.id(), end).await
@@ -140,14 +141,13 @@ async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time)
         // Time ends it again, whatever is restored.
         tracing::warn!(%cause, "that a credential has expired could not be kept outside of the ledger");
     }
-    let name = fact.name.clone();
-    let facts: Vec<_> = std::iter::once(fact).chain(surplus.facts(&name)).collect();
+    let facts: Vec<_> = std::iter::once(fact).chain(surplus.facts()).collect();
     let decide = move |situation: &Situation<'_>| {
         if situation.facts.iter().any(Option::is_some) {
             return Err(NoRecord::Nothing);
         }
-        let entry = Entry::new(kind, situation.index, situation.now, actor.as_ref(), details.clone());
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: facts.clone() })
+        let entry = Entry::of_service(situation.index, situation.now, actor.as_ref(), &details);
+        Ok(Record { facts: facts.clone(), ..Record::of(entry) })
     };
     let written = store.settle(Write::new(Subject::Ledger, None, decide).reading([name])).await;
     match written {
@@ -165,28 +165,28 @@ async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time)
 
 /// The entry that an event becomes, and the fact by which it is not written twice.
 struct Told {
-    kind: EntryType,
     actor: Option<Actor>,
-    details: serde_json::Value,
+    details: Details,
     fact: Fact,
 }
 
 impl Kept {
     /// None when the ledger has it already.
     fn take_in(&mut self, event: &Event) -> Option<Told> {
-        let told = |kind, actor, details, fact| Some(Told { kind, actor, details, fact });
+        let told = |actor, details, fact| Some(Told { actor, details, fact });
         match event {
             Event::FirstUsed(named) => {
                 self.used.insert(named.fingerprint.clone(), named.clone()).is_none().then_some(())?;
                 let actor = Actor { actor_id: named.actor_id.clone(), role: named.role };
-                let details = json!({ "credential": named });
-                told(EntryType::CredentialFirstUsed, Some(actor), details, kept::used(named))
+                let details = Details::CredentialFirstUsed(OneCredential { credential: named.into() });
+                told(Some(actor), details, kept::used(named))
             }
             // Whoever shows a credential that does not count is nobody: the entry has no actor.
             Event::Refused(named, reason) => {
                 self.refused.insert(named.fingerprint.clone()).then_some(())?;
-                let details = json!({ "credential": named, "reason": reason });
-                told(EntryType::CredentialRefused, None, details, kept::refused(&named.fingerprint))
+                let (credential, reason) = (named.into(), (*reason).to_owned());
+                let details = Details::CredentialRefused(RefusedCredential { credential, reason });
+                told(None, details, kept::refused(&named.fingerprint))
             }
             // It has a way of its own.
             Event::Revoked(..) => None,
@@ -198,7 +198,7 @@ impl Kept {
                 let end = End { how: Ended::Expired, fingerprint, forget_at: *forget_at, revocation: None };
                 let fact = kept::ended(named.id(), &end);
                 self.ended.insert(named.id().clone(), end);
-                told(EntryType::CredentialExpired, None, json!({ "credential": named }), fact)
+                told(None, Details::CredentialExpired(OneCredential { credential: named.into() }), fact)
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Details, RevokedCredential};
 use pilot_core::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -55,4 +57,20 @@ pub struct Revocation {
     /// Nobody, when the service did it by itself.
     pub revoked_by: Option<Actor>,
     pub entry: u64,
+}
+
+impl Revocation {
+    /// As the ledger has it.
+    pub(super) fn of_entry(entry: &Entry) -> Option<Revocation> {
+        let Some(Details::CredentialRevoked(RevokedCredential { credential, .. })) = entry.details() else {
+            return None;
+        };
+        Some(Revocation {
+            actor: credential.actor(),
+            credential_id: credential.credential_id?,
+            revoked_at: entry.at,
+            revoked_by: entry.actor(),
+            entry: entry.index,
+        })
+    }
 }

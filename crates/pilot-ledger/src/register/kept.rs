@@ -54,20 +54,30 @@ impl Kept {
         Ok(kept)
     }
 
-    /// What a start changes: credentials that are present may be refused again some day, and what an older program kept in
-    /// one fact gets facts of their own.
+    /// Those of the present that count: their fingerprints. Whoever was refused and counts again may be refused again some
+    /// day; whoever has ended stays so, and was told.
+    pub(super) fn counting<'p>(&self, present: &'p BTreeSet<NamedCredential>) -> BTreeSet<&'p CredentialId> {
+        let by_fingerprint: BTreeSet<_> = self.ended.values().filter_map(|end| end.fingerprint.as_ref()).collect();
+        let has_ended = |named: &NamedCredential| {
+            self.ended.contains_key(named.id()) || by_fingerprint.contains(&named.fingerprint)
+        };
+        present.iter().filter(|named| !has_ended(named)).map(|named| &named.fingerprint).collect()
+    }
+
+    /// What a start changes: refusals of credentials that count again are forgotten, and what an older program kept in one
+    /// fact gets facts of their own.
     pub(super) async fn at_start(
         store: &dyn Store,
         present: &BTreeSet<NamedCredential>,
     ) -> Result<Vec<Fact>, StoreError> {
-        let present: BTreeSet<_> = present.iter().map(|named| &named.fingerprint).collect();
+        let counting = Kept::load(store).await?.counting(present);
         let were_refused = read::<There>(REFUSED, store.facts(REFUSED).await?)?.into_keys();
-        let back = were_refused.filter(|fingerprint| present.contains(fingerprint));
+        let back = were_refused.filter(|fingerprint| counting.contains(fingerprint));
         let mut facts: Vec<_> = back.map(|back| Fact { name: refused_name(&back), value: None }).collect();
         let Some(bytes) = store.fact(WHOLE).await? else { return Ok(facts) };
         let kept = Kept::parse(&bytes)?;
         facts.extend(kept.used.values().map(used));
-        facts.extend(kept.refused.iter().filter(|refused| !present.contains(refused)).map(refused));
+        facts.extend(kept.refused.iter().filter(|refused| !counting.contains(refused)).map(refused));
         facts.extend(kept.ended.iter().map(|(id, end)| ended(id, end)));
         facts.push(Fact { name: WHOLE.to_owned(), value: None });
         Ok(facts)
@@ -76,7 +86,8 @@ impl Kept {
     /// What is to be forgotten, at most so many of each kind. Of `used` and `refused`, forgetting can cost a second entry;
     /// of `ended`, only what cannot be shown any more goes, the longest past first, and not before its first use is
     /// forgotten: a credential that is known to be used and not to have ended would end again.
-    pub(super) fn surplus(&self, now: Time, max: usize) -> Surplus {
+    /// The one that is being written stays.
+    pub(super) fn surplus(&self, now: Time, max: usize, written: &str) -> Surplus {
         let is_past = |time: Option<Time>| time.is_some_and(|time| time.plus(DAY) <= now);
         let past = self.used.values().filter(|named| is_past(named.expires_at)).map(|named| named.fingerprint.clone());
         let too_many = self.refused.len().saturating_sub(KEPT_MAX).min(max);
@@ -88,10 +99,11 @@ impl Kept {
         let is_used =
             |end: &End| end.fingerprint.as_ref().is_some_and(|fingerprint| self.used.contains_key(fingerprint));
         let ended = forgettable.into_iter().take(too_many_ended).filter(|(.., end)| !is_used(end));
+        let refused = self.refused.iter().take(too_many).cloned();
         Surplus {
-            used: past.take(max).collect(),
-            refused: self.refused.iter().take(too_many).cloned().collect(),
-            ended: ended.map(|(_, id, _)| id).collect(),
+            used: past.take(max).filter(|fingerprint| used_name(fingerprint) != written).collect(),
+            refused: refused.filter(|fingerprint| refused_name(fingerprint) != written).collect(),
+            ended: ended.map(|(_, id, _)| id).filter(|id| ended_name(id) != written).collect(),
         }
     }
 
@@ -112,17 +124,11 @@ pub(super) struct Surplus {
 }
 
 impl Surplus {
-    /// As changes of facts. The one that is being written stays.
-    pub(super) fn facts(&self, written: &str) -> Vec<Fact> {
-        let used = self.used.iter().map(|fingerprint| format!("{USED}{fingerprint}"));
+    /// As changes of facts.
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let used = self.used.iter().map(used_name);
         let names = used.chain(self.refused.iter().map(refused_name)).chain(self.ended.iter().map(ended_name));
-        names.filter(|name| name != written).map(|name| Fact { name, value: None }).collect()
-    }
-
-    /// All but what is being written.
-    pub(super) fn without(mut self, id: &CredentialId) -> Surplus {
-        self.ended.remove(id);
-        self
+        names.map(|name| Fact { name, value: None }).collect()
     }
 }
 
@@ -139,12 +145,12 @@ pub(super) fn read<T: DeserializeOwned>(
     facts.into_iter().map(one).collect()
 }
 
-pub(super) fn used_name(named: &NamedCredential) -> String {
-    format!("{USED}{}", named.fingerprint)
+pub(super) fn used_name(fingerprint: &CredentialId) -> String {
+    format!("{USED}{fingerprint}")
 }
 
 pub(super) fn used(named: &NamedCredential) -> Fact {
-    Fact { name: used_name(named), value: Some(persisted::to_bytes(named)) }
+    Fact { name: used_name(&named.fingerprint), value: Some(persisted::to_bytes(named)) }
 }
 
 pub(super) fn refused_name(fingerprint: &CredentialId) -> String {

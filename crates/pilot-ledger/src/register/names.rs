@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::credentials::{Credential, CredentialId};
+use pilot_core::entry::details::Named;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,14 @@ pub struct NamedCredential {
 impl NamedCredential {
     pub fn id(&self) -> &CredentialId {
         self.credential_id.as_ref().unwrap_or(&self.fingerprint)
+    }
+}
+
+impl From<&NamedCredential> for Named {
+    fn from(named: &NamedCredential) -> Self {
+        let NamedCredential { actor_id, credential_id, expires_at, fingerprint, role } = named.clone();
+        let (actor_id, role, fingerprint) = (Some(actor_id), Some(role), Some(fingerprint));
+        Named { actor_id, role, credential_id, fingerprint, expires_at }
     }
 }
 

@@ -134,7 +134,7 @@ impl Outside {
         );
         // Tokens that nobody can show any more need not be remembered for ever.
         let mut all = Kept { ended: std::mem::take(&mut known.ended), ..Kept::default() };
-        let surplus = all.surplus(now, usize::MAX);
+        let surplus = all.surplus(now, usize::MAX, "");
         all.forget(&surplus);
         known.ended = all.ended;
         let is_same = found.is_some_and(|found| found.log == log && found.ended == known.ended);

@@ -4,18 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pilot_core::actor::Actor;
 use pilot_core::document::Document;
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Details, Named, RevokedCredential};
 use pilot_core::time::Time;
 use pilot_store::{Key, NoRecord, Outcome, Record, Situation, Store, StoreError, Subject, Write};
-use serde_json::json;
 
 use super::ended::{End, Ended, Revocation};
 use super::event::{Automatic, Event};
 use super::kept::{self, FORGOTTEN_MAX};
 use super::names::KnownCredential;
 use super::state::Register;
-use crate::answer::{Made, StoredAnswer, room};
 use crate::persisted;
+use crate::repeated::{KeptAnswer, Repeated, recall};
 
 /// A security_admin wants it so, and may have said why.
 pub struct Wish {
@@ -51,7 +51,7 @@ pub async fn revoke(
     known: &KnownCredential,
     wish: Wish,
     now: Time,
-) -> Result<StoredAnswer, RevokeError> {
+) -> Result<Revocation, RevokeError> {
     register.end(&known.id, Ended::Revoked);
     let (register, store, known) = (Arc::clone(register), Arc::clone(store), known.clone());
     // On its own: a caller who goes away in the middle must not leave the register and the ledger at odds.
@@ -83,10 +83,10 @@ async fn write(
     known: &KnownCredential,
     cause: Cause,
     now: Time,
-) -> Result<StoredAnswer, RevokeError> {
+) -> Result<Revocation, RevokeError> {
     let mut kept = register.kept.lock().await;
-    let surplus = kept.surplus(now, FORGOTTEN_MAX).without(&known.id);
-    let forgotten = surplus.facts(&kept::ended_name(&known.id));
+    let surplus = kept.surplus(now, FORGOTTEN_MAX, &kept::ended_name(&known.id));
+    let forgotten = surplus.facts();
     // What the ledger has already, perhaps by a write whose outcome nobody heard of.
     let earlier = Arc::new(Mutex::new(None::<End>));
     let (by, comment, key, why) = match cause {
@@ -96,18 +96,15 @@ async fn write(
         Cause::Automatic(Automatic::RevocationList) => (None, None, None, "revocation_list"),
         Cause::Automatic(Automatic::CarriedOver) => (None, None, None, "carried_over"),
     };
-    let (id, actor, fingerprint) = (known.id.clone(), known.actor.clone(), known.fingerprint.clone());
+    let (id, fingerprint) = (known.id.clone(), known.fingerprint.clone());
     let forget_at = known.forget_at;
     let end = End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: None };
     // Before the ledger: whatever becomes of that, no restore brings the credential back.
     let kept_outside = register.keep_outside(&known.id, &end).await;
-    let details = json!({ "cause": why, "credential": {
-        "actor_id": actor.as_ref().map(|actor| &actor.actor_id),
-        "credential_id": id,
-        "fingerprint": fingerprint,
-        "role": actor.as_ref().map(|actor| actor.role),
-    } });
-    let found = Arc::clone(&earlier);
+    let (actor_id, role) = known.actor.clone().map(|Actor { actor_id, role }| (actor_id, role)).unzip();
+    let credential = Named { actor_id, role, credential_id: Some(id.clone()), fingerprint, expires_at: None };
+    let details = Details::CredentialRevoked(RevokedCredential { cause: why.to_owned(), credential });
+    let (found, unrecorded) = (Arc::clone(&earlier), end.clone());
     let decide = move |situation: &Situation<'_>| {
         for bytes in situation.facts.iter().flatten() {
             match persisted::from_bytes::<End>("an ended credential", bytes) {
@@ -119,47 +116,36 @@ async fn write(
                 }
             }
         }
-        let revocation = Revocation {
-            credential_id: id.clone(),
-            actor: actor.clone(),
-            revoked_at: situation.now,
-            revoked_by: by.clone(),
-            entry: situation.index,
-        };
-        let answer = StoredAnswer::showing(room(), Made::Created, None, None, &revocation);
-        let end =
-            End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: Some(revocation) };
-        let details = details.clone();
         let entry = Entry {
             comment: comment.as_ref().map(|document| document.digest.clone()),
-            ..Entry::new(EntryType::CredentialRevoked, situation.index, situation.now, by.as_ref(), details)
+            ..Entry::of_service(situation.index, situation.now, by.as_ref(), &details)
         };
+        let end = End { revocation: Revocation::of_entry(&entry), ..unrecorded.clone() };
         let facts = std::iter::once(kept::ended(&id, &end)).chain(forgotten.iter().cloned()).collect();
-        Ok(Record { entry, documents: comment.iter().cloned().collect(), standing: None, answer, facts })
+        Ok(Record { documents: comment.iter().cloned().collect(), facts, ..Record::of(entry) })
     };
     let write = Write::new(Subject::Ledger, key, decide).reading([kept::ended_name(&known.id)]);
     let outcome = store.settle(write).await?;
     let kept_outside = kept_outside.map_err(RevokeError::Outside);
-    let unreadable = || RevokeError::Failed("a stored answer cannot be read".into());
-    match outcome {
-        Outcome::Recorded { answer, .. } | Outcome::Repeated { answer } => {
-            let answer = StoredAnswer::from_bytes(answer).ok_or_else(unreadable)?;
-            let revocation =
-                serde_json::from_slice(&answer.body).map_err(|error| RevokeError::Failed(error.to_string()))?;
-            let (fingerprint, revocation) = (known.fingerprint.clone(), Some(revocation));
+    let unreadable = || RevokeError::Failed("a stored revocation cannot be read".into());
+    let done = |revocation| End { revocation: Some(revocation), ..end };
+    let end = match outcome {
+        Outcome::Recorded { entry, .. } => {
             kept.forget(&surplus);
-            kept.ended.insert(known.id.clone(), End { how: Ended::Revoked, fingerprint, forget_at, revocation });
-            kept_outside.map(|()| answer)
+            Revocation::of_entry(&entry).map(done)
         }
-        Outcome::KeyReused => Err(RevokeError::KeyReused),
+        Outcome::Repeated(remembered) => match recall(store, remembered).await? {
+            Some(Repeated::Entry(entry)) => Revocation::of_entry(&entry).map(done),
+            Some(Repeated::Answer(KeptAnswer { body, .. })) => serde_json::from_slice(&body).ok().map(done),
+            None => None,
+        },
+        Outcome::KeyReused => return Err(RevokeError::KeyReused),
         // Once is enough: whoever asks again learns what was done.
-        Outcome::Nothing => {
-            let end = earlier.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(unreadable)?;
-            let told = StoredAnswer::showing(room(), Made::Created, None, None, &end.revocation);
-            kept.ended.insert(known.id.clone(), end);
-            kept_outside?;
-            StoredAnswer::from_bytes(told).ok_or_else(unreadable)
-        }
-        other => Err(RevokeError::Failed(format!("a revocation failed: {other:?}"))),
-    }
+        Outcome::Nothing => earlier.lock().unwrap_or_else(PoisonError::into_inner).take(),
+        other => return Err(RevokeError::Failed(format!("a revocation failed: {other:?}"))),
+    };
+    let end = end.ok_or_else(unreadable)?;
+    let revocation = end.revocation.clone().ok_or_else(unreadable)?;
+    kept.ended.insert(known.id.clone(), end);
+    kept_outside.map(|()| revocation)
 }

@@ -62,9 +62,10 @@ impl Register {
         let mut kept = Kept::load(store).await?;
         let outside = Outside::open(outside, log, &kept, now)?;
         let doubt = store.fact(Doubt::FACT).await?.map(|bytes| Doubt::parse(&bytes)).transpose()?;
+        let counting = kept.counting(present);
+        kept.refused.retain(|fingerprint| !counting.contains(fingerprint));
         for named in present {
-            // One that came back may be refused again some day; and one that was extended expires later than it did.
-            kept.refused.remove(&named.fingerprint);
+            // One that was extended expires later than it did.
             if let Some(used) = kept.used.get_mut(&named.fingerprint) {
                 used.clone_from(named);
             }

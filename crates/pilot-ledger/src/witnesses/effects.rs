@@ -70,7 +70,7 @@ mod tests {
     use pilot_core::role::Role;
     use pilot_core::time::Time;
     use pilot_store::sqlite::Sqlite;
-    use pilot_store::{Key, Outcome, Pending, Store, Subject, Write};
+    use pilot_store::{Key, Outcome, Pending, Remembered, Store, Subject, Write};
     use serde_json::{Value, json};
 
     use super::*;
@@ -200,11 +200,12 @@ mod tests {
         let refused = stage.start(&id, &digest, Some(key(1))).await.unwrap();
         assert!(matches!(refused, Outcome::Refused(Refusal::NotCosigned { .. })), "{refused:?}");
         stage.cosigned.send_replace(stage.size());
-        let Outcome::Recorded { answer, .. } = stage.start(&id, &digest, Some(key(1))).await.unwrap() else {
+        let Outcome::Recorded { entry, .. } = stage.start(&id, &digest, Some(key(1))).await.unwrap() else {
             panic!("cosigned, and not recorded");
         };
         // Its own entry is not cosigned, and need not be: nothing begins a second time.
-        assert_eq!(stage.start(&id, &digest, Some(key(1))).await.unwrap(), Outcome::Repeated { answer });
+        let repeated = Outcome::Repeated(Remembered::Entry(entry.index));
+        assert_eq!(stage.start(&id, &digest, Some(key(1))).await.unwrap(), repeated);
     }
 
     #[tokio::test]
@@ -214,8 +215,7 @@ mod tests {
         stage.clear(&id, &digest).await.unwrap();
         let gate = EffectGate::requiring(stage.cosigned.subscribe()).knowing(4);
         let text = Document::comment("still there?", "nonce");
-        let comment =
-            moves::comment(Arc::clone(&stage.workflows), actor("amy", Role::Initiator), "x".into(), text, None);
+        let comment = moves::comment(Arc::clone(&stage.workflows), actor("amy", Role::Initiator), text, None);
         stage.store.settle(Write::new(Subject::Item(id.clone()), None, comment)).await.unwrap();
         let hold = ActionRequest { comment: Some("wait".into()), ..request("hold", &digest, None) };
         let release = ActionRequest { comment: Some("go".into()), ..request("release", &digest, None) };

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
-use pilot_ledger::answer::StoredAnswer;
 use pilot_store::{Store, StoredEntry};
 use serde_json::Value;
 
@@ -15,28 +14,6 @@ pub fn entry_of(stored: &StoredEntry) -> Entry {
 
 pub async fn entries(store: &dyn Store) -> Vec<Entry> {
     store.entries(0, usize::MAX).await.unwrap().iter().map(entry_of).collect()
-}
-
-fn body(answer: &[u8]) -> Value {
-    let answer = StoredAnswer::from_bytes(answer.to_vec()).unwrap();
-    serde_json::from_slice(&answer.body).unwrap()
-}
-
-/// When the write was recorded that got this answer.
-pub fn time_of(answer: &[u8]) -> Time {
-    let body = body(answer);
-    body["at"].as_str().or(body["updated_at"].as_str()).unwrap().parse().unwrap()
-}
-
-/// Whether the ledger holds what this answer acknowledged.
-pub fn is_in(entries: &[Entry], answer: &[u8]) -> bool {
-    let body = body(answer);
-    let item = body["item_id"].as_str().or(body["id"].as_str()).unwrap();
-    let (version, index) = (body["version"].as_u64(), body["entry"].as_u64());
-    entries.iter().any(|entry| {
-        let is_it = entry.item.as_ref().is_some_and(|id| id.as_str() == item) && entry.version == version;
-        is_it && index.is_none_or(|index| index == entry.index)
-    })
 }
 
 /// What is known of an item from its entries alone.

@@ -20,12 +20,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, Content, IfMatch, NewItem, actions_for};
 use pilot_core::document::Document;
+use pilot_core::entry::Entry;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use pilot_ledger::clock::{Clock, Elapsed, LedgerClock};
 use pilot_ledger::moves::{self, Edit};
+use pilot_ledger::repeated::{Repeated, recall};
 use pilot_ledger::timers::expire_due;
 use pilot_ledger::witnesses::EffectGate;
 use pilot_ledger::workflows::Workflows;
@@ -116,7 +118,7 @@ struct World {
     /// Requests that were not sent yet: they arrive late, and out of order.
     delayed: Vec<Sent>,
     /// What was acknowledged, by the number of the request.
-    answers: BTreeMap<u64, (Sent, Vec<u8>)>,
+    answers: BTreeMap<u64, (Sent, Entry)>,
     crashes: u64,
 }
 
@@ -304,7 +306,7 @@ impl World {
             }
             What::Comment { item, text } => {
                 let document = Document::comment(&text, &nonce);
-                let decide = moves::comment(workflows, actor, text, document, None);
+                let decide = moves::comment(workflows, actor, document, None);
                 Write::new(Subject::Item(item), key, decide)
             }
         }
@@ -312,20 +314,23 @@ impl World {
 
     async fn send(&mut self, sent: Sent) {
         let outcome = self.store.settle(self.write(&sent)).await.unwrap();
-        self.hear(sent, outcome);
+        self.hear(sent, outcome).await;
     }
 
-    fn hear(&mut self, sent: Sent, outcome: Outcome) {
-        let earlier = self.answers.get(&sent.number).map(|(_, answer)| answer.clone());
+    async fn hear(&mut self, sent: Sent, outcome: Outcome) {
+        let earlier = self.answers.get(&sent.number).map(|(_, entry)| entry.clone());
         match outcome {
-            Outcome::Recorded { answer, .. } => {
+            Outcome::Recorded { entry, .. } => {
                 assert_eq!(earlier, None, "request {} was recorded twice", sent.number);
-                assert_eq!(judge::time_of(&answer), self.clock.now(), "what readers were told is when it was decided");
-                self.answers.insert(sent.number, (sent, answer));
+                assert_eq!(entry.at, self.clock.now(), "what readers were told is when it was decided");
+                self.answers.insert(sent.number, (sent, entry));
             }
-            Outcome::Repeated { answer } => {
-                assert!(earlier.is_none_or(|earlier| earlier == answer), "request {}: another answer", sent.number);
-                self.answers.insert(sent.number, (sent, answer));
+            Outcome::Repeated(remembered) => {
+                let Some(Repeated::Entry(entry)) = recall(&*self.store, remembered).await.unwrap() else {
+                    panic!("request {}: what it recorded is not remembered", sent.number);
+                };
+                assert!(earlier.is_none_or(|earlier| earlier == entry), "request {}: another answer", sent.number);
+                self.answers.insert(sent.number, (sent, entry));
             }
             Outcome::Nothing => panic!("no write here is for nothing"),
             Outcome::Refused(_) | Outcome::NoSuchItem => {
@@ -348,8 +353,8 @@ impl World {
         let now = self.clock.now();
         let recent = |(sent, at): (&Sent, Time)| (now.since(at).as_secs() < 86_000).then(|| sent.clone());
         let mut known = Vec::new();
-        for (sent, answer) in self.answers.values() {
-            known.extend(recent((sent, judge::time_of(answer))));
+        for (sent, entry) in self.answers.values() {
+            known.extend(recent((sent, entry.at)));
         }
         if !known.is_empty() {
             let sent = self.dice.pick(&known).clone();
@@ -397,10 +402,10 @@ impl World {
         for (place, (sent, outcome)) in sent.into_iter().zip(outcomes).enumerate() {
             // The second of the pair may have been the first to arrive.
             if place == 0 && first == Some(1) || place == 4 && first == Some(0) {
-                assert!(matches!(outcome, Outcome::Repeated { .. } | Outcome::Refused(_)), "{outcome:?}");
+                assert!(matches!(outcome, Outcome::Repeated(_) | Outcome::Refused(_)), "{outcome:?}");
                 continue;
             }
-            self.hear(sent, outcome);
+            self.hear(sent, outcome).await;
         }
     }
 
@@ -442,8 +447,9 @@ impl World {
     /// Everything acknowledged before is there.
     async fn survive(&self) {
         let entries = judge::entries(&*self.store).await;
-        for (number, (_, answer)) in &self.answers {
-            assert!(judge::is_in(&entries, answer), "request {number} was acknowledged, and is lost");
+        for (number, (_, acknowledged)) in &self.answers {
+            let found = entries.iter().find(|entry| entry.index == acknowledged.index);
+            assert_eq!(found, Some(acknowledged), "request {number} was acknowledged, and is lost");
         }
     }
 

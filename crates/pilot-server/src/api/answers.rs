@@ -2,7 +2,7 @@
 
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue, LOCATION};
 use http::{Response, StatusCode};
-use pilot_ledger::answer::{Made, StoredAnswer};
+use pilot_ledger::repeated::{KeptAnswer, Made};
 use pilot_setup::random;
 use pilot_wire::body::Body;
 use serde::Serialize;
@@ -23,20 +23,32 @@ pub fn page(media_type: &'static str, bytes: impl Into<Body>) -> Response<Body> 
     response
 }
 
-/// The answer of a write, new or repeated.
-pub fn respond(answer: StoredAnswer) -> Response<Body> {
-    let mut response = page("application/json", answer.body);
-    *response.status_mut() = match answer.made {
-        Made::Created => StatusCode::CREATED,
-        Made::Changed => StatusCode::OK,
-    };
-    if let Some(location) = answer.location.and_then(|location| HeaderValue::try_from(location).ok()) {
+/// The answer of a write that made something.
+pub fn created(version: Option<u64>, location: Option<String>, view: &impl Serialize) -> Answer {
+    let mut response = json(view)?;
+    *response.status_mut() = StatusCode::CREATED;
+    mark(&mut response, version, location);
+    Ok(response)
+}
+
+/// An answer as a program before this one gave it.
+pub fn given_again(kept: KeptAnswer) -> Response<Body> {
+    let KeptAnswer { made, location, version, body } = kept;
+    let mut response = page("application/json", body);
+    if made == Made::Created {
+        *response.status_mut() = StatusCode::CREATED;
+    }
+    mark(&mut response, version, location);
+    response
+}
+
+fn mark(response: &mut Response<Body>, version: Option<u64>, location: Option<String>) {
+    if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
         response.headers_mut().insert(LOCATION, location);
     }
-    if let Some(version) = answer.version {
+    if let Some(version) = version {
         response.headers_mut().insert(ETAG, etag(version));
     }
-    response
 }
 
 pub fn etag(version: u64) -> HeaderValue {

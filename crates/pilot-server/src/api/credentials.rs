@@ -8,7 +8,7 @@ use pilot_core::fault::Fault;
 use pilot_core::limits::COMMENT_CHARS_MAX;
 use pilot_ledger::register::{self, Wish};
 
-use crate::api::answers::{json, nonce, respond};
+use crate::api::answers::{created, json, nonce};
 use crate::api::request::{decode, read_optional_body};
 use crate::app::App;
 use crate::call::{Answer, Call};
@@ -43,5 +43,6 @@ pub async fn revoke_credential(call: &mut Call) -> Answer {
     let by = call.caller.actor.clone();
     tracing::warn!(credential_id = %known.id, actor_id = %by.actor_id, "`{}` revokes the credential `{}`", by.actor_id, known.id);
     let (register, store) = (&app.register, &app.ledger.store);
-    Ok(respond(register::revoke(register, store, &known, Wish { by, comment, key }, app.clock.now()).await?))
+    let revocation = register::revoke(register, store, &known, Wish { by, comment, key }, app.clock.now()).await?;
+    created(None, None, &revocation)
 }

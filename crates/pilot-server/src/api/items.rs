@@ -14,14 +14,16 @@ use pilot_core::limits::{
     ACTOR_BYTES_HELD_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, SEARCH_ROWS_MAX, SEARCH_VISIT_ROWS_MAX, SMALL_BODY_BYTES_MAX,
 };
 use pilot_core::refusal::Refusal;
+use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_ledger::moves::{self, Edit};
-use pilot_ledger::settle::SettleError;
+use pilot_ledger::repeated::Repeated;
+use pilot_ledger::settle::{SettleError, Settled};
 use pilot_setup::random;
 use pilot_store::{Filter, ItemPage, Subject, Write};
 use serde_json::Value;
 
-use crate::api::answers::{etag, json, link, nonce, page, respond};
+use crate::api::answers::{created, etag, given_again, json, link, nonce, page};
 use crate::api::request::{JsonBody, Query, if_match, item_id, read_body, read_item_id};
 use crate::app::App;
 use crate::budget::Share;
@@ -49,9 +51,19 @@ pub async fn create_item(call: &mut Call) -> Answer {
         .one_open_per_creator
         .then(|| (call.caller.actor.actor_id.clone(), definition.name().to_string()));
     let actor = call.caller.actor.clone();
-    let decide = moves::create(definition, actor, new, content);
+    let decide = moves::create(Arc::clone(&definition), actor, new, content);
     let write = Write::new(Subject::NewItem { count_open }, key, decide);
-    Ok(respond(call.app.ledger.settle(&call.caller.actor, "create", write).await?))
+    let item = match call.app.ledger.settle(&call.caller.actor, "create", write).await? {
+        Settled::Recorded { shown, .. } => shown.map(|item| *item),
+        Settled::Repeated(Repeated::Entry(entry)) => {
+            moves::created(&call.app.workflows, &entry, definition.name(), &title, &payload)
+        }
+        Settled::Repeated(Repeated::Answer(kept)) => return Ok(given_again(kept)),
+    };
+    let item = item.ok_or_else(|| Problem::internal(&"what was created cannot be shown"))?;
+    let definition = call.app.workflows.kept_by(&item)?;
+    let view = ItemView::new(&definition, &item, &item.created_by, item.created_at);
+    created(Some(item.version), Some(format!("/v1/items/{}", item.id)), &view)
 }
 
 fn new_item(app: &App, body: &mut JsonBody) -> Result<(Arc<Definition>, String, Value), Problem> {
@@ -83,12 +95,12 @@ fn new_id(app: &App) -> Result<ItemId, Problem> {
 
 pub async fn get_item(call: &Call) -> Answer {
     let item = call.app.ledger.store.item(item_id(call)?).await?.ok_or_else(Problem::no_such_item)?;
-    show(call, &item)
+    show(&call.app, &call.caller, &item, call.app.ledger.clock.now())
 }
 
-fn show(call: &Call, item: &Item) -> Answer {
-    let definition = call.app.workflows.kept_by(item)?;
-    let view = ItemView::new(&definition, item, &call.caller.actor, call.app.ledger.clock.now());
+fn show(app: &App, caller: &Caller, item: &Item, now: Time) -> Answer {
+    let definition = app.workflows.kept_by(item)?;
+    let view = ItemView::new(&definition, item, &caller.actor, now);
     let mut response = json(&view)?;
     response.headers_mut().insert(ETAG, etag(item.version));
     Ok(response)
@@ -119,7 +131,12 @@ async fn settle_edit(app: &App, caller: &Caller, id: &ItemId, edit: &Edit) -> An
         tries -= 1;
         match app.ledger.settle(&caller.actor, "edit", write).await {
             Err(SettleError::Refused(Refusal::ContentChanged { .. })) if tries > 0 => {}
-            settled => return Ok(respond(settled?)),
+            settled => {
+                let Settled::Recorded { entry, shown: Some(item) } = settled? else {
+                    return Err(Problem::internal(&"an edit has no key, and shows its item"));
+                };
+                return show(app, caller, &item, entry.at);
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
 use http::header::LINK;
-use pilot_api::items::ReadEntry;
+use pilot_api::items::{ReadEntry, TransitionView};
 use pilot_core::decide::ActionRequest;
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
@@ -14,12 +14,14 @@ use pilot_core::json::INTEGER_MAX;
 use pilot_core::limits::{COMMENT_CHARS_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, WITNESSES_DEADLINE};
 use pilot_core::refusal::Refusal;
 use pilot_ledger::moves;
-use pilot_ledger::settle::SettleError;
+use pilot_ledger::repeated::Repeated;
+use pilot_ledger::settle::{SettleError, Settled};
 use pilot_ledger::witnesses::EffectGate;
 use pilot_store::{Key, Subject, Write};
 use pilot_wire::clock::Stopwatch;
+use serde_json::Value;
 
-use crate::api::answers::{link, nonce, page, respond};
+use crate::api::answers::{created, given_again, link, nonce, page};
 use crate::api::request::{JsonBody, Query, if_match, item_id, read_body};
 use crate::app::App;
 use crate::call::{Answer, Call};
@@ -30,12 +32,24 @@ pub async fn take_action(call: &mut Call) -> Answer {
     let known = &["action", "content_digest", "comment", "inputs"];
     let body = read_body(call, &["application/json"], known).await?;
     let (asked, Call { app, caller, .. }) = (Asked::read(call, body)?, call);
-    let action = asked.request.action.clone();
-    if app.witnesses.required() > 0 {
-        return Box::pin(act_cosigned(app, caller, &action, asked)).await;
-    }
-    let write = asked.into_write(app, caller, EffectGate::open())?;
-    Ok(respond(app.ledger.settle(&caller.actor, &action, write).await?))
+    let ActionRequest { action, comment, inputs, .. } = asked.request.clone();
+    let settled = if app.witnesses.required() > 0 {
+        Box::pin(act_cosigned(app, caller, &action, asked)).await?
+    } else {
+        let write = asked.into_write(app, caller, EffectGate::open())?;
+        app.ledger.settle(&caller.actor, &action, write).await?
+    };
+    show(settled, comment.as_deref(), inputs.as_ref())
+}
+
+/// What happened to the item, with what the request said: a repeated one says the same.
+fn show(settled: Settled, comment: Option<&str>, inputs: Option<&Value>) -> Answer {
+    let entry = match settled {
+        Settled::Recorded { entry, .. } | Settled::Repeated(Repeated::Entry(entry)) => entry,
+        Settled::Repeated(Repeated::Answer(kept)) => return Ok(given_again(kept)),
+    };
+    let view = TransitionView::of_entry(&entry, comment, inputs);
+    created(entry.version, None, &view.ok_or_else(|| Problem::internal(&"the entry of a move is not about an item"))?)
 }
 
 /// What a caller wants to happen to an item.
@@ -73,7 +87,7 @@ impl Asked {
 
 /// An effect waits until what it rests on is cosigned. Whether it is, is asked where the effect is recorded; the waiting
 /// is done here.
-async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) -> Answer {
+async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) -> Result<Settled, Problem> {
     let (waiting, mut gate) = (Stopwatch::start(), app.witnesses.gate());
     loop {
         let write = asked.clone().into_write(app, caller, gate.clone())?;
@@ -84,7 +98,7 @@ async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) ->
                 app.witnesses.cover(&app.ledger.signer, entries, patience).await?;
                 gate = gate.knowing(version);
             }
-            settled => return Ok(respond(settled?)),
+            settled => return Ok(settled?),
         }
     }
 }
@@ -115,8 +129,8 @@ pub async fn add_comment(call: &mut Call) -> Answer {
     let id = item_id(call)?;
     let (document, if_match) = (Document::comment(&text, &nonce()?), if_match(&call.head.headers));
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
-    let write = Write::new(Subject::CountedItem(id), key, moves::comment(workflows, actor, text, document, if_match));
-    Ok(respond(call.app.ledger.settle(&call.caller.actor, "comment", write).await?))
+    let write = Write::new(Subject::CountedItem(id), key, moves::comment(workflows, actor, document, if_match));
+    show(call.app.ledger.settle(&call.caller.actor, "comment", write).await?, Some(&text), None)
 }
 
 /// The moves of an item, oldest first: accepted actions, and what time did.

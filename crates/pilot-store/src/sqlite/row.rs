@@ -1,5 +1,5 @@
 //! How an item is laid out in its row: columns to find it by, and JSON for the rest. What a column has, the JSON does not
-//! repeat, and the payload is in the content document.
+//! repeat, and the payload is in the content document. And what is kept with an idempotency key.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::{Result, StoreError};
+use crate::{Remembered, Result, StoreError};
 
 /// An item's id as it is stored.
 pub(super) type ItemKey = [u8; 16];
@@ -34,55 +34,109 @@ pub(super) struct Columns<'r> {
     pub(super) content: Option<&'r [u8]>,
 }
 
-/// The rest, as a list: written with every move, and names would be the larger part of it. Times are microseconds. A vote
-/// names its content only when that is not the item's own.
-type Rest = (
-    u32,
-    Name,
-    ContentDigest,
-    Role,
-    i64,
-    i64,
-    i64,
-    bool,
-    Option<(i64, i64)>,
-    Option<(ActorId, i64)>,
-    Vec<(ActorId, Name, Option<ContentDigest>, i64)>,
-    u32,
-    BTreeMap<ActorId, Role>,
-    BTreeSet<ActorId>,
-);
+/// How the list of an item's row is laid out. A list of another form is from a newer program.
+const FORM: &str = "3";
+
+/// The rest of an item. It is written as a list in the order of these fields: it is written with every move, and names
+/// would be the larger part of it. Times are microseconds.
+#[derive(Deserialize)]
+struct Rest {
+    workflow_version: u32,
+    workflow_digest: Name,
+    content_digest: ContentDigest,
+    creator_role: Role,
+    created_at: i64,
+    updated_at: i64,
+    entered_at: i64,
+    held: bool,
+    window: Option<Span>,
+    lease: Option<Holding>,
+    votes: Vec<Cast>,
+    attempts: u32,
+    participants: BTreeMap<ActorId, Role>,
+    executors: BTreeSet<ActorId>,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    not_before: i64,
+    not_after: i64,
+}
+
+#[derive(Deserialize)]
+struct Holding {
+    holder: ActorId,
+    expires_at: i64,
+}
+
+#[derive(Deserialize)]
+struct Cast {
+    actor_id: ActorId,
+    action: Name,
+    /// Only when it is not the item's own.
+    content_digest: Option<ContentDigest>,
+    at: i64,
+}
+
+/// An item as [`Rest`] is written.
+struct Written<'i>(&'i Item);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let Written(item) = self;
+        let rest = (
+            item.workflow.version,
+            &item.workflow.digest,
+            &item.content_digest,
+            item.created_by.role,
+            item.created_at.unix_micros(),
+            item.updated_at.unix_micros(),
+            item.entered_at.unix_micros(),
+            item.held,
+            item.window.as_ref().map(|window| (window.not_before.unix_micros(), window.not_after.unix_micros())),
+            item.lease.as_ref().map(|lease| (&lease.holder, lease.expires_at.unix_micros())),
+            Votes(item),
+            item.attempts,
+            &item.participants,
+            &item.executors,
+        );
+        rest.serialize(serializer)
+    }
+}
+
+struct Votes<'i>(&'i Item);
+
+impl Serialize for Votes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.votes.iter().map(|vote| {
+            let digest = Some(&vote.content_digest).filter(|digest| **digest != self.0.content_digest);
+            (&vote.actor_id, &vote.action, digest, vote.at.unix_micros())
+        }))
+    }
+}
 
 /// Into `json`, whose room is used again for the next item.
 pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
-    struct Votes<'i>(&'i Item);
-    impl Serialize for Votes<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-            serializer.collect_seq(self.0.votes.iter().map(|vote| {
-                let digest = Some(&vote.content_digest).filter(|digest| **digest != self.0.content_digest);
-                (&vote.actor_id, &vote.action, digest, vote.at.unix_micros())
-            }))
-        }
-    }
-    let rest = (
-        item.workflow.version,
-        &item.workflow.digest,
-        &item.content_digest,
-        item.created_by.role,
-        item.created_at.unix_micros(),
-        item.updated_at.unix_micros(),
-        item.entered_at.unix_micros(),
-        item.held,
-        item.window.as_ref().map(|window| (window.not_before.unix_micros(), window.not_after.unix_micros())),
-        item.lease.as_ref().map(|lease| (&lease.holder, lease.expires_at.unix_micros())),
-        Votes(item),
-        item.attempts,
-        &item.participants,
-        &item.executors,
-    );
     json.clear();
-    serde_json::to_writer(json, &rest)
+    serde_json::to_writer(json, &(FORM, Written(item)))
         .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
+}
+
+/// A list, after the name of its form. Before forms had names it stood alone, and began with a number.
+fn read_rest(id: &ItemId, data: &str) -> Result<Rest> {
+    let damaged = |error: serde_json::Error| StoreError::Damaged(format!("item {id} cannot be read: {error}"));
+    if !data.starts_with("[\"") {
+        return serde_json::from_str(data).map_err(damaged);
+    }
+    #[derive(Deserialize)]
+    struct Formed<'a>(#[serde(borrow)] Cow<'a, str>, #[serde(borrow)] &'a RawValue);
+    let Formed(form, rest) = serde_json::from_str(data).map_err(damaged)?;
+    if form != FORM {
+        return Err(StoreError::Unavailable(format!(
+            "item {id} is stored in form {form}, which is newer than this program"
+        )));
+    }
+    serde_json::from_str(rest.get()).map_err(damaged)
 }
 
 /// As in the first version of the schema, before an item's next move rewrites it: an object that repeats the columns.
@@ -121,33 +175,38 @@ pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
     if columns.data.starts_with('{') {
         return serde_json::from_str(columns.data).map_err(damaged).map(|row: First<'_>| row.into_item(id, payload));
     }
-    let rest: Rest = serde_json::from_str(columns.data).map_err(damaged)?;
-    let (workflow_version, workflow_digest, content_digest, role, created_at, updated_at, entered_at, ..) = rest;
-    let (.., held, window, lease, votes, attempts, participants, executors) = rest;
+    let rest = read_rest(&id, columns.data)?;
     let malformed = |_| StoreError::Damaged(format!("item {id} cannot be read: its creator's name is not valid"));
-    let created_by = Actor { actor_id: columns.created_by.parse().map_err(malformed)?, role };
+    let created_by = Actor { actor_id: columns.created_by.parse().map_err(malformed)?, role: rest.creator_role };
     let time = Time::from_unix_micros;
-    let vote = |(actor_id, action, digest, at): (ActorId, Name, Option<ContentDigest>, i64)| {
-        let content_digest = digest.unwrap_or_else(|| content_digest.clone());
-        Vote { actor_id, action, content_digest, at: time(at) }
+    let content_digest = rest.content_digest;
+    let vote = |cast: Cast| Vote {
+        actor_id: cast.actor_id,
+        action: cast.action,
+        content_digest: cast.content_digest.unwrap_or_else(|| content_digest.clone()),
+        at: time(cast.at),
     };
     Ok(Item {
-        workflow: WorkflowRef { name: columns.workflow.into(), version: workflow_version, digest: workflow_digest },
+        workflow: WorkflowRef {
+            name: columns.workflow.into(),
+            version: rest.workflow_version,
+            digest: rest.workflow_digest,
+        },
         title: columns.title.into(),
         payload,
         state: columns.state.into(),
         version: columns.version,
-        created_at: time(created_at),
+        created_at: time(rest.created_at),
         created_by,
-        updated_at: time(updated_at),
-        entered_at: time(entered_at),
-        held,
-        window: window.map(|(from, to)| Window::new(time(from), time(to))),
-        lease: lease.map(|(holder, at)| Lease { holder, expires_at: time(at) }),
-        votes: votes.into_iter().map(vote).collect(),
-        attempts,
-        participants: Arc::new(participants),
-        executors,
+        updated_at: time(rest.updated_at),
+        entered_at: time(rest.entered_at),
+        held: rest.held,
+        window: rest.window.map(|span| Window::new(time(span.not_before), time(span.not_after))),
+        lease: rest.lease.map(|lease| Lease { holder: lease.holder, expires_at: time(lease.expires_at) }),
+        votes: rest.votes.into_iter().map(vote).collect(),
+        attempts: rest.attempts,
+        participants: Arc::new(rest.participants),
+        executors: rest.executors,
         content_digest,
         id,
     })
@@ -212,5 +271,60 @@ pub(super) fn role_bit(role: Role) -> i64 {
         Role::SecurityAdmin => 1 << 2,
         Role::Executor => 1 << 3,
         Role::Auditor => 1 << 4,
+    }
+}
+
+/// What is kept with an idempotency key.
+pub(super) fn remember(entry: u64) -> Vec<u8> {
+    format!("{REMEMBERED}{entry}").into_bytes()
+}
+
+const REMEMBERED: &str = "entry ";
+
+pub(super) fn remembered(kept: Vec<u8>) -> Remembered {
+    let named = std::str::from_utf8(&kept).ok().and_then(|text| text.strip_prefix(REMEMBERED)?.parse().ok());
+    named.map_or(Remembered::Answer(kept), Remembered::Entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(data: &str) -> Result<Item> {
+        let columns = Columns {
+            version: 2,
+            state: "submitted",
+            workflow: "w",
+            created_by: "ana",
+            title: "t",
+            data,
+            content: None,
+        };
+        to_item("01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(), &columns)
+    }
+
+    #[test]
+    fn a_row_is_read_in_its_own_form_and_in_the_one_before_and_not_in_a_newer_one() {
+        let rest = "[1,\"sha256:d\",\"sha256:0000000000000000000000000000000000000000000000000000000000000000\",\
+                    \"initiator\",1,2,3,false,[4,5],[\"eve\",6],[[\"ben\",\"approve\",null,7]],1,\
+                    {\"ana\":\"initiator\"},[\"eve\"]]";
+        let before = read(rest).unwrap();
+        let mut json = Vec::new();
+        to_json(&before, &mut json).unwrap();
+        let written = String::from_utf8(json).unwrap();
+        assert_eq!(written, format!("[\"{FORM}\",{rest}]"));
+        assert_eq!(read(&written).unwrap(), before);
+        let newer = read(&written.replacen(FORM, "4", 1));
+        assert!(matches!(newer, Err(StoreError::Unavailable(_))), "{newer:?}");
+        let damaged = read(&written.replacen("initiator", "nobody", 1));
+        assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{damaged:?}");
+    }
+
+    #[test]
+    fn what_is_kept_with_a_key_is_an_entry_or_an_answer_of_an_older_program() {
+        assert_eq!(remembered(remember(7)), Remembered::Entry(7));
+        for answer in ["201 7 -\n{}", "entry x", "entry ", ""] {
+            assert_eq!(remembered(answer.into()), Remembered::Answer(answer.into()));
+        }
     }
 }

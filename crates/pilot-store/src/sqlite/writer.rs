@@ -19,7 +19,7 @@ use super::health::Health;
 use super::log::WriteAheadLog;
 use super::opening::Opened;
 use super::read::{self, Placed, kind_number};
-use super::row::{ItemKey, TextBytes, role_bits, to_json, to_key};
+use super::row::{ItemKey, TextBytes, remember, remembered, role_bits, to_json, to_key};
 use super::statement::Statements;
 use crate::archive::Now;
 use crate::{
@@ -297,7 +297,11 @@ impl<'c> Writer<'c> {
         let found =
             statement.query_row((key.scope, oldest_key(now)), |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?)));
         let found: Option<([u8; 32], Vec<u8>)> = found.optional().map_err(|error| failure::failed(&error))?;
-        Ok(found.map(|(body, answer)| if body == key.body { Outcome::Repeated { answer } } else { Outcome::KeyReused }))
+        Ok(match found {
+            Some((body, kept)) if body == key.body => Some(Outcome::Repeated(remembered(kept))),
+            Some(_) => Some(Outcome::KeyReused),
+            None => None,
+        })
     }
 
     fn record(
@@ -309,7 +313,7 @@ impl<'c> Writer<'c> {
         group: &mut Group,
     ) -> Result<Outcome> {
         let index = group.edge.size();
-        let Record { entry, documents, standing, answer, facts } = record;
+        let Record { entry, documents, standing, shown, facts } = record;
         // Assertions in pairs: the rules made this entry for this place, and it is written for no other.
         if entry.index != index || entry.at < group.last_at {
             return Err(StoreError::Damaged(format!("entry {} at {} is out of order", entry.index, entry.at)));
@@ -352,7 +356,7 @@ impl<'c> Writer<'c> {
             self.cache.put(id, placed);
         }
         if let Some(key) = key {
-            self.statements.key.run(self.connection, (key.scope, key.body, &answer, now.unix_micros()))?;
+            self.statements.key.run(self.connection, (key.scope, key.body, remember(index), now.unix_micros()))?;
         }
         for Fact { name, value } in facts {
             match value {
@@ -368,7 +372,7 @@ impl<'c> Writer<'c> {
             self.forget_old_keys(now)?;
         }
         group.last_at = entry.at;
-        Ok(Outcome::Recorded { index, answer })
+        Ok(Outcome::Recorded { entry, shown })
     }
 
     fn write_item(

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Attempts, Details};
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_store::sqlite::Sqlite;
@@ -26,9 +27,9 @@ fn set_back_by_an_hour(installation: &Installation) {
 pub fn add_refusals(installation: &Installation, at: Time, count: usize) {
     let store = Sqlite::open(&installation.path("data/pilot.db"), Arc::new(move || at)).unwrap();
     let refusal = |situation: &Situation<'_>| {
-        let details = json!({"code": "role_forbidden", "count": 1, "since": situation.now});
-        let entry = Entry::new(EntryType::AccessRefused, situation.index, situation.now, None, details);
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: Vec::new() })
+        let attempts = Attempts { code: "role_forbidden".to_owned(), count: 1, since: situation.now };
+        let details = Details::AccessRefused(attempts);
+        Ok(Record::of(Entry::of_service(situation.index, situation.now, None, &details)))
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut left = count;

@@ -82,6 +82,9 @@ fn a_credential_is_told_of_once_across_versions() {
     for actor in ["ana", "gone", "old"] {
         server.session(&token(actor));
     }
+    // What there was to write is in the ledger once it has stopped.
+    server.stop().expect(0);
+    let server = installation.serve();
     let events = server.get("/v1/events?limit=200", &[&bearer(&token("ada"))]).json();
     let told = |kind: &str, actor: &str| {
         let is_told = |event: &&Value| event["type"] == kind && event["details"]["credential"]["actor_id"] == actor;

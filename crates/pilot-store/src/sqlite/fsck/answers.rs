@@ -6,7 +6,8 @@ use serde::Deserialize;
 use super::{Check, Traces, damaged};
 use crate::sqlite::failure;
 use crate::sqlite::read;
-use crate::{Result, StoreError};
+use crate::sqlite::row::remembered;
+use crate::{Remembered, Result, StoreError};
 
 /// What an answer says about its place in the ledger, whichever kind it is.
 #[derive(Deserialize)]
@@ -31,14 +32,19 @@ impl Check<'_> {
             if scope.len() != 32 || body.len() != 32 {
                 self.report.fault(&place, "its key is not a digest");
             }
-            if let Err(what) = self.answer(answer, traces) {
+            let fits = match remembered(answer.to_vec()) {
+                Remembered::Entry(entry) if entry < self.report.entries => Ok(()),
+                Remembered::Entry(entry) => Err(format!("it refers to entry {entry}, which does not exist")),
+                Remembered::Answer(answer) => self.answer(&answer, traces),
+            };
+            if let Err(what) = fits {
                 self.report.fault(place, what);
             }
         }
         Ok(())
     }
 
-    /// A line with status, version and place, then what was shown.
+    /// As older programs kept it: a line with status, version and place, then what was shown.
     fn answer(&self, answer: &[u8], traces: &Traces) -> std::result::Result<(), String> {
         let end = answer.iter().position(|byte| *byte == b'\n').ok_or("it has no first line")?;
         let (line, shown) = answer.split_at_checked(end).unwrap_or_default();

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pilot_core::credentials::CredentialId;
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Details, TrustedCredentials};
 use pilot_ledger::clock::Clock;
 use pilot_ledger::register::Doubt;
 use pilot_setup::config::Config;
 use pilot_store::archive::Archive as _;
 use pilot_store::{Fact, Outcome, Record, Situation, Store, StoreError, Subject, Write};
-use serde_json::json;
 
 use crate::cmd::clock;
 use crate::environment::Environment;
@@ -63,18 +63,18 @@ async fn trust(store: &dyn Store, arguments: &Arguments, environment: &Environme
     };
     doubt.is_over = arguments.all;
     doubt.trusted.extend(arguments.ids.iter().cloned());
-    let details = json!({
-        "all": arguments.all,
-        "before": doubt.before,
-        "credentials": arguments.ids,
-        "operator": environment.operator(),
-        "why": arguments.why,
+    let details = Details::CredentialsTrusted(TrustedCredentials {
+        all: arguments.all,
+        before: doubt.before,
+        credentials: arguments.ids.clone(),
+        operator: environment.operator().map(str::to_owned),
+        why: arguments.why.clone(),
     });
     let bytes = doubt.to_bytes();
     let decide = move |situation: &Situation<'_>| {
-        let entry = Entry::new(EntryType::CredentialsTrusted, situation.index, situation.now, None, details.clone());
+        let entry = Entry::of_service(situation.index, situation.now, None, &details);
         let facts = vec![Fact { name: Doubt::FACT.to_owned(), value: Some(bytes.clone()) }];
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts })
+        Ok(Record { facts, ..Record::of(entry) })
     };
     match store.settle(Write::new(Subject::Ledger, None, decide)).await {
         Ok(Outcome::Recorded { .. }) => {

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Details, Erased};
 use pilot_core::item::ItemId;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::Config;
@@ -75,15 +76,14 @@ fn write_entry(
     environment: &Environment,
     documents: u64,
 ) -> Result<(), Failure> {
-    let details = json!({
-        "documents": documents,
-        "item": arguments.item,
-        "operator": environment.operator(),
-        "why": arguments.why,
+    let details = Details::DocumentsErased(Erased {
+        documents,
+        item: arguments.item.clone(),
+        operator: environment.operator().map(str::to_owned),
+        why: arguments.why.clone(),
     });
     let decide = move |situation: &Situation<'_>| {
-        let entry = Entry::new(EntryType::DocumentsErased, situation.index, situation.now, None, details.clone());
-        Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts: Vec::new() })
+        Ok(Record::of(Entry::of_service(situation.index, situation.now, None, &details)))
     };
     let write = Write::new(Subject::Ledger, None, decide);
     let runtime = tokio::runtime::Builder::new_current_thread().build();

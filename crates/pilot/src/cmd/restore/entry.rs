@@ -1,9 +1,9 @@
 //! The entry that records that the ledger was restored.
 
-use pilot_core::entry::{Entry, EntryType};
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{self, Backup, Details, Loss};
 use pilot_ledger::register::Doubt;
 use pilot_store::{Fact, Outcome, Record, Situation, Store, Subject, Write};
-use serde_json::{Value, json};
 
 use super::outside::Verdict;
 use crate::cmd::backup::Manifest;
@@ -35,7 +35,7 @@ impl Restored<'_> {
     pub(super) async fn write(&self, store: &dyn Store) -> Result<(), Failure> {
         let (details, credentials) = (self.details(), self.credentials);
         let decide = move |situation: &Situation<'_>| {
-            let entry = Entry::new(EntryType::LedgerRestored, situation.index, situation.now, None, details.clone());
+            let entry = Entry::of_service(situation.index, situation.now, None, &details);
             let doubt = match credentials {
                 // One that was there before, from an earlier loss, stays.
                 Credentials::Known => None,
@@ -44,7 +44,7 @@ impl Restored<'_> {
             };
             let noted = doubt.map(|doubt| Fact { name: Doubt::FACT.to_owned(), value: Some(doubt.to_bytes()) });
             let facts = noted.into_iter().collect();
-            Ok(Record { entry, documents: Vec::new(), standing: None, answer: Vec::new(), facts })
+            Ok(Record { facts, ..Record::of(entry) })
         };
         let write = Write::new(Subject::Ledger, None, decide);
         match store.settle(write).await {
@@ -54,25 +54,24 @@ impl Restored<'_> {
         }
     }
 
-    fn details(&self) -> Value {
+    fn details(&self) -> Details {
         let (Verdict::Whole(because) | Verdict::Refused(because)) = self.verdict;
-        let mut details = json!({ "because": because });
-        let Some(members) = details.as_object_mut() else { return details };
-        if let Some(manifest) = self.manifest {
-            members.insert("backup".into(), json!({ "entries": manifest.entries, "made_at": manifest.made_at }));
-        }
-        if let Some(operator) = self.operator {
-            members.insert("operator".into(), json!(operator));
-        }
-        if let Some(reason) = self.reason {
-            members.insert("loss_accepted".into(), json!(reason));
-            members.insert("previous_checkpoint".into(), json!(self.previous));
-            match self.credentials {
-                Credentials::Known => {}
-                Credentials::Doubted => drop(members.insert("credentials".into(), json!("doubted"))),
-                Credentials::Trusted => drop(members.insert("credentials".into(), json!("trusted"))),
-            }
-        }
-        details
+        let credentials = match self.credentials {
+            Credentials::Known => None,
+            Credentials::Doubted => Some("doubted".to_owned()),
+            Credentials::Trusted => Some("trusted".to_owned()),
+        };
+        let loss = |reason: &str| Loss {
+            loss_accepted: reason.to_owned(),
+            previous_checkpoint: self.previous.clone(),
+            credentials,
+        };
+        let backup = |manifest: &Manifest| Backup { entries: manifest.entries, made_at: manifest.made_at };
+        Details::LedgerRestored(details::Restored {
+            because: because.to_string(),
+            backup: self.manifest.map(backup),
+            operator: self.operator.map(str::to_owned),
+            loss: self.reason.map(loss),
+        })
     }
 }
