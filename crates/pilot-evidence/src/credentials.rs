@@ -108,8 +108,8 @@ fn told(entry: &Entry) -> Option<Vec<(Named, What)>> {
         return Some(Vec::new());
     }
     Some(match entry.details()? {
-        Details::CredentialsChanged(ChangedCredentials { credentials }) => changes(credentials),
-        Details::ServiceStarted(Started { credentials, .. }) => changes(credentials),
+        Details::CredentialsChanged(ChangedCredentials { credentials })
+        | Details::ServiceStarted(Started { credentials, .. }) => changes(credentials),
         Details::CredentialFirstUsed(first) => vec![(first.credential, What::FirstUsed)],
         Details::CredentialRefused(refused) => vec![(refused.credential, What::Refused { reason: refused.reason })],
         Details::CredentialExpired(expired) => vec![(expired.credential, What::Expired)],

@@ -306,9 +306,9 @@ mod tests {
             let change = |named: &NamedCredential| Change { removed: None, added: Some(named.clone()) };
             let fit = fitting(&changed.iter().map(change).collect::<Vec<_>>(), room_beside(&definitions));
             assert!(fit > 10, "{count} definitions leave room for {fit} changes");
-            let changes: Vec<_> = changed[..fit].iter().map(change).collect();
+            let fitting: Vec<_> = changed[..fit].iter().map(change).collect();
             let details = Details::ServiceStarted(Started {
-                credentials: told(&changes, Some(u64::from(u32::MAX))),
+                credentials: told(&fitting, Some(u64::from(u32::MAX))),
                 definitions,
                 previous: Some(u64::MAX),
                 role_map: Some(format!("sha256:{:064x}", 0).parse().unwrap()),

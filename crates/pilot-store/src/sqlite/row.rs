@@ -124,12 +124,12 @@ pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
 
 /// A list, after the name of its form. Before forms had names it stood alone, and began with a number.
 fn read_rest(id: &ItemId, data: &str) -> Result<Rest> {
+    #[derive(Deserialize)]
+    struct Formed<'a>(#[serde(borrow)] Cow<'a, str>, #[serde(borrow)] &'a RawValue);
     let damaged = |error: serde_json::Error| StoreError::Damaged(format!("item {id} cannot be read: {error}"));
     if !data.starts_with("[\"") {
         return serde_json::from_str(data).map_err(damaged);
     }
-    #[derive(Deserialize)]
-    struct Formed<'a>(#[serde(borrow)] Cow<'a, str>, #[serde(borrow)] &'a RawValue);
     let Formed(form, rest) = serde_json::from_str(data).map_err(damaged)?;
     if form != FORM {
         return Err(StoreError::Unavailable(format!(

@@ -68,7 +68,7 @@ impl Restored<'_> {
         };
         let backup = |manifest: &Manifest| Backup { entries: manifest.entries, made_at: manifest.made_at };
         Details::LedgerRestored(details::Restored {
-            because: because.to_string(),
+            because: because.clone(),
             backup: self.manifest.map(backup),
             operator: self.operator.map(str::to_owned),
             loss: self.reason.map(loss),

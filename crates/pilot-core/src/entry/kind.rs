@@ -1,0 +1,102 @@
+//! What an entry is about.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryType {
+    #[serde(rename = "item.created")]
+    ItemCreated,
+    #[serde(rename = "item.edited")]
+    ItemEdited,
+    #[serde(rename = "item.transition")]
+    ItemTransition,
+    #[serde(rename = "item.comment")]
+    ItemComment,
+    /// Attempts that were refused for role, ownership or separation, counted for a minute.
+    #[serde(rename = "access.refused")]
+    AccessRefused,
+    /// A live token was seen where it must never be.
+    #[serde(rename = "access.token_exposed")]
+    AccessTokenExposed,
+    /// A credential was used for the first time, and accepted.
+    #[serde(rename = "credential.first_used")]
+    CredentialFirstUsed,
+    /// A credential that was removed, expired or revoked was used again for the first time, and refused.
+    #[serde(rename = "credential.refused")]
+    CredentialRefused,
+    #[serde(rename = "credential.expired")]
+    CredentialExpired,
+    /// By a security_admin, or by the service when it saw the token in a URL.
+    #[serde(rename = "credential.revoked")]
+    CredentialRevoked,
+    /// Changes that a start found among the credentials, more than fit into its own entry, which follows.
+    #[serde(rename = "credentials.changed")]
+    CredentialsChanged,
+    /// After a loss that may have included revocations, an operator accepted older credentials.
+    #[serde(rename = "credentials.trusted")]
+    CredentialsTrusted,
+    #[serde(rename = "service.started")]
+    ServiceStarted,
+    /// The ledger was restored from a backup: what was lost, if anything.
+    #[serde(rename = "ledger.restored")]
+    LedgerRestored,
+    /// What people wrote about an item was erased: which item, by whom and why.
+    #[serde(rename = "documents.erased")]
+    DocumentsErased,
+    /// The machine's clock had jumped ahead, and an operator accepted it.
+    #[serde(rename = "clock.accepted")]
+    ClockAccepted,
+}
+
+impl EntryType {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EntryType::ItemCreated => "item.created",
+            EntryType::ItemEdited => "item.edited",
+            EntryType::ItemTransition => "item.transition",
+            EntryType::ItemComment => "item.comment",
+            EntryType::AccessRefused => "access.refused",
+            EntryType::AccessTokenExposed => "access.token_exposed",
+            EntryType::CredentialFirstUsed => "credential.first_used",
+            EntryType::CredentialRefused => "credential.refused",
+            EntryType::CredentialExpired => "credential.expired",
+            EntryType::CredentialRevoked => "credential.revoked",
+            EntryType::CredentialsChanged => "credentials.changed",
+            EntryType::CredentialsTrusted => "credentials.trusted",
+            EntryType::ServiceStarted => "service.started",
+            EntryType::LedgerRestored => "ledger.restored",
+            EntryType::DocumentsErased => "documents.erased",
+            EntryType::ClockAccepted => "clock.accepted",
+        }
+    }
+
+    /// About access and credentials: only for security_admin and auditor.
+    pub const fn is_restricted(self) -> bool {
+        match self {
+            EntryType::AccessRefused
+            | EntryType::AccessTokenExposed
+            | EntryType::CredentialFirstUsed
+            | EntryType::CredentialRefused
+            | EntryType::CredentialExpired
+            | EntryType::CredentialRevoked
+            | EntryType::CredentialsChanged
+            | EntryType::CredentialsTrusted
+            | EntryType::ServiceStarted => true,
+            EntryType::ItemCreated
+            | EntryType::ItemEdited
+            | EntryType::ItemTransition
+            | EntryType::ItemComment
+            | EntryType::LedgerRestored
+            | EntryType::DocumentsErased
+            | EntryType::ClockAccepted => false,
+        }
+    }
+}
+
+impl fmt::Display for EntryType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
