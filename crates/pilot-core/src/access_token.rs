@@ -127,11 +127,17 @@ pub struct Rules {
 #[derive(Debug)]
 pub struct Unverified<'t> {
     pub key_id: String,
+    signed: Signed<'t>,
+    claims: Vec<u8>,
+}
+
+/// What a signature is checked over.
+#[derive(Debug)]
+pub struct Signed<'t> {
     pub algorithm: Algorithm,
-    /// What was signed, byte for byte.
+    /// Byte for byte.
     pub message: &'t [u8],
     pub signature: Vec<u8>,
-    claims: Vec<u8>,
 }
 
 /// The claims of a token that was signed by the issuer and is meant for this service, whether or not it is valid at
@@ -175,14 +181,12 @@ impl<'t> Unverified<'t> {
         if find_signed(token) != Some(0..token.len()) {
             return Err(Fault::Header);
         }
-        Ok(Unverified { key_id, algorithm, message, signature, claims })
+        Ok(Unverified { key_id, signed: Signed { algorithm, message, signature }, claims })
     }
 
-    /// `is_signed` is the verdict on this token's own `message` and `signature`.
-    pub fn claims(&self, is_signed: bool, rules: &Rules) -> Result<Claims, Fault> {
-        if !is_signed {
-            return Err(Fault::Signature);
-        }
+    /// The one way to what the token says: through the check of its signature.
+    pub fn verify(self, rules: &Rules, check: impl FnOnce(&Signed<'_>) -> Result<(), Fault>) -> Result<Claims, Fault> {
+        check(&self.signed)?;
         read_claims(&object(&self.claims).ok_or(Fault::Claims)?, rules)
     }
 }

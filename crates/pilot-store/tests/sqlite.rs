@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use pilot_core::role::Role;
 use pilot_core::time::Time;
-use pilot_store::conformance::{self, Engine, TestClock, remark};
+use pilot_store::conformance::{self, Cast, Engine, TestClock, actor, remark};
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
 use pilot_store::{Outcome, Situation, Store, StoreError, Subject, Write};
@@ -92,6 +93,21 @@ async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
     assert_eq!(engine.open().head().borrow().size(), 40_000);
     let report = fsck(&path, &mut |_| ()).unwrap();
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
+}
+
+#[tokio::test]
+async fn an_item_that_someone_else_changed_meanwhile_is_a_conflict_and_decided_again_it_is_recorded() {
+    let engine = Embedded::new();
+    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
+    let (id, ana) = (cast.id(), actor("ana", Role::Initiator));
+    store.settle(cast.creation(&id, "title", "ana", "low")).await.unwrap();
+    let other = rusqlite::Connection::open(engine.directory.path().join("pilot.db")).unwrap();
+    other.execute("UPDATE item SET version = version + 1", []).unwrap();
+    let outcome = store.settle(cast.action(&id, &ana, "submit", None)).await;
+    assert!(matches!(outcome, Err(StoreError::Conflict(_))), "{outcome:?}");
+    store.check().expect("nothing is wrong with the store");
+    let outcome = store.settle(cast.action(&id, &ana, "submit", None)).await.unwrap();
+    assert!(matches!(&outcome, Outcome::Recorded { entry, .. } if entry.version == Some(3)), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -103,8 +103,7 @@ impl Oauth {
         };
         let unverified = Unverified::read(token, &self.rules)?;
         let keys = self.provider.keys_with(&unverified.key_id).await?;
-        let key = keys.find(&unverified.key_id).ok_or(Fault::UnknownKey)?;
-        let claims = signature::claims_of(key, &unverified, &self.rules)?;
+        let claims = signature::claims_of(unverified, &keys, &self.rules)?;
         let verified = claims.at(&self.rules, self.clock.now());
         let verified = verified.inspect_err(|fault| self.note_expired(&claims, *fault))?;
         let Holder { actor, shown, subject } = self.holder(verified)?;

@@ -122,6 +122,7 @@ impl Check<'_> {
             }
             StoreError::Refused(reason) => Err(StoreError::Refused(reason.clone())),
             StoreError::Hangs(reason) => Err(StoreError::Hangs(reason.clone())),
+            StoreError::Conflict(reason) => Err(StoreError::Conflict(reason.clone())),
             StoreError::Full(reason) => Err(StoreError::Full(reason.clone())),
             // A row of another type than its column is damage too, though SQLite has no complaint.
             StoreError::Unavailable(reason) if reason.contains("locked") || reason.contains("unable to open") => {

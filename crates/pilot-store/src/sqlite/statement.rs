@@ -74,11 +74,19 @@ impl<'c> Prepared<'c> {
         })
     }
 
+    /// Changes the row that was decided on, if it still is as it was then.
+    pub(super) fn swap(&mut self, connection: &'c Connection, values: impl Params) -> Result<()> {
+        match self.execute(connection, values)? {
+            1 => Ok(()),
+            _ => Err(StoreError::Conflict("the stored item is not the one that was decided on".into())),
+        }
+    }
+
     /// For what must change exactly one row.
     pub(super) fn run(&mut self, connection: &'c Connection, values: impl Params) -> Result<()> {
         match self.execute(connection, values)? {
             1 => Ok(()),
-            _ => Err(StoreError::Damaged("the stored item is not the one that was decided on".into())),
+            _ => Err(StoreError::Damaged("a row that was to be written is not there".into())),
         }
     }
 }

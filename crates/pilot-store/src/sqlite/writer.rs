@@ -413,9 +413,9 @@ impl<'c> Writer<'c> {
             && before.item.title == item.title
         {
             let values = (id, version, &*item.state, waits_for, due_at, number(index), data, old_version, old_entry);
-            return self.statements.moved_item.run(self.connection, values);
+            return self.statements.moved_item.swap(self.connection, values);
         }
-        self.statements.changed_item.run(
+        self.statements.changed_item.swap(
             self.connection,
             (
                 id,
@@ -471,6 +471,7 @@ fn clone_of(error: &StoreError) -> StoreError {
     match error {
         StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
         StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
+        StoreError::Conflict(reason) => StoreError::Conflict(reason.clone()),
         StoreError::Full(reason) => StoreError::Full(reason.clone()),
         StoreError::DiskFailed(reason) => StoreError::DiskFailed(reason.clone()),
         StoreError::Hangs(reason) => StoreError::Hangs(reason.clone()),

@@ -5,7 +5,7 @@ use aws_lc_rs::signature::{
     RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
     RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
-use pilot_core::access_token::{Algorithm, Claims, Fault, Rules, Unverified, Verified};
+use pilot_core::access_token::{Algorithm, Claims, Fault, Rules, Signed, Unverified, Verified};
 use pilot_core::key_set::{Key, KeySet, Material};
 use pilot_core::time::Time;
 
@@ -13,19 +13,19 @@ use pilot_core::time::Time;
 /// confused token can be tried on it.
 pub fn verify(token: &[u8], keys: &KeySet, rules: &Rules, now: Time) -> Result<Verified, Fault> {
     let unverified = Unverified::read(token, rules)?;
+    claims_of(unverified, keys, rules)?.at(rules, now)
+}
+
+pub fn claims_of(unverified: Unverified<'_>, keys: &KeySet, rules: &Rules) -> Result<Claims, Fault> {
     let key = keys.find(&unverified.key_id).ok_or(Fault::UnknownKey)?;
-    claims_of(key, &unverified, rules)?.at(rules, now)
+    unverified.verify(rules, |signed| match key.fits(signed.algorithm) {
+        false => Err(Fault::OtherKey),
+        true if is_signed(key, signed) => Ok(()),
+        true => Err(Fault::Signature),
+    })
 }
 
-pub fn claims_of(key: &Key, unverified: &Unverified<'_>, rules: &Rules) -> Result<Claims, Fault> {
-    if !key.fits(unverified.algorithm) {
-        return Err(Fault::OtherKey);
-    }
-    unverified.claims(is_signed(key, unverified), rules)
-}
-
-fn is_signed(key: &Key, token: &Unverified<'_>) -> bool {
-    let Unverified { algorithm, message, signature, .. } = token;
+fn is_signed(key: &Key, Signed { algorithm, message, signature }: &Signed<'_>) -> bool {
     // A key is looked at by its own kind, never by what the token says it is.
     match (&key.material, algorithm) {
         (Material::Rsa { modulus, exponent }, algorithm) => rsa(*algorithm).is_some_and(|parameters| {
