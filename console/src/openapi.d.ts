@@ -597,11 +597,13 @@ export interface components {
          * @example ana@example.org
          */
         ActorId: string;
+        /** @description One actor; never a digest, never a token. */
         ActorInfo: {
             actor_id: components["schemas"]["ActorId"];
             credentials: number;
             /** @enum {string} */
             kind: "human" | "machine";
+            /** @description Since the service started; null when not seen yet. */
             last_seen: components["schemas"]["Time"] | null;
             role: components["schemas"]["Role"];
         };
@@ -634,10 +636,11 @@ export interface components {
         CredentialId: string;
         /** @description One credential; never its digest. */
         CredentialInfo: {
+            /** @description Null when the service knows the credential only by its revocation. */
             actor_id: components["schemas"]["ActorId"] | null;
             credential_id: components["schemas"]["CredentialId"];
             expires_at: components["schemas"]["Time"] | null;
-            /** @description Since the service started. */
+            /** @description Since the service started; null when not seen yet. */
             last_seen: components["schemas"]["Time"] | null;
             not_before: components["schemas"]["Time"] | null;
             role: components["schemas"]["Role"] | null;
@@ -671,6 +674,7 @@ export interface components {
         };
         Events: {
             events: components["schemas"]["Entry"][];
+            /** @description Ask again with `after` set to this. Null while the ledger is empty. */
             next_after: number | null;
         };
         /** @description Server-sent events: `id` is the entry's index, `event` its type, `data` the entry. Reconnect with `Last-Event-ID`. */
@@ -822,8 +826,10 @@ export interface components {
          * @description RFC 3339, UTC, microseconds.
          */
         Time: string;
+        /** @description One line of an item's history: a transition, or for the whole history also its creation, edits and comments. */
         Transition: {
             action: string;
+            /** @description Null when a timer moved the item. */
             actor_id: components["schemas"]["ActorId"] | null;
             at: components["schemas"]["Time"];
             comment: string | null;

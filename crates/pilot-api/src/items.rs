@@ -9,8 +9,11 @@ use pilot_core::payload::Payload;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::{Definition, Name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::named;
 
 #[derive(Serialize)]
 pub struct ItemView<'i> {
@@ -62,19 +65,29 @@ impl<'i> ItemView<'i> {
 }
 
 /// One line of an item's history: a transition, or for the whole history also its creation, edits and comments.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Transition")]
 pub struct TransitionView<'e> {
+    #[schemars(with = "named::ItemId")]
     item_id: &'e ItemId,
+    #[schemars(range(min = 1))]
     version: u64,
     action: &'e str,
+    #[schemars(with = "Option<String>")]
     from: Option<&'e Name>,
+    #[schemars(with = "Option<String>")]
     to: Option<&'e Name>,
-    /// Absent when time itself moved the item.
+    /// Null when a timer moved the item.
+    #[schemars(with = "Option<named::ActorId>")]
     actor_id: Option<&'e ActorId>,
+    #[schemars(with = "Option<named::Role>")]
     role: Option<Role>,
+    #[schemars(with = "named::Time")]
     at: Time,
     comment: Option<&'e str>,
+    #[schemars(with = "Option<named::Object>")]
     inputs: Option<&'e Value>,
+    /// Its index in the ledger.
     entry: u64,
 }
 

@@ -1,9 +1,12 @@
-//! The shapes of what the service sends: items and their history, actors, credentials, proofs, problems.
+//! The shapes of what the service sends, with their schemas: items and their history, actors, credentials, proofs,
+//! problems.
 
 pub mod access;
 pub mod events;
 pub mod health;
 pub mod items;
 pub mod log;
+mod named;
 pub mod problem;
+pub mod schemas;
 pub mod workflows;

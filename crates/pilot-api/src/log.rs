@@ -1,5 +1,6 @@
 //! Proofs that entries are in the log.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -11,9 +12,11 @@ pub struct ProofsView {
     pub next: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Proof")]
 pub struct ProofView {
     pub index: u64,
+    /// Base64 SHA-256.
     pub leaf_hash: String,
     pub hashes: Vec<String>,
 }

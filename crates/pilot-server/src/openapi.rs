@@ -11,6 +11,7 @@ use crate::routes::{Handler, Needed, Parameter, RequestBody, Route, Success};
 
 /// The version of the interface, not of the program: an outsider learns nothing from it.
 const API_VERSION: &str = "1.0.0";
+/// What no type in `pilot_api` describes: requests, and the types of the core.
 const SCHEMAS: &str = include_str!("openapi/schemas.json");
 
 pub fn document(routes: &[Route]) -> Value {
@@ -23,6 +24,7 @@ pub fn document(routes: &[Route]) -> Value {
             .insert(route.method.as_str().to_ascii_lowercase(), operation(route));
     }
     let mut schemas: Map<String, Value> = serde_json::from_str(SCHEMAS).unwrap_or_default();
+    schemas.extend(pilot_api::schemas::schemas());
     let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
     schemas.insert("Code".into(), json!({ "type": "string", "enum": codes }));
     json!({

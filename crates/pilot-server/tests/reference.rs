@@ -28,6 +28,15 @@ fn the_openapi_document_in_the_docs_is_the_one_served() {
     expect_file!["../../../docs/reference/openapi.json"].assert_eq(&text);
 }
 
+/// A derived schema would hide one of the same name that is kept by hand.
+#[test]
+fn no_schema_that_is_derived_is_kept_by_hand_as_well() {
+    let by_hand: Map<String, Value> = serde_json::from_str(include_str!("../src/openapi/schemas.json")).unwrap();
+    for name in pilot_api::schemas::schemas().keys() {
+        assert!(!by_hand.contains_key(name), "{name} is in schemas.json and derived from a view");
+    }
+}
+
 #[test]
 fn every_operation_has_a_unique_id_a_summary_and_says_who_may_call_it() {
     let mut ids = BTreeSet::new();

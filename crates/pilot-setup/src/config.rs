@@ -8,8 +8,9 @@ use std::time::Duration;
 use http::Uri;
 use pilot_core::limits::{CLOCK_OUTAGE_DAYS, TOKEN_BYTES_MIN};
 use pilot_evidence::cosignature::CosignerVerifier;
+use schemars::JsonSchema;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::private_file::{self, Others};
 
@@ -45,7 +46,7 @@ const NAMES: [&str; 13] = [
 /// Keys whose value is a number; the environment has texts alone.
 const NUMBERS: [&str; 4] = ["require_witnesses", "idle_minutes", "timeout_seconds", "outage_days"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     #[default]
@@ -53,32 +54,51 @@ pub enum Profile {
     Production,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// `docs/reference/configuration.md` is made from these types: the comment of a field is what it says there.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
+    /// With `production` the service does not start without TLS, a role map, rate limits and an identity mechanism.
     pub profile: Profile,
+    /// Address and port of the main listener. Port 0 picks a free one.
+    #[schemars(extend("format" = "socket-address"))]
     pub listen: SocketAddr,
+    /// The directory of the ledger and its keys. It is created with mode 0700 if it does not exist.
+    #[schemars(extend("format" = "path"))]
     pub data_dir: PathBuf,
+    /// The ledger's storage.
     pub store: Store,
+    /// Where the credential file comes from, and the role map that it must agree with. At most one of `file`,
+    /// `[credentials.systemd]`, `[credentials.exec]` and `[credentials.vault]` may be set.
     pub credentials: Credentials,
+    /// Your own workflow definitions, in addition to the built-in ones.
     pub workflows: Workflows,
+    /// The transparency log and its witnesses.
     pub log: Log,
+    /// The listener for health checks and metrics. Without this section there is none.
     pub ops: Option<Ops>,
+    /// The operator console.
     pub console: Console,
+    /// TLS on the main listener. Set `certificate` and `key` if TLS ends at the service, or `termination` and `trusted`
+    /// if it ends at a mesh. Without this section the service uses plain HTTP.
     pub tls: Option<Tls>,
+    /// How often an actor, or an address without a valid credential, may call. An empty section turns the limits on with
+    /// their defaults; without the section there are none.
     pub rate_limits: Option<RateLimits>,
+    /// How callers prove who they are.
     pub identity: Option<IdentitySection>,
+    /// How far the machine's clock is trusted.
     pub clock: Clock,
     /// Set when someone else could have written the file this was read from.
     #[serde(skip)]
     pub foreign_hand: Option<String>,
 }
 
-/// How far the machine's clock is believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Clock {
-    /// After a restart of the machine, how long the service may have been away without an operator's word.
+    /// If the service was down for longer than this many days and the machine was restarted meanwhile, no write is
+    /// accepted until an operator accepts the clock.
     pub outage_days: u16,
 }
 
@@ -94,37 +114,49 @@ impl Default for Clock {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Store {
+    /// `sqlite:` and the database file, relative to `data_dir`.
     pub url: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workflows {
+    /// A directory with definitions, in files that end in `.toml`. It must exist.
+    #[schemars(extend("format" = "path"))]
     pub dir: Option<PathBuf>,
 }
 
-/// The transparency log.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
-    /// Where the last signed checkpoint is kept, outside of the database.
+    /// The file that keeps the last signed checkpoint outside the database, best on another disk. By default it is in
+    /// `data_dir`.
+    #[schemars(extend("format" = "path", "default" = Config::default().checkpoint_path()))]
     pub checkpoint: Option<PathBuf>,
+    /// Who cosigns the log's checkpoints. Each witness may be listed once.
     pub witnesses: Vec<Witness>,
-    /// How many witnesses must have cosigned an item's newest entry before an effect may begin.
+    /// How many witnesses must have cosigned an item's newest entry before an effect may begin. It cannot exceed the
+    /// number of witnesses.
     pub require_witnesses: usize,
-    /// Certificate authorities to trust for witnesses, beside the system's own.
+    /// Certificate authorities to trust for witnesses, in addition to the system's. A PEM file.
+    #[schemars(extend("format" = "path"))]
     pub ca_file: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// One witness: an independent party that cosigns checkpoints of this log.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Witness {
+    /// The address of the witness, such as `https://host/prefix`, without a user, a query or a fragment.
     #[serde(deserialize_with = "witness_url")]
+    #[schemars(with = "String", extend("format" = "uri"))]
     pub url: Uri,
+    /// The public key of the witness, as `pilot log witness --print-key` prints it.
     #[serde(deserialize_with = "witness_key")]
+    #[schemars(with = "String")]
     pub key: CosignerVerifier,
 }
 
@@ -145,16 +177,18 @@ fn witness_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CosignerVer
     CosignerVerifier::parse(&text).map_err(|error| D::Error::custom(format!("is not a witness key: {error}")))
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ops {
+    /// Address and port, always plain HTTP. Keep it internal: callers need no credential.
+    #[schemars(extend("format" = "socket-address"))]
     pub listen: SocketAddr,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Console {
-    /// After so many minutes without a sign of life the console forgets its token. Zero would lock everyone out.
+    /// After this many idle minutes the console forgets its token.
     pub idle_minutes: NonZeroU16,
 }
 
@@ -307,7 +341,7 @@ impl Config {
 
     /// How callers prove who they are.
     pub fn mechanism(&self) -> Mechanism {
-        self.identity.as_ref().map_or(Mechanism::CredentialFile, |identity| identity.mechanism)
+        self.identity.as_ref().map_or_else(Mechanism::default, |identity| identity.mechanism)
     }
 
     /// The file of the embedded store, when that is the one configured.

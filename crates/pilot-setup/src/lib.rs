@@ -10,3 +10,4 @@ pub mod log_key;
 pub mod private_file;
 pub mod production;
 pub mod random;
+pub mod reference;

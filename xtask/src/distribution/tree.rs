@@ -21,6 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("deploy/systemd/load-credential.conf", "usr/share/doc/pilot/examples/load-credential.conf"),
     ("CHANGELOG.md", "usr/share/doc/pilot/CHANGELOG.md"),
     ("docs/operate/install.md", "usr/share/doc/pilot/install.md"),
+    ("docs/reference/configuration.md", "usr/share/doc/pilot/configuration.md"),
     ("docs/operate/production.md", "usr/share/doc/pilot/production.md"),
     ("docs/operate/rotation.md", "usr/share/doc/pilot/rotation.md"),
     ("docs/operate/backup.md", "usr/share/doc/pilot/backup.md"),

@@ -34,7 +34,7 @@ pub struct Route {
 }
 
 /// What the OpenAPI document says of an operation besides the table's own columns. Schemas are named as in
-/// `openapi/schemas.json`.
+/// `openapi/schemas.json` and `pilot_api::schemas`.
 pub struct Docs {
     pub summary: &'static str,
     pub success: Success,

@@ -1,19 +1,22 @@
 //! The sections about who reaches the service and how often: `[tls]`, `[rate_limits]`, `[identity]`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use pilot_core::limits::RATE_PER_MINUTE_MAX;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Visitor;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::network::{Network, Networks};
 use super::oauth::Oauth;
 
 /// Where TLS ends: here, or at a mesh that is trusted to say who is calling.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "TlsSection")]
+#[schemars(with = "TlsSection")]
 pub enum Tls {
     Here(TlsFiles),
     Mesh(Mesh),
@@ -54,7 +57,7 @@ impl Mesh {
 
 /// Which header the mesh writes the caller's address to. Only that one is believed: a mesh passes on those it does not
 /// know, as the caller wrote them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 pub enum ClientAddress {
     #[default]
     #[serde(rename = "x-forwarded-for")]
@@ -63,22 +66,38 @@ pub enum ClientAddress {
     Forwarded,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Termination {
     Mesh,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TlsSection {
+    /// The service's certificate, followed by the chain to its root. A PEM file; when it is replaced, the new one is used
+    /// without a restart.
+    #[schemars(extend("format" = "path"))]
     certificate: Option<PathBuf>,
+    /// The private key of the certificate. An unencrypted PEM file with mode 0600.
+    #[schemars(extend("format" = "path"))]
     key: Option<PathBuf>,
+    /// Issuers of accepted client certificates. A PEM file; without it, client certificates are not requested.
+    #[schemars(extend("format" = "path"))]
     client_ca: Option<PathBuf>,
+    /// Revocation lists for client certificates. A PEM file; needs `client_ca`.
+    #[schemars(extend("format" = "path"))]
     crl: Option<PathBuf>,
+    /// Set to `mesh` if TLS ends before the service. Needs `trusted`, and excludes `certificate` and `key`.
     termination: Option<Termination>,
+    /// Addresses and networks of the mesh, such as `10.0.0.0/8`. Only with `termination`.
     trusted: Option<Networks>,
+    /// The header in which the mesh names the caller's address; no other header is read for it. Only with `termination`.
+    #[schemars(extend("default" = ClientAddress::default()))]
     client_address: Option<ClientAddress>,
+    /// A file with the secret that the mesh sends in `Pilot-Mesh-Secret`, one per line. Only with `termination`; required
+    /// in production with `mechanism = "mutual_tls"`.
+    #[schemars(extend("format" = "path"))]
     mesh_secret_file: Option<PathBuf>,
 }
 
@@ -162,13 +181,16 @@ impl ClientTrust {
     }
 }
 
-/// How often one actor, and one address without a valid credential, may call. The section alone turns limits on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateLimits {
+    /// Reads per actor. Opening a live feed counts as one.
     pub reads_per_minute: Count,
+    /// Writes per actor.
     pub writes_per_minute: Count,
+    /// Requests under `/v1` without a credential, per address (IPv6: per /64).
     pub anonymous_per_minute: Count,
+    /// Requests under `/v1` with an invalid credential, per address (IPv6: per /64).
     pub failed_per_minute: Count,
     /// How many seconds' worth of a budget may be used at once.
     pub burst_seconds: Count,
@@ -187,8 +209,18 @@ impl Default for RateLimits {
 }
 
 /// A whole number above zero; in the environment it comes as text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Count(u32);
+
+impl JsonSchema for Count {
+    fn schema_name() -> Cow<'static, str> {
+        "Count".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["integer", "string"], "minimum": 1, "maximum": RATE_PER_MINUTE_MAX })
+    }
+}
 
 impl Count {
     pub fn get(self) -> u32 {
@@ -221,19 +253,23 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IdentitySection {
+    /// What a caller presents: an access token of your identity provider, a client certificate, or a token whose digest is
+    /// in the credential file. Exactly one mechanism is active.
+    #[schemars(extend("default" = Mechanism::default()))]
     pub mechanism: Mechanism,
+    /// The identity provider. Required with `mechanism = "oauth"`, and refused with any other.
     pub oauth: Option<Oauth>,
+    /// What a client certificate must have besides an issuer in `tls.client_ca`. Only with `mechanism = "mutual_tls"`.
     pub mutual_tls: Option<MutualTls>,
 }
 
-/// What a client certificate must be besides issued by `tls.client_ca`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MutualTls {
-    /// Only SPIFFE IDs of this domain count, and no certificate without one.
+    /// If set, only certificates with a SPIFFE ID of this domain are accepted.
     pub trust_domain: Option<String>,
 }
 
@@ -256,11 +292,12 @@ impl IdentitySection {
 }
 
 /// How a caller proves who it is. Exactly one is in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
     Oauth,
     MutualTls,
+    #[default]
     CredentialFile,
 }
 

@@ -1,9 +1,11 @@
 //! Addresses and networks, as `tls.trusted` lists them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -75,6 +77,16 @@ fn number(address: IpAddr) -> u128 {
 
 /// A list, or in the environment a text with commas.
 pub(super) struct Networks(pub(super) Vec<Network>);
+
+impl JsonSchema for Networks {
+    fn schema_name() -> Cow<'static, str> {
+        "Networks".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["array", "string"], "items": { "type": "string", "format": "network" } })
+    }
+}
 
 impl<'de> Deserialize<'de> for Networks {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Networks, D::Error> {

@@ -1,47 +1,61 @@
 //! The section `[identity.oauth]`: which identity provider is trusted, and for what.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use http::Uri;
 use pilot_core::access_token::{Algorithm, Rules};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Oauth {
-    /// Compared to the letter with `iss` of every token.
+    /// The one issuer of accepted tokens, exactly as in `iss`.
     pub issuer: ProviderUrl,
-    /// Compared to the letter with `aud`.
+    /// The audience of tokens for this service, exactly as in `aud`; preferably the service's own address.
     #[serde(deserialize_with = "some_text")]
     pub audience: String,
-    /// This service's own address, when the audience is not one.
+    /// The service's own address, as clients see it. Needed only if `audience` is not an address.
     pub resource_url: Option<ProviderUrl>,
-    /// Where the keys are. Without it, the issuer's discovery document says.
+    /// Where the provider publishes its keys. By default this is read from the issuer's discovery document.
     pub jwks_url: Option<ProviderUrl>,
+    /// The accepted signature algorithms.
     #[serde(default)]
     pub algorithms: Algorithms,
-    /// Certificate authorities to trust for the provider, beside the system's own.
+    /// Certificate authorities to trust for the provider, in addition to the system's. A PEM file.
+    #[schemars(extend("format" = "path"))]
     pub ca_file: Option<PathBuf>,
+    /// How far the provider's clock may differ from this machine's.
     #[serde(default = "leeway", deserialize_with = "leeway_seconds")]
+    #[schemars(extend("type" = ["integer", "string"], "maximum" = LEEWAY_SECONDS_MAX))]
     pub leeway_seconds: u32,
+    /// A token that was issued for longer than this is not accepted.
     #[serde(default = "lifetime", deserialize_with = "lifetime_minutes")]
+    #[schemars(extend("type" = ["integer", "string"], "minimum" = 1, "maximum" = LIFETIME_MINUTES_MAX))]
     pub lifetime_minutes_max: u32,
-    /// The console's name at the provider. With it, the console offers to sign in there.
+    /// The console's client at the provider. If set, the console offers to sign in there.
     pub console_client_id: Option<String>,
+    /// The scopes that the console requests. Needs `console_client_id`.
     #[serde(default, deserialize_with = "texts")]
+    #[schemars(extend("type" = ["array", "string"]))]
     pub console_scopes: Vec<String>,
+    /// If this section exists, the service asks the provider whether each token is still active (RFC 7662).
     pub introspection: Option<Introspection>,
 }
 
-/// The provider is asked whether a token is still active (RFC 7662).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Introspection {
+    /// The provider's introspection endpoint.
     pub url: ProviderUrl,
+    /// The service's own client at the provider.
     #[serde(deserialize_with = "some_text")]
     pub client_id: String,
+    /// A file with the secret of that client: one line, mode 0600.
+    #[schemars(extend("format" = "path"))]
     pub client_secret_file: PathBuf,
 }
 
@@ -125,6 +139,16 @@ impl ProviderUrl {
     }
 }
 
+impl JsonSchema for ProviderUrl {
+    fn schema_name() -> Cow<'static, str> {
+        "ProviderUrl".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "https-uri" })
+    }
+}
+
 impl<'de> Deserialize<'de> for ProviderUrl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ProviderUrl, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -149,6 +173,22 @@ impl Algorithms {
         let wrong = || E::custom(format!("must be a list of one or more of {}", Algorithm::NAMES.join(", ")));
         let algorithms = names.map(|name| Algorithm::named(name).ok_or_else(wrong)).collect::<Result<Vec<_>, _>>()?;
         if algorithms.is_empty() { Err(wrong()) } else { Ok(Algorithms(algorithms)) }
+    }
+}
+
+impl JsonSchema for Algorithms {
+    fn schema_name() -> Cow<'static, str> {
+        "Algorithms".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["array", "string"], "items": { "enum": Algorithm::NAMES }, "minItems": 1 })
+    }
+}
+
+impl Serialize for Algorithms {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|algorithm| algorithm.as_str()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The section `[credentials]`: where the credential file comes from, and the role map it is held against.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -7,14 +8,19 @@ use std::time::Duration;
 
 use http::Uri;
 use pilot_core::limits::{SOURCE_PATIENCE, SOURCE_PATIENCE_MAX};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What a helper finds of our environment.
 const HANDED_ON: [&str; 3] = ["PATH", "HOME", "CREDENTIALS_DIRECTORY"];
+const CREDENTIAL_FILE: &str = "credentials.json";
+const VAULT_FIELD: &str = "credentials";
+const APPROLE_MOUNT: &str = "approle";
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "CredentialsSection")]
+#[schemars(with = "CredentialsSection")]
 pub struct Credentials {
     pub source: Source,
     pub role_map: Option<PathBuf>,
@@ -70,7 +76,7 @@ pub enum Login {
 
 impl Default for Credentials {
     fn default() -> Self {
-        Credentials { source: Source::File("credentials.json".into()), role_map: None }
+        Credentials { source: Source::File(CREDENTIAL_FILE.into()), role_map: None }
     }
 }
 
@@ -140,13 +146,22 @@ impl fmt::Display for Source {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CredentialsSection {
+    /// The credential file. It is read once, at start.
+    #[schemars(extend("format" = "path", "default" = CREDENTIAL_FILE))]
     file: Option<PathBuf>,
+    /// The approved list of actors and roles. If set, every credential must agree with it; required in production and with
+    /// `oauth` or `mutual_tls` as identity mechanism.
+    #[schemars(extend("format" = "path"))]
     role_map: Option<PathBuf>,
+    /// systemd passes the credential file to the service, by `LoadCredential=` or a related option.
     systemd: Option<SystemdSection>,
+    /// A program prints the credential file on standard output.
     exec: Option<ExecSection>,
+    /// The credential file is a field in Vault, OpenBao or a compatible server. Set `token_file` or
+    /// `[credentials.vault.approle]`, but not both.
     vault: Option<VaultSection>,
 }
 
@@ -167,9 +182,10 @@ impl TryFrom<CredentialsSection> for Credentials {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SystemdSection {
+    /// The name of the systemd credential: NAME in `LoadCredential=NAME:PATH`.
     #[serde(deserialize_with = "credential_name")]
     name: String,
 }
@@ -180,42 +196,65 @@ impl From<SystemdSection> for Systemd {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ExecSection {
+    /// The full path of the program, followed by its arguments. It is not run by a shell.
     #[serde(deserialize_with = "command")]
+    #[schemars(with = "Vec<String>")]
     command: (PathBuf, Vec<String>),
-    timeout_seconds: Option<Seconds>,
+    /// How long the program may run.
+    #[serde(default)]
+    timeout_seconds: Seconds,
 }
 
 impl From<ExecSection> for Exec {
     fn from(section: ExecSection) -> Exec {
         let (program, arguments) = section.command;
-        let Seconds(timeout) = section.timeout_seconds.unwrap_or_default();
+        let Seconds(timeout) = section.timeout_seconds;
         Exec { program, arguments, timeout, environment: Vec::new() }
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct VaultSection {
+    /// The address of the server, such as `https://host:8200`.
     #[serde(deserialize_with = "vault_url")]
+    #[schemars(extend("format" = "https-uri"))]
     url: String,
+    /// The path of the secret, as it follows `/v1/` in the API: `secret/data/pilot` with version 2 of the key-value store,
+    /// `secret/pilot` with version 1.
     #[serde(deserialize_with = "vault_path")]
     path: String,
+    /// The field that contains the credential file, as text or as a JSON object.
+    #[schemars(extend("default" = VAULT_FIELD))]
     field: Option<Word>,
+    /// The namespace of the secret.
     namespace: Option<Word>,
+    /// Certificate authorities to trust for the server, in addition to the system's. A PEM file.
+    #[schemars(extend("format" = "path"))]
     ca_file: Option<PathBuf>,
+    /// A file with a token for the server: one line, mode 0600.
+    #[schemars(extend("format" = "path"))]
     token_file: Option<PathBuf>,
+    /// The service signs in with an AppRole.
     approle: Option<AppRoleSection>,
-    timeout_seconds: Option<Seconds>,
+    /// How long each request may take.
+    #[serde(default)]
+    timeout_seconds: Seconds,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AppRoleSection {
+    /// The id of the role.
     role_id: Word,
+    /// A file with the secret id: one line, mode 0600.
+    #[schemars(extend("format" = "path"))]
     secret_id_file: PathBuf,
+    /// Where the auth method is mounted, without `auth/`.
+    #[schemars(extend("default" = APPROLE_MOUNT))]
     mount: Option<Mount>,
 }
 
@@ -226,7 +265,7 @@ impl TryFrom<VaultSection> for Vault {
         let login = match (section.token_file, section.approle) {
             (Some(file), None) => Login::Token { file },
             (None, Some(AppRoleSection { role_id, secret_id_file, mount })) => Login::AppRole {
-                mount: mount.map_or_else(|| "approle".into(), |Mount(mount)| mount),
+                mount: mount.map_or_else(|| APPROLE_MOUNT.into(), |Mount(mount)| mount),
                 role_id: role_id.0,
                 secret_id_file,
             },
@@ -240,11 +279,11 @@ impl TryFrom<VaultSection> for Vault {
         Ok(Vault {
             url: section.url,
             path: section.path,
-            field: section.field.map_or_else(|| "credentials".into(), |Word(field)| field),
+            field: section.field.map_or_else(|| VAULT_FIELD.into(), |Word(field)| field),
             namespace: section.namespace.map(|Word(namespace)| namespace),
             ca_file: section.ca_file,
             login,
-            timeout: section.timeout_seconds.unwrap_or_default().0,
+            timeout: section.timeout_seconds.0,
         })
     }
 }
@@ -269,6 +308,22 @@ fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(PathBuf, Vec<S
 }
 
 struct Seconds(Duration);
+
+impl JsonSchema for Seconds {
+    fn schema_name() -> Cow<'static, str> {
+        "Seconds".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": SOURCE_PATIENCE_MAX.as_secs() })
+    }
+}
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0.as_secs())
+    }
+}
 
 impl Default for Seconds {
     fn default() -> Self {
@@ -329,6 +384,7 @@ fn vault_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::E
     if is_path(&text) && !text.starts_with("v1/") { Ok(text) } else { Err(D::Error::custom(wrong)) }
 }
 
+#[derive(JsonSchema)]
 struct Mount(String);
 
 impl<'de> Deserialize<'de> for Mount {
@@ -339,6 +395,7 @@ impl<'de> Deserialize<'de> for Mount {
     }
 }
 
+#[derive(JsonSchema)]
 struct Word(String);
 
 impl<'de> Deserialize<'de> for Word {
