@@ -36,7 +36,7 @@ impl Port {
 }
 
 /// Far beyond anything the program needs; a test that reaches it has found a hang.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A hand-made token, valid in every installation made by [`Installation::with_ana`].
 pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
