@@ -143,16 +143,13 @@ impl Entry {
     /// every later entry about the item names it.
     pub fn documents(&self) -> Vec<(DocumentKind, ContentDigest)> {
         let brings_content = matches!(self.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
-        let is_start = self.r#type == EntryType::ServiceStarted;
-        let role_map = || match self.details()? {
-            Details::ServiceStarted(started) => started.role_map,
-            _ => None,
-        };
+        // By itself: a document is one whatever else the details are.
+        let role_map = || self.details.as_ref()?.get("role_map")?.as_str()?.parse().ok();
         let named = [
             (DocumentKind::Content, self.content.clone().filter(|_| brings_content)),
             (DocumentKind::Comment, self.comment.clone()),
             (DocumentKind::Inputs, self.inputs.clone()),
-            (DocumentKind::RoleMap, is_start.then(role_map).flatten()),
+            (DocumentKind::RoleMap, role_map().filter(|_| self.r#type == EntryType::ServiceStarted)),
         ];
         named.into_iter().filter_map(|(kind, digest)| Some((kind, digest?))).collect()
     }

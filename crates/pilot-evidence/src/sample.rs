@@ -280,7 +280,7 @@ impl Ledger {
         self.entries.iter().map(|bytes| Hash::of_leaf(bytes)).collect()
     }
 
-    fn read(&self, index: u64) -> Entry {
+    pub fn read(&self, index: u64) -> Entry {
         serde_json::from_slice(&self.entries[index as usize]).unwrap()
     }
 

@@ -52,9 +52,12 @@ pub fn create(
 /// The item that an entry created, from the entry and what the request for it said. For who asks again; it may be long
 /// past that form by now.
 pub fn created(workflows: &Workflows, entry: &Entry, workflow: &str, title: &str, payload: &Value) -> Option<Item> {
+    if entry.r#type != EntryType::ItemCreated {
+        return None;
+    }
     let definition = workflows.with_digest(workflow, entry.definition.as_deref()?)?;
     let actor = Actor { actor_id: entry.actor_id.clone()?, role: entry.role? };
-    let content = Content::recorded(definition, title, payload, entry.content.clone()?);
+    let content = Content::accepted(definition, title, payload, entry.content.clone()?);
     let new = NewItem { id: entry.item.clone()?, content };
     decide::decide_creation(definition, &new, &actor, entry.at, 0).ok().map(|(_, item)| item)
 }

@@ -122,7 +122,7 @@ async fn write(store: &dyn Store, attempt: Attempt, gathered: Gathered) {
     let Attempt { kind, actor_id, role, action, code } = attempt;
     let actor = Actor { actor_id, role };
     let decide = move |situation: &Situation<'_>| {
-        let attempts = Attempts { code: code.to_owned(), count: gathered.count, since: gathered.since };
+        let attempts = Attempts { code: code.to_owned(), count: gathered.count, since: Some(gathered.since) };
         let details = match kind {
             Kind::Refused => Details::AccessRefused(attempts),
             Kind::TokenExposed => Details::AccessTokenExposed(attempts),

@@ -89,7 +89,12 @@ impl Ledger {
             Outcome::Recorded { entry, shown } => Ok(Settled::Recorded { entry, shown }),
             Outcome::Repeated(remembered) => {
                 let repeated = recall(&*self.store, remembered).await?;
-                repeated.map(Settled::Repeated).ok_or(SettleError::Unreadable)
+                // The key is the actor's own, and so is what it recorded.
+                let is_theirs = |repeated: &Repeated| match repeated {
+                    Repeated::Entry(entry) => entry.actor_id.as_ref() == Some(&actor.actor_id),
+                    Repeated::Answer(_) => true,
+                };
+                repeated.filter(is_theirs).map(Settled::Repeated).ok_or(SettleError::Unreadable)
             }
             Outcome::KeyReused => Err(SettleError::KeyReused),
             Outcome::NoSuchItem => Err(SettleError::NoSuchItem),

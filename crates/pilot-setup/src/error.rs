@@ -30,11 +30,9 @@ impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(_) | StoreError::Damaged(_) => StartError::Refused(error.to_string()),
-            StoreError::Unavailable(_)
-            | StoreError::Conflict(_)
-            | StoreError::Full(_)
-            | StoreError::DiskFailed(_)
-            | StoreError::Hangs(_) => StartError::Environment { what: error.to_string(), source: None },
+            StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::DiskFailed(_) | StoreError::Hangs(_) => {
+                StartError::Environment { what: error.to_string(), source: None }
+            }
         }
     }
 }

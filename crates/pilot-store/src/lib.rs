@@ -35,10 +35,6 @@ pub enum StoreError {
     /// Nothing was recorded; it may work again by itself, for example when the disk has room.
     #[error("the store cannot do this now: {0}")]
     Unavailable(String),
-    /// Someone else changed what was decided on, between the decision and its record. Nothing was recorded; decided again,
-    /// it may be.
-    #[error("what was decided on has changed meanwhile: {0}")]
-    Conflict(String),
     /// The disk has no room. Nothing was recorded; it works again when there is room.
     #[error("the store cannot do this now: {0}")]
     Full(String),

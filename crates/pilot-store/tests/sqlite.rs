@@ -96,7 +96,7 @@ async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
 }
 
 #[tokio::test]
-async fn an_item_that_someone_else_changed_meanwhile_is_a_conflict_and_decided_again_it_is_recorded() {
+async fn an_item_that_someone_changed_behind_the_stores_back_is_damage_and_nothing_is_recorded_on_it() {
     let engine = Embedded::new();
     let (store, cast) = (engine.open(), Arc::new(Cast::default()));
     let (id, ana) = (cast.id(), actor("ana", Role::Initiator));
@@ -104,10 +104,9 @@ async fn an_item_that_someone_else_changed_meanwhile_is_a_conflict_and_decided_a
     let other = rusqlite::Connection::open(engine.directory.path().join("pilot.db")).unwrap();
     other.execute("UPDATE item SET version = version + 1", []).unwrap();
     let outcome = store.settle(cast.action(&id, &ana, "submit", None)).await;
-    assert!(matches!(outcome, Err(StoreError::Conflict(_))), "{outcome:?}");
-    store.check().expect("nothing is wrong with the store");
-    let outcome = store.settle(cast.action(&id, &ana, "submit", None)).await.unwrap();
-    assert!(matches!(&outcome, Outcome::Recorded { entry, .. } if entry.version == Some(3)), "{outcome:?}");
+    assert!(matches!(outcome, Err(StoreError::Damaged(_))), "{outcome:?}");
+    assert!(store.settle(cast.action(&id, &ana, "submit", None)).await.is_err());
+    assert_eq!(store.head().borrow().size(), 1);
 }
 
 #[tokio::test]

@@ -41,6 +41,11 @@ impl Content {
         Content::with(definition, title, payload, digest, faults(definition, title, payload))
     }
 
+    /// For content that was accepted, and is not judged again.
+    pub fn accepted(definition: &Definition, title: &str, payload: &Value, digest: ContentDigest) -> Content {
+        Content::with(definition, title, payload, digest, Vec::new())
+    }
+
     fn with(
         definition: &Definition,
         title: &str,

@@ -35,8 +35,9 @@ pub enum Details {
 pub struct Attempts {
     pub code: String,
     pub count: u64,
-    /// When the first of them was.
-    pub since: Time,
+    /// When the first of them was. The very first programs did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
 }
 
 /// A credential as entries name it; none of it is a secret.
@@ -244,6 +245,10 @@ mod tests {
     #[test]
     fn what_ledgers_hold_is_read_and_written_again_as_it_was() {
         let ana = json!({"actor_id": "ana", "fingerprint": "00112233aabbccdd", "role": "auditor"});
+        let named = json!({"actor_id": "ana", "credential_id": "ana-1", "expires_at": Time::EPOCH,
+            "fingerprint": "00112233aabbccdd", "role": "auditor"});
+        let revoked =
+            json!({"actor_id": "ana", "credential_id": "x", "fingerprint": "00112233aabbccdd", "role": "auditor"});
         let unknown = json!({"actor_id": null, "credential_id": "x", "fingerprint": null, "role": null});
         let digest = format!("sha256:{:064}", 0);
         let definition = json!({"digest": digest, "name": "n", "version": 1});
@@ -255,10 +260,11 @@ mod tests {
         for (kind, details) in [
             (EntryType::AccessRefused, attempts.clone()),
             (EntryType::AccessTokenExposed, attempts),
-            (EntryType::CredentialFirstUsed, json!({"credential": ana})),
+            (EntryType::CredentialFirstUsed, json!({"credential": named})),
             (EntryType::CredentialRefused, json!({"credential": ana, "reason": "removed"})),
             (EntryType::CredentialExpired, json!({"credential": ana})),
             (EntryType::CredentialRevoked, json!({"cause": "asked", "credential": unknown})),
+            (EntryType::CredentialRevoked, json!({"cause": "token_in_url", "credential": revoked})),
             (EntryType::CredentialsChanged, json!({"credentials": {"added": [], "removed": [ana]}})),
             (
                 EntryType::CredentialsTrusted,
@@ -283,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_another_program_wrote_is_not_taken_for_something_else() {
-        assert!(Details::read(EntryType::AccessRefused, &json!({"code": "x"})).unwrap().is_err());
+        assert!(Details::read(EntryType::AccessRefused, &json!({"count": 1})).unwrap().is_err());
         assert!(Details::read(EntryType::ServiceStarted, &json!({"previous": "x"})).unwrap().is_err());
         assert!(Details::read(EntryType::ItemComment, &json!({})).is_none());
         let more = json!({"machine": Time::EPOCH, "operator": null, "of a newer program": 1});

@@ -28,8 +28,19 @@ pub(crate) struct Starts<'c>(Vec<Start<'c>>);
 
 impl<'c> Starts<'c> {
     pub(crate) fn of(contents: &'c Contents<'_>, faults: &mut Vec<Fault>) -> Starts<'c> {
-        let started = contents.entries.iter().filter(|held| held.entry.r#type == EntryType::ServiceStarted);
-        let starts = Starts(started.map(|held| Start::of(contents, held)).collect());
+        let mut starts = Starts(Vec::new());
+        for held in contents.entries.iter().filter(|held| held.entry.r#type == EntryType::ServiceStarted) {
+            // What is in force is never guessed: a start that cannot be read is one that says nothing to rely on.
+            let started = if let Some(Details::ServiceStarted(started)) = held.entry.details() {
+                started
+            } else {
+                let what = "what this start says cannot be read, so neither can what was in force after it";
+                let fault = Fault::new(Check::Completeness, "start", what);
+                faults.push(fault.in_file(held.file).at_entry(held.entry.index));
+                Started::default()
+            };
+            starts.0.push(Start::of(contents, held, started));
+        }
         for start in &starts.0 {
             if let (Some(digest), None) = (&start.pinned, start.map) {
                 let what = format!("it pins the role map {digest}, which is not in the bundle");
@@ -114,11 +125,7 @@ impl<'c> Starts<'c> {
 }
 
 impl<'c> Start<'c> {
-    fn of(contents: &'c Contents<'_>, held: &'c Held<'_>) -> Start<'c> {
-        let started = match held.entry.details() {
-            Some(Details::ServiceStarted(started)) => started,
-            _ => Started::default(),
-        };
+    fn of(contents: &'c Contents<'_>, held: &'c Held<'_>, started: Started) -> Start<'c> {
         let pinned = started.role_map.map(|digest| digest.to_string());
         Start {
             index: held.entry.index,

@@ -234,6 +234,22 @@ fn a_bundle_without_the_start_that_was_in_force_does_not_hold() {
 }
 
 #[test]
+fn a_start_that_cannot_be_read_says_nothing_to_rely_on_and_the_bundle_does_not_hold() {
+    let mut ledger = Ledger::default();
+    ledger.start(Some(&role_map(&CAST)));
+    let mut start = ledger.read(ledger.size() - 1);
+    // Something that only another program can read, in a place that does not matter to the role map.
+    start.details.as_mut().unwrap()["credentials"]["added"] = serde_json::json!([{"role": "emperor"}]);
+    start.index = ledger.size();
+    ledger.append(&start);
+    let id = ledger.create("controlled-operation", &actor("ana"), "Rotate", payload("low")).unwrap();
+    ledger.act(&id, &actor("ana"), "submit", "", Value::Null).unwrap();
+    let verdict = verify(&assemble(&ledger.item_parts(&id), &key()).unwrap(), &trust());
+    assert!(!verdict.holds);
+    assert!(faults(&verdict).contains("what this start says cannot be read"), "{}", faults(&verdict));
+}
+
+#[test]
 fn a_start_that_the_next_one_names_as_its_predecessor_cannot_be_withheld() {
     let mut ledger = Ledger::default();
     let id = ledger.create("controlled-operation", &actor("ana"), "Rotate", payload("high")).unwrap();

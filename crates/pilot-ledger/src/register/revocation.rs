@@ -7,7 +7,7 @@ use pilot_core::document::Document;
 use pilot_core::entry::Entry;
 use pilot_core::entry::details::{Details, Named, RevokedCredential};
 use pilot_core::time::Time;
-use pilot_store::{Key, NoRecord, Outcome, Record, Situation, Store, StoreError, Subject, Write};
+use pilot_store::{Fact, Key, NoRecord, Outcome, Record, Situation, Store, StoreError, Subject, Write};
 
 use super::ended::{End, Ended, Revocation};
 use super::event::{Automatic, Event};
@@ -86,7 +86,9 @@ async fn write(
 ) -> Result<Revocation, RevokeError> {
     let mut kept = register.kept.lock().await;
     let surplus = kept.surplus(now, FORGOTTEN_MAX, &kept::ended_name(&known.id));
-    let forgotten = surplus.facts();
+    // That it was refused for another reason before does not say that it was refused after this.
+    let refused = known.fingerprint.as_ref().map(|it| Fact { name: kept::refused_name(it), value: None });
+    let forgotten: Vec<_> = surplus.facts().into_iter().chain(refused).collect();
     // What the ledger has already, perhaps by a write whose outcome nobody heard of.
     let earlier = Arc::new(Mutex::new(None::<End>));
     let (by, comment, key, why) = match cause {
@@ -132,10 +134,15 @@ async fn write(
     let end = match outcome {
         Outcome::Recorded { entry, .. } => {
             kept.forget(&surplus);
+            if let Some(fingerprint) = &known.fingerprint {
+                kept.refused.remove(fingerprint);
+            }
             Revocation::of_entry(&entry).map(done)
         }
         Outcome::Repeated(remembered) => match recall(store, remembered).await? {
-            Some(Repeated::Entry(entry)) => Revocation::of_entry(&entry).map(done),
+            Some(Repeated::Entry(entry)) => {
+                Revocation::of_entry(&entry).filter(|revocation| revocation.credential_id == known.id).map(done)
+            }
             Some(Repeated::Answer(KeptAnswer { body, .. })) => serde_json::from_slice(&body).ok().map(done),
             None => None,
         },

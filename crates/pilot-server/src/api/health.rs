@@ -22,7 +22,6 @@ pub fn get_readiness(app: &App) -> Answer {
             StoreError::DiskFailed(_)
             | StoreError::Damaged(_)
             | StoreError::Unavailable(_)
-            | StoreError::Conflict(_)
             | StoreError::Full(_)
             | StoreError::Refused(_) => "Nothing can be written. See the log for the cause.",
         };

@@ -32,24 +32,24 @@ pub async fn take_action(call: &mut Call) -> Answer {
     let known = &["action", "content_digest", "comment", "inputs"];
     let body = read_body(call, &["application/json"], known).await?;
     let (asked, Call { app, caller, .. }) = (Asked::read(call, body)?, call);
-    let ActionRequest { action, comment, inputs, .. } = asked.request.clone();
+    let (id, ActionRequest { action, comment, inputs, .. }) = (asked.id.clone(), asked.request.clone());
     let settled = if app.witnesses.required() > 0 {
         Box::pin(act_cosigned(app, caller, &action, asked)).await?
     } else {
         let write = asked.into_write(app, caller, EffectGate::open())?;
         app.ledger.settle(&caller.actor, &action, write).await?
     };
-    show(settled, comment.as_deref(), inputs.as_ref())
+    show(&id, settled, comment.as_deref(), inputs.as_ref())
 }
 
 /// What happened to the item, with what the request said: a repeated one says the same.
-fn show(settled: Settled, comment: Option<&str>, inputs: Option<&Value>) -> Answer {
+fn show(id: &ItemId, settled: Settled, comment: Option<&str>, inputs: Option<&Value>) -> Answer {
     let entry = match settled {
         Settled::Recorded { entry, .. } | Settled::Repeated(Repeated::Entry(entry)) => entry,
         Settled::Repeated(Repeated::Answer(kept)) => return Ok(given_again(kept)),
     };
-    let view = TransitionView::of_entry(&entry, comment, inputs);
-    created(entry.version, None, &view.ok_or_else(|| Problem::internal(&"the entry of a move is not about an item"))?)
+    let view = TransitionView::of_entry(&entry, comment, inputs).filter(|_| entry.item.as_ref() == Some(id));
+    created(entry.version, None, &view.ok_or_else(|| Problem::internal(&"the entry of a move is not about its item"))?)
 }
 
 /// What a caller wants to happen to an item.
@@ -129,8 +129,8 @@ pub async fn add_comment(call: &mut Call) -> Answer {
     let id = item_id(call)?;
     let (document, if_match) = (Document::comment(&text, &nonce()?), if_match(&call.head.headers));
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
-    let write = Write::new(Subject::CountedItem(id), key, moves::comment(workflows, actor, document, if_match));
-    show(call.app.ledger.settle(&call.caller.actor, "comment", write).await?, Some(&text), None)
+    let write = Write::new(Subject::CountedItem(id.clone()), key, moves::comment(workflows, actor, document, if_match));
+    show(&id, call.app.ledger.settle(&call.caller.actor, "comment", write).await?, Some(&text), None)
 }
 
 /// The moves of an item, oldest first: accepted actions, and what time did.

@@ -143,7 +143,7 @@ impl From<StoreError> for Problem {
                 "The disk is not responding, so this was not acknowledged. It may still have been recorded; retry with \
                  the same Idempotency-Key; without one, look at the item first."
             }
-            StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Full(_) | StoreError::Refused(_) => {
+            StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Refused(_) => {
                 "This was not acknowledged. Retry with the same Idempotency-Key; without one, look at the item first."
             }
         };

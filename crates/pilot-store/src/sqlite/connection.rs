@@ -13,9 +13,10 @@ use crate::{Result, StoreError};
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
 const VERSION_MIN: i32 = 3_051_003;
 /// The number of the schema this program writes. A file with a higher one belongs to a newer program.
-pub(super) const SCHEMA_VERSION: i64 = 3;
+pub(super) const SCHEMA_VERSION: i64 = 4;
 /// All have the same tables. The first has more in an item's JSON, and its row is written again with the item's next move;
-/// the second has the register of credentials in one fact, which the next start divides.
+/// the second has the register of credentials in one fact, which the next start divides; the third has no form in front of
+/// an item's list, and answers with idempotency keys.
 pub(super) const OLDEST_SCHEMA_VERSION: i64 = 1;
 pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
 /// What ends the path in the name of a file that is written as a URI, or begins an escape.

@@ -21,6 +21,7 @@ use documents::Documents;
 use super::connection::{self, APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION};
 use super::head::{self, HEAD_FACT, head_bytes};
 use super::read::{self, kind_number, kind_of};
+use super::row::NEWER;
 use super::{failure, lock, opening, wal};
 use crate::archive::{Head, Progress, Report};
 use crate::{Result, StoreError};
@@ -122,10 +123,11 @@ impl Check<'_> {
             }
             StoreError::Refused(reason) => Err(StoreError::Refused(reason.clone())),
             StoreError::Hangs(reason) => Err(StoreError::Hangs(reason.clone())),
-            StoreError::Conflict(reason) => Err(StoreError::Conflict(reason.clone())),
             StoreError::Full(reason) => Err(StoreError::Full(reason.clone())),
             // A row of another type than its column is damage too, though SQLite has no complaint.
-            StoreError::Unavailable(reason) if reason.contains("locked") || reason.contains("unable to open") => {
+            StoreError::Unavailable(reason)
+                if ["locked", "unable to open", NEWER].iter().any(|passing| reason.contains(passing)) =>
+            {
                 Err(StoreError::Unavailable(reason.clone()))
             }
             StoreError::Unavailable(reason) => {

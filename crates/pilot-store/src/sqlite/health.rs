@@ -45,7 +45,7 @@ impl Health {
     pub(super) fn stop_if_lasting(&self, error: &StoreError) {
         match error {
             StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => self.fail(error),
-            StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Full(_) | StoreError::Hangs(_) => {}
+            StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Hangs(_) => {}
         }
     }
 

@@ -14,6 +14,7 @@ use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -34,8 +35,10 @@ pub(super) struct Columns<'r> {
     pub(super) content: Option<&'r [u8]>,
 }
 
-/// How the list of an item's row is laid out. A list of another form is from a newer program.
-const FORM: &str = "3";
+/// How the list of an item's row is laid out.
+const FORM: u32 = 3;
+/// What the message about one of a newer program says.
+pub(super) const NEWER: &str = "was written by a newer version of pilot";
 
 /// The rest of an item. It is written as a list in the order of these fields: it is written with every move, and names
 /// would be the larger part of it. Times are microseconds.
@@ -118,23 +121,23 @@ impl Serialize for Votes<'_> {
 /// Into `json`, whose room is used again for the next item.
 pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
     json.clear();
-    serde_json::to_writer(json, &(FORM, Written(item)))
+    serde_json::to_writer(json, &(FORM.to_string(), Written(item)))
         .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
 }
 
-/// A list, after the name of its form. Before forms had names it stood alone, and began with a number.
+/// A list, after the number of its form, in quotes. Before forms had numbers it stood alone, and began with a bare one.
 fn read_rest(id: &ItemId, data: &str) -> Result<Rest> {
     #[derive(Deserialize)]
-    struct Formed<'a>(#[serde(borrow)] Cow<'a, str>, #[serde(borrow)] &'a RawValue);
+    struct Formed<'a>(IgnoredAny, #[serde(borrow)] &'a RawValue);
     let damaged = |error: serde_json::Error| StoreError::Damaged(format!("item {id} cannot be read: {error}"));
-    if !data.starts_with("[\"") {
-        return serde_json::from_str(data).map_err(damaged);
+    let Some(formed) = data.strip_prefix("[\"") else { return serde_json::from_str(data).map_err(damaged) };
+    let form = formed.split('"').next().and_then(|form| form.parse::<u32>().ok());
+    if form.is_some_and(|form| form > FORM) {
+        return Err(StoreError::Unavailable(format!("item {id} {NEWER}; use that version")));
     }
-    let Formed(form, rest) = serde_json::from_str(data).map_err(damaged)?;
-    if form != FORM {
-        return Err(StoreError::Unavailable(format!(
-            "item {id} is stored in form {form}, which is newer than this program"
-        )));
+    let Formed(IgnoredAny, rest) = serde_json::from_str(data).map_err(damaged)?;
+    if form != Some(FORM) {
+        return Err(StoreError::Damaged(format!("item {id} cannot be read: it has no known form")));
     }
     serde_json::from_str(rest.get()).map_err(damaged)
 }
@@ -314,8 +317,14 @@ mod tests {
         let written = String::from_utf8(json).unwrap();
         assert_eq!(written, format!("[\"{FORM}\",{rest}]"));
         assert_eq!(read(&written).unwrap(), before);
-        let newer = read(&written.replacen(FORM, "4", 1));
-        assert!(matches!(newer, Err(StoreError::Unavailable(_))), "{newer:?}");
+        for newer in [written.replacen('3', "4", 1), "[\"17\",1,2,3]".to_owned()] {
+            let newer = read(&newer);
+            assert!(matches!(newer, Err(StoreError::Unavailable(_))), "{newer:?}");
+        }
+        for form in ["2", "x", ""] {
+            let damaged = read(&written.replacen('3', form, 1));
+            assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{form}: {damaged:?}");
+        }
         let damaged = read(&written.replacen("initiator", "nobody", 1));
         assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{damaged:?}");
     }

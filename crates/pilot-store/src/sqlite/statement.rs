@@ -74,11 +74,12 @@ impl<'c> Prepared<'c> {
         })
     }
 
-    /// Changes the row that was decided on, if it still is as it was then.
+    /// Changes the row that was decided on. Nobody else writes to this engine, so one that is not as it was then is damage:
+    /// what is decided on it again would be in the ledger for ever.
     pub(super) fn swap(&mut self, connection: &'c Connection, values: impl Params) -> Result<()> {
         match self.execute(connection, values)? {
             1 => Ok(()),
-            _ => Err(StoreError::Conflict("the stored item is not the one that was decided on".into())),
+            _ => Err(StoreError::Damaged("the stored item is not the one that was decided on".into())),
         }
     }
 

@@ -471,7 +471,6 @@ fn clone_of(error: &StoreError) -> StoreError {
     match error {
         StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
         StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
-        StoreError::Conflict(reason) => StoreError::Conflict(reason.clone()),
         StoreError::Full(reason) => StoreError::Full(reason.clone()),
         StoreError::DiskFailed(reason) => StoreError::DiskFailed(reason.clone()),
         StoreError::Hangs(reason) => StoreError::Hangs(reason.clone()),

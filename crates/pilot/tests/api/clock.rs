@@ -27,7 +27,7 @@ fn set_back_by_an_hour(installation: &Installation) {
 pub fn add_refusals(installation: &Installation, at: Time, count: usize) {
     let store = Sqlite::open(&installation.path("data/pilot.db"), Arc::new(move || at)).unwrap();
     let refusal = |situation: &Situation<'_>| {
-        let attempts = Attempts { code: "role_forbidden".to_owned(), count: 1, since: situation.now };
+        let attempts = Attempts { code: "role_forbidden".to_owned(), count: 1, since: Some(situation.now) };
         let details = Details::AccessRefused(attempts);
         Ok(Record::of(Entry::of_service(situation.index, situation.now, None, &details)))
     };

@@ -95,6 +95,22 @@ fn the_same_key_gives_the_same_answer_after_a_restart_and_after_a_crash() {
 }
 
 #[test]
+fn an_answer_that_an_older_program_kept_is_given_again_as_it_is() {
+    let installation: Installation = team();
+    let server = installation.serve();
+    assert_eq!(keyed(&mut person(&server, "ana"), "POST /v1/items", "one", &new_item()).status, 201);
+    server.stop().expect(0);
+    let store = rusqlite::Connection::open(installation.path("data/pilot.db")).unwrap();
+    let kept = b"201 7 /v1/items/x\n{\"as\":\"before\"}".to_vec();
+    assert_eq!(store.execute("UPDATE idempotency SET answer = ?1", [kept]).unwrap(), 1);
+    drop(store);
+    let server = installation.serve();
+    let again = keyed(&mut person(&server, "ana"), "POST /v1/items", "one", &new_item());
+    assert_eq!((again.status, again.text()), (201, "{\"as\":\"before\"}".to_owned()));
+    assert_eq!((again.header("etag"), again.header("location")), (Some("\"7\""), Some("/v1/items/x")));
+}
+
+#[test]
 fn another_body_is_refused_and_another_actor_path_or_method_is_another_key() {
     let server = team().serve();
     let (mut ana, mut amy) = (person(&server, "ana"), person(&server, "amy"));

@@ -42,10 +42,14 @@ fn credentials(entries: &[Value]) -> String {
 }
 
 fn revoke(server: &Server, token: &str, id: &str, body: &str) -> (String, Value) {
+    revoke_with(server, token, id, body, "Accept: */*")
+}
+
+fn revoke_with(server: &Server, token: &str, id: &str, body: &str, header: &str) -> (String, Value) {
     let line = format!("POST /v1/credentials/{id}/revocation");
     let length = format!("Content-Length: {}", body.len());
     let mut wire = server.wire();
-    let head = [&*bearer(token), "Content-Type: application/json", &length].join("\r\n");
+    let head = [&*bearer(token), "Content-Type: application/json", &length, header].join("\r\n");
     wire.send(format!("{line} HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n{body}").as_bytes());
     let response = wire.response().unwrap();
     (response.verdict(), response.json())
@@ -113,8 +117,10 @@ fn a_revoked_credential_is_refused_at_once_ends_its_feeds_and_no_restart_and_no_
     let server = installation.serve();
     let feed = open_feed(&server, ANA);
     assert_eq!(server.session(ANA).status, 200);
-    let (verdict, revocation) = revoke(&server, SAM, "ana-1", "{\"comment\":\"the laptop is gone\"}");
+    let keyed = || revoke_with(&server, SAM, "ana-1", "{\"comment\":\"the laptop is gone\"}", "Idempotency-Key: k");
+    let (verdict, revocation) = keyed();
     assert_eq!(verdict, "201");
+    assert_eq!(keyed(), ("201".to_owned(), revocation.clone()), "by the key");
     assert_eq!(
         (&revocation["credential_id"], &revocation["actor_id"], &revocation["revoked_by"]["actor_id"]),
         (&json!("ana-1"), &json!("ana"), &json!("sam"))

@@ -1,6 +1,8 @@
 //! Remembered answers against the ledger: a caller who repeats a request is told what is recorded, or nothing.
 
+use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
+use rusqlite::OptionalExtension as _;
 use serde::Deserialize;
 
 use super::{Check, Traces, damaged};
@@ -33,8 +35,7 @@ impl Check<'_> {
                 self.report.fault(&place, "its key is not a digest");
             }
             let fits = match remembered(answer.to_vec()) {
-                Remembered::Entry(entry) if entry < self.report.entries => Ok(()),
-                Remembered::Entry(entry) => Err(format!("it refers to entry {entry}, which does not exist")),
+                Remembered::Entry(entry) => self.recorded(entry),
                 Remembered::Answer(answer) => self.answer(&answer, traces),
             };
             if let Err(what) = fits {
@@ -42,6 +43,25 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a request with a key may have recorded.
+    fn recorded(&self, index: u64) -> std::result::Result<(), String> {
+        let sql = "SELECT data FROM entry WHERE idx = ?1";
+        let found = i64::try_from(index)
+            .ok()
+            .map(|index| self.connection.query_row(sql, [index], |row| row.get::<_, Vec<u8>>(0)).optional());
+        let Some(Ok(Some(bytes))) = found else {
+            return Err(format!("it refers to entry {index}, which does not exist"));
+        };
+        let entry = Entry::parse(&bytes).map_err(|error| format!("it refers to entry {index}: {error}"))?;
+        match entry.r#type {
+            EntryType::ItemCreated
+            | EntryType::ItemTransition
+            | EntryType::ItemComment
+            | EntryType::CredentialRevoked => Ok(()),
+            other => Err(format!("it refers to entry {index}, which no request records: {other}")),
+        }
     }
 
     /// As older programs kept it: a line with status, version and place, then what was shown.
