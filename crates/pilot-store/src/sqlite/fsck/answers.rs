@@ -57,6 +57,7 @@ impl Check<'_> {
         let entry = Entry::parse(&bytes).map_err(|error| format!("it refers to entry {index}: {error}"))?;
         match entry.r#type {
             EntryType::ItemCreated
+            | EntryType::ItemEdited
             | EntryType::ItemTransition
             | EntryType::ItemComment
             | EntryType::CredentialRevoked => Ok(()),
