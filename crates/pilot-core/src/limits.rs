@@ -62,8 +62,8 @@ pub const FEEDS_MAX: usize = 4_000;
 pub const ADDRESS_CONNECTIONS_PART: usize = 4;
 /// How many connections one address may open a second, and how many at once if it has opened none before. Each costs more
 /// than a request on one that is there.
-pub const ADDRESS_ARRIVALS_PER_SECOND: usize = 2_000;
-pub const ADDRESS_ARRIVALS_MAX: usize = 5_000;
+pub const ADDRESS_ARRIVALS_PER_SECOND: usize = 10_000;
+pub const ADDRESS_ARRIVALS_MAX: usize = 20_000;
 /// A page of a list ends when what it shows has reached this size.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much of an unwanted body is read, so that its sender gets to read the answer.
@@ -290,7 +290,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ),
     (
         "New connections per address (IPv6: per /64)",
-        "2,000 per second, 5,000 at once, except for a mesh",
+        "10,000 per second, 20,000 at once, except for a mesh",
         "further ones are closed immediately",
     ),
     ("Live feeds per actor", "64", "429 `rate_limited`"),
