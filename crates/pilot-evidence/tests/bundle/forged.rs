@@ -370,7 +370,10 @@ fn leaving_documents_out_never_hides_a_fault_without_naming_what_could_not_be_as
         while ledger.items.is_empty() || dice.below(40) > 0 {
             attempt(&mut ledger, &mut dice);
         }
-        forge(&mut ledger, &mut dice);
+        // Some are left legal: a forged move seldom is one that could have been.
+        if seed % 10 > 0 {
+            forge(&mut ledger, &mut dice);
+        }
         let bundle = ledger.period_bundle(0, ledger.size());
         let full = verify(&bundle, &trust());
         let all = documents(&ledger);
