@@ -100,4 +100,10 @@ mod tests {
         }
         assert!(Checkpoint::parse(&format!("o\n1\n{root}\nextension\n")).is_ok());
     }
+
+    #[test]
+    fn a_root_in_padded_pieces_is_not_a_root() {
+        let text = "log.example\n21\ntGZzuZKhgFxsmvwPmgV6lZ1WguSAttky+TTqMpw=1Sae\n";
+        assert!(Checkpoint::parse(text).is_err());
+    }
 }

@@ -119,6 +119,9 @@ pub(crate) fn private_line(name: &str, algorithm: u8, key: &SigningKey) -> Zeroi
 pub(crate) fn parse_public(line: &str, algorithm: u8) -> Result<(String, [u8; 32]), KeyError> {
     let (name, id, encoded) = three_parts(line.trim_end()).ok_or(KeyError::VerifierFormat)?;
     let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| KeyError::VerifierFormat)?;
+    if BASE64.encode(&bytes) != encoded {
+        return Err(KeyError::VerifierFormat);
+    }
     let (kind, public_key) = bytes.split_first().ok_or(KeyError::VerifierFormat)?;
     if *kind != algorithm {
         return Err(KeyError::Kind);
@@ -182,6 +185,10 @@ impl<'n> SignatureLine<'n> {
         let (name, encoded) = rest.split_once(' ').ok_or(NoteError::Format)?;
         NoteKey::check_name(name).map_err(|_| NoteError::Format)?;
         let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| NoteError::Format)?;
+        // The library takes several padded pieces for one text.
+        if BASE64.encode(&bytes) != encoded {
+            return Err(NoteError::Format);
+        }
         let (id, signature) = bytes.split_first_chunk::<4>().ok_or(NoteError::Format)?;
         Ok(SignatureLine { line, name, id: *id, signature: signature.to_vec() })
     }
