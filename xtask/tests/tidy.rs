@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate depends on those before it alone.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
+    "pilot-testing",
     "pilot-core",
     "pilot-explain",
     "pilot-evidence",
@@ -138,6 +139,33 @@ fn xtask_uses_the_standard_library_alone() {
         findings.add("xtask/Cargo.toml", line, format!("depends on {dependency}"));
     }
     findings.settle("The first command on a fresh clone should not wait for a download: use the standard library.");
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let files = files();
+    let mut findings = Findings::default();
+    for manifest in files.iter().filter(|file| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml")) {
+        let folder = manifest.path.trim_end_matches("Cargo.toml");
+        let (own, for_tests) = manifest.text.split_once("[dev-dependencies]").unwrap_or((&manifest.text, ""));
+        let mut used_in = |table: &str, from: usize, places: &[&str]| {
+            let is_code = |file: &&File| {
+                file.is_rust() && places.iter().any(|place| file.path.starts_with(&format!("{folder}{place}")))
+            };
+            let code: Vec<_> = files.iter().filter(is_code).collect();
+            for (line, dependency) in dependencies(table) {
+                let path = format!("{}::", dependency.replace('-', "_"));
+                if !code.iter().any(|file| file.text.contains(&path)) {
+                    findings.add(&manifest.path, from + line, format!("{dependency} is not used"));
+                }
+            }
+        };
+        used_in(own, 0, &["src/"]);
+        // The tables after the first begin with the line that divides them.
+        let for_tests = format!("[dev-dependencies]{for_tests}");
+        used_in(&for_tests, own.lines().count(), &["src/", "tests/", "examples/"]);
+    }
+    findings.settle("Every dependency is one to defend to an auditor: remove it from the manifest.");
 }
 
 /// Names in the dependency tables of a manifest, whether `name = …`, `name.workspace = …` or `[dependencies.name]`.
@@ -328,7 +356,7 @@ fn every_problem_code_has_its_section_in_the_docs() {
         }
     }
     assert!(count > 15, "the codes in {source} are no longer found; teach this test their new shape");
-    findings.settle("Write it with UPDATE_EXPECT=1 cargo test -p pilot-server --test reference.");
+    findings.settle("Write it with UPDATE_EXPECT=1 cargo test -p pilot-server reference.");
 }
 
 /// A threat without a test is a promise.

@@ -1,5 +1,4 @@
 //! The credential file and the role map: every fault is found, placed and explained, and no value is repeated.
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use expect_test::{Expect, expect};
 use pilot_core::credentials::Credentials;

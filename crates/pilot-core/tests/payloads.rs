@@ -1,6 +1,5 @@
 //! What is decided on is what is stored: a payload that was accepted is the same payload after it was written and read
 //! again, and the rules see the same thing in it before and after.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at the first surprise")]
 
 use pilot_core::json::{self, Bounds};
 use pilot_core::limits::{BODY_VALUES_MAX, PAYLOAD_DEPTH_MAX};

@@ -1,5 +1,4 @@
 //! Whatever is sent in a request: an answer, never a panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests stop at the first surprise")]
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, NewItem, Request, decide, decide_creation};

@@ -1,13 +1,5 @@
 //! Every role × action × state × relation of both built-in definitions, against tables written by hand from the
 //! contract. Nothing here is derived from the definitions, and nothing here asks the engine how it came to a verdict.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    unreachable_pub,
-    reason = "tests stop at the first surprise"
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

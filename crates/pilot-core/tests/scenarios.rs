@@ -1,18 +1,7 @@
 //! The rules as stories: what people do, and what comes of it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    unreachable_pub,
-    reason = "tests stop at the first surprise"
-)]
 
-#[path = "support/stage.rs"]
-mod stage;
-
+use crate::stage::Stage;
 use expect_test::{Expect, expect};
-use stage::Stage;
 
 #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
 fn check(script: &str, expected: Expect) {

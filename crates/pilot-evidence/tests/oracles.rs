@@ -1,10 +1,4 @@
 //! Our tree and notes against what other people have written from the same specifications.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "tests stop at the first surprise, and these trees are small"
-)]
 
 use std::convert::Infallible;
 

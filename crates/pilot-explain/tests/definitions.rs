@@ -1,13 +1,5 @@
 //! Definitions as files: the built-ins are proved and explained, the flawed examples are refused with a reason.
 //! `UPDATE_EXPECT=1 cargo test -p pilot-explain` rewrites the generated files.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    unreachable_pub,
-    reason = "tests stop at the first surprise"
-)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -168,15 +168,15 @@ mod tests {
     use pilot_core::time::Time;
     use pilot_store::sqlite::Sqlite;
     use pilot_store::{NoRecord, Store};
+    use pilot_testing::Scratch;
     use serde_json::json;
 
     use super::*;
 
     #[tokio::test]
     async fn an_item_with_very_many_entries_takes_no_more_comments() {
-        let directory = std::env::temp_dir().join(format!("pilot-moves-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
+        let scratch = Scratch::new();
+        let store = Sqlite::open(&scratch.file("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
         let workflows = Arc::new(Workflows::load(None, &store as &dyn Store).await.unwrap());
         let definition = Arc::clone(workflows.named("controlled-operation").unwrap());
         let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
@@ -197,6 +197,5 @@ mod tests {
             assert_eq!(refusal, (!is_taken).then_some("state_conflict"));
         }
         drop(store);
-        std::fs::remove_dir_all(directory).unwrap();
     }
 }

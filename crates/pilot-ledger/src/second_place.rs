@@ -103,28 +103,14 @@ pub fn read(path: &Path) -> io::Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
+    use pilot_testing::Scratch;
+
     use super::*;
-
-    struct Directory(PathBuf);
-
-    impl Directory {
-        fn make(name: &str) -> Directory {
-            let path = std::env::temp_dir().join(format!("pilot-second-place-{name}-{}", std::process::id()));
-            std::fs::create_dir(&path).unwrap();
-            Directory(path)
-        }
-    }
-
-    impl Drop for Directory {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[test]
     fn only_what_is_known_to_be_there_is_replaced() {
-        let directory = Directory::make("swap");
-        let path = directory.0.join("log.checkpoint");
+        let directory = Scratch::new();
+        let path = directory.file("log.checkpoint");
         let place = SecondPlace::open(&path).unwrap();
         assert!(matches!(place.swap(&[Some("a".into())], "b"), Err(SwapError::Changed)), "nothing is there yet");
         place.swap(&[None], "a").unwrap();
@@ -135,12 +121,12 @@ mod tests {
 
     #[test]
     fn a_place_is_used_by_one_service_alone() {
-        let directory = Directory::make("lock");
-        let path = directory.0.join("log.checkpoint");
+        let directory = Scratch::new();
+        let path = directory.file("log.checkpoint");
         let place = SecondPlace::open(&path).unwrap();
         assert!(matches!(SecondPlace::open(&path), Err(PlaceError::Locked { .. })));
         drop(place);
         assert!(SecondPlace::open(&path).is_ok());
-        assert!(matches!(SecondPlace::open(&directory.0.join("no/such")), Err(PlaceError::Io { .. })));
+        assert!(matches!(SecondPlace::open(&directory.file("no/such")), Err(PlaceError::Io { .. })));
     }
 }

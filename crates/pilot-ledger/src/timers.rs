@@ -97,6 +97,7 @@ mod tests {
     use pilot_core::entry::{Entry, EntryType};
     use pilot_core::role::Role;
     use pilot_store::sqlite::Sqlite;
+    use pilot_testing::Scratch;
     use serde_json::json;
 
     use super::*;
@@ -116,8 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn items_that_are_due_together_are_moved_in_order_each_once_and_in_few_commits() {
-        let directory = std::env::temp_dir().join(format!("pilot-timers-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let scratch = Scratch::new();
         let clock = Arc::new(AtomicI64::new(1_800_000_000_000_000));
         // How long the ledger was at each write: within a group of writes it does not grow.
         let (lengths, head) = (Arc::new(Mutex::new(BTreeSet::new())), Arc::new(OnceLock::new()));
@@ -132,7 +132,7 @@ mod tests {
                 Time::from_unix_micros(clock.load(Ordering::SeqCst))
             }
         };
-        let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(now)).unwrap();
+        let store = Sqlite::open(&scratch.file("pilot.db"), Arc::new(now)).unwrap();
         let workflows = Arc::new(Workflows::load(None, &store).await.unwrap());
         for number in 0..ITEMS {
             store.settle(creation(&workflows, number)).await.unwrap();
@@ -151,6 +151,5 @@ mod tests {
         let items = |entries: &[Entry]| entries.iter().map(|entry| entry.item.clone()).collect::<Vec<_>>();
         assert_eq!(items(&moved), items(&created), "the earliest deadline first");
         drop(store);
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -1,5 +1,4 @@
 //! The register of credentials over a real store: each event is in the ledger once, whatever became of earlier attempts.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -116,8 +116,8 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
             if let Some(cap) = problem.cap {
                 app.metrics.traffic.caps.reached(cap, &trace.whose());
             }
-            if let Some(limits) = app.limits.as_ref().filter(|_| problem.code == Code::RateLimited) {
-                limits.hold_back().await;
+            if matches!(problem.code, Code::RateLimited | Code::Unavailable) {
+                app.flood.hold_back().await;
             }
             let (ends_connection, peer_is_late) = (problem.ends_connection, problem.peer_is_late);
             let mut response = problem.into_response(&request_id);

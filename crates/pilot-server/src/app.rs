@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use crate::budget::Budget;
 use crate::edge::Edge;
 use crate::feeds::Feeds;
+use crate::flood::Flood;
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -30,6 +31,7 @@ pub struct App {
     pub register: Arc<Register>,
     /// How often anyone may call; none when that is not limited.
     pub limits: Option<Limits>,
+    pub(crate) flood: Flood,
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub metrics: Arc<Metrics>,

@@ -14,6 +14,7 @@ mod examined;
 pub mod exposure;
 pub mod feed;
 pub mod feeds;
+mod flood;
 pub mod identity;
 pub mod log;
 pub mod metrics;

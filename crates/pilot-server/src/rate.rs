@@ -5,8 +5,6 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -23,10 +21,6 @@ use table::Table;
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const WINDOW_SECONDS: u64 = 60;
-/// How many refusals a second are answered without delay. People and programs with a fault never come near.
-const REFUSALS_AT_ONCE: u64 = 100;
-const HELD_FOR: Duration = Duration::from_millis(500);
-const HELD_MAX: usize = 16 * 1024;
 
 /// What a request is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,50 +127,9 @@ pub struct Limits {
     writes: Kept,
     anonymous: Kept,
     failed: Kept,
-    flood: Flood,
-}
-
-/// Refusals that come in a flood are answered late: whoever waits for an answer before asking again then asks that much
-/// less, and the processor is left to the others.
-#[derive(Default)]
-struct Flood {
-    /// The second, counted from the start, and in its lower half how many refusals it has seen.
-    second: AtomicU64,
-    held: AtomicUsize,
-}
-
-/// One who waits. Counted out also when it hangs up: else hanging up often enough would end all waiting.
-struct Held<'a>(&'a AtomicUsize);
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Flood {
-    /// Whether this refusal is beyond those that a second answers at once.
-    fn take(&self, second: u64) -> bool {
-        let counted = |state: u64| if state >> 32 == second { state + 1 } else { (second << 32) + 1 };
-        let before = self.second.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| Some(counted(state)));
-        counted(before.unwrap_or(0)) & u64::from(u32::MAX) > REFUSALS_AT_ONCE
-    }
 }
 
 impl Limits {
-    /// Holds a refusal back for a moment when there are many of them.
-    pub async fn hold_back(&self) {
-        if !self.flood.take(self.started.micros() / 1_000_000) {
-            return;
-        }
-        // Those who wait cost memory, so not everyone does.
-        let before = self.flood.held.fetch_add(1, Ordering::Relaxed);
-        let _held = Held(&self.flood.held);
-        if before < HELD_MAX {
-            tokio::time::sleep(HELD_FOR).await;
-        }
-    }
-
     pub fn new(limits: &RateLimits) -> Limits {
         Limits {
             started: Stopwatch::start(),
@@ -185,7 +138,6 @@ impl Limits {
             writes: Kept::new(Budget::Writes, limits, RATE_ACTORS_MAX),
             anonymous: Kept::new(Budget::Anonymous, limits, RATE_ADDRESSES_MAX),
             failed: Kept::new(Budget::Failed, limits, RATE_ADDRESSES_MAX),
-            flood: Flood::default(),
         }
     }
 
@@ -227,30 +179,6 @@ fn place_of(address: IpAddr) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_hangs_up_while_held_back_is_counted_out() {
-        let limits = Limits::new(&RateLimits::default());
-        limits.flood.second.store(u64::from(u32::MAX), Ordering::Relaxed);
-        let second = limits.started.micros() / 1_000_000;
-        limits.flood.second.store((second << 32) + REFUSALS_AT_ONCE, Ordering::Relaxed);
-        {
-            let mut held = std::pin::pin!(limits.hold_back());
-            let given_up = tokio::time::timeout(HELD_FOR / 2, held.as_mut()).await;
-            assert!(given_up.is_err(), "it is held back");
-            assert_eq!(limits.flood.held.load(Ordering::Relaxed), 1);
-        }
-        assert_eq!(limits.flood.held.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn a_hundred_refusals_a_second_are_answered_at_once_and_those_beyond_are_held_back() {
-        let flood = Flood::default();
-        for second in [0, 1, 7] {
-            let held: Vec<_> = (0..300).filter(|_| flood.take(second)).collect();
-            assert_eq!(held, (100..300).collect::<Vec<_>>(), "second {second}");
-        }
-    }
 
     const SECOND: u64 = 1_000_000;
 

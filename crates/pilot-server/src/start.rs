@@ -35,6 +35,7 @@ use crate::app::{App, RequestIds};
 use crate::budget::Budget;
 use crate::edge::Edge;
 use crate::examined::{Examined, examine};
+use crate::flood::Flood;
 use crate::identity::Identity;
 use crate::identity::credential_file::CredentialFile;
 use crate::identity::mutual_tls::MutualTls;
@@ -104,6 +105,7 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
         identity,
         register,
         limits: config.rate_limits.as_ref().map(Limits::new),
+        flood: Flood::default(),
         edge: edge(config, mesh_secrets),
         guard,
         metrics,

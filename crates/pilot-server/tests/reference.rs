@@ -1,5 +1,4 @@
-//! `docs/reference` is what the code says, to the byte. `UPDATE_EXPECT=1 cargo test --test reference` rewrites it.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+//! `docs/reference` is what the code says, to the byte. `UPDATE_EXPECT=1 cargo test --workspace reference` rewrites it.
 
 use std::collections::BTreeSet;
 

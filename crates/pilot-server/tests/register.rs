@@ -1,5 +1,4 @@
 //! What has ended stays ended, whatever the clock says.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use pilot_ledger::register::{NamedCredential, Register};
 use pilot_server::identity::Unknown;
 use pilot_server::identity::credential_file::CredentialFile;
 use pilot_store::sqlite::Sqlite;
+use pilot_testing::Scratch;
 
 const TOKEN: &str = "a-token-of-ana-that-is-long-enough-to-be-one";
 
@@ -41,8 +41,7 @@ async fn identity(credentials: Credentials, clock: &Clock, directory: &std::path
 
 #[tokio::test]
 async fn a_clock_that_steps_back_revives_no_credential_and_one_that_runs_ahead_ends_it_for_good() {
-    let directory = std::env::temp_dir().join(format!("pilot-register-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
+    let scratch = Scratch::new();
     let mut headers = HeaderMap::new();
     headers.insert(AUTHORIZATION, HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap());
     let at = |text: &str| text.parse::<Time>().unwrap();
@@ -52,7 +51,7 @@ async fn a_clock_that_steps_back_revives_no_credential_and_one_that_runs_ahead_e
             micros.store(at(text).unix_micros(), Ordering::SeqCst);
         }
     };
-    let identity = identity(file("2026-11-01T00:00:00Z", "2027-02-01T00:00:00Z"), &clock, &directory).await;
+    let identity = identity(file("2026-11-01T00:00:00Z", "2027-02-01T00:00:00Z"), &clock, scratch.path()).await;
     let verdict = || identity.identify(&headers).map(|caller| caller.actor.actor_id.to_string());
     for (now, expected) in [
         ("2026-10-31T23:59:59.999999Z", Err(Unknown::NotYet)),
@@ -69,5 +68,4 @@ async fn a_clock_that_steps_back_revives_no_credential_and_one_that_runs_ahead_e
         set(now);
         assert_eq!(verdict(), expected, "{now}");
     }
-    std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -1,4 +1,4 @@
-//! `docs/reference` is what the code says, to the byte. `UPDATE_EXPECT=1 cargo test --test reference` rewrites it.
+//! `docs/reference` is what the code says, to the byte. `UPDATE_EXPECT=1 cargo test --workspace reference` rewrites it.
 
 use expect_test::expect_file;
 use pilot_setup::reference;

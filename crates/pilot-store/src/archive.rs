@@ -48,6 +48,22 @@ pub trait Archive {
 
     /// No service can open it while this is held.
     fn hold(&self) -> Result<Box<dyn Send>>;
+
+    /// A copy of `from` next to this ledger, to take its place. What an interrupted restore left there is removed.
+    fn stage(&self, from: &dyn Archive) -> Result<Box<dyn Staged>>;
+
+    /// What stores it, and in which version, for people.
+    fn engine(&self) -> String;
+}
+
+/// A ledger that is to take the place of another. Nothing uses it until then.
+pub trait Staged {
+    fn open(&self, now: Now) -> Result<Arc<dyn Store>>;
+
+    /// Once nobody has it open. The ledger that was there before is kept; `stamp` is part of its new name.
+    fn put_in_place(self: Box<Self>, stamp: &str) -> Result<()>;
+
+    fn discard(self: Box<Self>);
 }
 
 /// The size and root of the tree.

@@ -25,6 +25,7 @@ use tokio::sync::watch;
 pub mod archive;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod engines;
 pub mod sqlite;
 
 #[derive(Debug, thiserror::Error)]

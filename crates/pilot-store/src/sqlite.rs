@@ -36,6 +36,7 @@ mod read;
 mod reader;
 mod row;
 mod search;
+mod staged;
 mod statement;
 mod thresholds;
 mod tree;

@@ -1,12 +1,4 @@
 //! Whatever is changed in the file behind the program's back is found, and named.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test stops at the first surprise, and prints its figures"
-)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,25 +12,9 @@ use pilot_store::conformance::{Cast, TestClock, actor, remark};
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
 use pilot_store::{Filter, Outcome, Store, StoreError, StoredDefinition};
+use pilot_testing::{Dice, Scratch, asked, fresh_seed};
 use rusqlite::Connection;
 use rusqlite::types::Value;
-use tempfile::TempDir;
-
-struct Scratch(TempDir);
-
-impl Scratch {
-    fn new() -> Scratch {
-        Scratch(tempfile::tempdir().unwrap())
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn database(&self) -> PathBuf {
-        self.file("pilot.db")
-    }
-}
 
 fn open(path: &Path) -> Result<Sqlite, StoreError> {
     let clock = TestClock::default();
@@ -75,25 +51,25 @@ fn check(path: &Path) -> Report {
 #[tokio::test]
 async fn a_whole_ledger_has_no_faults_and_the_same_root() {
     let scratch = Scratch::new();
-    sample(&scratch.database()).await;
-    let report = check(&scratch.database());
+    sample(&scratch.file("pilot.db")).await;
+    let report = check(&scratch.file("pilot.db"));
     assert_eq!(report.faults, []);
     assert_eq!((report.entries, report.items, report.tiles, report.definitions), (276, 12, 1, 1));
     assert_eq!((report.documents, report.erased), (16, 0));
-    let store = open(&scratch.database()).unwrap();
+    let store = open(&scratch.file("pilot.db")).unwrap();
     assert_eq!(report.root.unwrap(), store.head().borrow().root().to_base64());
     // While the service has the file open, it can be read all the same.
-    assert_eq!(check(&scratch.database()).faults, []);
+    assert_eq!(check(&scratch.file("pilot.db")).faults, []);
 }
 
 #[tokio::test]
 async fn an_erased_document_is_counted_and_is_no_fault() {
     let scratch = Scratch::new();
-    sample(&scratch.database()).await;
-    let connection = Connection::open(scratch.database()).unwrap();
+    sample(&scratch.file("pilot.db")).await;
+    let connection = Connection::open(scratch.file("pilot.db")).unwrap();
     connection.execute("UPDATE document SET data = NULL WHERE entry = 0", []).unwrap();
     drop(connection);
-    let report = check(&scratch.database());
+    let report = check(&scratch.file("pilot.db"));
     assert_eq!(report.faults, []);
     assert_eq!((report.documents, report.erased, report.items_not_replayed), (15, 1, 1));
 }
@@ -148,10 +124,10 @@ async fn every_kind_of_damage_is_found_and_named() {
         ("the guard against changes is gone", "DROP TRIGGER entry_is_never_updated".into(), "schema"),
     ];
     let scratch = Scratch::new();
-    sample(&scratch.database()).await;
+    sample(&scratch.file("pilot.db")).await;
     for (name, sql, place) in damages {
         let copy = scratch.file("copy.db");
-        std::fs::copy(scratch.database(), &copy).unwrap();
+        std::fs::copy(scratch.file("pilot.db"), &copy).unwrap();
         let connection = Connection::open(&copy).unwrap();
         connection.pragma_update(None, "journal_mode", "DELETE").unwrap();
         let regard = if name.starts_with("the guard") { String::new() } else { guard.to_owned() };
@@ -171,11 +147,11 @@ async fn every_kind_of_damage_is_found_and_named() {
 #[tokio::test]
 async fn a_store_of_the_first_schema_is_taken_over_with_its_items_as_they_are() {
     let scratch = Scratch::new();
-    sample(&scratch.database()).await;
-    let store = open(&scratch.database()).unwrap();
+    sample(&scratch.file("pilot.db")).await;
+    let store = open(&scratch.file("pilot.db")).unwrap();
     let items = store.items(Filter::default(), 100).await.unwrap();
     drop(store);
-    let connection = Connection::open(scratch.database()).unwrap();
+    let connection = Connection::open(scratch.file("pilot.db")).unwrap();
     for item in &items {
         // As it was written then: the whole item but for what its key and its content document have.
         let mut row = serde_json::to_value(item).unwrap();
@@ -189,24 +165,24 @@ async fn a_store_of_the_first_schema_is_taken_over_with_its_items_as_they_are() 
     connection.pragma_update(None, "user_version", 1).unwrap();
     drop(connection);
     assert!(items.iter().any(|item| !item.votes.is_empty()), "a vote is the larger part of a row");
-    assert_eq!(check(&scratch.database()).faults, []);
-    let store = open(&scratch.database()).unwrap();
+    assert_eq!(check(&scratch.file("pilot.db")).faults, []);
+    let store = open(&scratch.file("pilot.db")).unwrap();
     assert_eq!(store.items(Filter::default(), 100).await.unwrap(), items);
     drop(store);
-    assert_eq!(check(&scratch.database()).faults, []);
-    let connection = Connection::open(scratch.database()).unwrap();
+    assert_eq!(check(&scratch.file("pilot.db")).faults, []);
+    let connection = Connection::open(scratch.file("pilot.db")).unwrap();
     assert_eq!(version(&connection).unwrap(), newest);
 }
 
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused() {
     let scratch = Scratch::new();
-    sample(&scratch.database()).await;
-    let connection = Connection::open(scratch.database()).unwrap();
+    sample(&scratch.file("pilot.db")).await;
+    let connection = Connection::open(scratch.file("pilot.db")).unwrap();
     let known: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     connection.pragma_update(None, "user_version", known + 1).unwrap();
     drop(connection);
-    for refused in [open(&scratch.database()).map(drop), fsck(&scratch.database(), &mut |_| ()).map(drop)] {
+    for refused in [open(&scratch.file("pilot.db")).map(drop), fsck(&scratch.file("pilot.db"), &mut |_| ()).map(drop)] {
         let Err(StoreError::Refused(reason)) = refused else { panic!("{refused:?}") };
         assert!(reason.contains("newer version"), "{reason}");
     }
@@ -222,11 +198,12 @@ async fn grow(store: &Sqlite, by: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_stays_long_stops_nobody_and_the_log_grows_no_further_when_it_leaves() {
     let scratch = Scratch::new();
-    let store = Sqlite::open_to_fill(&scratch.database(), Arc::new(|| Time::EPOCH)).unwrap();
+    let store = Sqlite::open_to_fill(&scratch.file("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
     let log_size = || std::fs::metadata(scratch.file("pilot.db-wal")).unwrap().len();
     grow(&store, 1_000).await;
     let of_a_thousand = log_size();
-    let reader = Connection::open_with_flags(scratch.database(), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let reader =
+        Connection::open_with_flags(scratch.file("pilot.db"), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     reader.execute_batch("BEGIN").unwrap();
     let count = || reader.query_row("SELECT count(*) FROM entry", [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count(), 1_000);
@@ -242,7 +219,7 @@ async fn a_reader_that_stays_long_stops_nobody_and_the_log_grows_no_further_when
     assert!(log_size() < bound && bound < 40 * of_a_thousand, "{} after {of_a_thousand}", log_size());
     drop(store);
     assert!(!scratch.file("pilot.db-wal").exists(), "at the end everything is in the database");
-    assert_eq!(check(&scratch.database()).faults, []);
+    assert_eq!(check(&scratch.file("pilot.db")).faults, []);
 }
 
 /// Everything the ledger consists of, as SQLite reads it; none when it cannot.
@@ -269,37 +246,19 @@ fn contents(path: &Path) -> rusqlite::Result<Vec<Vec<Value>>> {
     Ok(all)
 }
 
-/// A small generator: a seed gives the same run everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
-
-/// How many times longer than usual.
-#[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
-fn times() -> u32 {
-    std::env::var("PILOT_LONG").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
-}
-
 #[tokio::test]
 async fn of_random_bit_flips_every_one_that_matters_is_found() {
-    let flips = times() * 500;
+    let flips = asked("PILOT_LONG").unwrap_or(1) * 500;
     let scratch = Scratch::new();
-    sample(&scratch.database()).await;
-    let bytes = std::fs::read(scratch.database()).unwrap();
-    let original = contents(&scratch.database()).unwrap();
-    let seed = u64::from(std::process::id());
+    sample(&scratch.file("pilot.db")).await;
+    let bytes = std::fs::read(scratch.file("pilot.db")).unwrap();
+    let original = contents(&scratch.file("pilot.db")).unwrap();
+    let seed = fresh_seed();
     println!("seed {seed}, {} bytes", bytes.len());
-    let (mut dice, copy) = (Dice(seed), scratch.file("flipped.db"));
+    let (mut dice, copy) = (Dice::new(seed), scratch.file("flipped.db"));
     let (mut found, mut harmless) = (0, 0);
     for _ in 0..flips {
-        let (place, bit) = (usize::try_from(dice.below(bytes.len() as u64)).unwrap(), dice.below(8));
+        let (place, bit) = (dice.below(bytes.len()), dice.below(8));
         let mut flipped = bytes.clone();
         flipped[place] ^= 1 << bit;
         for companion in ["flipped.db-wal", "flipped.db-shm"] {
@@ -337,20 +296,20 @@ fn crash(from: &Path, to: &Path, with_head: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flipped_bit_in_the_log_of_a_store_that_crashed_loses_nothing_silently() {
-    let flips = times() * 80;
+    let flips = asked("PILOT_LONG").unwrap_or(1) * 80;
     let scratch = Scratch::new();
-    let (path, copy) = (scratch.database(), scratch.file("crashed.db"));
+    let (path, copy) = (scratch.file("pilot.db"), scratch.file("crashed.db"));
     drop(open(&path).unwrap());
     let (store, writes) = (open(&path).unwrap(), 30);
     grow(&store, writes).await;
     let log = std::fs::read(scratch.file("pilot.db-wal")).unwrap();
-    let seed = u64::from(std::process::id());
+    let seed = fresh_seed();
     println!("seed {seed}, {} bytes of log", log.len());
-    let (mut dice, mut found, mut last) = (Dice(seed), 0, 0);
+    let (mut dice, mut found, mut last) = (Dice::new(seed), 0, 0);
     for number in 0..flips {
         let with_head = number % 2 == 0;
         crash(&path, &copy, with_head);
-        let (place, bit) = (usize::try_from(dice.below(log.len() as u64)).unwrap(), dice.below(8));
+        let (place, bit) = (dice.below(log.len()), dice.below(8));
         let mut flipped = log.clone();
         flipped[place] ^= 1 << bit;
         std::fs::write(scratch.file("crashed.db-wal"), flipped).unwrap();

@@ -1,5 +1,4 @@
 //! The embedded engine passes the suite every engine must pass.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::sync::Arc;
 

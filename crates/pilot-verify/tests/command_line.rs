@@ -1,25 +1,14 @@
 //! The program as its user runs it.
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
-use std::fs;
 use std::process::Command;
 
 use expect_test::expect;
 use pilot_evidence::sample::{key, small_ledger};
-use tempfile::TempDir;
+use pilot_testing::Scratch;
 
-struct Scratch(TempDir);
-
-impl Scratch {
-    fn new() -> Scratch {
-        Scratch(tempfile::tempdir().unwrap())
-    }
-
-    fn file(&self, name: &str, bytes: &[u8]) -> String {
-        let path = self.0.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        path.to_string_lossy().into_owned()
-    }
+fn file(scratch: &Scratch, name: &str, bytes: &[u8]) -> String {
+    scratch.write(name, bytes).to_string_lossy().into_owned()
 }
 
 /// Exit code, standard output and standard error.
@@ -34,9 +23,9 @@ fn a_bundle_that_holds_ends_with_0_and_a_changed_one_with_1() {
     let scratch = Scratch::new();
     let ledger = small_ledger();
     let bundle = ledger.period_bundle(0, ledger.size());
-    let whole = scratch.file("whole.zip", &bundle);
+    let whole = file(&scratch, "whole.zip", &bundle);
     let line = key().verifier().to_string();
-    let key_file = scratch.file("log.pub", format!("{line}\n").as_bytes());
+    let key_file = file(&scratch, "log.pub", format!("{line}\n").as_bytes());
     for key in [&line, &key_file] {
         let (code, out, err) = run(&[&whole, "--key", key]);
         assert_eq!((code, err.as_str()), (0, ""));
@@ -44,7 +33,7 @@ fn a_bundle_that_holds_ends_with_0_and_a_changed_one_with_1() {
     }
     let mut changed = bundle;
     changed[100] ^= 1;
-    let changed = scratch.file("changed.zip", &changed);
+    let changed = file(&scratch, "changed.zip", &changed);
     let (code, out, _) = run(&["--key", &line, &changed]);
     assert_eq!(code, 1);
     expect!["The evidence does NOT hold: checkpoint: its bytes were changed: they do not match the hash in the manifest [files]"].assert_eq(out.lines().last().unwrap());
@@ -59,7 +48,7 @@ fn a_bundle_with_documents_left_out_ends_with_4_unless_that_is_allowed() {
     let scratch = Scratch::new();
     let ledger = small_ledger();
     let (smaller, _) = redact(&ledger.period_bundle(0, ledger.size()), &Redaction::All).unwrap();
-    let (smaller, line) = (scratch.file("smaller.zip", &smaller), key().verifier().to_string());
+    let (smaller, line) = (file(&scratch, "smaller.zip", &smaller), key().verifier().to_string());
     let (code, out, err) = run(&[&smaller, "--key", &line]);
     assert_eq!((code, err.as_str()), (4, ""), "{out}");
     assert!(out.contains("The evidence holds AS FAR AS IT COULD BE CHECKED"), "{out}");
@@ -73,7 +62,7 @@ fn a_bundle_with_documents_left_out_ends_with_4_unless_that_is_allowed() {
 fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
     let scratch = Scratch::new();
     let line = key().verifier().to_string();
-    let bundle = scratch.file("b.zip", b"");
+    let bundle = file(&scratch, "b.zip", b"");
     let check = |code: i32, arguments: &[&str], said: &str| {
         let (ended, out, err) = run(arguments);
         assert_eq!((ended, out.as_str()), (code, ""), "{arguments:?}: {err}");

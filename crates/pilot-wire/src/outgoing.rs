@@ -1,33 +1,26 @@
-//! Requests the service makes itself: one connection each, no redirect is followed, no proxy is asked, the time is
+//! Requests that the program makes: one connection each, no redirect is followed, no proxy is asked, the time is
 //! bounded and so is the answer.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-const ANSWER_BYTES_MAX: usize = 256 * 1024;
+mod trust;
 
-#[derive(Debug, thiserror::Error)]
-pub enum TrustError {
-    #[error("{}: cannot be read as PEM certificates ({cause})", path.display())]
-    File { path: PathBuf, cause: String },
-    #[error("there is no certificate authority to trust: the system has none; set ca_file to a file of them")]
-    Nobody,
-    #[error("TLS cannot be set up: {0}")]
-    Tls(#[from] rustls::Error),
-}
+pub use trust::{Issuers, Pair, TrustError};
+
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -44,6 +37,13 @@ pub struct Reply {
     pub body: Bytes,
 }
 
+/// An answer whose body is still arriving. Its connection ends with it.
+pub struct Arriving {
+    pub head: http::response::Parts,
+    body: Incoming,
+    _connection: Connection,
+}
+
 /// Whom to trust, read once.
 pub struct Outgoing {
     tls: Option<TlsConnector>,
@@ -53,31 +53,16 @@ pub struct Outgoing {
 impl Outgoing {
     /// With `https`, the system's certificate authorities are trusted, and those in `ca_file`.
     pub fn new(https: bool, ca_file: Option<&Path>) -> Result<Outgoing, TrustError> {
-        if !https {
-            return Ok(Outgoing { tls: None, answer_bytes_max: ANSWER_BYTES_MAX });
-        }
-        let mut roots = RootCertStore::empty();
-        // What cannot be read of the system's store is simply not trusted.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if let Some(path) = ca_file {
-            let failed = |cause: String| TrustError::File { path: path.to_owned(), cause };
-            let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
-            let before = roots.len();
-            for certificate in certificates {
-                let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-                roots.add(certificate).map_err(|error| failed(error.to_string()))?;
-            }
-            if roots.len() == before {
-                return Err(failed("it contains none".into()));
-            }
-        }
-        if roots.is_empty() {
-            return Err(TrustError::Nobody);
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
-        let tls = Some(TlsConnector::from(Arc::new(config)));
+        if https { Outgoing::trusting(&Issuers::SystemAnd(ca_file), None) } else { Ok(Outgoing::plain()) }
+    }
+
+    /// Without TLS.
+    pub fn plain() -> Outgoing {
+        Outgoing { tls: None, answer_bytes_max: ANSWER_BYTES_MAX }
+    }
+
+    pub fn trusting(issuers: &Issuers, own: Option<&Pair>) -> Result<Outgoing, TrustError> {
+        let tls = Some(trust::connector(issuers, own)?);
         Ok(Outgoing { tls, answer_bytes_max: ANSWER_BYTES_MAX })
     }
 
@@ -116,12 +101,23 @@ impl Outgoing {
         self.ask(request(Method::POST, url, &headers, form), patience).await
     }
 
+    /// The whole answer, all of it within `patience`.
     pub async fn ask(&self, request: Request<String>, patience: Duration) -> Result<Reply, OutgoingError> {
-        let answered = tokio::time::timeout(patience, self.send(request)).await;
-        answered.map_err(|_| OutgoingError::TooSlow(patience))?.map_err(OutgoingError::Failed)
+        in_time(patience, async {
+            let arriving = self.send(request).await?;
+            let status = arriving.head.status.as_u16();
+            let body = Limited::new(arriving.body, self.answer_bytes_max).collect().await?.to_bytes();
+            Ok(Reply { status, body })
+        })
+        .await
     }
 
-    async fn send(&self, request: Request<String>) -> Result<Reply, Cause> {
+    /// An answer of any length: its head within `patience`, and the rest piece by piece.
+    pub async fn open(&self, request: Request<String>, patience: Duration) -> Result<Arriving, OutgoingError> {
+        in_time(patience, self.send(request)).await
+    }
+
+    async fn send(&self, request: Request<String>) -> Result<Arriving, Cause> {
         let url = request.uri();
         let is_https = url.scheme_str() == Some("https");
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -131,11 +127,40 @@ impl Outgoing {
         match &self.tls {
             Some(tls) if is_https => {
                 let name = ServerName::try_from(host.to_owned())?;
-                exchange(tls.connect(name, stream).await?, request, self.answer_bytes_max).await
+                exchange(tls.connect(name, stream).await?, request).await
             }
             None if is_https => Err("TLS is not set up".into()),
-            _ => exchange(stream, request, self.answer_bytes_max).await,
+            _ => exchange(stream, request).await,
         }
+    }
+}
+
+impl Arriving {
+    /// The next piece of the body, if there is one.
+    pub async fn next(&mut self, patience: Duration) -> Result<Option<Bytes>, OutgoingError> {
+        in_time(patience, async {
+            while let Some(frame) = self.body.frame().await {
+                if let Ok(bytes) = frame?.into_data() {
+                    return Ok(Some(bytes));
+                }
+            }
+            Ok(None)
+        })
+        .await
+    }
+
+    /// What is left of the body, if it is not longer than this.
+    pub async fn rest(self, bytes_max: usize, patience: Duration) -> Result<Bytes, OutgoingError> {
+        in_time(patience, async { Ok(Limited::new(self.body, bytes_max).collect().await?.to_bytes()) }).await
+    }
+}
+
+/// Drives the connection, and ends it when it is dropped.
+struct Connection(JoinHandle<Result<(), hyper::Error>>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -146,24 +171,23 @@ pub fn request(method: Method, url: &Uri, headers: &[(HeaderName, HeaderValue)],
     request
 }
 
-async fn exchange<S>(stream: S, request: Request<String>, answer_bytes_max: usize) -> Result<Reply, Cause>
+async fn in_time<T>(patience: Duration, step: impl Future<Output = Result<T, Cause>>) -> Result<T, OutgoingError> {
+    let done = tokio::time::timeout(patience, step).await;
+    done.map_err(|_| OutgoingError::TooSlow(patience))?.map_err(OutgoingError::Failed)
+}
+
+async fn exchange<S>(stream: S, request: Request<String>) -> Result<Arriving, Cause>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let connection = Connection(tokio::spawn(connection));
     let (mut head, body) = request.into_parts();
     let authority = head.uri.authority().map_or("", |authority| authority.as_str());
     head.headers.insert(HOST, HeaderValue::from_str(authority)?);
     head.headers.insert(USER_AGENT, HeaderValue::from_static(concat!("pilot/", env!("CARGO_PKG_VERSION"))));
     head.uri = head.uri.path_and_query().map_or("/", |target| target.as_str()).parse()?;
-    let request = Request::from_parts(head, Full::new(Bytes::from(body)));
-    let answered = async move {
-        let response = sender.send_request(request).await?;
-        let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), answer_bytes_max).collect().await?.to_bytes();
-        Ok(Reply { status, body })
-    };
-    // The connection's own error, if any, is what the exchange reports.
-    let (answered, _) = tokio::join!(answered, connection);
-    answered
+    let response = sender.send_request(Request::from_parts(head, Full::new(Bytes::from(body)))).await?;
+    let (head, body) = response.into_parts();
+    Ok(Arriving { head, body, _connection: connection })
 }

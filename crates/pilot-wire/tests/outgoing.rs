@@ -1,11 +1,10 @@
 //! Requests the service makes itself, against a server that speaks TLS, lies, or says nothing.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
+use pilot_testing::Scratch;
 use pilot_wire::outgoing::{Outgoing, OutgoingError, TrustError};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -15,22 +14,6 @@ use tokio_rustls::TlsAcceptor;
 
 /// Far beyond what loopback needs.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-struct File(PathBuf);
-
-impl File {
-    fn write(name: &str, text: &str) -> File {
-        let path = std::env::temp_dir().join(format!("pilot-outgoing-{name}-{}", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        File(path)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 /// Answers each connection with these bytes, behind a certificate for `localhost`; gives its address and certificate.
 async fn server(answer: String) -> (Uri, String) {
@@ -62,32 +45,35 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
 
 #[tokio::test]
 async fn a_server_is_trusted_by_its_certificate_authority_alone() {
+    let scratch = Scratch::new();
     let (url, certificate) = server(answer("200 OK", "", "hello")).await;
-    let file = File::write("trusted", &certificate);
-    let reply = Outgoing::new(true, Some(&file.0)).unwrap().post(&url, "x".into(), PATIENCE).await.unwrap();
+    let file = scratch.write("trusted", &certificate);
+    let reply = Outgoing::new(true, Some(&file)).unwrap().post(&url, "x".into(), PATIENCE).await.unwrap();
     assert_eq!((reply.status, &reply.body[..]), (200, &b"hello"[..]));
     // By an address that is not in the certificate, and by a stranger's authority.
     let other: Uri = url.to_string().replace("localhost", "127.0.0.1").parse().unwrap();
-    let refused = Outgoing::new(true, Some(&file.0)).unwrap().post(&other, "x".into(), PATIENCE).await;
+    let refused = Outgoing::new(true, Some(&file)).unwrap().post(&other, "x".into(), PATIENCE).await;
     assert!(refused.err().unwrap().to_string().contains("certificate"));
-    let stranger = File::write("stranger", &server(String::new()).await.1);
-    let refused = Outgoing::new(true, Some(&stranger.0)).unwrap().post(&url, "x".into(), PATIENCE).await;
+    let stranger = scratch.write("stranger", &server(String::new()).await.1);
+    let refused = Outgoing::new(true, Some(&stranger)).unwrap().post(&url, "x".into(), PATIENCE).await;
     assert!(refused.err().unwrap().to_string().contains("certificate"));
 }
 
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_is_not_followed() {
+    let scratch = Scratch::new();
     let (url, certificate) = server(answer("302 Found", "Location: http://127.0.0.1:1/\r\n", "")).await;
-    let file = File::write("redirect", &certificate);
-    let reply = Outgoing::new(true, Some(&file.0)).unwrap().post(&url, "x".into(), PATIENCE).await.unwrap();
+    let file = scratch.write("redirect", &certificate);
+    let reply = Outgoing::new(true, Some(&file)).unwrap().post(&url, "x".into(), PATIENCE).await.unwrap();
     assert_eq!(reply.status, 302);
 }
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_or_never_comes_is_given_up() {
+    let scratch = Scratch::new();
     let (url, certificate) = server(answer("200 OK", "", &"x".repeat(300 * 1024))).await;
-    let file = File::write("long", &certificate);
-    let outgoing = Outgoing::new(true, Some(&file.0)).unwrap();
+    let file = scratch.write("long", &certificate);
+    let outgoing = Outgoing::new(true, Some(&file)).unwrap();
     assert!(matches!(outgoing.post(&url, "x".into(), PATIENCE).await, Err(OutgoingError::Failed(_))));
     // Accepted by the kernel, answered by nobody.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -98,10 +84,11 @@ async fn an_answer_that_is_too_long_or_never_comes_is_given_up() {
 
 #[test]
 fn a_file_without_certificates_is_refused_by_name() {
+    let scratch = Scratch::new();
     for (name, text) in [("empty", ""), ("text", "no certificate"), ("cut", "-----BEGIN CERTIFICATE-----\nAAAA\n")] {
-        let file = File::write(name, text);
-        let Err(error) = Outgoing::new(true, Some(&file.0)) else { panic!("{name} was taken") };
-        assert!(matches!(error, TrustError::File { .. }) && error.to_string().contains(name), "{error}");
+        let file = scratch.write(name, text);
+        let Err(error) = Outgoing::new(true, Some(&file)) else { panic!("{name} was taken") };
+        assert!(matches!(error, TrustError::Unusable { .. }) && error.to_string().contains(name), "{error}");
     }
-    assert!(matches!(Outgoing::new(true, Some("no/such/file".as_ref())), Err(TrustError::File { .. })));
+    assert!(matches!(Outgoing::new(true, Some("no/such/file".as_ref())), Err(TrustError::Unreadable { .. })));
 }

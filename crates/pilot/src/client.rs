@@ -1,29 +1,23 @@
 //! The client side: the service's address, the caller's token, and one request at a time.
 
-use std::future::Future;
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
-use http::{Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper_util::rt::TokioIo;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::uri::InvalidUri;
+use http::{Method, Request, Uri};
 use pilot_core::token::Token;
+use pilot_wire::outgoing::{self, Outgoing, OutgoingError, Pair};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use zeroize::Zeroizing;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
 
 mod tls;
-
-use tls::Trust;
 
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,12 +46,12 @@ pub(crate) struct ClientArguments {
 
 impl ClientArguments {
     /// The caller's own certificate and its key.
-    fn pair(&self, environment: &Environment) -> Result<Option<(PathBuf, PathBuf)>, Failure> {
+    fn pair(&self, environment: &Environment) -> Result<Option<Pair>, Failure> {
         let given = |argument: &Option<PathBuf>, variable: &str| {
             argument.clone().or_else(|| environment.get(variable).map(PathBuf::from))
         };
         match (given(&self.client_cert, "PILOT_CLIENT_CERT"), given(&self.client_key, "PILOT_CLIENT_KEY")) {
-            (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+            (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
             (None, None) => Ok(None),
             _ => Err(Failure::Usage("a certificate needs its key: give PILOT_CLIENT_CERT and PILOT_CLIENT_KEY".into())),
         }
@@ -68,14 +62,10 @@ pub(crate) struct Client {
     base: Uri,
     /// None when a certificate says who is calling.
     token: Option<Token>,
-    /// Only for https.
-    trust: Option<Trust>,
+    outgoing: Outgoing,
 }
 
-pub(crate) struct Reply {
-    pub status: StatusCode,
-    pub body: Bytes,
-}
+pub(crate) struct Reply(outgoing::Reply);
 
 impl Client {
     pub(crate) fn new(arguments: &ClientArguments, environment: &Environment) -> Result<Client, Failure> {
@@ -92,10 +82,11 @@ impl Client {
         if pair.is_some() && !is_encrypted(&base) {
             return Err(Failure::Usage("a client certificate can be used only with an https:// service".into()));
         }
-        let trust = is_encrypted(&base).then(|| Trust::load(ca_file, pair.as_ref())).transpose()?;
+        let outgoing =
+            tls::outgoing(is_encrypted(&base), ca_file, pair.as_ref())?.with_answer_bytes_max(ANSWER_BYTES_MAX);
         let has_token = arguments.token_file.is_some() || environment.token().is_some();
         let token = if pair.is_some() && !has_token { None } else { Some(read_token(arguments, environment)?) };
-        Ok(Client { base, token, trust })
+        Ok(Client { base, token, outgoing })
     }
 
     pub(crate) fn token(&self) -> Option<&Token> {
@@ -105,8 +96,8 @@ impl Client {
     /// A client for a token the program holds itself.
     pub(crate) fn with_token(url: &str, token: Token) -> Result<Client, Failure> {
         let base = parse_url(url)?;
-        let trust = is_encrypted(&base).then(|| Trust::load(None, None)).transpose()?;
-        Ok(Client { base, token: Some(token), trust })
+        let outgoing = tls::outgoing(is_encrypted(&base), None, None)?.with_answer_bytes_max(ANSWER_BYTES_MAX);
+        Ok(Client { base, token: Some(token), outgoing })
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Reply, Failure> {
@@ -123,78 +114,50 @@ impl Client {
         path: &str,
         mut take: impl FnMut(&dyn Fn(&str) -> Option<String>, &[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let request = self.request(Method::GET, path, None)?;
         runtime()?.block_on(async {
-            let (response, connection) =
-                in_time(self.open(Method::GET, path, None)).await.map_err(|e| self.lost(&e))?;
-            let (head, mut body) = response.into_parts();
-            if !head.status.is_success() {
-                let body = in_time(collect(body)).await.map_err(|e| self.lost(&e))?;
-                return Err(Reply { status: head.status, body }.refusal());
+            let mut arriving = self.outgoing.open(request, PATIENCE).await.map_err(|error| self.lost(&error))?;
+            if !arriving.head.status.is_success() {
+                let status = arriving.head.status.as_u16();
+                let body = arriving.rest(ANSWER_BYTES_MAX, PATIENCE).await.map_err(|error| self.lost(&error))?;
+                return Err(Reply(outgoing::Reply { status, body }).refusal());
             }
-            let header = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
-            while let Some(frame) = in_time(next(&mut body)).await.map_err(|e| self.lost(&e))? {
-                take(&header, &frame)?;
+            let headers = arriving.head.headers.clone();
+            let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+            while let Some(piece) = arriving.next(PATIENCE).await.map_err(|error| self.lost(&error))? {
+                take(&header, &piece)?;
             }
-            drop(connection);
             Ok(())
         })
     }
 
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, Failure> {
-        let request = async {
-            let (response, connection) = self.open(method, path, body).await?;
-            let status = response.status();
-            let body = collect(response.into_body()).await?;
-            drop(connection);
-            Ok(Reply { status, body })
-        };
-        runtime()?.block_on(in_time(request)).map_err(|error| self.lost(&error))
+        let request = self.request(method, path, body)?;
+        let reply = runtime()?.block_on(self.outgoing.ask(request, PATIENCE));
+        reply.map(Reply).map_err(|error| self.lost(&error))
     }
 
-    fn lost(&self, cause: &Lost) -> Failure {
+    fn lost(&self, error: &OutgoingError) -> Failure {
+        let cause = tls::explained(error).map_or_else(|| error.to_string(), str::to_owned);
         Failure::environment(format!("{}: the service cannot be reached", self.base), cause)
     }
 
-    /// Sends one request on its own connection, which lives as long as what is returned with the answer.
-    async fn open(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<(Response<Incoming>, Driver), Lost> {
-        let authority = self.base.authority().map_or("", |authority| authority.as_str());
-        let host = self.base.host().unwrap_or_default().trim_matches(['[', ']']);
-        let port = self.base.port_u16().unwrap_or(if self.trust.is_some() { 443 } else { 80 });
-        let stream = TcpStream::connect((host, port)).await?;
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, authority)
-            .header(ACCEPT, "application/json, */*")
-            .header(USER_AGENT, concat!("pilot/", env!("CARGO_PKG_VERSION")))
-            .header(CONTENT_TYPE, "application/json");
+    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Request<String>, Failure> {
+        let mut url = self.base.clone().into_parts();
+        let wrong = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}{path}: {error}", self.base));
+        url.path_and_query = Some(path.parse().map_err(|error: InvalidUri| wrong(&error))?);
+        let url = Uri::from_parts(url).map_err(|error| wrong(&error))?;
+        let mut headers = vec![
+            (ACCEPT, HeaderValue::from_static("application/json, */*")),
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        ];
         if let Some(token) = &self.token {
-            let mut bearer = HeaderValue::from_str(&token.bearer())?;
+            let mut bearer = HeaderValue::from_str(&token.bearer()).map_err(|error| wrong(&error))?;
             bearer.set_sensitive(true);
-            request = request.header(AUTHORIZATION, bearer);
+            headers.push((AUTHORIZATION, bearer));
         }
-        let request = request.body(Full::new(Bytes::from(body)))?;
-        match &self.trust {
-            Some(trust) => exchange(trust.connect(host, stream).await?, request).await,
-            None => exchange(stream, request).await,
-        }
+        Ok(outgoing::request(method, &url, &headers, body.map(Value::to_string).unwrap_or_default()))
     }
-}
-
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, Driver), Lost>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let driver = Driver(tokio::spawn(connection));
-    let response = sender.send_request(request).await?;
-    Ok((response, driver))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
@@ -202,52 +165,30 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     runtime.map_err(|error| Failure::environment("runtime", error))
 }
 
-type Lost = Box<dyn std::error::Error + Send + Sync>;
-
-/// Ends the connection when it is dropped.
-struct Driver(tokio::task::JoinHandle<Result<(), hyper::Error>>);
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn in_time<T>(step: impl Future<Output = Result<T, Lost>>) -> Result<T, Lost> {
-    let late = |_| format!("no answer within {} s", PATIENCE.as_secs());
-    tokio::time::timeout(PATIENCE, step).await.map_err(late)?
-}
-
-async fn collect(body: Incoming) -> Result<Bytes, Lost> {
-    Ok(Limited::new(body, ANSWER_BYTES_MAX).collect().await?.to_bytes())
-}
-
-/// The next piece of a body, if there is one.
-async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Lost> {
-    while let Some(frame) = body.frame().await {
-        if let Ok(bytes) = frame?.into_data() {
-            return Ok(Some(bytes));
-        }
-    }
-    Ok(None)
-}
-
 impl Reply {
     /// The answer as `T`, or the problem in the service's own words.
     pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
-        if !self.status.is_success() {
+        if !self.is_success() {
             return Err(self.refusal());
         }
-        serde_json::from_slice(&self.body)
+        serde_json::from_slice(&self.0.body)
             .map_err(|error| Failure::environment("the answer is not what a pilot service sends", error))
     }
 
     /// The answer as text, or the problem in the service's own words.
     pub(crate) fn text(&self) -> Result<String, Failure> {
-        if !self.status.is_success() {
+        if !self.is_success() {
             return Err(self.refusal());
         }
-        Ok(String::from_utf8_lossy(&self.body).into_owned())
+        Ok(String::from_utf8_lossy(&self.0.body).into_owned())
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.0.status
+    }
+
+    fn is_success(&self) -> bool {
+        (200..300).contains(&self.0.status)
     }
 
     fn refusal(&self) -> Failure {
@@ -263,16 +204,16 @@ impl Reply {
             pointer: String,
             detail: String,
         }
-        match serde_json::from_slice::<Problem>(&self.body) {
+        match serde_json::from_slice::<Problem>(&self.0.body) {
             Ok(problem) => {
                 let Problem { detail, code, errors } = problem;
                 // Where each fault is listed, the sentence that says so adds nothing.
                 let lines = errors.iter().map(|fault| format!("\n  {}: {}", fault.pointer, fault.detail));
                 let said = if errors.is_empty() { format!(" {detail}") } else { lines.collect() };
-                Failure::Refused(format!("{} {code}:{said}", self.status.as_u16()))
+                Failure::Refused(format!("{} {code}:{said}", self.status()))
             }
             Err(_) => {
-                Failure::Environment(format!("the answer is {} and does not come from a pilot service", self.status))
+                Failure::Environment(format!("the answer is {} and does not come from a pilot service", self.status()))
             }
         }
     }

@@ -12,7 +12,8 @@ use pilot_setup::credential_source::{self, Fetched};
 use pilot_setup::credentials::{self, CredentialFormat};
 use pilot_setup::error::StartError;
 use pilot_setup::private_file::{self, FileError, Others};
-use pilot_store::sqlite::LedgerFile;
+use pilot_store::archive::Archive;
+use pilot_store::engines;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -107,10 +108,9 @@ impl Files {
 }
 
 /// The ledger of this installation. `verb` is what the command does to it, for people.
-pub(crate) fn ledger(config: &Config, verb: &str) -> Result<LedgerFile, Failure> {
-    let path = config.sqlite_path();
+pub(crate) fn ledger(config: &Config, verb: &str) -> Result<Box<dyn Archive>, Failure> {
     let refused = || Failure::Usage(format!("store.url: this command can {verb} only an embedded store"));
-    path.map(LedgerFile::at).ok_or_else(refused)
+    engines::archive(&config.store.url, &config.data_dir).ok_or_else(refused)
 }
 
 /// The service could not open files that root creates in the data directory. So commands that read or change the

@@ -1,5 +1,4 @@
 //! `pilot evidence`, as an auditor runs it: no service, no configuration, no network.
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -12,11 +12,11 @@ use pilot_core::workflow::builtin::builtin;
 use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::sample::{CAST, Ledger, actor, as_role, emergency_payload, payload, role_map};
 use pilot_evidence::verify::{Conclusion, Fault, Verdict, verify};
+use pilot_testing::Dice;
 use serde_json::{Value, json};
 
-use crate::random_days::attempt;
-use crate::tampering::Dice;
-use crate::verdicts::{faults, trust};
+use crate::bundle::random_days::attempt;
+use crate::bundle::verdicts::{faults, trust};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3_600;
@@ -331,7 +331,7 @@ fn forge(ledger: &mut Ledger, dice: &mut Dice) {
     };
     ledger.pass([0, 0, 10 * MINUTE, HOUR, 30 * HOUR, 40 * DAY][dice.below(6)]);
     let (comment, text) = (dice.below(3) > 0, ["A reason", "A reason", " "][dice.below(3)]);
-    let soon = ledger.now.plus(std::time::Duration::from_secs(HOUR * (1 + dice.below(900) as u64)));
+    let soon = ledger.now.plus(std::time::Duration::from_secs(HOUR * (1 + dice.below(900))));
     let inputs = match dice.below(4) {
         0 => Some(json!({"not_after": soon})),
         1 => Some(json!({"outcome": if dice.below(2) == 0 { "succeeded" } else { "failed" }})),

@@ -9,7 +9,7 @@ use pilot_evidence::sample::{CAST, Ledger, actor, as_role, emergency_payload, pa
 use pilot_evidence::verify::verify;
 use serde_json::{Value, json};
 
-use crate::verdicts::{faults, trust};
+use crate::bundle::verdicts::{faults, trust};
 
 /// An operation up to one of its states.
 fn until(ledger: &mut Ledger, risk: &str, state: &str) -> ItemId {

@@ -7,10 +7,10 @@ use pilot_core::workflow::builtin::builtin;
 use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::sample::{CAST, Ledger, actor, emergency_payload, payload};
 use pilot_evidence::verify::{Conclusion, verify};
+use pilot_testing::Dice;
 use serde_json::{Value, json};
 
-use crate::tampering::Dice;
-use crate::verdicts::{faults, trust};
+use crate::bundle::verdicts::{faults, trust};
 
 const DAYS: u64 = 12;
 const ATTEMPTS: usize = 700;
@@ -35,7 +35,7 @@ pub fn attempt(ledger: &mut Ledger, dice: &mut Dice) {
                 drop(ledger.create("emergency-operation", &who, "An emergency", emergency_payload()));
             }
         }
-        4 => ledger.pass(3_600 * (1 + dice.below(30) as u64)),
+        4 => ledger.pass(3_600 * (1 + dice.below(30))),
         5 => ledger.start(Some(&pilot_evidence::sample::role_map(&CAST))),
         choice => {
             let Some(id) = ids.get(dice.below(ids.len().max(1))).cloned() else { return };

@@ -10,8 +10,8 @@ use pilot_evidence::bundle::redact::{RedactError, Redaction, redact};
 use pilot_evidence::sample::small_ledger;
 use pilot_evidence::verify::{Conclusion, verify};
 
-use crate::tampering::is_found;
-use crate::verdicts::{faults, trust};
+use crate::bundle::tampering::is_found;
+use crate::bundle::verdicts::{faults, trust};
 
 #[test]
 fn what_does_not_rest_on_left_out_content_is_still_checked() {

@@ -8,7 +8,7 @@ use pilot_evidence::sample::{Ledger, actor, key, payload, small_ledger};
 use pilot_evidence::verify::verify;
 use serde_json::{Value, json};
 
-use crate::verdicts::{faults, trust};
+use crate::bundle::verdicts::{faults, trust};
 
 #[test]
 fn a_bundle_with_its_report_holds_and_the_report_tells_what_is_in_it() {

@@ -3,31 +3,17 @@
 use pilot_evidence::bundle::zip::{Packed, ZipWriter, read};
 use pilot_evidence::sample::small_ledger;
 use pilot_evidence::verify::{Check, verify};
+use pilot_testing::Dice;
 
-use crate::verdicts::{faults, trust};
+use crate::bundle::verdicts::{faults, trust};
 
 const CHANGES: u32 = 500;
 
 /// A small generator: a seed gives the same choices everywhere.
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn new(seed: u64) -> Dice {
-        Dice(seed)
-    }
-
-    pub fn below(&mut self, end: usize) -> usize {
-        // SplitMix64: neighbouring seeds give unlike days.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from((mixed ^ (mixed >> 31)) % u64::try_from(end).unwrap()).unwrap()
-    }
-
-    fn two_below(&mut self, end: usize) -> (usize, usize) {
-        let one = self.below(end);
-        (one, (one + 1 + self.below(end - 1)) % end)
-    }
+/// Two different numbers.
+fn two_below(dice: &mut Dice, end: usize) -> (usize, usize) {
+    let one = dice.below(end);
+    (one, (one + 1 + dice.below(end - 1)) % end)
 }
 
 /// Whether a changed bundle is refused, and the place is named.
@@ -81,7 +67,7 @@ fn crude(bundle: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
 /// Changes by someone who knows the format, and makes container and checksums anew.
 fn skilled(bundle: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
     let mut files = read(bundle).unwrap();
-    let (one, other) = dice.two_below(files.len());
+    let (one, other) = two_below(dice, files.len());
     let path = files[one].path;
     match dice.below(5) {
         0 => {
@@ -116,7 +102,7 @@ fn skilled(bundle: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
             let lines = files[one].bytes.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>();
             let mut changed = lines.clone();
             if lines.len() > 1 {
-                let (first, second) = dice.two_below(lines.len());
+                let (first, second) = two_below(dice, lines.len());
                 changed.swap(first, second);
             } else {
                 changed.push(b"\n");

@@ -71,6 +71,7 @@ mod tests {
     use pilot_core::time::Time;
     use pilot_store::sqlite::Sqlite;
     use pilot_store::{Key, Outcome, Pending, Remembered, Store, Subject, Write};
+    use pilot_testing::Scratch;
     use serde_json::{Value, json};
 
     use super::*;
@@ -80,25 +81,18 @@ mod tests {
     const NOW: Time = Time::from_unix_micros(1_800_000_000_000_000);
 
     struct Stage {
-        directory: std::path::PathBuf,
+        _scratch: Scratch,
         store: Sqlite,
         workflows: Arc<Workflows>,
         cosigned: watch::Sender<u64>,
     }
 
-    impl Drop for Stage {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.directory);
-        }
-    }
-
     impl Stage {
-        async fn set(name: &str) -> Stage {
-            let directory = std::env::temp_dir().join(format!("pilot-effects-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&directory).unwrap();
-            let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(|| NOW)).unwrap();
+        async fn set() -> Stage {
+            let scratch = Scratch::new();
+            let store = Sqlite::open(&scratch.file("pilot.db"), Arc::new(|| NOW)).unwrap();
             let workflows = Arc::new(Workflows::load(None, &store).await.unwrap());
-            Stage { directory, store, workflows, cosigned: watch::Sender::new(0) }
+            Stage { _scratch: scratch, store, workflows, cosigned: watch::Sender::new(0) }
         }
 
         /// An item that waits to be cleared.
@@ -175,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_effect_sent_while_its_clearance_is_being_committed_waits_for_witnesses() {
-        let stage = Stage::set("race").await;
+        let stage = Stage::set().await;
         for number in 0..20 {
             let (id, digest) = stage.approved(number).await;
             // Whatever anyone could have looked at before is cosigned.
@@ -194,7 +188,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refused_effect_keeps_its_key_free_and_a_repeated_one_needs_no_witness() {
-        let stage = Stage::set("keys").await;
+        let stage = Stage::set().await;
         let (id, digest) = stage.approved(1).await;
         assert!(matches!(stage.clear(&id, &digest).await.unwrap(), Outcome::Recorded { .. }));
         let refused = stage.start(&id, &digest, Some(key(1))).await.unwrap();
@@ -210,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn comments_do_not_hold_up_an_effect_and_every_move_does() {
-        let stage = Stage::set("comments").await;
+        let stage = Stage::set().await;
         let (id, digest) = stage.approved(1).await;
         stage.clear(&id, &digest).await.unwrap();
         let gate = EffectGate::requiring(stage.cosigned.subscribe()).knowing(4);

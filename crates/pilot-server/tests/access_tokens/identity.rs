@@ -17,11 +17,12 @@ use pilot_server::identity::oauth::provider::Provider;
 use pilot_server::identity::oauth::{Oauth, Trusted, Watch, credential_id};
 use pilot_setup::config::{Algorithms, Oauth as Section, ProviderUrl};
 use pilot_store::sqlite::Sqlite;
+use pilot_testing::Scratch;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::forge::{Forge, NOW, published};
+use crate::access_tokens::forge::{Forge, NOW, published};
 
 const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
     {"actor_id":"ana","role":"initiator","kind":"human"},{"actor_id":"ben","role":"approver","kind":"human"}]}"#;
@@ -30,25 +31,17 @@ struct Stage {
     oauth: Oauth,
     register: Arc<Register>,
     clock: Clock,
-    directory: std::path::PathBuf,
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
+    _scratch: Scratch,
 }
 
 impl Stage {
     /// The provider's keys are known from an earlier run; it is asked about tokens at `introspection`, if anywhere.
-    async fn open(name: &str, introspection: Option<&str>) -> Stage {
-        let directory = std::env::temp_dir().join(format!("pilot-identity-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&directory);
-        std::fs::create_dir(&directory).unwrap();
+    async fn open(introspection: Option<&str>) -> Stage {
+        let scratch = Scratch::new();
         let clock = Clock::manual(Time::from_unix_micros(NOW * 1_000_000));
         let now = clock.clone();
-        let store = Sqlite::open(&directory.join("pilot.db"), Arc::new(move || now.now())).unwrap();
-        let ended = directory.join("log.checkpoint.revocations");
+        let store = Sqlite::open(&scratch.file("pilot.db"), Arc::new(move || now.now())).unwrap();
+        let ended = scratch.file("log.checkpoint.revocations");
         let outside = (ended.as_path(), "log.example");
         let register =
             Register::open(&store, &BTreeSet::new(), &BTreeSet::new(), true, outside, clock.now()).await.unwrap();
@@ -57,7 +50,7 @@ impl Stage {
             "schema_version": 1, "issuer": "https://issuer.example", "fetched_at": clock.now(), "endpoints": null,
             "keys": published(),
         });
-        std::fs::write(directory.join("provider.json"), copy.to_string()).unwrap();
+        scratch.write("provider.json", copy.to_string());
         let section = Section {
             issuer: ProviderUrl::parse("https://issuer.example").unwrap(),
             audience: "https://pilot.example".into(),
@@ -71,13 +64,13 @@ impl Stage {
             console_scopes: Vec::new(),
             introspection: None,
         };
-        let provider = Provider::new(section, directory.join("provider.json"), clock.clone()).unwrap();
+        let provider = Provider::new(section, scratch.file("provider.json"), clock.clone()).unwrap();
         let introspector = introspection
             .map(|url| Introspector::new(ProviderUrl::parse(url).unwrap(), "pilot", "secret", clock.clone()));
         let role_map = RoleMap::parse(ROLE_MAP.as_bytes()).unwrap();
         let trusted = Trusted { provider, introspector };
         let oauth = Oauth::new(trusted, role_map, Arc::clone(&register), clock.clone());
-        Stage { oauth, register, clock, directory }
+        Stage { oauth, register, clock, _scratch: scratch }
     }
 
     fn set(&self, seconds: i64) {
@@ -98,7 +91,7 @@ fn headers(token: &str) -> HeaderMap {
 
 #[tokio::test]
 async fn a_clock_that_steps_back_revives_no_token_that_was_seen_to_have_expired() {
-    let stage = Stage::open("expired", None).await;
+    let stage = Stage::open(None).await;
     let (seen, other) = (Forge::honest().token(), Forge::honest().claim("jti", json!("token-2")).token());
     assert_eq!(stage.verdict(&seen).await, Ok("ana".into()));
     stage.set(NOW + 630);
@@ -110,7 +103,7 @@ async fn a_clock_that_steps_back_revives_no_token_that_was_seen_to_have_expired(
 
 #[tokio::test]
 async fn whose_token_was_exposed_is_known_also_before_it_was_used() {
-    let stage = Stage::open("exposed", None).await;
+    let stage = Stage::open(None).await;
     let id = credential_id("token-1");
     assert_eq!(stage.oauth.credential(&id).unwrap().actor, None);
     let (actor, found) = stage.oauth.holder_of(Forge::honest().token().as_bytes()).unwrap();
@@ -122,7 +115,7 @@ async fn whose_token_was_exposed_is_known_also_before_it_was_used() {
 
 #[tokio::test]
 async fn each_actor_is_shown_with_its_own_tokens() {
-    let stage = Stage::open("actors", None).await;
+    let stage = Stage::open(None).await;
     for (second, sub, jti) in [(0, "ana", "a1"), (1, "ana", "a2"), (2, "ana", "a1")] {
         stage.set(NOW + second);
         let token = Forge::honest().claim("sub", json!(sub)).claim("jti", json!(jti)).token();
@@ -140,10 +133,10 @@ async fn each_actor_is_shown_with_its_own_tokens() {
 #[tokio::test]
 async fn a_feed_whose_token_cannot_be_judged_again_ends_where_the_provider_would_have_to_be_asked() {
     let headers = headers(&Forge::honest().token());
-    let stage = Stage::open("unwatched", None).await;
+    let stage = Stage::open(None).await;
     assert!(stage.oauth.watch(&headers).is_none(), "nobody has to be asked");
     // Nothing listens there, and nothing needs to.
-    let stage = Stage::open("watched", Some("http://127.0.0.1:9/status")).await;
+    let stage = Stage::open(Some("http://127.0.0.1:9/status")).await;
     stage.set(NOW - 1);
     let lost = stage.oauth.watch(&headers).unwrap();
     assert!(matches!(lost, Watch::Lost));
@@ -155,7 +148,7 @@ async fn a_feed_whose_token_cannot_be_judged_again_ends_where_the_provider_would
 async fn a_token_revoked_here_while_the_provider_is_asked_does_not_come_in() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/status", listener.local_addr().unwrap());
-    let stage = Stage::open("meanwhile", Some(&url)).await;
+    let stage = Stage::open(Some(&url)).await;
     let provider = async {
         let (mut socket, _) = listener.accept().await.unwrap();
         assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);

@@ -6,7 +6,7 @@ use pilot_server::identity::oauth::introspection::{Introspector, form_encoded};
 use pilot_setup::config::ProviderUrl;
 use pilot_wire::outgoing::Outgoing;
 
-use crate::stage::{Stage, advance, clock};
+use crate::identity_provider::stage::{Stage, advance, clock};
 
 const TOKEN: &[u8] = b"eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbmEifQ.AAAA";
 

@@ -8,6 +8,7 @@ use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_server::identity::oauth::provider::Provider;
 use pilot_setup::config::{Algorithms, Oauth, ProviderUrl};
+use pilot_testing::Scratch;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -132,24 +133,15 @@ async fn read(socket: &mut TcpStream) -> Option<String> {
 }
 
 /// A directory of its own for what is kept of the provider.
-pub struct Kept(PathBuf);
+pub struct Kept(Scratch);
 
 impl Kept {
-    pub fn new(name: &str) -> Kept {
-        let path = std::env::temp_dir().join(format!("pilot-provider-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Kept(path)
+    pub fn new() -> Kept {
+        Kept(Scratch::new())
     }
 
     pub fn path(&self) -> PathBuf {
-        self.0.join("identity-provider.json")
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.file("identity-provider.json")
     }
 }
 

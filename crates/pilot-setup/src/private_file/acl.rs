@@ -65,6 +65,8 @@ impl Acl {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use pilot_testing::Scratch;
+
     use super::*;
     use crate::private_file::{self, Others};
 
@@ -116,7 +118,8 @@ mod tests {
 
     #[test]
     fn a_file_as_systemd_hands_it_over_is_private() {
-        let path = std::env::temp_dir().join(format!("pilot-acl-{}", std::process::id()));
+        let scratch = Scratch::new();
+        let path = scratch.file("secret");
         let own_id = rustix::process::geteuid().as_raw();
         private_file::write_new(&path, b"secret").unwrap();
         let give = |entries: &[(u16, u16, u32)]| {
@@ -128,7 +131,6 @@ mod tests {
         let rest = [(GROUP_OF_FILE, 0, NOBODY), (MOST, READ, NOBODY), (OTHERS, 0, NOBODY)];
         let ours = give(&[&[(USER, READ, own_id)], &rest[..]].concat());
         let anothers = give(&[&[(USER, READ, own_id + 1)], &rest[..]].concat());
-        std::fs::remove_file(&path).unwrap();
         assert_eq!((ours, anothers), ((0o440, Some(b"secret".to_vec())), (0o440, None)));
     }
 }

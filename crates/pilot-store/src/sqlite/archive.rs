@@ -6,8 +6,9 @@ use std::sync::Arc;
 use pilot_core::item::ItemId;
 use pilot_evidence::merkle::Hash;
 
+use super::staged::StagedFile;
 use super::{Sqlite, copy, erase, fsck, head, lock};
-use crate::archive::{Archive, Head, Now, Progress, Report};
+use crate::archive::{Archive, Head, Now, Progress, Report, Staged};
 use crate::{Result, Store};
 
 /// A ledger in a file, wherever it lies: the service's own, a backup, a copy.
@@ -66,5 +67,13 @@ impl Archive for LedgerFile {
 
     fn hold(&self) -> Result<Box<dyn Send>> {
         Ok(Box::new(lock(&self.0)?))
+    }
+
+    fn stage(&self, from: &dyn Archive) -> Result<Box<dyn Staged>> {
+        Ok(Box::new(StagedFile::copy_of(from, self.0.clone())?))
+    }
+
+    fn engine(&self) -> String {
+        format!("SQLite {}", rusqlite::version())
     }
 }

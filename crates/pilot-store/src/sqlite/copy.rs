@@ -54,8 +54,3 @@ pub fn fact_in(path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
 pub fn facts_in(path: &Path, beginning: &str) -> Result<Vec<(String, Vec<u8>)>> {
     read::facts(&connection::open_alone(path)?, beginning)
 }
-
-/// The version of SQLite that is built in.
-pub fn engine_version() -> &'static str {
-    rusqlite::version()
-}

@@ -9,8 +9,8 @@ use pilot_ledger::second_place;
 use pilot_setup::config::Config;
 use pilot_setup::log_key;
 use pilot_setup::private_file;
-use pilot_store::archive::{Archive as _, Report};
-use pilot_store::sqlite::LedgerFile;
+use pilot_store::archive::{Archive, Report};
+use pilot_store::engines;
 
 use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
@@ -103,16 +103,16 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
     let head = from.acknowledged().map_err(|error| Failure::Environment(error.to_string()))?;
     let database = directory.join(DATABASE);
     from.copy(&database).map_err(|error| Failure::Environment(error.to_string()))?;
+    let copy = engines::archive_in_file(database);
     if let Some(head) = head.filter(|head| head.size > 0) {
-        let root =
-            LedgerFile::at(&database).root_at(head.size).map_err(|error| Failure::Environment(error.to_string()))?;
+        let root = copy.root_at(head.size).map_err(|error| Failure::Environment(error.to_string()))?;
         if root != Some(head.root) {
             let what =
                 "the ledger lacks entries that were acknowledged; no backup was made, because it would lack them too";
             return Err(Failure::Refused(format!("{what}; run `pilot log fsck` for details")));
         }
     }
-    let report = examine(&LedgerFile::at(&database))?;
+    let report = examine(&*copy)?;
     if !report.faults.is_empty() {
         let faults = in_words(&report);
         return Err(Failure::Refused(format!(
@@ -120,7 +120,7 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
         )));
     }
     if let Some(note) = &note {
-        check(note, &key.verifier(), &database)?;
+        check(note, &key.verifier(), &*copy)?;
         write(&directory.join(CHECKPOINT), note.as_bytes())?;
     }
     let revocations = config.revocations_path();
@@ -139,14 +139,14 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
 }
 
 /// The copy must begin with what was signed.
-fn check(note: &str, key: &pilot_evidence::note::VerifierKey, database: &Path) -> Result<(), Failure> {
+fn check(note: &str, key: &pilot_evidence::note::VerifierKey, copy: &dyn Archive) -> Result<(), Failure> {
     let wrong = |what: &dyn std::fmt::Display| {
         Failure::Refused(format!(
             "the checkpoint in the second place does not match the ledger ({what}); no backup was made"
         ))
     };
     let checkpoint = Checkpoint::open(note, key).map_err(|error| wrong(&error))?;
-    match LedgerFile::at(database).root_at(checkpoint.size).map_err(|error| Failure::Environment(error.to_string()))? {
+    match copy.root_at(checkpoint.size).map_err(|error| Failure::Environment(error.to_string()))? {
         Some(root) if root == checkpoint.root => Ok(()),
         Some(_) => Err(wrong(&format!("another root at {} entries", checkpoint.size))),
         None => Err(wrong(&format!("fewer than the {} entries that were signed", checkpoint.size))),

@@ -54,7 +54,7 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
         Command::Fsck(arguments) => {
             let config = Config::load(&arguments.config, environment.variables())?;
             let ledger = files::ledger(&config, "read")?;
-            check(&examine_signed(&config, &ledger)?, arguments.output.output)
+            check(&examine_signed(&config, &*ledger)?, arguments.output.output)
         }
     }
 }

@@ -14,8 +14,8 @@ use pilot_setup::error::StartError;
 use pilot_setup::log_key;
 use pilot_setup::{private_file, random};
 use pilot_store::Store;
-use pilot_store::archive::Archive as _;
-use pilot_store::sqlite::LedgerFile;
+use pilot_store::archive::{Archive, Staged};
+use pilot_store::engines;
 use serde_json::json;
 
 use crate::cmd::backup::{self, Manifest};
@@ -34,7 +34,6 @@ mod revocations;
 
 use entry::{Credentials, Restored};
 use outside::{Outside, Verdict};
-use places::Places;
 use revocations::Revocations;
 
 #[derive(clap::Args)]
@@ -64,9 +63,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     files::refuse_root(&config)?;
-    let database = config.sqlite_path();
-    let database =
-        database.ok_or_else(|| Failure::Usage("store.url: this command can restore only an embedded store".into()))?;
+    let ledger = files::ledger(&config, "restore")?;
     if let Some(why) = &arguments.accept_loss {
         reason::check("--accept-loss", why, &config)?;
     }
@@ -74,18 +71,17 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     make_directory(&config.data_dir)?;
     // Both are locked to the end, so that no service can start in between.
     let place = SecondPlace::open(&config.checkpoint_path()).map_err(StartError::from).map_err(busy)?;
-    let _running = LedgerFile::at(&database).hold().map_err(|error| busy(error.into()))?;
-    let places = Places::new(database, &config);
-    if let Some(backup) = &arguments.backup {
-        let manifest = verify(backup, arguments, &places)?;
-        places.stage(backup)?;
-        return restore(arguments, &config, environment, &places, &place, Some((backup, &manifest)));
-    }
-    if !places.database.exists() {
-        return Err(Failure::Usage(format!("{}: there is no database to continue with", places.database.display())));
-    }
-    places.stage_present()?;
-    restore(arguments, &config, environment, &places, &place, None)
+    let _running = ledger.hold().map_err(|error| busy(error.into()))?;
+    let backup = match &arguments.backup {
+        Some(directory) => Some(Backup::verified(directory, arguments, &*ledger)?),
+        None if !ledger.exists() => {
+            return Err(Failure::Usage(format!("{}: there is no database to continue with", ledger.place())));
+        }
+        None => None,
+    };
+    let from = backup.as_ref().map_or(&*ledger, |backup| &*backup.ledger);
+    let staged = ledger.stage(from).map_err(|error| Failure::Environment(error.to_string()))?;
+    restore(arguments, &config, environment, (&*ledger, staged), &place, backup.as_ref())
 }
 
 fn busy(error: StartError) -> Failure {
@@ -99,35 +95,45 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
     private_file::make_directory(path).map_err(|error| Failure::environment(path.display(), error))
 }
 
-fn verify(backup: &Path, arguments: &Arguments, places: &Places) -> Result<Manifest, Failure> {
-    if places.database.exists() && !arguments.replace {
-        return Err(Failure::Usage(format!(
-            "{}: a database already exists; --replace moves it aside (it is kept)",
-            places.database.display()
-        )));
+/// What `pilot backup` made, once it has shown itself to be whole.
+struct Backup<'a> {
+    directory: &'a Path,
+    manifest: Manifest,
+    ledger: Box<dyn Archive>,
+}
+
+impl<'a> Backup<'a> {
+    fn verified(directory: &'a Path, arguments: &Arguments, present: &dyn Archive) -> Result<Backup<'a>, Failure> {
+        if present.exists() && !arguments.replace {
+            return Err(Failure::Usage(format!(
+                "{}: a database already exists; --replace moves it aside (it is kept)",
+                present.place()
+            )));
+        }
+        let manifest = Manifest::read(directory)?;
+        let ledger = engines::archive_in_file(directory.join(backup::DATABASE));
+        let report = examine(&*ledger)?;
+        if !report.faults.is_empty() {
+            return Err(Failure::Refused(format!("the database in the backup has faults:\n{}", in_words(&report))));
+        }
+        manifest.check_claims(directory, &report)?;
+        Ok(Backup { directory, manifest, ledger })
     }
-    let manifest = Manifest::read(backup)?;
-    let report = examine(&LedgerFile::at(backup.join(backup::DATABASE)))?;
-    if !report.faults.is_empty() {
-        return Err(Failure::Refused(format!("the database in the backup has faults:\n{}", in_words(&report))));
-    }
-    manifest.check_claims(backup, &report)?;
-    Ok(manifest)
 }
 
 fn restore(
     arguments: &Arguments,
     config: &Config,
     environment: &Environment,
-    places: &Places,
+    (ledger, staged): (&dyn Archive, Box<dyn Staged>),
     place: &SecondPlace,
-    backup: Option<(&Path, &Manifest)>,
+    backup: Option<&Backup>,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
-    let key = find_key(config, backup.map(|(path, _)| path))?;
-    let clock = Clock::System;
-    let store = LedgerFile::at(&places.staged).open(Arc::new(move || clock.now()));
+    let directory = backup.map(|backup| backup.directory);
+    let key = find_key(config, directory)?;
+    let store = staged.open(Arc::new(|| Clock::System.now()));
     let store = store.map_err(|error| Failure::Refused(error.to_string()))?;
     let outside = Outside { config, place, given: arguments.checkpoint.as_deref(), is_present: backup.is_none() };
     let verdict = runtime.block_on(outside.judge(key.as_ref(), &store))?;
@@ -137,12 +143,12 @@ fn restore(
         (key, _, Some(_)) => (new_key(key.as_ref())?, true),
         (_, Verdict::Whole(why) | Verdict::Refused(why), None) => {
             drop(store);
-            places.discard();
+            staged.discard();
             return Err(Failure::Refused(format!("nothing was restored: {why}")));
         }
     };
     let old_log = old_log.filter(|_| is_new).unwrap_or_else(|| key.verifier().name);
-    let ended = Revocations::gather(config, Some(&old_log), backup.map(|(path, _)| path), &places.database)?;
+    let ended = Revocations::gather(config, Some(&old_log), directory, ledger)?;
     let credentials = match (is_new && !ended.is_complete, arguments.trust_credentials) {
         (false, _) => Credentials::Known,
         (true, false) => Credentials::Doubted,
@@ -150,7 +156,7 @@ fn restore(
     };
     let restored = Restored {
         credentials,
-        manifest: backup.map(|(_, manifest)| manifest),
+        manifest: backup.map(|backup| &backup.manifest),
         verdict: &verdict,
         reason: arguments.accept_loss.as_deref().filter(|_| is_new),
         operator: environment.operator(),
@@ -165,10 +171,14 @@ fn restore(
     let revoked = ended.write(config, &key.verifier().name)?;
     remarks.push(format!("{revoked} revoked credentials are known, and stay revoked."));
     remarks.extend(revocations::in_words(credentials));
-    places.put_in_place(&key, is_new)?;
+    // Database, key, second place: interrupted at any point, this leaves something that the service refuses to start
+    // from, and the restore can be run again.
+    let stamp = Clock::System.now().unix_micros().to_string();
+    staged.put_in_place(&stamp).map_err(|error| Failure::Environment(error.to_string()))?;
+    places::put_key(&key, is_new, &stamp, config)?;
     let written = private_file::replace(place.path(), note.as_bytes());
     written.map_err(|error| Failure::environment(place.path().display(), error))?;
-    let mut files = backup.map_or(Ok(Vec::new()), |(path, _)| places::put_files(path, config))?;
+    let mut files = directory.map_or(Ok(Vec::new()), |path| places::put_files(path, config))?;
     files.append(&mut remarks);
     let new_key = is_new.then(|| key.verifier().to_string());
     match arguments.output.output {

@@ -169,7 +169,7 @@ fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<(), 
         .step_for(presented)
         .ok_or_else(|| Failure::Refused("this is neither the new nor an old token of the rotation".to_owned()))?;
     let reply = client.get("/v1/session")?;
-    let verdict = match (step, reply.status.as_u16()) {
+    let verdict = match (step, reply.status()) {
         (Step::VerifyOld, 401) => Verdict::Refused,
         (Step::VerifyOld, _) => Verdict::StillAccepted,
         (_, 401) => Verdict::NotAccepted,

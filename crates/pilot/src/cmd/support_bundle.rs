@@ -12,7 +12,7 @@ use pilot_ledger::second_place;
 use pilot_setup::config::Config;
 use pilot_setup::credentials;
 use pilot_setup::private_file;
-use pilot_store::sqlite::LedgerFile;
+use pilot_store::engines;
 use pilot_wire::outgoing::Outgoing;
 
 use crate::cmd::backup::redact_config;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     };
     let mut bundle = Bundle { text: String::new(), guard };
     bundle.section("bundle", &format!("made at {}\nlooked for: {guarded_by}", Clock::System.now()));
-    bundle.section("version", &version());
+    bundle.section("version", &version(&config));
     let text = fs::read_to_string(&arguments.config)
         .map_err(|error| Failure::environment(arguments.config.display(), error))?;
     bundle.section("configuration", &redact_config(&text));
@@ -100,10 +100,11 @@ impl Bundle {
     }
 }
 
-fn version() -> String {
+fn version(config: &Config) -> String {
     let kernel = fs::read_to_string("/proc/version").unwrap_or_default();
-    let sqlite = pilot_store::sqlite::copy::engine_version();
-    format!("pilot {}\nSQLite {sqlite}\n{kernel}", env!("CARGO_PKG_VERSION"))
+    let engine =
+        engines::archive(&config.store.url, &config.data_dir).map_or_else(String::new, |ledger| ledger.engine());
+    format!("pilot {}\n{engine}\n{kernel}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Names, sizes and modes; never what is in them.
@@ -137,11 +138,11 @@ fn head(config: &Config) -> String {
 }
 
 fn ledger(config: &Config, is_short: bool) -> String {
-    match config.sqlite_path() {
+    match engines::archive(&config.store.url, &config.data_dir) {
         None => "not an embedded store".into(),
-        Some(path) if !path.exists() => format!("{}: does not exist", path.display()),
+        Some(ledger) if !ledger.exists() => format!("{}: does not exist", ledger.place()),
         Some(_) if is_short => "not checked".into(),
-        Some(path) => match examine_signed(config, &LedgerFile::at(&path)) {
+        Some(ledger) => match examine_signed(config, &*ledger) {
             Ok(report) => in_words(&report),
             Err(
                 Failure::Refused(text)

@@ -1,24 +1,12 @@
 //! Whatever the service accepts can be exported, verified, checked and backed up.
 
+use pilot_testing::Dice;
 use serde_json::{Value, json};
 
-use crate::harness::Installation;
-use crate::team::{JSON, payload, person, team, token};
+use crate::support::harness::Installation;
+use crate::support::team::{JSON, payload, person, team, token};
 
 /// A small generator; the seed is printed, and gives the same content everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % bound
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.below(from.len())]
-    }
-}
-
 const NUMBERS: [&str; 12] = [
     "2.0",
     "-0.0",
@@ -50,9 +38,9 @@ const TEXTS: [&str; 11] = [
 /// JSON as text, because numbers are to be sent as they are written here.
 fn value(dice: &mut Dice, depth: usize) -> String {
     match dice.below(if depth == 0 { 4 } else { 6 }) {
-        0 | 1 => dice.pick(&NUMBERS).to_owned(),
+        0 | 1 => (*dice.pick(&NUMBERS)).to_owned(),
         2 => format!("\"{}\"", dice.pick(&TEXTS)),
-        3 => dice.pick(&["null", "true", "false", "[]", "{}"]).to_owned(),
+        3 => dice.pick(&["null", "true", "false", "[]", "{}"]).to_string(),
         4 => format!("[{}]", (0..dice.below(4)).map(|_| value(dice, depth - 1)).collect::<Vec<_>>().join(",")),
         _ => {
             let members =
@@ -63,7 +51,8 @@ fn value(dice: &mut Dice, depth: usize) -> String {
 }
 
 fn content(dice: &mut Dice) -> String {
-    let Value::Object(members) = payload(dice.pick(&["low", "medium", "high"])) else { unreachable!() };
+    let risk = *dice.pick(&["low", "medium", "high"]);
+    let Value::Object(members) = payload(risk) else { unreachable!() };
     let known = members.iter().map(|(name, value)| format!("\"{name}\":{value}"));
     let further = (0..dice.below(4)).map(|at| format!("\"further{at}\":{}", value(dice, 5)));
     format!("{{{}}}", known.chain(further).collect::<Vec<_>>().join(","))
@@ -88,7 +77,7 @@ fn all_of_it_holds(installation: &Installation) {
 fn everything_that_is_accepted_exports_verifies_and_passes_fsck_and_backup() {
     let seed = 20_261_116;
     println!("seed {seed}");
-    let (mut dice, installation) = (Dice(seed), team());
+    let (mut dice, installation) = (Dice::new(seed), team());
     let server = installation.serve();
     let (mut ana, mut ben, mut accepted) = (person(&server, "ana"), person(&server, "ben"), 0);
     for number in 0..60 {

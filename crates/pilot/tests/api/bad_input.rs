@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::harness::Server;
-use crate::team::{JSON, Person, payload, person, submitted, team, token};
-use crate::wire::Response;
+use crate::support::harness::Server;
+use crate::support::team::{JSON, Person, payload, person, submitted, team, token};
+use crate::support::wire::Response;
 
 /// Every operation that takes a body, with a body it would take.
 fn operations(id: &str) -> Vec<(String, Value)> {
@@ -255,7 +255,8 @@ fn one_byte_over_the_limit_of_an_operation_is_too_large_with_and_without_a_lengt
         let answer = person(&server, "ana").call(&line, &[JSON], fill(limit + 1).as_bytes());
         assert_eq!(told(&answer), "413 body_too_large", "{line}");
         let mut wire = server.wire();
-        let head = format!("{line} HTTP/1.1\r\nHost: a\r\n{JSON}\r\n{}\r\n", crate::harness::bearer(&token("ana")));
+        let head =
+            format!("{line} HTTP/1.1\r\nHost: a\r\n{JSON}\r\n{}\r\n", crate::support::harness::bearer(&token("ana")));
         wire.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", limit + 1).as_bytes());
         wire.send(" ".repeat(limit + 1).as_bytes());
         assert_eq!(told(&wire.response().unwrap()), "413 body_too_large", "{line} in chunks");

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::bearer;
-use crate::team::{JSON, payload, person, submitted, team, token};
-use crate::wire::Response;
+use crate::support::harness::bearer;
+use crate::support::team::{JSON, payload, person, submitted, team, token};
+use crate::support::wire::Response;
 
 #[track_caller]
 fn refused(answer: &Response, status: u16, code: &str, words: &str) {

@@ -11,9 +11,9 @@ use pilot_store::sqlite::Sqlite;
 use pilot_store::{Record, Situation, Store, Subject, Write};
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Port, now};
-use crate::team::{person, submitted};
-use crate::timers::{leaves, led, quick};
+use crate::api::timers::{leaves, led, quick};
+use crate::support::harness::{Installation, Port, now};
+use crate::support::team::{person, submitted};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -79,10 +79,10 @@ fn deadlines_windows_and_actions_go_by_the_ledger_when_the_machine_is_an_hour_be
 
 #[test]
 fn how_far_the_machine_is_behind_is_a_figure_to_watch() {
-    let installation = crate::team::team();
+    let installation = crate::support::team::team();
     let port = Port::reserve();
-    let behind = |server: &crate::harness::Server| -> u64 {
-        let mut wire = crate::wire::Wire::connect(port.address());
+    let behind = |server: &crate::support::harness::Server| -> u64 {
+        let mut wire = crate::support::wire::Wire::connect(port.address());
         wire.request("GET /metrics HTTP/1.1", &[]);
         let text = wire.response().unwrap().text();
         let line = text.lines().find(|line| line.starts_with("pilot_clock_behind_seconds "));

@@ -3,9 +3,9 @@
 use pilot_core::role::Role;
 use pilot_server::routes::{Handler, table};
 
-use crate::harness::{Server, bearer};
-use crate::team::{JSON, payload, person, team, token};
-use crate::wire::Response;
+use crate::support::harness::{Server, bearer};
+use crate::support::team::{JSON, payload, person, team, token};
+use crate::support::wire::Response;
 
 /// What stands in the place of a path's variable part. A route that is not here is one this test does not know.
 fn place(path: &str, item: &str) -> String {

@@ -5,8 +5,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Server};
-use crate::team::{JSON, Person, payload, person};
+use crate::support::harness::{Installation, Server};
+use crate::support::team::{JSON, Person, payload, person};
 
 const ROUNDS: usize = 50;
 const DUELLISTS: usize = 64;
@@ -22,7 +22,7 @@ fn crowd(role: &'static str) -> Installation {
         ("ada", "auditor"),
     ];
     people.extend(names.iter().map(|name| (name.as_str(), role)));
-    crate::team::installation_of(&people)
+    crate::support::team::installation_of(&people)
 }
 
 /// Everyone sends `action` on each item in turn, all at once; the verdicts on each item.
@@ -88,7 +88,7 @@ fn of_64_executors_at_once_exactly_one_starts() {
     let (mut ben, mut sol) = (person(&server, "ben"), person(&server, "sol"));
     for (id, digest) in &items {
         ben.must(id, &json!({"action": "approve", "content_digest": digest}));
-        let inputs = crate::team::with_times(&json!({"not_after": "in an hour"}), id);
+        let inputs = crate::support::team::with_times(&json!({"not_after": "in an hour"}), id);
         sol.must(id, &json!({"action": "clear", "content_digest": digest, "inputs": inputs}));
     }
     for ((id, _), verdicts) in items.iter().zip(duel(&server, "start", &items)) {
@@ -113,7 +113,7 @@ fn at_once(server: &Server, name: &str, line: &str, headers: &[&str], body: &Val
 
 #[test]
 fn one_person_on_64_connections_votes_once_edits_a_version_once_and_opens_one_emergency() {
-    let server = crate::team::team().serve_with(&["--log-level", "warn"], &[]);
+    let server = crate::support::team::team().serve_with(&["--log-level", "warn"], &[]);
     for _ in 0..10 {
         let id = person(&server, "ana").creates("controlled-operation", &payload("high"));
         let line = format!("PATCH /v1/items/{id}");
@@ -126,7 +126,8 @@ fn one_person_on_64_connections_votes_once_edits_a_version_once_and_opens_one_em
         let votes = at_once(&server, "ben", &line, &[JSON], &vote);
         assert_eq!((count(&votes, "201"), count(&votes, "409 already_decided")), (1, DUELLISTS - 1), "{votes:?}");
         assert_eq!(person(&server, "ada").item(&id)["votes"]["have"], 1);
-        let body = json!({"workflow": "emergency-operation", "title": "now", "payload": crate::team::emergency()});
+        let body =
+            json!({"workflow": "emergency-operation", "title": "now", "payload": crate::support::team::emergency()});
         let opened = at_once(&server, "amy", "POST /v1/items", &[JSON], &body);
         assert_eq!((count(&opened, "201"), count(&opened, "409 state_conflict")), (1, DUELLISTS - 1), "{opened:?}");
         let open = person(&server, "amy").get("/v1/items?created_by=amy&state=draft").json();

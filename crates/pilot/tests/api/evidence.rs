@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use pilot_core::time::Time;
 use serde_json::{Value, json};
 
-use crate::harness::{Finished, Installation, Server, bearer, credential_file, digest, role_map};
-use crate::team::{TEAM, cleared, payload, person, submitted, team, token};
+use crate::support::harness::{Finished, Installation, Server, bearer, credential_file, digest, role_map};
+use crate::support::team::{TEAM, cleared, payload, person, submitted, team, token};
 
 fn export(installation: &Installation, server: &Server, arguments: &[&str]) -> Finished {
     let url = server.url();
@@ -245,10 +245,10 @@ fn an_actor_is_sent_one_bundle_at_a_time_and_a_reader_who_leaves_makes_room() {
     // What there would be is told all the same, and others are not kept from their work.
     assert_eq!(person(&server, "ada").get("/v1/session").status, 200);
     drop(idle);
-    let until = crate::harness::now() + crate::harness::PATIENCE;
+    let until = crate::support::harness::now() + crate::support::harness::PATIENCE;
     let head = format!("HEAD /v1/evidence?item={id} HTTP/1.1");
     while server.request(&head, &[&credential]).status == 503 {
-        assert!(crate::harness::now() < until, "nobody reads any more, and the place is not given back");
+        assert!(crate::support::harness::now() < until, "nobody reads any more, and the place is not given back");
     }
     // Whoever has received a bundle may ask for the next at once.
     for name in ["one.zip", "two.zip"] {

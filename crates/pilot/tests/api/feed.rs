@@ -12,9 +12,9 @@ use pilot_ledger::clock::Clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::clock::add_refusals;
-use crate::harness::{PATIENCE, Server, bearer, now};
-use crate::team::{payload, person, team, token};
+use crate::api::clock::add_refusals;
+use crate::support::harness::{PATIENCE, Server, bearer, now};
+use crate::support::team::{payload, person, team, token};
 
 const CUTS: usize = 100;
 

@@ -3,9 +3,9 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Server};
-use crate::team::{JSON, Person, payload, person, team};
-use crate::wire::Response;
+use crate::support::harness::{Installation, Server};
+use crate::support::team::{JSON, Person, payload, person, team};
+use crate::support::wire::Response;
 
 const ROUNDS: usize = 200;
 const RETRIES: usize = 4;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::bad_input::draft;
-use crate::team::{person, team, token};
+use crate::api::bad_input::draft;
+use crate::support::team::{person, team, token};
 
 /// Of the executor, who never signs in here: known by its digest alone, with punctuation of its own.
 fn unused() -> String {

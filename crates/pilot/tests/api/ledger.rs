@@ -9,8 +9,8 @@ use pilot_evidence::note::VerifierKey;
 use pilot_evidence::proof::check_inclusion;
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Server, bearer, credential_file, digest, role_map};
-use crate::team::{TEAM, payload, person, team, token};
+use crate::support::harness::{Installation, Server, bearer, credential_file, digest, role_map};
+use crate::support::team::{TEAM, payload, person, team, token};
 
 fn checkpoint(server: &Server, who: &str, key: &VerifierKey) -> Checkpoint {
     let answer = person(server, who).get("/v1/log/checkpoint");

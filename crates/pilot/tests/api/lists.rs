@@ -7,8 +7,8 @@ use std::thread;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::harness::Server;
-use crate::team::{JSON, Person, TEAM, emergency, payload, person, submitted, team, token, with_times};
+use crate::support::harness::Server;
+use crate::support::team::{JSON, Person, TEAM, emergency, payload, person, submitted, team, token, with_times};
 
 const ITEMS: usize = 450;
 const WRITERS: usize = 8;

@@ -4,8 +4,8 @@
 
 use serde_json::json;
 
-use crate::harness::Server;
-use crate::team::{JSON, TEAM, cleared, installation_of, payload, person, submitted, team, token};
+use crate::support::harness::Server;
+use crate::support::team::{JSON, TEAM, cleared, installation_of, payload, person, submitted, team, token};
 
 const NOWHERE: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
@@ -24,7 +24,7 @@ fn check(server: &Server, rows: &[Row<'_>]) {
 #[test]
 fn a_broken_message_comes_before_a_missing_credential_and_that_before_the_route() {
     let server = team().serve();
-    let ana = crate::harness::bearer(&token("ana"));
+    let ana = crate::support::harness::bearer(&token("ana"));
     let exposed = token("ana");
     for (bytes, expected) in [
         ("GET /v1/session HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(), "400 invalid_request"),
@@ -140,7 +140,7 @@ fn a_hold_comes_before_the_window_and_the_window_before_the_version() {
     person(&server, "ben").decides(&id, "approve");
     let digest = person(&server, "ada").item(&id)["content_digest"].clone();
     let inputs = json!({"not_before": "in an hour", "not_after": "in two hours"});
-    let inputs = crate::team::with_times(&inputs, &id);
+    let inputs = crate::support::team::with_times(&inputs, &id);
     person(&server, "sol").must(&id, &json!({"action": "clear", "content_digest": digest, "inputs": inputs}));
     let other = format!("sha256:{}", "0".repeat(64));
     let start = json!({"action": "start", "content_digest": other}).to_string();

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use expect_test::Expect;
 use serde_json::{Value, json};
 
-use crate::team::{JSON, Person, TEAM, emergency, payload, person, team, with_times};
+use crate::support::team::{JSON, Person, TEAM, emergency, payload, person, team, with_times};
 
 /// A line is `who action`, then inputs as `name=value`, then a comment after a colon. `create` takes a workflow and a
 /// risk. Whatever asks for a digest is sent the one the item has.
@@ -49,7 +49,7 @@ pub fn check(story: &str, expected: &Expect) {
     assert_eq!(server.stop().code, 0);
 }
 
-fn create(who: &mut Person, workflow: &str, risk: Option<&str>) -> crate::wire::Response {
+fn create(who: &mut Person, workflow: &str, risk: Option<&str>) -> crate::support::wire::Response {
     let payload = match (workflow, risk) {
         ("emergency-operation", _) => emergency(),
         (_, Some(risk)) => payload(risk),
@@ -58,7 +58,7 @@ fn create(who: &mut Person, workflow: &str, risk: Option<&str>) -> crate::wire::
     who.post("/v1/items", &json!({"workflow": workflow, "title": "Rotate the key", "payload": payload}))
 }
 
-fn edit(who: &mut Person, id: &str, change: &str) -> crate::wire::Response {
+fn edit(who: &mut Person, id: &str, change: &str) -> crate::support::wire::Response {
     let (name, value) = change.split_once('=').unwrap();
     let body = json!({"payload": {name: value}}).to_string();
     who.call(&format!("PATCH /v1/items/{id}"), &[JSON], body.as_bytes())

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::story::check;
+use crate::api::story::check;
 
 #[test]
 fn a_risky_operation_takes_two_approvers_security_and_an_executor_and_is_closed_by_a_reviewer() {

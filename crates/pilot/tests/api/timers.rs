@@ -7,8 +7,8 @@ use std::time::Duration;
 use pilot_core::time::Time;
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, PATIENCE, Server, now};
-use crate::team::{payload, person, team, with_times};
+use crate::support::harness::{Installation, PATIENCE, Server, now};
+use crate::support::team::{payload, person, team, with_times};
 
 const SPAN: Duration = Duration::from_secs(2);
 /// The service promises one second; a machine that is busy with other tests is given another.

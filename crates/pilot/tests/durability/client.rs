@@ -4,8 +4,8 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, bearer};
-use crate::wire::{Response, Wire};
+use crate::support::harness::{Installation, bearer};
+use crate::support::wire::{Response, Wire};
 
 pub const WRITERS: usize = 8;
 pub const AUDITOR: &str = "auditor-token-0123456789abcdef0123456789";

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::client::{AUDITOR, Acknowledged, Answered, Client, Work, installation};
-use crate::harness::{Installation, now};
-use crate::ledger::{Seen, is_whole};
+use crate::durability::client::{AUDITOR, Acknowledged, Answered, Client, Work, installation};
+use crate::durability::ledger::{Seen, is_whole};
+use crate::support::harness::{Installation, now};
 
 /// A small file system of its own in the place of the data directory.
 pub struct SmallDisk(PathBuf);

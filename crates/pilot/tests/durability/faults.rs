@@ -5,15 +5,17 @@ use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use pilot_testing::Dice;
 use rustix::process::Signal;
 
-use crate::client::{AUDITOR, Acknowledged, Answered, Client, Work, installation};
-use crate::disk::SmallDisk;
-use crate::harness::{Finished, Installation, Server, finish};
-use crate::history::Dice;
-use crate::kill::rounds;
-use crate::ledger::{Seen, is_whole};
-use crate::shim::{CLOSE, EVERYTHING, Fault, Kind, OPEN, READ, RENAME, SYNC, Shim, TRUNCATE, UNLINK, WRITE};
+use crate::durability::client::{AUDITOR, Acknowledged, Answered, Client, Work, installation};
+use crate::durability::disk::SmallDisk;
+use crate::durability::kill::rounds;
+use crate::durability::ledger::{Seen, is_whole};
+use crate::durability::shim::{
+    CLOSE, EVERYTHING, Fault, Kind, OPEN, READ, RENAME, SYNC, Shim, TRUNCATE, UNLINK, WRITE,
+};
+use crate::support::harness::{Finished, Installation, Server, finish};
 
 /// On a disk this small the log is carried over every few dozen writes.
 const DISK: &str = "8m";
@@ -164,7 +166,7 @@ fn some_of(calls: i64, many: usize, dice: &mut Dice) -> Vec<i64> {
 fn dice() -> Dice {
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
-    Dice(seed)
+    Dice::new(seed)
 }
 
 const NO_FAULT: Fault = Fault { kind: Kind::Fails, ops: EVERYTHING, at: 0, is_lasting: false };

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::client::{AUDITOR, Answered, Client, Work, installation};
-use crate::harness::{PATIENCE, Server, bearer, now};
-use crate::ledger::{Seen, is_whole};
-use crate::shim::{Fault, Kind, SYNC, Shim};
+use crate::durability::client::{AUDITOR, Answered, Client, Work, installation};
+use crate::durability::ledger::{Seen, is_whole};
+use crate::durability::shim::{Fault, Kind, SYNC, Shim};
+use crate::support::harness::{PATIENCE, Server, bearer, now};
 
 fn is_answered(server: &Server) -> bool {
     let mut wire = server.wire();
@@ -72,7 +72,8 @@ fn a_clock_without_a_date_lets_nobody_in_and_nothing_falls_over() {
     let shim = Shim::new(&installation);
     for shift in [-80 * SECONDS_A_YEAR, 9_000 * SECONDS_A_YEAR] {
         shim.shift_clock(shift);
-        let refused = crate::harness::finish(shim.command(&installation, &["serve", "--config", "pilot.toml"]), None);
+        let refused =
+            crate::support::harness::finish(shim.command(&installation, &["serve", "--config", "pilot.toml"]), None);
         refused.expect(3).says(&["clock"]);
         shim.shift_clock(0);
         let server = shim.serve(&installation);

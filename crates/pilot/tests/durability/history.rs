@@ -3,30 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::ledger::read_checkpoint;
-use crate::trace::{Deed, Step};
+use pilot_testing::Dice;
+
+use crate::durability::ledger::read_checkpoint;
+use crate::durability::trace::{Deed, Step};
 
 /// What a disk writes whole or not at all.
 const SECTOR: usize = 512;
 
 /// Numbers without order that are the same for the same seed.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).unwrap()
-    }
-}
-
 /// What becomes of a write that was not synced.
 #[derive(Debug, Clone, Copy)]
 pub enum Luck {

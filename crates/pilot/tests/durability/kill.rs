@@ -4,16 +4,17 @@ use std::collections::HashSet;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use crate::client::{AUDITOR, Acknowledged, Answered, Client, WRITERS, Work, installation};
-use crate::harness::now;
-use crate::ledger::{Seen, is_whole};
+use pilot_testing::asked;
+
+use crate::durability::client::{AUDITOR, Acknowledged, Answered, Client, WRITERS, Work, installation};
+use crate::durability::ledger::{Seen, is_whole};
+use crate::support::harness::now;
 
 const ROUNDS: usize = 30;
 
 /// How many times longer than usual; given from outside for long runs.
-#[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
 pub fn rounds(usual: usize) -> usize {
-    std::env::var("PILOT_LONG").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(usual)
+    asked("PILOT_LONG").map_or(usual, |rounds| usize::try_from(rounds).unwrap())
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pilot_evidence::merkle::{Edge, Hash};
 use serde_json::Value;
 
-use crate::client::{AUDITOR, Acknowledged, Client};
-use crate::harness::{Installation, Server};
+use crate::durability::client::{AUDITOR, Acknowledged, Client};
+use crate::support::harness::{Installation, Server};
 
 /// Size and root of a checkpoint, as it was served.
 pub fn read_checkpoint(note: &str) -> (u64, String) {

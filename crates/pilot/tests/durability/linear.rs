@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use pilot_testing::Dice;
 use serde_json::{Value, json};
 
-use crate::client::{AUDITOR, Answered, Asked, Client, Work, installation, writer_token};
-use crate::harness::Server;
-use crate::history::Dice;
-use crate::kill::rounds;
-use crate::ledger::{Seen, is_whole};
-use crate::shim::{EVERYTHING, Fault, Kind, SYNC, Shim, WRITE};
+use crate::durability::client::{AUDITOR, Answered, Asked, Client, Work, installation, writer_token};
+use crate::durability::kill::rounds;
+use crate::durability::ledger::{Seen, is_whole};
+use crate::durability::shim::{EVERYTHING, Fault, Kind, SYNC, Shim, WRITE};
+use crate::support::harness::Server;
 
 const PEOPLE: usize = 4;
 const ROUNDS: usize = 8;
@@ -155,7 +155,7 @@ fn what_people_see_at_once_is_one_order_whatever_fails_beneath() {
     let installation = installation();
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
-    let (mut dice, shim) = (Dice(seed), Shim::new(&installation));
+    let (mut dice, shim) = (Dice::new(seed), Shim::new(&installation));
     let server = shim.serve(&installation);
     let items = make_items(&server);
     server.stop().expect(0);
@@ -165,7 +165,7 @@ fn what_people_see_at_once_is_one_order_whatever_fails_beneath() {
         let server = shim.serve(&installation);
         let kind = [Kind::Fails, Kind::Kills, Kind::Full][dice.below(3)];
         let ops = [SYNC, WRITE, EVERYTHING][dice.below(3)];
-        let at = i64::try_from(20 + dice.below(if ops == SYNC { 60 } else { 600 })).unwrap();
+        let at = 20 + dice.below(if ops == SYNC { 60 } else { 600 });
         println!("round {round}: {kind:?} at {at} of {ops}");
         shim.arm(Fault { kind, ops, at, is_lasting: kind == Kind::Full || dice.below(2) == 0 });
         let address = Address(server.address, Arc::default());

@@ -13,16 +13,17 @@ use std::thread;
 use pilot_evidence::merkle::{Edge, Hash};
 use pilot_store::sqlite::fsck::log_damage;
 use pilot_store::sqlite::head;
+use pilot_testing::Dice;
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::client::{Answered, Client, Work, installation};
-use crate::harness::{Installation, Server, now};
-use crate::history::{Dice, History};
-use crate::kill::rounds;
-use crate::ledger::{is_whole, read_checkpoint};
-use crate::trace;
+use crate::durability::client::{Answered, Client, Work, installation};
+use crate::durability::history::History;
+use crate::durability::kill::rounds;
+use crate::durability::ledger::{is_whole, read_checkpoint};
+use crate::durability::trace;
+use crate::support::harness::{Installation, Server, now};
 
 const SMALL_STATES: usize = 1_600;
 const LARGE_STATES: usize = 400;
@@ -116,7 +117,7 @@ fn cut_often(history: &History, ledger: &Ledger, key: &str, states: usize, start
             if number >= states {
                 return;
             }
-            let mut dice = Dice(seed.wrapping_add((number as u64) << 32));
+            let mut dice = Dice::new(seed.wrapping_add((number as u64) << 32));
             let cut = dice.below(history.end + 1);
             let (files, luck) = history.cut(cut, &mut dice);
             let owed = history.owed(cut, &ledger.indices);
@@ -146,10 +147,10 @@ fn lay_out(disk: &Installation, files: &BTreeMap<PathBuf, Vec<u8>>, dice: &mut D
     fs::create_dir(disk.path("data")).unwrap();
     for (path, bytes) in files {
         fs::write(disk.path("").join(path), bytes).unwrap();
-        crate::harness::set_mode(&disk.path("").join(path), 0o600);
+        crate::support::harness::set_mode(&disk.path("").join(path), 0o600);
     }
     if dice.below(4) == 0 {
-        let rubbish: Vec<u8> = (0..32_768).map(|_| dice.next().to_le_bytes()[0]).collect();
+        let rubbish: Vec<u8> = (0..32_768).map(|_| dice.throw().to_le_bytes()[0]).collect();
         fs::write(disk.path("data/pilot.db-shm"), rubbish).unwrap();
     }
 }
@@ -164,8 +165,10 @@ fn ask(client: &mut Client, work: &mut Work) -> bool {
 fn work(server: &Server, name: &str, people: usize, requests: usize) {
     let address = server.address;
     let person = |number: usize| {
-        let (mut client, mut work) =
-            (Client::connect(address), Work::new(number % crate::client::WRITERS, &format!("{name}{number}")));
+        let (mut client, mut work) = (
+            Client::connect(address),
+            Work::new(number % crate::durability::client::WRITERS, &format!("{name}{number}")),
+        );
         for _ in 0..requests {
             // A disk of this machine that is slow to answer is asked again, with the same key.
             let done = loop {
@@ -193,7 +196,8 @@ fn data_files(installation: &Installation) -> BTreeMap<PathBuf, Vec<u8>> {
 fn wait_until_kept(installation: &Installation, server: &Server) {
     let begun = now();
     loop {
-        let note = Client::connect(server.address).get("/v1/log/checkpoint", crate::client::AUDITOR).unwrap().body;
+        let note =
+            Client::connect(server.address).get("/v1/log/checkpoint", crate::durability::client::AUDITOR).unwrap().body;
         let (size, _) = read_checkpoint(&String::from_utf8(note).unwrap());
         let kept = fs::read_to_string(installation.path("data/log.checkpoint")).unwrap_or_default();
         if kept.lines().count() > 2 && read_checkpoint(&kept).0 == size {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::harness::{Installation, Server};
+use crate::support::harness::{Installation, Server};
 
 pub const READ: i64 = 1;
 pub const WRITE: i64 = 2;
@@ -165,7 +165,7 @@ impl Shim {
         for entry in fs::read_dir(&self.shadow).unwrap().map(Result::unwrap) {
             let to = self.data.join(entry.file_name());
             fs::copy(entry.path(), &to).unwrap();
-            crate::harness::set_mode(&to, 0o600);
+            crate::support::harness::set_mode(&to, 0o600);
         }
     }
 }

@@ -6,11 +6,11 @@ use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::client::{AUDITOR, Acknowledged, Answered, Client, Work, installation};
-use crate::harness::{Installation, Server};
-use crate::ledger::{Seen, is_whole};
-use crate::power::{traced, whole_trace};
-use crate::trace::{self, Deed};
+use crate::durability::client::{AUDITOR, Acknowledged, Answered, Client, Work, installation};
+use crate::durability::ledger::{Seen, is_whole};
+use crate::durability::power::{traced, whole_trace};
+use crate::durability::trace::{self, Deed};
+use crate::support::harness::{Installation, Server};
 
 const DURABLE: &str = "pwrite64,fsync,fdatasync,ftruncate,rename,unlink";
 

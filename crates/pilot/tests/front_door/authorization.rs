@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Server, TOKEN, bearer, credential_file, digest};
-use crate::wire::Response;
+use crate::support::harness::{Installation, Server, TOKEN, bearer, credential_file, digest};
+use crate::support::wire::Response;
 
 /// The plain challenge, and the one for a credential that was sent and is not valid.
 const CHALLENGE: &str = r#"Bearer realm="pilot""#;

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Port, TOKEN, bearer, digest, mode, set_mode};
+use crate::support::harness::{Installation, Port, TOKEN, bearer, digest, mode, set_mode};
 
 const OTHER: &str = "another-hand-made-token-of-40-bytes-xxxx";
 
@@ -112,7 +112,7 @@ fn a_client_reads_its_token_from_the_environment_a_file_or_standard_input() {
     }
     let mut by_environment = installation.command(&["session"]);
     by_environment.env("PILOT_URL", server.url()).env("PILOT_TOKEN", TOKEN);
-    assert!(crate::harness::finish(by_environment, None).expect(0).stdout.contains("ana"));
+    assert!(crate::support::harness::finish(by_environment, None).expect(0).stdout.contains("ana"));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn an_argument_that_is_no_text_is_wrong_usage_and_nothing_worse() {
     for arguments in [&["session"][..], &["credential", "new", "--actor"], &["serve", "--config"], &[]] {
         let mut command = installation.command(arguments);
         command.arg(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
-        let finished = crate::harness::finish(command, None).expect(2);
+        let finished = crate::support::harness::finish(command, None).expect(2);
         assert!(!finished.stderr.contains("panicked"), "{finished:?}");
     }
 }

@@ -6,8 +6,8 @@ use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 
-use crate::harness::{Installation, Server, TOKEN, bearer};
-use crate::wire::{HTTP2_HELLO, Wire, headers_frame};
+use crate::support::harness::{Installation, Server, TOKEN, bearer};
+use crate::support::wire::{HTTP2_HELLO, Wire, headers_frame};
 
 /// A request with a good credential and these lines, nothing added.
 fn authorized(line: &str, headers: &[&str]) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use crate::harness::{Finished, Installation, finish};
+use crate::support::harness::{Finished, Installation, finish};
 
 /// Every command that the help names, each as its words.
 fn commands(installation: &Installation, words: &[String], found: &mut Vec<Vec<String>>) {

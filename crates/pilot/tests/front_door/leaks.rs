@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::harness::{Installation, Port, Server, digest};
-use crate::onboarding::{onboarded, token_of};
-use crate::wire::{HTTP2_HELLO, Response, Wire, frame, headers_frame};
+use crate::front_door::onboarding::{onboarded, token_of};
+use crate::support::harness::{Installation, Port, Server, digest};
+use crate::support::wire::{HTTP2_HELLO, Response, Wire, frame, headers_frame};
 
 /// With everything a log might escape.
 const QUOTED: &str = "hand\"made\\token'with`every<kind>of&trouble=1/2?#";

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::harness::{Installation, Server, TOKEN, bearer};
-use crate::wire::Response;
+use crate::support::harness::{Installation, Server, TOKEN, bearer};
+use crate::support::wire::Response;
 
 /// Status, code and detail; and everything every answer has.
 #[track_caller]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::{Installation, Server, mode, role_map};
+use crate::support::harness::{Installation, Server, mode, role_map};
 
 pub const FIVE: [(&str, &str); 5] = [
     ("ana", "initiator"),

@@ -7,7 +7,7 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Finished, Installation, Server, TOKEN, credential_file, mode};
+use crate::support::harness::{Finished, Installation, Server, TOKEN, credential_file, mode};
 
 const NEW: &str = "new.token";
 
@@ -98,7 +98,12 @@ fn the_whole_procedure_replaces_a_token_and_records_every_step() {
     let of_ben = installation.pilot(&["rotation", "report", "--config", "pilot.toml", "--actor", "ben"]).expect(0);
     assert_eq!(of_ben.stdout, "no rotation is recorded\n");
     let record = installation.read("data/rotation-record.jsonl");
-    for secret in [TOKEN, &new, &crate::harness::digest(TOKEN.as_bytes()), &crate::harness::digest(new.as_bytes())] {
+    for secret in [
+        TOKEN,
+        &new,
+        &crate::support::harness::digest(TOKEN.as_bytes()),
+        &crate::support::harness::digest(new.as_bytes()),
+    ] {
         assert!(!record.contains(secret) && !report.stdout.contains(secret));
     }
     assert_eq!(mode(&installation.path("data/rotation-record.jsonl")), 0o600);
@@ -230,7 +235,9 @@ fn a_credential_file_behind_a_link_is_edited_where_it_really_is() {
     begin(&installation).expect(0);
     assert!(fs::symlink_metadata(installation.path("credentials.json")).unwrap().is_symlink());
     assert!(
-        installation.read("secrets/real.json").contains(&crate::harness::digest(new_token(&installation).as_bytes()))
+        installation
+            .read("secrets/real.json")
+            .contains(&crate::support::harness::digest(new_token(&installation).as_bytes()))
     );
     let server = installation.serve();
     assert_eq!(server.session(&new_token(&installation)).status, 200);

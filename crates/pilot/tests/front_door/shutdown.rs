@@ -6,8 +6,8 @@ use std::thread;
 
 use rustix::process::Signal;
 
-use crate::harness::{Installation, PATIENCE, TOKEN, bearer, now};
-use crate::wire::{Broken, HTTP2_HELLO, Wire, headers_frame};
+use crate::support::harness::{Installation, PATIENCE, TOKEN, bearer, now};
+use crate::support::wire::{Broken, HTTP2_HELLO, Wire, headers_frame};
 
 const CLIENTS: usize = 16;
 /// Requests answered before the signal comes.

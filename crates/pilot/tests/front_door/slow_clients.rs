@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::harness::{Installation, TOKEN, bearer, now};
-use crate::wire::{HTTP2_HELLO, frame, headers_frame_before_body};
+use crate::support::harness::{Installation, TOKEN, bearer, now};
+use crate::support::wire::{HTTP2_HELLO, frame, headers_frame_before_body};
 
 const SLOW: usize = 2_000;
 /// First byte, headers, and the service's own precision, with room for a busy machine.

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::harness::{
+use crate::support::harness::{
     Finished, Installation, TOKEN, credential_file, digest, expiring_credential_file, role_map, set_mode,
 };
 
@@ -322,7 +322,7 @@ fn a_faulty_override_is_refused_with_the_name_of_the_variable() {
     ] {
         let mut command = installation.command(&["serve"]);
         command.env(name, value);
-        let finished = crate::harness::finish(command, None).expect(2);
+        let finished = crate::support::harness::finish(command, None).expect(2);
         finished.says(&[name]);
         finished.never_says(PASTED);
         assert_eq!(finished.stdout, "");
@@ -343,7 +343,7 @@ fn a_log_key_that_is_damaged_or_open_to_others_stops_the_start() {
     let installation = Installation::with_ana();
     installation.serve().stop().expect(0);
     let path = installation.path("data/log.key");
-    assert_eq!(crate::harness::mode(&path), 0o600);
+    assert_eq!(crate::support::harness::mode(&path), 0o600);
     let key = installation.read("data/log.key");
     // PRIVATE+KEY+<name>+<hash>+<secret>; a + may be one of the secret's own letters.
     let secret = key.trim_end().splitn(5, '+').nth(4).unwrap().to_owned();
@@ -436,7 +436,7 @@ fn a_service_killed_in_the_middle_starts_again() {
     let new: [&str; 9] =
         ["credential", "new", "--config", "pilot.toml", "--actor", "ana", "--role", "initiator", "--token-out=t"];
     let made: Command = installation.command(&new);
-    crate::harness::finish(made, None).expect(0);
+    crate::support::harness::finish(made, None).expect(0);
     assert_eq!(installation.serve().session(installation.read("t").trim_end()).status, 200);
 }
 

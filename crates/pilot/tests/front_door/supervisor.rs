@@ -5,7 +5,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use rustix::process::Signal;
 
-use crate::harness::{Installation, PATIENCE, now};
+use crate::support::harness::{Installation, PATIENCE, now};
 
 /// The next message that is not the one before it again.
 fn next(socket: &UnixDatagram, before: &str) -> String {

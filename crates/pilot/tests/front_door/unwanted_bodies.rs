@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::harness::{Installation, PATIENCE, Server, TOKEN, bearer, now};
-use crate::wire::{HTTP2_HELLO, Wire, frame, headers_frame_before_body};
+use crate::support::harness::{Installation, PATIENCE, Server, TOKEN, bearer, now};
+use crate::support::wire::{HTTP2_HELLO, Wire, frame, headers_frame_before_body};
 
 const BEN: &str = "another-hand-made-token-of-40-bytes-xxxx";
 const MIB: usize = 1024 * 1024;

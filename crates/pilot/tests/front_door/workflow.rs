@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::harness::{Finished, Installation, role_map};
+use crate::support::harness::{Finished, Installation, role_map};
 
 /// A definition of the repository, as a path that works from anywhere.
 fn example(name: &str) -> String {
@@ -86,6 +86,6 @@ fn a_service_refuses_to_start_with_a_flawed_definition_and_serves_a_sound_one() 
     let sound = std::fs::read_to_string(example("controlled-operation.toml")).unwrap();
     installation.write("workflows/own.toml", &sound.replace("\"controlled-operation\"", "\"own-operation\""));
     let server = installation.serve();
-    let listed = server.get("/v1/workflows", &[&crate::harness::bearer(crate::harness::TOKEN)]);
+    let listed = server.get("/v1/workflows", &[&crate::support::harness::bearer(crate::support::harness::TOKEN)]);
     assert!(listed.text().contains("own-operation"), "{}", listed.text());
 }

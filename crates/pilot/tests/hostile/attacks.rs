@@ -5,8 +5,8 @@
 
 use std::net::Ipv4Addr;
 
-use crate::stage::Stage;
-use crate::team::token;
+use crate::hostile::stage::Stage;
+use crate::support::team::token;
 
 /// What one actor's bytes and one long computation of theirs take at most, and what the allocator keeps besides.
 const ONE_ACTOR: u64 = 48;

@@ -2,10 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use crate::beside::Process;
-use crate::clients::exchange::{Exchange, get, post};
-use crate::stage::{Stage, connect_from};
-use crate::team::token;
+use crate::hostile::beside::Process;
+use crate::hostile::clients::exchange::{Exchange, get, post};
+use crate::hostile::stage::{Stage, connect_from};
+use crate::support::team::token;
 
 const REQUEST_MIB_MAX: u64 = 20;
 const COMMENT_BYTES: usize = 32 * 1024;

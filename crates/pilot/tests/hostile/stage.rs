@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::net::TcpSocket;
 
-use crate::beside::{Honest, Process, Waits};
-use crate::clients::{ATTACKS, Form, Run, Target};
-use crate::harness::{Installation, Server};
-use crate::team::{installation_of, payload, person, token};
+use crate::hostile::beside::{Honest, Process, Waits};
+use crate::hostile::clients::{ATTACKS, Form, Run, Target};
+use crate::support::harness::{Installation, Server};
+use crate::support::team::{installation_of, payload, person, token};
 
 /// Mal, Max and May mean harm. Ana does not.
 const PEOPLE: [(&str, &str); 5] =

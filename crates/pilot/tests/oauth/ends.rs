@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::harness::{PATIENCE, now};
-use crate::provider::{Door, Provider, claims};
-use crate::stage::{installation, ledger, open_feed, post, rest_of, serve, until};
+use crate::oauth::provider::{Door, Provider, claims};
+use crate::oauth::stage::{installation, ledger, open_feed, post, rest_of, serve, until};
+use crate::support::harness::{PATIENCE, now};
 
 #[test]
 fn a_feed_ends_when_its_token_expires_and_so_does_everything_else() {
@@ -51,7 +51,7 @@ fn a_revoked_token_counts_no_longer_not_even_on_an_open_feed_or_after_a_restart(
 fn a_token_revoked_at_the_provider_counts_no_longer_within_seconds() {
     let provider = Provider::start();
     let installation = installation(&[]);
-    crate::stage::configure(&installation, &[&provider.section_with_introspection(&installation)]);
+    crate::oauth::stage::configure(&installation, &[&provider.section_with_introspection(&installation)]);
     let server = installation.serve();
     let (ana, ben) = (provider.token("ana"), provider.token("ben"));
     assert_eq!(server.session(&ana).verdict(), "200");

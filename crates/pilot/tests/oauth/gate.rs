@@ -1,9 +1,9 @@
 //! What production insists on with this mechanism, and what is refused before anything starts.
 
-use crate::authority::{self, Authority, RATE_LIMITS, TLS, install};
-use crate::harness::{Installation, set_mode};
-use crate::provider::Provider;
-use crate::stage::{ROLE_MAP, configure, installation, role_map};
+use crate::oauth::provider::Provider;
+use crate::oauth::stage::{ROLE_MAP, configure, installation, role_map};
+use crate::support::authority::{self, Authority, RATE_LIMITS, TLS, install};
+use crate::support::harness::{Installation, set_mode};
 
 fn production(sections: &[&str]) -> Installation {
     let installation = Installation::bare();

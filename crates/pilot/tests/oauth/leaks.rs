@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{PATIENCE, bearer, now};
-use crate::provider::Provider;
-use crate::stage::{ledger, post, serve};
+use crate::oauth::provider::Provider;
+use crate::oauth::stage::{ledger, post, serve};
+use crate::support::harness::{PATIENCE, bearer, now};
 
 #[test]
 fn a_live_token_in_a_url_is_refused_and_revoked_by_itself() {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::harness::{PATIENCE, now};
-use crate::provider::{Door, Provider};
-use crate::stage::{installation, serve, until};
+use crate::oauth::provider::{Door, Provider};
+use crate::oauth::stage::{installation, serve, until};
+use crate::support::harness::{PATIENCE, now};
 
 #[test]
 fn known_keys_outlast_the_provider_also_across_a_restart() {
@@ -71,7 +71,7 @@ fn while_the_provider_hangs_those_with_known_keys_wait_for_nothing() {
     let waiting = loop {
         let knocks = provider.knocks();
         let mut wire = server.wire();
-        wire.request("GET /v1/session HTTP/1.1", &[&crate::harness::bearer(&stranger)]);
+        wire.request("GET /v1/session HTTP/1.1", &[&crate::support::harness::bearer(&stranger)]);
         if !wire.is_left_alone_for(Duration::from_millis(200)) {
             continue;
         }

@@ -11,8 +11,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, PATIENCE};
-use crate::wire::{Response, Wire};
+use crate::support::harness::{Installation, PATIENCE};
+use crate::support::wire::{Response, Wire};
 
 pub const AUDIENCE: &str = "https://pilot.example";
 const SECRET: &str = "a-secret-for-the-tests-alone";

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{TOKEN, bearer};
-use crate::provider::{AUDIENCE, Provider};
-use crate::stage::{ROLE_MAP, configure, installation, post, serve};
+use crate::oauth::provider::{AUDIENCE, Provider};
+use crate::oauth::stage::{ROLE_MAP, configure, installation, post, serve};
+use crate::support::harness::{TOKEN, bearer};
 
 #[test]
 fn a_token_of_the_provider_is_the_actor_and_the_role_of_the_role_map() {
@@ -48,7 +48,7 @@ fn whoever_is_not_in_the_role_map_or_shows_another_token_learns_nothing_but_wher
         ),
         ("cut short", ana[..ana.len() - 10].to_owned()),
     ];
-    let body = |response: &crate::wire::Response| {
+    let body = |response: &crate::support::wire::Response| {
         let mut body = response.json();
         body["request_id"] = Value::Null;
         body
@@ -100,7 +100,7 @@ fn clients_are_told_which_provider_to_ask_and_only_with_this_mechanism() {
         })
     );
     server.stop().expect(0);
-    let plain = crate::harness::Installation::with_ana();
+    let plain = crate::support::harness::Installation::with_ana();
     let server = plain.serve();
     assert_eq!(server.get("/.well-known/oauth-protected-resource", &[]).verdict(), "404 not_found");
     assert_eq!(server.get("/v1/session", &[]).header("www-authenticate"), Some("Bearer realm=\"pilot\""));

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, PATIENCE, Server, bearer, now};
-use crate::provider::Provider;
-use crate::wire::Response;
+use crate::oauth::provider::Provider;
+use crate::support::harness::{Installation, PATIENCE, Server, bearer, now};
+use crate::support::wire::Response;
 
 pub const ROLE_MAP: &str = "[credentials]\nrole_map = 'role-map.json'\n";
 

@@ -6,9 +6,9 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Finished, Installation, Server};
-use crate::second_place::{copy_database, verifier_key, work};
-use crate::team::{Person, payload, person, team, token};
+use crate::operations::second_place::{copy_database, verifier_key, work};
+use crate::support::harness::{Finished, Installation, Server};
+use crate::support::team::{Person, payload, person, team, token};
 
 const CONFIG: &str = "listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credentials.json\"\nrole_map = \"map.json\"\n[workflows]\ndir = \"flows\"\n";
 
@@ -16,7 +16,8 @@ const CONFIG: &str = "listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credenti
 fn furnished() -> Installation {
     let installation = team();
     installation.write("pilot.toml", CONFIG);
-    let map: Vec<_> = crate::team::TEAM.iter().map(|(name, role)| json!({"actor_id": name, "role": role})).collect();
+    let map: Vec<_> =
+        crate::support::team::TEAM.iter().map(|(name, role)| json!({"actor_id": name, "role": role})).collect();
     installation
         .write("map.json", &json!({"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": map}).to_string());
     fs::create_dir(installation.path("flows")).unwrap();
@@ -191,7 +192,7 @@ fn an_old_copy_of_everything_is_exposed_by_a_witness() {
     let installation = team();
     installation.serve().stop().expect(0);
     let printed = installation.pilot(&["log", "witness", "--state", "w", "--print-key"]).expect(0).stdout;
-    let (port, log) = (crate::harness::Port::reserve(), verifier_key(&installation).to_string());
+    let (port, log) = (crate::support::harness::Port::reserve(), verifier_key(&installation).to_string());
     let listen = port.address().to_string();
     let witness = installation.command(&["log", "witness", "--listen", &listen, "--state", "w", "--log", &log]);
     let witness = installation.start(witness);
@@ -208,14 +209,14 @@ fn an_old_copy_of_everything_is_exposed_by_a_witness() {
     copy_database(&installation.path("data"), &installation.path("snapshot"));
     fs::copy(installation.path("data/log.checkpoint"), installation.path("snapshot/log.checkpoint")).unwrap();
     let server = installation.serve();
-    let id = crate::team::cleared(&server);
+    let id = crate::support::team::cleared(&server);
     assert_eq!(person(&server, "eli").decides(&id, "start").status, 201, "the witness has seen it all");
     server.stop().expect(0);
     copy_database(&installation.path("snapshot"), &installation.path("data"));
     fs::copy(installation.path("snapshot/log.checkpoint"), installation.path("data/log.checkpoint")).unwrap();
     let server = installation.serve();
     server.wait_for_log("A DIFFERENT HISTORY");
-    let id = crate::team::cleared(&server);
+    let id = crate::support::team::cleared(&server);
     assert_eq!(person(&server, "eli").decides(&id, "start").verdict(), "503 unavailable", "and no effect begins");
     server.stop().expect(0);
     // Nor does a restore go below what the witness knows, though the file beside the database would let it.
@@ -228,7 +229,7 @@ fn an_old_copy_of_everything_is_exposed_by_a_witness() {
 #[test]
 fn a_support_bundle_shows_what_helps_and_no_token() {
     let installation = team();
-    let port = crate::harness::Port::reserve();
+    let port = crate::support::harness::Port::reserve();
     installation.write("pilot.toml", &format!("listen = \"127.0.0.1:0\"\n[ops]\nlisten = \"{}\"\n", port.address()));
     let server = installation.serve();
     person(&server, "ana").creates("controlled-operation", &payload("low"));
@@ -247,8 +248,11 @@ fn a_support_bundle_shows_what_helps_and_no_token() {
     for canary in [&ana, &ben, &generated] {
         assert!(!bundle.contains(canary.as_str()), "{canary} is in the bundle");
     }
-    for (name, _) in crate::team::TEAM {
-        assert!(!bundle.contains(&crate::harness::digest(token(name).as_bytes())), "a digest is in the bundle");
+    for (name, _) in crate::support::team::TEAM {
+        assert!(
+            !bundle.contains(&crate::support::harness::digest(token(name).as_bytes())),
+            "a digest is in the bundle"
+        );
     }
     for word in [
         "==== version",
@@ -263,7 +267,7 @@ fn a_support_bundle_shows_what_helps_and_no_token() {
     ] {
         assert!(bundle.contains(word), "{word}: {bundle}");
     }
-    assert_eq!(crate::harness::mode(&installation.path("bundle.txt")), 0o600);
+    assert_eq!(crate::support::harness::mode(&installation.path("bundle.txt")), 0o600);
     installation.pilot(&arguments).expect(2).says(&["already exists"]);
     server.stop().expect(0);
     // A service that does not start is when it is needed most.

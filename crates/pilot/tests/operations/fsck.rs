@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::harness::{Installation, set_mode};
-use crate::second_place::{copy_database, work};
-use crate::team::team;
+use crate::operations::second_place::{copy_database, work};
+use crate::support::harness::{Installation, set_mode};
+use crate::support::team::team;
 
 /// A stopped service with three items, and beside it the ledger as it was after the first.
 fn aged() -> Installation {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::harness::{Installation, PATIENCE, Port, Server, bearer, expiring_credential_file, now, role_map};
-use crate::machine::Machine;
-use crate::team::{TEAM, person, submitted, token};
-use crate::wire::Wire;
+use crate::operations::machine::Machine;
+use crate::support::harness::{Installation, PATIENCE, Port, Server, bearer, expiring_credential_file, now, role_map};
+use crate::support::team::{TEAM, person, submitted, token};
+use crate::support::wire::Wire;
 
 const DAY: u64 = 86_400;
 
@@ -108,7 +108,8 @@ fn a_leap_while_the_service_is_away_is_noticed_when_it_starts_and_an_operator_ca
     server.wait_for_log("has jumped");
     assert!(!is_ready(&server));
     assert_eq!(person(&server, "ada").item(&id)["state"], "submitted", "due after three days, and not by this clock");
-    let finished = crate::harness::finish(machine.command(&["clock", "accept", "--config", "pilot.toml"]), None);
+    let finished =
+        crate::support::harness::finish(machine.command(&["clock", "accept", "--config", "pilot.toml"]), None);
     assert!(finished.expect(0).stdout.contains("Accepted"));
     comes_to_be("ready", || is_ready(&server));
     server.wait_for_log("`olga` has accepted the machine's clock");
@@ -116,7 +117,8 @@ fn a_leap_while_the_service_is_away_is_noticed_when_it_starts_and_an_operator_ca
     let accepted: Vec<_> = events(&server).into_iter().filter(|event| event["type"] == "clock.accepted").collect();
     assert_eq!(accepted.len(), 1, "{accepted:?}");
     server.stop().expect(0);
-    let finished = crate::harness::finish(machine.command(&["clock", "accept", "--config", "pilot.toml"]), None);
+    let finished =
+        crate::support::harness::finish(machine.command(&["clock", "accept", "--config", "pilot.toml"]), None);
     assert!(finished.expect(0).stdout.contains("nothing to accept"));
     let server = machine.serve();
     assert!(is_ready(&server));

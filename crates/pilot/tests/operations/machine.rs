@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::harness::{Installation, Server};
+use crate::support::harness::{Installation, Server};
 
 const AHEAD: &str = "ahead-seconds";
 const SYNC: &str = "sync-millis";

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Installation, bearer};
+use crate::support::harness::{Installation, bearer};
 
 const IDENTITY: &str = "[identity]\nmechanism = \"credential_file\"\n";
 /// The fixture was written once, and is opened whenever this runs.
@@ -33,7 +33,7 @@ fn installation() -> Installation {
     for name in ["pilot.db", "log.key", "log.checkpoint", "log.checkpoint.revocations"] {
         let to = installation.path(&format!("data/{name}"));
         fs::copy(fixture(name), &to).unwrap();
-        crate::harness::set_mode(&to, 0o600);
+        crate::support::harness::set_mode(&to, 0o600);
     }
     installation
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Server, digest, expiring_credential_file};
-use crate::leaps::{events, installation};
-use crate::second_place::work;
-use crate::team::{JSON, TEAM, person, token};
+use crate::operations::leaps::{events, installation};
+use crate::operations::second_place::work;
+use crate::support::harness::{Installation, Server, digest, expiring_credential_file};
+use crate::support::team::{JSON, TEAM, person, token};
 
 const FILE: &str = "data/log.checkpoint.revocations";
 
@@ -50,9 +50,9 @@ fn a_credential_revoked_since_the_backup_stays_revoked_after_a_loss_was_accepted
         let server = installation.serve();
         assert_eq!(let_in(&server), everyone_but("eli"), "start {start}");
         server.wait_for_log("service started");
-        let begun = crate::harness::now();
+        let begun = crate::support::harness::now();
         while carried_over(&server).is_empty() {
-            assert!(begun.elapsed() < crate::harness::PATIENCE, "never written down");
+            assert!(begun.elapsed() < crate::support::harness::PATIENCE, "never written down");
         }
         assert_eq!(carried_over(&server).len(), 1, "once, in start {start}");
         server.stop().expect(0);

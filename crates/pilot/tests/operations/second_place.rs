@@ -6,8 +6,8 @@ use std::path::Path;
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::note::VerifierKey;
 
-use crate::harness::{Finished, Installation, PATIENCE, Server, now};
-use crate::team::{payload, person, team};
+use crate::support::harness::{Finished, Installation, PATIENCE, Server, now};
+use crate::support::team::{payload, person, team};
 
 pub fn verifier_key(installation: &Installation) -> VerifierKey {
     let printed = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;

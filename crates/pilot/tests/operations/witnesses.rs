@@ -8,10 +8,10 @@ use pilot_evidence::note::Note;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, PATIENCE, Port, Server, now};
-use crate::machine::Machine;
-use crate::second_place::{copy_database, verifier_key, work};
-use crate::team::{JSON, Person, cleared, person, submitted, team, with_times};
+use crate::operations::machine::Machine;
+use crate::operations::second_place::{copy_database, verifier_key, work};
+use crate::support::harness::{Installation, PATIENCE, Port, Server, now};
+use crate::support::team::{JSON, Person, cleared, person, submitted, team, with_times};
 
 /// A witness on a port of its own, so that it can go and come back.
 struct Witness<'i> {
@@ -94,7 +94,7 @@ fn checkpoints_are_cosigned_and_a_restarted_or_killed_witness_goes_on_where_it_w
     work(&server, 1);
     assert!(cosigned_by(&server, &witness) > second);
     let printed = installation.pilot_as(
-        &crate::team::token("ada"),
+        &crate::support::team::token("ada"),
         &["log", "checkpoint", "--url", &server.url(), "--key", &witness.log, "--witness", &witness.key.to_string()],
     );
     assert_eq!(printed.expect(0).stdout, served(&server, ""));

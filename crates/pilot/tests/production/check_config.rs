@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::authority::{Authority, IDENTITY, RATE_LIMITS, ROLE_MAP, TLS, configure, installation};
-use crate::harness::{Finished, Installation, credential_file};
+use crate::support::authority::{Authority, IDENTITY, RATE_LIMITS, ROLE_MAP, TLS, configure, installation};
+use crate::support::harness::{Finished, Installation, credential_file};
 
 const ALL: [&str; 4] = [TLS, ROLE_MAP, RATE_LIMITS, IDENTITY];
 
@@ -81,7 +81,7 @@ fn what_other_files_have_wrong_is_refused_as_by_the_start() {
 }
 
 fn both_refuse_workflows(installation: &Installation) {
-    installation.write("credentials.json", &credential_file(&[("ana", "initiator", crate::harness::TOKEN)]));
+    installation.write("credentials.json", &credential_file(&[("ana", "initiator", crate::support::harness::TOKEN)]));
     both_refuse(installation, "workflows", &["workflows.dir is not a directory"]);
 }
 
@@ -98,11 +98,11 @@ fn a_missing_log_key_beside_a_store_is_refused() {
 fn a_certificate_clients_will_refuse_is_a_warning_and_no_refusal() {
     let (installation, _) = installation("production", &ALL);
     let authority = Authority::new("Another");
-    crate::authority::install(&installation, &authority.issue_until(&["127.0.0.1"], 2024));
+    crate::support::authority::install(&installation, &authority.issue_until(&["127.0.0.1"], 2024));
     let checked = installation.pilot(&["check-config", "--output", "json"]).expect(0);
     let tls = verdict_of(&checked, "tls").join("\n");
     assert!(tls.starts_with("warning: the certificate for 127.0.0.1 has expired"), "{tls}");
-    crate::authority::install(&installation, &authority.itself());
+    crate::support::authority::install(&installation, &authority.itself());
     let checked = installation.pilot(&["check-config", "--output", "json"]).expect(0);
     let tls = verdict_of(&checked, "tls").join("\n");
     assert!(tls.starts_with("warning: the certificate for no name is a CA certificate"), "{tls}");

@@ -1,7 +1,7 @@
 //! The command line over https.
 
-use crate::authority::{Authority, TLS, install, installation};
-use crate::harness::TOKEN;
+use crate::support::authority::{Authority, TLS, install, installation};
+use crate::support::harness::TOKEN;
 
 #[test]
 fn the_client_speaks_https_to_a_service_whose_issuer_it_is_given() {
@@ -13,7 +13,7 @@ fn the_client_speaks_https_to_a_service_whose_issuer_it_is_given() {
     assert_eq!(installation.pilot_as(TOKEN, &with_ca).expect(0).json(), ana);
     let mut command = installation.command(&session);
     command.env("PILOT_TOKEN", TOKEN).env("PILOT_CA_FILE", "ca.pem");
-    assert_eq!(crate::harness::finish(command, None).expect(0).json(), ana);
+    assert_eq!(crate::support::harness::finish(command, None).expect(0).json(), ana);
 }
 
 #[test]

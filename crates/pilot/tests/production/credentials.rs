@@ -7,8 +7,8 @@ use std::time::Duration;
 use pilot_ledger::clock::Clock;
 use serde_json::{Value, json};
 
-use crate::authority::{IDENTITY, MESH, ROLE_MAP, configure};
-use crate::harness::{
+use crate::support::authority::{IDENTITY, MESH, ROLE_MAP, configure};
+use crate::support::harness::{
     Installation, PATIENCE, Port, Server, bearer, credential_file, digest, expiring_credential_file, now, role_map,
 };
 

@@ -1,7 +1,7 @@
 //! Production starts with everything it insists on, and says everything that is missing.
 
-use crate::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, TLS, configure, installation};
-use crate::harness::set_mode;
+use crate::support::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, TLS, configure, installation};
+use crate::support::harness::set_mode;
 
 const ALL: [&str; 4] = [TLS, ROLE_MAP, RATE_LIMITS, IDENTITY];
 /// What is said when the section is missing.

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::authority::Pair;
+use crate::support::authority::Pair;
 
 pub struct Https {
     address: SocketAddr,

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use tokio::net::TcpSocket;
 
-use crate::authority::{IDENTITY, MESH, ROLE_MAP, installation};
-use crate::harness::{Server, TOKEN, bearer};
-use crate::wire::{Response, Wire};
+use crate::support::authority::{IDENTITY, MESH, ROLE_MAP, installation};
+use crate::support::harness::{Server, TOKEN, bearer};
+use crate::support::wire::{Response, Wire};
 
 const TRUSTED: [u8; 4] = [127, 0, 0, 1];
 const STRANGER: [u8; 4] = [127, 0, 0, 2];

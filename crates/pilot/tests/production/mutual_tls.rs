@@ -10,9 +10,9 @@ use pilot_ledger::clock::Clock;
 use rcgen::DnType;
 use serde_json::{Value, json};
 
-use crate::authority::{Authority, Pair, ROLE_MAP, configure, install};
-use crate::harness::{Installation, PATIENCE, TOKEN, finish, now};
-use crate::https::{Https, Open, der};
+use crate::production::https::{Https, Open, der};
+use crate::support::authority::{Authority, Pair, ROLE_MAP, configure, install};
+use crate::support::harness::{Installation, PATIENCE, TOKEN, finish, now};
 
 const CLIENTS: &str =
     "[tls]\ncertificate = 'tls.pem'\nkey = 'tls.key'\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
@@ -321,7 +321,7 @@ fn behind_a_mesh_that_is_known_by_its_address_only_certificates_stop_the_start_i
     house.installation.write("mesh-secret", "guess-me");
     house.installation.serve_in_vain().expect(2).says(&["mesh-secret: must contain one to four secrets"]);
     house.installation.write("mesh-secret", SECRET);
-    crate::harness::set_mode(&house.installation.path("mesh-secret"), 0o644);
+    crate::support::harness::set_mode(&house.installation.path("mesh-secret"), 0o644);
     house.installation.serve_in_vain().expect(2).says(&["mesh-secret: others can read it"]);
 }
 

@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use crate::authority::{OTHER, installation};
-use crate::harness::{PATIENCE, Server, TOKEN, bearer, now};
-use crate::wire::Response;
+use crate::support::authority::{OTHER, installation};
+use crate::support::harness::{PATIENCE, Server, TOKEN, bearer, now};
+use crate::support::wire::Response;
 
 const LIMITS: &str =
     "[rate_limits]\nreads_per_minute = 3\nwrites_per_minute = 2\nanonymous_per_minute = 2\nfailed_per_minute = 1\n";
@@ -149,13 +149,13 @@ fn without_the_section_nothing_is_limited_and_nothing_is_said_of_limits() {
 #[test]
 fn refusals_are_counted_by_budget() {
     let (installation, _) = installation("pilot", &[LIMITS, "[ops]\nlisten = '127.0.0.1:0'\n"]);
-    let port = crate::harness::Port::reserve();
+    let port = crate::support::harness::Port::reserve();
     let ops = port.address();
     let server = installation.serve_with(&[], &[("PILOT_OPS__LISTEN", &ops.to_string())]);
     for _ in 0..5 {
         server.session(TOKEN);
     }
-    let mut wire = crate::wire::Wire::connect(ops);
+    let mut wire = crate::support::wire::Wire::connect(ops);
     wire.request("GET /metrics HTTP/1.1", &[]);
     let text = String::from_utf8(wire.response().unwrap().body).unwrap();
     assert!(text.contains("pilot_rate_limited_total{budget=\"reads\"} 2"), "{text}");

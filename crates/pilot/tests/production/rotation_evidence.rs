@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, configure};
-use crate::harness::{Finished, Installation, Server, TOKEN, bearer, digest, role_map};
+use crate::support::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, configure};
+use crate::support::harness::{Finished, Installation, Server, TOKEN, bearer, digest, role_map};
 
 const TEAM: [(&str, &str); 6] = [
     ("ana", "initiator"),

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, TLS, configure, installation};
-use crate::harness::{Finished, Installation, TOKEN, credential_file, digest, finish, mode, set_mode};
+use crate::support::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, TLS, configure, installation};
+use crate::support::harness::{Finished, Installation, TOKEN, credential_file, digest, finish, mode, set_mode};
 
 /// The image's user and the group that a pod gives it.
 const USER: u32 = 65532;

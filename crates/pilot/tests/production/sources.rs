@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, test_kill_process};
 
-use crate::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, configure, installation};
-use crate::harness::{Finished, Installation, PATIENCE, TOKEN, finish, now, set_mode};
+use crate::support::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, configure, installation};
+use crate::support::harness::{Finished, Installation, PATIENCE, TOKEN, finish, now, set_mode};
 
 const SYSTEMD: &str = "[credentials.systemd]\nname = 'pilot-credentials'\n";
 

@@ -10,9 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::authority::{Authority, IDENTITY, RATE_LIMITS, ROLE_MAP, TLS, configure, install, installation};
-use crate::harness::{PATIENCE, TOKEN, now};
-use crate::https::{Https, der};
+use crate::production::https::{Https, der};
+use crate::support::authority::{Authority, IDENTITY, RATE_LIMITS, ROLE_MAP, TLS, configure, install, installation};
+use crate::support::harness::{PATIENCE, TOKEN, now};
 
 const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nanonymous_per_minute = 1000000\n";
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::authority::{Authority, IDENTITY, MESH, RATE_LIMITS, configure, installation};
-use crate::harness::{Finished, Installation, TOKEN};
-use crate::vault_server::VaultServer;
+use crate::production::vault_server::VaultServer;
+use crate::support::authority::{Authority, IDENTITY, MESH, RATE_LIMITS, configure, installation};
+use crate::support::harness::{Finished, Installation, TOKEN};
 
 /// An installation whose credentials are in the secret manager alone, and what they are.
 fn emptied() -> (Installation, Authority, String) {
@@ -104,7 +104,7 @@ fn what_a_token_may_read_is_read_as_text_or_as_an_object_and_everything_else_is_
     both_refuse(&installation, 2, &["denies reading secret/pilot (403: Permission denied.)", "policy"], &token);
     installation.write("vault-token", "of\nnobody");
     both_refuse(&installation, 2, &["vault-token: must contain exactly one line"], "nobody");
-    crate::harness::set_mode(&installation.write("vault-token", &token), 0o640);
+    crate::support::harness::set_mode(&installation.write("vault-token", &token), 0o640);
     both_refuse(&installation, 2, &["vault-token: others can read it (mode 0640)"], &token);
 }
 

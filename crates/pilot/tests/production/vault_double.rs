@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::authority::{IDENTITY, MESH, RATE_LIMITS, configure, installation};
-use crate::harness::{Finished, Installation, TOKEN, now};
+use crate::support::authority::{IDENTITY, MESH, RATE_LIMITS, configure, installation};
+use crate::support::harness::{Finished, Installation, TOKEN, now};
 
 const VAULT_TOKEN: &str = "hvs.double-of-a-token";
 const SECRET_ID: &str = "0a0b0c0d-double-of-a-secret-id";
@@ -100,7 +100,7 @@ fn asking(double: &Double, more: &str) -> Installation {
 
 fn file() -> String {
     let entries = [("ana", "initiator", TOKEN)];
-    crate::harness::expiring_credential_file(&entries, "2090-01-01T00:00:00Z")
+    crate::support::harness::expiring_credential_file(&entries, "2090-01-01T00:00:00Z")
 }
 
 fn second_version(fields: &Value) -> String {

@@ -10,8 +10,8 @@ use http::{HeaderValue, Method};
 use pilot_wire::outgoing::{Outgoing, request};
 use serde_json::{Value, json};
 
-use crate::authority::Pair;
-use crate::harness::{Installation, PATIENCE, Port, now};
+use crate::support::authority::Pair;
+use crate::support::harness::{Installation, PATIENCE, Port, now};
 
 pub struct VaultServer {
     place: Installation,

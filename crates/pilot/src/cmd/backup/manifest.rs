@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use pilot_core::time::Time;
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::note::{NoteKey, VerifierKey};
-use pilot_store::archive::{Archive as _, Report};
-use pilot_store::sqlite::LedgerFile;
+use pilot_store::archive::Report;
+use pilot_store::engines;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -153,7 +153,7 @@ impl Manifest {
             _ => {}
         }
         if let Some(Ok(Checkpoint { size, root, .. })) = signed {
-            let found = LedgerFile::at(directory.join(layout::DATABASE)).root_at(size);
+            let found = engines::archive_in_file(directory.join(layout::DATABASE)).root_at(size);
             if found.map_err(|error| Failure::Environment(error.to_string()))? != Some(root) {
                 wrong.push(format!("{} does not match the database at {size} entries", layout::CHECKPOINT));
             }

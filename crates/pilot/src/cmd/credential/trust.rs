@@ -9,7 +9,6 @@ use pilot_core::entry::details::{Details, TrustedCredentials};
 use pilot_ledger::clock::Clock;
 use pilot_ledger::register::Doubt;
 use pilot_setup::config::Config;
-use pilot_store::archive::Archive as _;
 use pilot_store::{Fact, Outcome, Record, Situation, Store, StoreError, Subject, Write};
 
 use crate::cmd::clock;

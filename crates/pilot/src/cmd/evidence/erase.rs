@@ -9,7 +9,6 @@ use pilot_core::entry::details::{Details, Erased};
 use pilot_core::item::ItemId;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::Config;
-use pilot_store::archive::Archive as _;
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;
 

@@ -1,93 +1,28 @@
-//! Where a restore puts things. Until everything is ready nothing is touched, and what was there is kept.
-//!
-//! The order is database, key, second place: an interruption at any point leaves something that the service refuses to
-//! start from, and the restore can be run again.
+//! Where a restore puts what is not in the ledger. What was there is kept.
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pilot_evidence::note::NoteKey;
-use pilot_ledger::clock::Clock;
 use pilot_setup::config::Config;
 use pilot_setup::private_file;
-use pilot_store::archive::Archive as _;
-use pilot_store::sqlite::LedgerFile;
 
 use crate::cmd::backup;
 use crate::exit::Failure;
 
-/// Files that exist next to a database while it is in use.
-const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
-
-pub(super) struct Places {
-    pub database: PathBuf,
-    /// The new database, until it is in place.
-    pub staged: PathBuf,
-    key: PathBuf,
-    /// Marks what was moved aside.
-    stamp: String,
-}
-
-impl Places {
-    pub(super) fn new(database: PathBuf, config: &Config) -> Places {
-        let staged = with_suffix(&database, ".restoring");
-        let stamp = Clock::System.now().unix_micros().to_string();
-        Places { database, staged, key: config.log_key_path(), stamp }
-    }
-
-    pub(super) fn stage(&self, backup: &Path) -> Result<(), Failure> {
-        self.stage_copy_of(&backup.join(backup::DATABASE))
-    }
-
-    /// The existing database, if there is no backup.
-    pub(super) fn stage_present(&self) -> Result<(), Failure> {
-        self.stage_copy_of(&self.database)
-    }
-
-    fn stage_copy_of(&self, database: &Path) -> Result<(), Failure> {
-        self.discard();
-        LedgerFile::at(database).copy(&self.staged).map_err(|error| Failure::Environment(error.to_string()))
-    }
-
-    /// Removes what was staged, now or by an interrupted restore.
-    pub(super) fn discard(&self) {
-        for suffix in COMPANIONS {
-            let _ = fs::remove_file(with_suffix(&self.staged, suffix));
+/// Into the place of the log signing key. A new key retires the old one, which is kept; `stamp` is part of its new name.
+pub(super) fn put_key(key: &NoteKey, is_new: bool, stamp: &str, config: &Config) -> Result<(), Failure> {
+    let path = config.log_key_path();
+    let put = || -> io::Result<()> {
+        if is_new && path.exists() {
+            let mut retired = path.clone().into_os_string();
+            retired.push(format!(".retired-{stamp}"));
+            fs::rename(&path, retired)?;
         }
-        let _ = fs::remove_file(self.staged.with_extension("lock"));
-    }
-
-    pub(super) fn put_in_place(&self, key: &NoteKey, is_new: bool) -> Result<(), Failure> {
-        self.swap(key, is_new).map_err(|error| Failure::environment(self.database.display(), error))
-    }
-
-    fn swap(&self, key: &NoteKey, is_new: bool) -> io::Result<()> {
-        fs::File::open(&self.staged)?.sync_all()?;
-        for suffix in COMPANIONS {
-            let present = with_suffix(&self.database, suffix);
-            if present.exists() {
-                let aside = with_suffix(&self.database, &format!(".replaced-{}{suffix}", self.stamp));
-                fs::rename(&present, aside)?;
-            }
-        }
-        fs::rename(&self.staged, &self.database)?;
-        private_file::sync_directory(&self.database)?;
-        self.discard();
-        if is_new && self.key.exists() {
-            fs::rename(&self.key, with_suffix(&self.key, &format!(".retired-{}", self.stamp)))?;
-        }
-        if !self.key.exists() {
-            private_file::write_new(&self.key, key.to_line().as_bytes())?;
-        }
-        Ok(())
-    }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
+        if path.exists() { Ok(()) } else { private_file::write_new(&path, key.to_line().as_bytes()) }
+    };
+    put().map_err(|error| Failure::environment(path.display(), error))
 }
 
 /// Role map and definitions, if there are none; existing ones are newer than a backup, and are not changed.

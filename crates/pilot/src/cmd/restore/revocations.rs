@@ -5,8 +5,7 @@ use std::path::Path;
 
 use pilot_ledger::register::{EndedCredentials, OutsideError};
 use pilot_setup::config::Config;
-use pilot_store::archive::Archive as _;
-use pilot_store::sqlite::LedgerFile;
+use pilot_store::archive::Archive;
 
 use super::entry::Credentials;
 use crate::cmd::backup;
@@ -26,7 +25,7 @@ impl Revocations {
         config: &Config,
         log: Option<&str>,
         backup: Option<&Path>,
-        database: &Path,
+        ledger: &dyn Archive,
     ) -> Result<Revocations, Failure> {
         let refused = |error: OutsideError| match error {
             OutsideError::Io { .. } => Failure::Environment(error.to_string()),
@@ -43,14 +42,13 @@ impl Revocations {
         for found in [here, there].into_iter().flatten() {
             known.merge(found);
         }
-        if database.exists() {
-            let ledger = LedgerFile::at(database);
+        if ledger.exists() {
             let read = ledger.fact(EndedCredentials::WHOLE);
             let read = read.and_then(|whole| Ok((whole, ledger.facts(EndedCredentials::FACTS)?)));
             let taken = read.and_then(|(whole, facts)| known.take_in_facts(whole.as_deref(), facts));
             if let Err(error) = taken {
-                let path = database.display();
-                remarks.push(format!("{path}: its revocations cannot be read and are not carried over ({error})"));
+                let place = ledger.place();
+                remarks.push(format!("{place}: its revocations cannot be read and are not carried over ({error})"));
             }
         }
         Ok(Revocations { known, is_complete, remarks })

@@ -1,11 +1,4 @@
 //! Access tokens: the honest ones come in; forged and confused ones do not, each for the reason meant for it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    unreachable_pub,
-    reason = "a test stops at the first surprise"
-)]
 
 mod forge;
 mod identity;

@@ -8,7 +8,7 @@ use rcgen::{
 
 use pilot_core::time::Time;
 
-use crate::harness::{Installation, TOKEN, credential_file, expiring_credential_file, role_map};
+use crate::support::harness::{Installation, TOKEN, credential_file, expiring_credential_file, role_map};
 
 pub const OTHER: &str = "fedcba9876543210fedcba9876543210";
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::PATIENCE;
+use crate::support::harness::PATIENCE;
 
 /// One connection.
 pub struct Wire {

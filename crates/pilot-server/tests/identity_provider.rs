@@ -1,11 +1,4 @@
 //! The keys of an identity provider that rotates them, is slow, lies, or is not there.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    unreachable_pub,
-    reason = "a test stops at the first surprise"
-)]
 
 mod introspection;
 mod stage;
@@ -19,7 +12,7 @@ const DAY: i64 = 24 * 60 * 60;
 
 #[tokio::test]
 async fn keys_are_found_by_discovery_and_known_ones_need_no_further_request() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("discovery"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     assert!(provider.check().is_err(), "nothing was fetched yet");
     provider.refresh().await;
@@ -36,7 +29,7 @@ async fn keys_are_found_by_discovery_and_known_ones_need_no_further_request() {
 
 #[tokio::test]
 async fn an_unknown_key_is_asked_for_once_by_however_many_and_not_again_at_once() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("rotation"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     provider.refresh().await;
     stage.publish(&["one", "two"]);
@@ -67,7 +60,7 @@ async fn an_unknown_key_is_asked_for_once_by_however_many_and_not_again_at_once(
 
 #[tokio::test]
 async fn a_key_that_is_no_longer_published_no_longer_counts() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("withdrawn"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     stage.publish(&["one", "two"]);
     provider.refresh().await;
@@ -83,7 +76,7 @@ async fn a_key_that_is_no_longer_published_no_longer_counts() {
 
 #[tokio::test]
 async fn known_keys_outlast_the_provider_by_a_day_and_unknown_ones_are_nobodys_fault() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("outage"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     provider.refresh().await;
     stage.fail();
@@ -106,7 +99,7 @@ async fn known_keys_outlast_the_provider_by_a_day_and_unknown_ones_are_nobodys_f
 
 #[tokio::test]
 async fn a_restart_without_the_provider_knows_the_keys_of_the_last_run() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("restart"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     provider(&stage, &kept, &clock).refresh().await;
     stage.fail();
     advance(&clock, 60);
@@ -144,7 +137,7 @@ fn set_mode(kept: &Kept, mode: u32) {
 
 #[tokio::test]
 async fn while_the_provider_is_slow_known_keys_wait_for_nobody() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("slow"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     provider.refresh().await;
     advance(&clock, 5);
@@ -173,7 +166,7 @@ async fn while_the_provider_is_slow_known_keys_wait_for_nobody() {
 
 #[tokio::test]
 async fn no_more_than_so_many_wait_for_a_provider_that_hangs() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("waiting"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     provider.refresh().await;
     advance(&clock, 5);
@@ -201,7 +194,7 @@ async fn no_more_than_so_many_wait_for_a_provider_that_hangs() {
 
 #[tokio::test]
 async fn keys_from_the_future_do_not_count_until_they_were_fetched_again() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("future"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     provider.refresh().await;
     advance(&clock, -1);
@@ -212,7 +205,7 @@ async fn keys_from_the_future_do_not_count_until_they_were_fetched_again() {
 
 #[tokio::test]
 async fn a_page_for_people_at_the_first_address_does_not_hide_the_document_at_the_second() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("page"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     for page in ["<html>", "[]", &stage.document("https://evil.example")] {
         stage.say("/.well-known/oauth-authorization-server", 200, page);
@@ -228,7 +221,7 @@ async fn a_page_for_people_at_the_first_address_does_not_hide_the_document_at_th
 
 #[tokio::test]
 async fn what_cannot_be_believed_changes_nothing() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("lies"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let provider = provider(&stage, &kept, &clock);
     provider.refresh().await;
     let document = stage.document(&stage.url);
@@ -258,7 +251,7 @@ async fn what_cannot_be_believed_changes_nothing() {
 
 #[tokio::test]
 async fn a_configured_address_of_the_keys_needs_no_discovery_except_for_the_console() {
-    let (stage, kept, clock) = (Stage::open().await, Kept::new("address"), clock());
+    let (stage, kept, clock) = (Stage::open().await, Kept::new(), clock());
     let mut oauth = config(&stage.url);
     oauth.jwks_url = pilot_setup::config::ProviderUrl::parse(&format!("{}/jwks", stage.url));
     let open = |oauth| {

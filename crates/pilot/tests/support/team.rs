@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Installation, Server, bearer};
-use crate::wire::{Response, Wire};
+use crate::support::harness::{Installation, Server, bearer};
+use crate::support::wire::{Response, Wire};
 
 pub const TEAM: [(&str, &str); 10] = [
     ("ana", "initiator"),

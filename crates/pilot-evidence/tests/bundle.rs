@@ -1,5 +1,4 @@
 //! Bundles of ledgers made by the rules, and of ledgers that were not.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, unreachable_pub, reason = "tests stop at the first surprise")]
 
 mod forged;
 mod legality;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
-use crate::wire::{Response, Wire};
+use crate::support::wire::{Response, Wire};
 
 /// A port of 127.0.0.1 that nobody else is given while this is held. Nobody listens on it, unless a service is told to.
 pub struct Port(TcpSocket);

@@ -1,0 +1,13 @@
+//! The ledger over weeks, and the life of credentials in it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test stops at the first surprise, and prints its figures"
+)]
+
+mod register;
+mod simulation;

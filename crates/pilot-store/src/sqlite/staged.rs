@@ -1,0 +1,70 @@
+//! A file that is to take the place of the service's own. Until it does nothing is touched, and what was there is kept.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Sqlite;
+use crate::archive::{Archive, Now, Staged};
+use crate::{Result, Store, StoreError};
+
+/// Files that exist next to a database while it is in use.
+const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
+
+pub(super) struct StagedFile {
+    staged: PathBuf,
+    place: PathBuf,
+}
+
+impl StagedFile {
+    pub(super) fn copy_of(from: &dyn Archive, place: PathBuf) -> Result<StagedFile> {
+        let file = StagedFile { staged: with_suffix(&place, ".restoring"), place };
+        file.remove();
+        from.copy(&file.staged)?;
+        Ok(file)
+    }
+
+    fn remove(&self) {
+        for suffix in COMPANIONS {
+            let _ = fs::remove_file(with_suffix(&self.staged, suffix));
+        }
+        let _ = fs::remove_file(self.staged.with_extension("lock"));
+    }
+
+    fn swap(&self, stamp: &str) -> io::Result<()> {
+        File::open(&self.staged)?.sync_all()?;
+        for suffix in COMPANIONS {
+            let present = with_suffix(&self.place, suffix);
+            if present.exists() {
+                fs::rename(&present, with_suffix(&self.place, &format!(".replaced-{stamp}{suffix}")))?;
+            }
+        }
+        fs::rename(&self.staged, &self.place)?;
+        let directory = self.place.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+impl Staged for StagedFile {
+    fn open(&self, now: Now) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(Sqlite::open(&self.staged, now)?))
+    }
+
+    fn put_in_place(self: Box<Self>, stamp: &str) -> Result<()> {
+        let failed = |error| StoreError::Unavailable(format!("{}: {error}", self.place.display()));
+        self.swap(stamp).map_err(failed)?;
+        self.remove();
+        Ok(())
+    }
+
+    fn discard(self: Box<Self>) {
+        self.remove();
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

@@ -1,0 +1,20 @@
+//! The API from outside: the real program, and people who use it, misuse it and attack it over HTTP.
+//!
+//! Every test has an installation of its own. What people send and what they are told stands in the test itself.
+
+mod accepted;
+mod bad_input;
+mod bounds;
+mod clock;
+mod doors;
+mod duels;
+mod evidence;
+mod feed;
+mod keys;
+mod leaks;
+mod ledger;
+mod lists;
+mod order;
+mod story;
+mod team_day;
+mod timers;

@@ -1,0 +1,10 @@
+//! The identity mechanism `oauth` from outside, against a real identity provider that rotates its keys, is slow, and
+//! is sometimes not there.
+
+mod ends;
+mod gate;
+mod leaks;
+mod outage;
+mod provider;
+mod sign_in;
+mod stage;

@@ -1,0 +1,10 @@
+//! The log as it is operated: its second place, its witnesses, backups and restores, with real processes.
+
+mod backup;
+mod fsck;
+mod leaps;
+mod machine;
+mod older;
+mod revocations;
+mod second_place;
+mod witnesses;
