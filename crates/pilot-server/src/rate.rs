@@ -1,6 +1,6 @@
 //! Rate limits: how often an actor may read and write, and how often an address may call without a valid credential.
 //!
-//! Each budget is a leaky bucket kept as one number, the time at which it is whole again (GCRA). The buckets are in a
+//! Each budget is a leaky bucket stored as one number, the time at which it is full again (GCRA). The buckets are in a
 //! table of fixed size, so that a million addresses cost no more memory than one.
 
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +23,7 @@ use table::Table;
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const WINDOW_SECONDS: u64 = 60;
-/// How many refusals a second are answered without delay. People and programs with a fault never come near.
+/// How many refusals per second are answered without delay. People and programs with a bug never come close.
 const REFUSALS_AT_ONCE: u64 = 100;
 const HELD_FOR: Duration = Duration::from_millis(500);
 const HELD_MAX: usize = 16 * 1024;
@@ -58,15 +58,15 @@ impl Budget {
     }
 }
 
-/// How a budget stands after a request.
+/// The state of a budget after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     pub budget: Budget,
     per_minute: u32,
     pub remaining: u64,
-    /// Seconds until the budget is whole again.
+    /// Seconds until the budget is full again.
     whole_in: u64,
-    /// Seconds to wait, when the request was one too many.
+    /// Seconds to wait, if the request was one too many.
     pub retry_after: Option<u64>,
 }
 
@@ -85,13 +85,13 @@ impl Standing {
     }
 }
 
-/// One budget for everyone it is kept for.
+/// One kind of budget, for everyone it applies to.
 struct Kept {
     budget: Budget,
     per_minute: u32,
     /// Microseconds in which one request is earned.
     interval: u64,
-    /// Microseconds' worth that may be used at once.
+    /// How many microseconds' worth may be used at once.
     burst: u64,
     table: Table,
 }
@@ -127,7 +127,7 @@ impl Kept {
 
 pub struct Limits {
     started: Stopwatch,
-    /// Keyed anew in every run: nobody can choose addresses that meet in one place.
+    /// A new key in every run, so that nobody can choose addresses that collide.
     hasher: RandomState,
     reads: Kept,
     writes: Kept,
@@ -136,16 +136,17 @@ pub struct Limits {
     flood: Flood,
 }
 
-/// Refusals that come in a flood are answered late: whoever waits for an answer before asking again then asks that much
-/// less, and the processor is left to the others.
+/// When refusals come in a flood, they are answered late: a client that waits for an answer before asking again then
+/// asks that much less, and the processor is left to the others.
 #[derive(Default)]
 struct Flood {
-    /// The second, counted from the start, and in its lower half how many refusals it has seen.
+    /// The second, counted from the start, in the upper half; how many refusals it has seen, in the lower.
     second: AtomicU64,
     held: AtomicUsize,
 }
 
-/// One who waits. Counted out also when it hangs up: else hanging up often enough would end all waiting.
+/// One waiting refusal. It is also counted out when the caller hangs up: otherwise enough hang-ups would end all
+/// waiting.
 struct Held<'a>(&'a AtomicUsize);
 
 impl Drop for Held<'_> {
@@ -155,7 +156,7 @@ impl Drop for Held<'_> {
 }
 
 impl Flood {
-    /// Whether this refusal is beyond those that a second answers at once.
+    /// Whether this refusal exceeds those that are answered immediately within a second.
     fn take(&self, second: u64) -> bool {
         let counted = |state: u64| if state >> 32 == second { state + 1 } else { (second << 32) + 1 };
         let before = self.second.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| Some(counted(state)));
@@ -164,12 +165,12 @@ impl Flood {
 }
 
 impl Limits {
-    /// Holds a refusal back for a moment when there are many of them.
+    /// Delays a refusal when there are many of them.
     pub async fn hold_back(&self) {
         if !self.flood.take(self.started.micros() / 1_000_000) {
             return;
         }
-        // Those who wait cost memory, so not everyone does.
+        // Waiting takes memory, so not everyone does.
         let before = self.flood.held.fetch_add(1, Ordering::Relaxed);
         let _held = Held(&self.flood.held);
         if before < HELD_MAX {
@@ -199,7 +200,7 @@ impl Limits {
         self.take(budget, self.hasher.hash_one(place_of(address)), self.started.micros())
     }
 
-    /// Whether an address has asked too often without a valid credential. Charges nothing.
+    /// Whether an address has called too often without a valid credential. Charges nothing.
     pub fn is_used_up(&self, address: IpAddr) -> bool {
         let (key, now) = (self.hasher.hash_one(place_of(address)), self.started.micros());
         [&self.anonymous, &self.failed].into_iter().any(|kept| kept.is_used_up(key, now))
@@ -216,7 +217,7 @@ impl Limits {
     }
 }
 
-/// Of an IPv6 address the first half: the second is the subscriber's own to choose.
+/// The first half of an IPv6 address: subscribers can choose the second half themselves.
 fn place_of(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => u32::from(address).into(),

@@ -48,8 +48,8 @@ impl Acl {
         Some(Acl(entries.iter().map(entry).collect()))
     }
 
-    /// The bits of the mode that look like rights of the group but are rights of only root or the user `own_id`. Zero if
-    /// anyone else on the list has any right at all, or if a listed user has more than read access.
+    /// The bits of the mode that look like rights of the group but are rights of only root or the user `own_id`. Zero
+    /// if anyone else on the list has any right at all, or if a listed user has more than read access.
     pub(super) fn withheld_from_group(&self, own_id: u32) -> u32 {
         let is_ours = |entry: &Entry| match entry.tag {
             OWNER | MOST => true,
