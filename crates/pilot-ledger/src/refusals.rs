@@ -95,7 +95,7 @@ pub async fn write_down(
             _ = ticks.tick() => {}
             _ = &mut done => break,
         }
-        // Otherwise they are kept until the clock is trusted again.
+        // While the clock is not trusted, they are only gathered.
         if keeper.doubt().is_none() {
             flush(&refusals, &*store, clock.now(), false).await;
         }

@@ -1,5 +1,5 @@
-//! The HTTP side of the service: route table, access, identity mechanisms, handlers, problems. A request goes from the
-//! route table through access to a handler, and nowhere else.
+//! The door: route table, access, identity mechanisms, handlers, problems. A request goes from the route table through
+//! access to a handler, and nowhere else.
 
 pub mod access;
 pub mod answer;

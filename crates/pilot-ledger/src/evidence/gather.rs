@@ -1,4 +1,4 @@
-//! Reads a bundle from the store on a thread of its own, and sends it as it grows.
+//! Builds a bundle while reading the store, on a thread of its own, and sends it as it grows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

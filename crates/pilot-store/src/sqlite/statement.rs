@@ -21,7 +21,7 @@ pub(super) struct Statements<'c> {
     pub(super) forgotten: Prepared<'c>,
     pub(super) key: Prepared<'c>,
     pub(super) new_item: Prepared<'c>,
-    /// Sets only what almost every move changes: SQLite updates the indices of every column it names, even if the value
+    /// Sets only what almost every move changes: SQLite looks up every named column in its indices, even if the value
     /// stays the same.
     pub(super) moved_item: Prepared<'c>,
     pub(super) changed_item: Prepared<'c>,
