@@ -96,7 +96,7 @@ impl fmt::Display for CredentialEvent {
 
 /// What one entry says about credentials: nothing, one event, or, for a start, one for each that changed.
 pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
-    // Making up a name or a number for one that cannot be read would be believed.
+    // A made-up name or number in place of one that cannot be read would be believed.
     let told = told(entry).unwrap_or_else(|| vec![(Named::default(), What::Unreadable)]);
     let event = |(credential, what)| CredentialEvent { at: entry.at, entry: entry.index, credential, what };
     told.into_iter().map(event).collect()
