@@ -1,4 +1,4 @@
-//! `cargo xtask bench NAME`: measurements anyone can repeat. They report and judge nothing: exit code 0, or 3 when
+//! `cargo xtask bench NAME`: measurements anyone can repeat. They report and judge nothing: exit code 0, or 3 if
 //! nothing could be measured.
 
 use crate::step::Failure;
@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let Some((_, bench)) = BENCHES.iter().find(|(name, _)| name == wanted) else {
         return Err(Failure::usage(format!("unknown benchmark `{wanted}`; choose one of {}", names())));
     };
-    // A benchmark does not refute anything: when it fails, it could not measure. A wrong option is still the caller's.
+    // A benchmark does not refute anything: if it fails, it could not measure. A wrong option is still the caller's
+    // fault.
     bench(rest).map_err(|failure| if failure.is_usage() { failure } else { Failure::environment(failure.to_string()) })
 }

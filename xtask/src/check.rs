@@ -10,7 +10,7 @@ const FUZZ_SECONDS: u32 = 10;
 
 const PAGES: &str = "pages";
 
-/// Whether the documentation's commands are typed: that takes root and a kernel that lets it make machines.
+/// Whether the documentation's commands are run: that needs root and a kernel that lets it create machines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pages {
     Run,
@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
     ("tidy", |_| {
         step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy", "--test", "circles"]))
     }),
-    // Before anything of Rust: the program is built with its files.
+    // Before any Rust, because the program is built with the console's files.
     ("console", |_| console::check()),
     ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("vault", |_| vault::install()),
@@ -73,11 +73,11 @@ fn install_tools() -> Result<(), Failure> {
 
 fn format() -> Result<(), Failure> {
     step::run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    // A workspace of its own, which the first command does not see.
+    // A separate workspace, which the first command does not see.
     step::run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
 }
 
-/// The closing lines of every test program, added up.
+/// The totals of the summary lines of all test programs.
 #[derive(Default)]
 struct Tests {
     passed: u64,

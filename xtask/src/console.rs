@@ -1,4 +1,4 @@
-//! `cargo xtask console`: the operator console, from its sources to the files that are packed into the program.
+//! `cargo xtask console`: the operator console, from its sources to the files included in the program.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use crate::step::{Failure, build_programs, program, root, run_timed};
 use crate::tools::{self, CHROMIUM, modified};
 
-/// Only when the sources are newer than what was built from them.
+/// Builds only if the sources are newer than what was built from them.
 pub(crate) fn build() -> Result<(), Failure> {
     install()?;
     let console = root().join("console");
@@ -17,7 +17,7 @@ pub(crate) fn build() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Types, the API's types against its document, unit tests, and the files with their size.
+/// Checks the types, the API's types against its document, the unit tests, and the files with their sizes.
 pub(crate) fn check() -> Result<(), Failure> {
     install()?;
     npm("types", &["run", "--silent", "types"])?;
@@ -25,7 +25,7 @@ pub(crate) fn check() -> Result<(), Failure> {
     npm("build", &["run", "--silent", "build"])
 }
 
-/// The console in a browser, against the real service.
+/// Tests the console in a browser, against the real service.
 pub(crate) fn check_in_browser() -> Result<(), Failure> {
     tools::install_missing(&[CHROMIUM])?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
@@ -34,7 +34,7 @@ pub(crate) fn check_in_browser() -> Result<(), Failure> {
     npm("browser tests", &["run", "--silent", "browser"])
 }
 
-/// After a change of the API: its types, from its document.
+/// After a change to the API: generates its types from its document.
 pub(crate) fn generate_types() -> Result<(), Failure> {
     install()?;
     npm("types", &["run", "--silent", "api"])

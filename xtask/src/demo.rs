@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     run_timed("build", &mut cargo(&["build", "--profile", "demo", "--package", "pilot"]))?;
     let mut demo = Command::new(target_dir().join("demo/pilot"));
     demo.arg("demo").args(arguments);
-    // The service takes this process's place: Ctrl-C reaches it, and its exit code is the command's.
+    // The service replaces this process: Ctrl-C reaches it, and its exit code is the command's.
     let error = demo.exec();
     Err(cannot_start(&shown(&demo), &error))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: everything for those who run the service, in `target/dist`.
+//! `cargo xtask dist`: builds everything that operators install, in `target/dist`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ mod tree;
 
 use place::{Place, at, copy, name_of, write};
 
-/// How exposed `systemd-analyze security` may find the unit, in tenths.
+/// The highest exposure that `systemd-analyze security` may report for the unit, in tenths.
 const EXPOSURE_MAX: &str = "15";
 
 pub(crate) fn run() -> Result<(), Failure> {
@@ -43,7 +43,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     summarise(&place)
 }
 
-/// A package of the programs in `from`, packed as the real one is: for trying it out, not for handing over.
+/// A package of the programs in `from`, built like the real one: for trying out, not for delivery.
 pub(crate) fn quick_package(from: &Path) -> Result<PathBuf, Failure> {
     let place = Place::make_as("pages/package", "0".to_owned())?;
     let programs = build::PROGRAMS.map(|name| place.stage.join("programs").join(name));
@@ -55,7 +55,7 @@ pub(crate) fn quick_package(from: &Path) -> Result<PathBuf, Failure> {
     package::debian(&place, "none")
 }
 
-/// systemd reads the unit, with the program that was built in the place of the one it will find.
+/// Lets systemd read the unit, with the program that was just built in place of the installed one.
 fn check_unit(place: &Place) -> Result<(), Failure> {
     let installed = place.installed();
     let text = fs::read_to_string(installed.join(tree::UNIT)).map_err(|error| at(&installed, &error))?;
@@ -70,7 +70,7 @@ fn check_unit(place: &Place) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sums for whoever downloads, and a table for whoever built.
+/// Checksums for those who download, and a table for those who build.
 fn summarise(place: &Place) -> Result<(), Failure> {
     let mut names: Vec<String> = fs::read_dir(&place.out)
         .map_err(|error| at(&place.out, &error))?

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: libFuzzer over the targets in `fuzz/`, on the stable compiler and with no further tool.
+//! `cargo xtask fuzz`: libFuzzer on the targets in `fuzz/`, with the stable compiler and no other tool.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::step::{Failure, cannot_start, cargo, output_of, program, root, run_timed, shown};
 use crate::tools::{self, CXX};
 
-/// Each with the words the fuzzer is given to start from, if any, and the largest input there can be in service.
+/// Each with a dictionary for the fuzzer, if any, and the largest input that is possible in service.
 pub(crate) const TARGETS: &[Target] = &[
     Target { name: "access_token", dictionary: Some("fuzz/json.dict"), kib_max: 128 },
     Target { name: "authorization", dictionary: None, kib_max: 16 },
@@ -27,7 +27,7 @@ pub(crate) struct Target {
     kib_max: u32,
 }
 
-/// What libFuzzer needs to see which way an input took. Stable options; only build scripts must not be given them.
+/// What libFuzzer needs to see which path an input took. Stable options, but build scripts must not get them.
 const COVERAGE: &[&str] = &[
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -37,10 +37,10 @@ const COVERAGE: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// An input that takes longer than this is a finding, however busy the machine is. Targets whose input comes from strangers
-/// assert 100 ms of processor time and 20 MB themselves (`fuzz/fuzz_targets/cost.rs`).
+/// An input that takes longer than this is a finding, however busy the machine is. Targets whose input comes from
+/// strangers assert 100 ms of CPU time and 20 MB themselves (`fuzz/fuzz_targets/cost.rs`).
 const INPUT_SECONDS_MAX: u32 = 5;
-/// With everything the fuzzer keeps for itself.
+/// Including everything the fuzzer keeps for itself.
 const MEMORY_MIB_MAX: u32 = 512;
 
 pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
@@ -67,7 +67,8 @@ pub(crate) fn run(targets: &[Target], seconds: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds for an explicit target, which keeps the counters out of build scripts; gives the directory of the programs.
+/// Builds for an explicit target, which keeps the coverage counters out of build scripts; returns the directory of the
+/// programs.
 fn build() -> Result<PathBuf, Failure> {
     let host = host()?;
     let mut build = cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);

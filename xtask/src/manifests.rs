@@ -1,5 +1,5 @@
-//! `cargo xtask manifests`: what is handed to a Kubernetes is held against the schemas that Kubernetes publishes, strictly:
-//! a misspelt field would otherwise be dropped in silence.
+//! `cargo xtask manifests`: checks the Kubernetes manifests against the schemas that Kubernetes publishes, strictly,
+//! because otherwise a misspelt field would be silently dropped.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use std::process::Command;
 use crate::step::{Failure, program, root, run, run_timed, target_dir};
 use crate::tools;
 
-/// The package carries the schemas of many versions. The directory is named after its own.
+/// The package contains the schemas of many versions. The directory is named after the package's own version.
 const INSTALLED: &str = "tools/kubernetes-validate-1.37.0";
-/// The oldest that has every field we use, and the newest the package knows.
+/// The oldest version that has every field we use, and the newest the package knows.
 const VERSIONS: [&str; 2] = ["1.29", "1.37"];
 
 pub(crate) fn check() -> Result<(), Failure> {
@@ -31,7 +31,7 @@ pub(crate) fn check() -> Result<(), Failure> {
     Ok(())
 }
 
-/// From the package index into a directory of its own, each file checked by its hash.
+/// Installed from the package index into its own directory, each file checked by its hash.
 fn install_missing() -> Result<PathBuf, Failure> {
     let directory = target_dir().join(INSTALLED);
     let executable = directory.join("bin/kubernetes-validate");

@@ -1,5 +1,5 @@
-//! `cargo xtask pages`: what the documentation tells an operator to type is typed, word for word, on machines that are
-//! made for it: systemd as process 1, and the package as `cargo xtask dist` packs it.
+//! `cargo xtask pages`: runs what the documentation tells an operator to type, word for word, on machines made for it:
+//! systemd as process 1, and the package as `cargo xtask dist` packs it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const PAGES: [&str; 4] = [INSTALL, PRODUCTION, BACKUP, ROTATION];
 
 const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
 {"actor_id":"ana","role":"initiator"},{"actor_id":"sam","role":"security_admin"}]}"#;
-/// How the packages before had the service run.
+/// How earlier packages ran the service.
 const FORMER_UNIT: &str = "[Service]\nType=notify\nExecStart=/usr/bin/pilot serve --config /etc/pilot/pilot.toml\n\
     LoadCredential=secret:/etc/pilot/secrets\nDynamicUser=yes\nUser=pilot\nStateDirectory=pilot\n\
     StateDirectoryMode=0700\nUMask=0077\nPrivateUsers=yes\n[Install]\nWantedBy=multi-user.target\n";
@@ -39,7 +39,7 @@ pub(crate) fn run_all() -> Result<(), Failure> {
     every_block_was_run()
 }
 
-/// What an operator has at hand before the first command.
+/// What an operator has before the first command.
 struct Brought(PathBuf);
 
 impl Brought {
@@ -61,10 +61,10 @@ fn page(machine: &Machine, page: &str, name: &str) -> Result<(), Failure> {
     page_with(machine, page, name, "")
 }
 
-/// With what the page leaves to the reader set before.
+/// Runs a block after setting what the page leaves to the reader.
 fn page_with(machine: &Machine, page: &str, name: &str, before: &str) -> Result<(), Failure> {
     let script = blocks::script(page, name)?;
-    // A person types more slowly than systemd's five starts in ten seconds.
+    // A person types more slowly than systemd's limit of five starts in ten seconds.
     let pause = "systemctl reset-failed";
     machine.run(&format!("{page}, {name}"), &format!("{pause}\n{before}\n{script}")).map(drop)
 }
@@ -93,7 +93,7 @@ fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
     Ok(carried)
 }
 
-/// As the command line cannot make one yet.
+/// The command line cannot create an item yet.
 fn ended_item() -> String {
     let send = "curl --fail --silent --show-error --cacert tls.pem -H @header -H 'Content-Type: application/json'";
     let url = "https://pilot.example:7450/v1/items";
@@ -105,16 +105,16 @@ fn ended_item() -> String {
     )
 }
 
-/// Nothing happens after it, or the backup would be an old one.
+/// Nothing may happen after it, or the backup would be out of date.
 const KEEP: &str = "systemctl stop pilot; mkdir -m 700 kept\n\
     cp -p /etc/pilot/secrets/*.json tls.pem tls.key ana.token /var/lib/pilot/log.key /var/lib/pilot/log.checkpoint kept";
 
-/// Nothing of root's among the service's data, nothing of the service's among root's secrets.
+/// No file of root's among the service's data, and none of the service's among root's secrets.
 const OWNERS: &str = "test -z \"$(find /var/lib/pilot ! -user pilot)\"\n\
     test -z \"$(find /etc/pilot -type f ! -user root)\"\n\
     test \"$(stat -c '%U:%G %a' /etc/pilot/secrets/credentials.json)\" = 'root:pilot 640'";
 
-/// A fresh machine, on which there is nothing but the package and what was kept.
+/// A fresh machine with only the package and what was kept.
 fn second_machine(brought: &Brought, carried: &Path) -> Result<(), Failure> {
     fs::copy(carried, brought.0.join("carried.tar.b64"))
         .map_err(|error| Failure::environment(format!("{}: {error}", carried.display())))?;
@@ -129,7 +129,7 @@ fn second_machine(brought: &Brought, carried: &Path) -> Result<(), Failure> {
     machine.run("everything belongs to whom it should", OWNERS).map(drop)
 }
 
-/// A service as the packages before ran it, upgraded while it runs or after it was stopped. Ledger, key and tokens stay.
+/// A service as earlier packages ran it, upgraded while it runs or after it was stopped. Ledger, key and tokens stay.
 fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Result<(), Failure> {
     let machine = Machine::boot(name, &brought.0)?;
     page(&machine, PRODUCTION, "certificate")?;
@@ -157,7 +157,7 @@ fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Resu
     Ok(())
 }
 
-/// A block that is marked and belongs to no step above would look as if it were tried.
+/// A marked block that no step above runs would look as if it were tested.
 fn every_block_was_run() -> Result<(), Failure> {
     const RUN: [(&str, &str); 8] = [
         (PRODUCTION, "certificate"),

@@ -1,5 +1,5 @@
-//! `cargo xtask schema`: schemathesis asks the service everything its OpenAPI document says, and much it does not, as
-//! each role and as nobody.
+//! `cargo xtask schema`: schemathesis sends the service everything its OpenAPI document describes, and much that it
+//! does not, as each role and without a credential.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,14 +11,14 @@ use std::thread;
 use crate::step::{Failure, Stopwatch, build_programs, cannot_start, program, root, run, run_timed, shown, target_dir};
 use crate::tools;
 
-/// The directory is named after the version, so that another version is installed beside it.
+/// The directory is named after the version, so that another version is installed next to it.
 const INSTALLED: &str = "tools/schemathesis-4.32.5";
 const EXAMPLES: &str = "50";
 const SEED: &str = "1";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_headers_conformance,response_schema_conformance,negative_data_rejection,missing_required_header,\
     unsupported_method,allow_header_conformance,ignored_auth";
-/// Two at a time, one for each core. The initiator comes first: the others find the items it made.
+/// Two at a time, one for each core. The initiator comes first, so that the others find the items it created.
 const ROUNDS: [[&str; 2]; 3] = [["initiator", "nobody"], ["approver", "security_admin"], ["executor", "auditor"]];
 
 pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ fn run_all(examples: &str, seed: &str) -> Result<(), Failure> {
 struct Outcome {
     requests: u64,
     seconds: f64,
-    /// What schemathesis printed, when it found something.
+    /// What schemathesis printed, if it found something.
     report: Option<String>,
 }
 
@@ -89,7 +89,7 @@ fn requests(printed: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The program, from the package index into a directory of its own, each file checked by its hash.
+/// The program, installed from the package index into its own directory, each file checked by its hash.
 fn install_missing() -> Result<PathBuf, Failure> {
     let home = target_dir().join(INSTALLED);
     let schemathesis = home.join("bin/schemathesis");
@@ -103,7 +103,7 @@ fn install_missing() -> Result<PathBuf, Failure> {
     Ok(schemathesis)
 }
 
-/// Where schemathesis leaves what it remembers; removed when dropped.
+/// Where schemathesis stores what it remembers; removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -151,12 +151,12 @@ impl Demo {
         Err(Failure::environment(format!("`{line}` did not start listening")))
     }
 
-    /// The arguments of schemathesis for one role, or for somebody without a credential.
+    /// The arguments of schemathesis for one role, or for a caller without a credential.
     fn address<'c>(&self, command: &'c mut Command, role: &str, examples: &str, seed: &str) -> &'c mut Command {
         command.arg("--config-file").arg(root().join("xtask/schemathesis.toml"));
         command.args(["run", &format!("{}/openapi.json", self.url), "--checks", CHECKS, "--seed", seed]);
         command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", examples, "--continue-on-failure"]);
-        // Only a feed would take longer, and nobody here asks for one.
+        // Only a feed would take longer, and nobody here opens one.
         command.args(["--request-timeout", "20", "--warnings", "off", "--no-color"]);
         if let Some((_, token)) = self.tokens.iter().find(|(known, _)| known == role) {
             command.args(["--header", &format!("Authorization: Bearer {token}")]);

@@ -14,7 +14,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What was to be shown does not hold: exit code 1.
+    /// What was to be shown is not true: exit code 1.
     pub(crate) fn refuted(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: 1 }
     }
@@ -66,7 +66,7 @@ pub(crate) fn root() -> &'static Path {
     manifest.parent().unwrap_or(manifest)
 }
 
-/// Where cargo puts what it builds: this very program lies in `TARGET/debug/`.
+/// Where cargo puts what it builds: this program itself is in `TARGET/debug/`.
 pub(crate) fn target_dir() -> PathBuf {
     let here = std::env::current_exe().ok();
     let target = here.as_deref().and_then(Path::parent).and_then(Path::parent);
@@ -84,20 +84,20 @@ pub(crate) fn program(name: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end, its output before everyone's eyes.
+/// Runs a command to the end, with its output visible.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let line = shown(command);
     let status = command.status().map_err(|error| cannot_start(&line, &error))?;
     if status.success() { Ok(()) } else { Err(Failure::refuted(format!("`{line}` failed ({status})"))) }
 }
 
-/// The programs for steps that run them. Everything at once, as the tests are built: a part of the workspace would have its
-/// dependencies with other features, and built once more.
+/// Builds the programs for the steps that run them. Everything at once, as for the tests: for a part of the workspace,
+/// dependencies would have other features and be built again.
 pub(crate) fn build_programs() -> Result<(), Failure> {
     run_timed("build", &mut cargo(&["build", "--workspace", "--all-targets"]))
 }
 
-/// As [`run`], but says what is done and how long it took: for steps that are not numbered.
+/// Like [`run`], but prints what is done and how long it took: for steps without a number.
 pub(crate) fn run_timed(what: &str, command: &mut Command) -> Result<(), Failure> {
     eprintln!("{what}: {}", shown(command));
     let watch = Stopwatch::start();
@@ -106,7 +106,7 @@ pub(crate) fn run_timed(what: &str, command: &mut Command) -> Result<(), Failure
     Ok(())
 }
 
-/// Runs to the end, repeating each line of its standard output and showing it to `see`.
+/// Runs a command to the end, repeating each line of its standard output and passing it to `see`.
 pub(crate) fn run_watching(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), Failure> {
     let line = shown(command);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| cannot_start(&line, &error))?;

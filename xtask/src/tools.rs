@@ -1,4 +1,4 @@
-//! Programs the commands need beside cargo: looked for, and installed when they are missing.
+//! Programs that the commands need in addition to cargo: looked for, and installed if missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::step::{Failure, cargo, output_of, program, root, run, run_timed, target_dir};
 
-/// A program and the Debian package that has it.
+/// A program and the Debian package that contains it.
 pub(crate) struct Tool {
     pub program: &'static str,
     pub package: &'static str,
@@ -18,7 +18,7 @@ pub(crate) const CXX: Tool = Tool { program: "g++", package: "g++" };
 pub(crate) const CC: Tool = Tool { program: "cc", package: "gcc" };
 /// The durability tests inject faults into system calls with it.
 pub(crate) const STRACE: Tool = Tool { program: "strace", package: "strace" };
-/// Others' clients, that show certificates to the service and read them.
+/// Other people's clients, which present certificates to the service and read them.
 pub(crate) const CURL: Tool = Tool { program: "curl", package: "curl" };
 pub(crate) const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" };
 /// schemathesis is written in it.
@@ -28,9 +28,9 @@ pub(crate) const CHROMIUM: Tool = Tool { program: "chromium", package: "chromium
 /// The static build's C library.
 pub(crate) const MUSL: Tool = Tool { program: "musl-gcc", package: "musl-tools" };
 pub(crate) const DPKG_DEB: Tool = Tool { program: "dpkg-deb", package: "dpkg" };
-/// Reads packages as Debian's own archive would.
+/// Checks packages as Debian's own archive would.
 pub(crate) const LINTIAN: Tool = Tool { program: "lintian", package: "lintian" };
-/// Reads units without running them.
+/// Checks units without running them.
 pub(crate) const SYSTEMD_ANALYZE: Tool = Tool { program: "systemd-analyze", package: "systemd" };
 /// The documentation's commands are run on machines made of these.
 pub(crate) const SYSTEMD: Tool = Tool { program: "systemctl", package: "systemd" };
@@ -40,10 +40,10 @@ pub(crate) const TAR: Tool = Tool { program: "tar", package: "tar" };
 pub(crate) const WRK: Tool = Tool { program: "wrk", package: "wrk" };
 pub(crate) const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
 
-/// The identity provider that tests sign in at.
+/// The identity provider that the tests sign in at.
 pub(crate) const PROVIDER: &str = "crates/pilot/tests/oauth/provider";
 
-/// Installs the Debian packages of those tools that are not on this machine.
+/// Installs the Debian packages of those tools that are missing on this machine.
 pub(crate) fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
     let missing: Vec<_> = tools.iter().filter(|tool| !is_installed(tool.program)).collect();
     if missing.is_empty() {
@@ -61,7 +61,7 @@ pub(crate) fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
     run(&mut update).and_then(|()| run_timed("install", &mut install)).map_err(|_| Failure::environment(by_hand()))
 }
 
-/// Debian's Python comes without what makes virtual environments, unless asked.
+/// Debian's Python does not include what creates virtual environments, unless it is installed separately.
 pub(crate) fn install_missing_venv() -> Result<(), Failure> {
     install_missing(&[PYTHON])?;
     if output_of(&mut program("python3", &["-c", "import venv, ensurepip"])).is_ok() {
@@ -70,8 +70,8 @@ pub(crate) fn install_missing_venv() -> Result<(), Failure> {
     install_missing(&[Tool { program: "python3-without-venv", package: PYTHON.package }])
 }
 
-/// A program that cargo builds, kept in `target/tools`. Built without optimisation: it runs for seconds, and building it
-/// well takes minutes.
+/// A program that cargo builds, kept in `target/tools`. Built without optimisation: it runs for seconds, and an
+/// optimised build takes minutes.
 pub(crate) fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failure> {
     let directory = target_dir().join("tools");
     let executable = directory.join("bin").join(name);
@@ -85,13 +85,14 @@ pub(crate) fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf
     Ok(executable)
 }
 
-/// Packages of a directory of this repository, when its lock is newer than what is installed.
+/// Installs the npm packages of a directory of this repository, if its lock file is newer than what is installed.
 pub(crate) fn install_packages(what: &str, directory: &str) -> Result<(), Failure> {
     let directory = root().join(directory);
     if modified(&directory.join("node_modules/.package-lock.json")) >= modified(&directory.join("package-lock.json")) {
         return Ok(());
     }
-    // Not `ci`: that insists on packages of foreign platforms, which a registry may not carry. The lock holds all the same.
+    // Not `ci`, which insists on packages for other platforms that a registry may not have. The lock file still
+    // applies.
     let mut command = program("npm", &["install", "--no-save", "--ignore-scripts"]);
     run_timed(what, command.current_dir(directory)).map_err(|failure| {
         Failure::refuted(format!("{failure}\nNode 20 or newer with npm is needed; see CONTRIBUTING.md."))

@@ -5,13 +5,13 @@ use crate::tools::{self, Tool};
 
 const VERSION: &str = "0.2.1";
 
-/// OpenSSL's headers are found by it.
+/// Finds OpenSSL's headers.
 const PKG_CONFIG: Tool = Tool { program: "pkg-config", package: "pkg-config" };
-/// A package without a program; its name stands in for one that is never found.
+/// A package without a program; its name stands for one that is never found.
 const OPENSSL: Tool = Tool { program: "openssl-headers", package: "libssl-dev" };
 
-/// Builds RustyVault into `target/tools`, once. Without optimisation and debug information, which is the quickest way:
-/// it answers a few requests.
+/// Builds RustyVault into `target/tools`, once. Without optimisation and debug information, which is fastest to build:
+/// it only answers a few requests.
 pub(crate) fn install() -> Result<(), Failure> {
     let directory = target_dir().join("tools");
     if directory.join("bin/rvault").exists() {

@@ -1,4 +1,4 @@
-//! Access tokens as an identity provider issues them (RFC 9068): a signed JSON text of three parts.
+//! Access tokens as an identity provider issues them (RFC 9068): signed JSON in three parts.
 //!
 //! Nothing in a token is trusted before its signature is checked, so its claims cannot be reached earlier:
 //! [`Unverified`] does not expose them, and yields them only for a verified signature. Text that could be read in two
@@ -14,12 +14,12 @@ use crate::limits::{ACCESS_TOKEN_BYTES_MAX, ANSWER_VALUES_MAX, SUBJECT_CHARS_MAX
 use crate::time::Time;
 
 const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
-/// A key's name is a word, not a text.
+/// A key's name is an identifier, not prose.
 const KEY_ID_CHARS_MAX: usize = 256;
 /// The last second of the year 9999.
 const SECONDS_MAX: i64 = 253_402_207_199;
 
-/// Why a token is not accepted. For the log and the tests: the caller sees the same answer for each.
+/// Why a token is not accepted. For the log and the tests: the caller gets the same answer for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error("the token is not three parts in base64url")]
@@ -70,7 +70,7 @@ pub enum Fault {
 
 macro_rules! algorithms {
     ($($variant:ident = $name:literal, $kind:ident;)+) => {
-        /// Signatures there may be. There is no `none` and nothing with a shared secret.
+        /// The accepted signature algorithms. There is no `none` and nothing with a shared secret.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Algorithm { $($variant),+ }
 
@@ -113,7 +113,7 @@ pub enum KeyKind {
     Ed25519,
 }
 
-/// What a token must be to count here.
+/// What a token must satisfy to be accepted here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     pub issuer: String,
@@ -123,7 +123,7 @@ pub struct Rules {
     pub lifetime_seconds_max: u32,
 }
 
-/// A token taken apart, with a header that may be acted upon: it says which key to try, and no more.
+/// A token taken apart, with a header that may be acted on: it says which key to try, and nothing more.
 #[derive(Debug)]
 pub struct Unverified<'t> {
     pub key_id: String,
@@ -131,7 +131,7 @@ pub struct Unverified<'t> {
     claims: Vec<u8>,
 }
 
-/// What a signature is checked over.
+/// What a signature covers.
 #[derive(Debug)]
 pub struct Signed<'t> {
     pub algorithm: Algorithm,
@@ -140,8 +140,7 @@ pub struct Signed<'t> {
     pub signature: Vec<u8>,
 }
 
-/// The claims of a token that was signed by the issuer and is meant for this service, whether or not it is valid at
-/// this time.
+/// The claims of a token that was signed by the issuer and is meant for this service, whether or not it is valid now.
 #[derive(Debug)]
 pub struct Claims {
     said: Verified,
@@ -150,14 +149,14 @@ pub struct Claims {
     not_before: i64,
 }
 
-/// The claims of a token that was signed by the issuer, is meant for this service and is valid at this time.
+/// The claims of a token that was signed by the issuer, is meant for this service and is valid now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     pub subject: String,
     /// The client the token was issued to; the same as `subject` if it acts for itself.
     pub client_id: String,
     pub token_id: String,
-    /// Until when it counts, leeway included.
+    /// Until when it is valid, leeway included.
     pub expires_at: Time,
 }
 
@@ -177,14 +176,15 @@ impl<'t> Unverified<'t> {
         let (Some(header), Some(claims)) = (decoded(header), decoded(claims)) else { return Err(Fault::Shape) };
         let (key_id, algorithm) = read_header(&object(&header).ok_or(Fault::Header)?, rules)?;
         let signature = decoded(signature).ok_or(Fault::Shape)?;
-        // No provider writes a header in a way that the leak guard would miss, behind escapes or white space.
+        // A header that the leak guard would miss, because of escapes or white space, is refused; no provider writes
+        // one.
         if find_signed(token) != Some(0..token.len()) {
             return Err(Fault::Header);
         }
         Ok(Unverified { key_id, signed: Signed { algorithm, message, signature }, claims })
     }
 
-    /// The one way to what the token says: through the check of its signature.
+    /// The only way to the claims: through the check of the signature.
     pub fn verify(self, rules: &Rules, check: impl FnOnce(&Signed<'_>) -> Result<(), Fault>) -> Result<Claims, Fault> {
         check(&self.signed)?;
         read_claims(&object(&self.claims).ok_or(Fault::Claims)?, rules)
@@ -211,7 +211,7 @@ impl Claims {
         Time::from_unix_micros(self.issued.saturating_mul(1_000_000))
     }
 
-    /// What the token says, when it says so at the wrong time: for those who remember that it did.
+    /// What the token says even if it is not valid now, for those who remember what it said.
     pub fn at_any_time(&self) -> &Verified {
         &self.said
     }
@@ -255,7 +255,7 @@ fn read_claims(claims: &Map<String, Value>, rules: &Rules) -> Result<Claims, Fau
     let subject = text(claims, "sub", SUBJECT_CHARS_MAX).ok_or(Fault::Subject)?;
     let token_id = text(claims, "jti", SUBJECT_CHARS_MAX).ok_or(Fault::TokenId)?;
     let client_id = text(claims, "client_id", SUBJECT_CHARS_MAX).ok_or(Fault::Client)?;
-    // A stolen token would be accepted without proof of possession, which its issuer required.
+    // The issuer requires proof of possession. Without checking it, a stolen token would be accepted.
     if claims.contains_key("cnf") {
         return Err(Fault::Bound);
     }
@@ -272,13 +272,14 @@ fn read_claims(claims: &Map<String, Value>, rules: &Rules) -> Result<Claims, Fau
     Ok(Claims { said: Verified { subject, client_id, token_id, expires_at }, expires, issued, not_before })
 }
 
-/// Whole seconds. A fraction is legal in the standard and written by nobody; one reader would round it up, one down.
+/// Whole seconds. The standard allows a fraction, but nobody writes one, and one reader would round it up, another
+/// down.
 fn seconds(value: Option<&Value>) -> Result<i64, Fault> {
     let number = value.and_then(Value::as_i64).filter(|number| (0..=SECONDS_MAX).contains(number));
     number.ok_or(Fault::Times)
 }
 
-/// One audience, or a list of texts with it in it.
+/// One audience, or a list of strings that contains it.
 fn names(audience: &Value, wanted: &str) -> bool {
     match audience {
         Value::String(one) => one == wanted,
@@ -294,8 +295,8 @@ fn text(object: &Map<String, Value>, name: &str, chars_max: usize) -> Option<Str
     is_sound.then(|| text.to_owned())
 }
 
-/// Where text has the shape of a signed token: three parts of base64url of which the first is an object with `alg`. It
-/// need not be valid, nor anyone's we know; it is somebody's secret either way.
+/// Where text has the shape of a signed token: three parts of base64url, the first an object with `alg`. It need not be
+/// valid or from a provider we know; it is somebody's secret either way.
 pub fn find_signed(text: &[u8]) -> Option<Range<usize>> {
     let mut from = 0;
     while let Some(found) = text.get(from..)?.iter().position(|byte| *byte == b'.') {
@@ -315,10 +316,10 @@ pub fn find_signed(text: &[u8]) -> Option<Range<usize>> {
     None
 }
 
-/// Where in a stretch of base64url a token's header begins that ends with it. Each of the four ways to divide the
-/// stretch into groups is decoded once, so the time grows with its length and no faster.
+/// Where in a stretch of base64url the header of a token begins that ends with the stretch. Each of the four ways to
+/// divide the stretch into groups is decoded once, so the time is linear in its length.
 fn header_in(stretch: &[u8]) -> Option<usize> {
-    // `{` makes an `e`, whatever follows; and what may follow a brace makes one of these two.
+    // `{` encodes as `e`, whatever follows; and the characters that may follow a brace give one of these two pairs.
     if !stretch.windows(2).any(|pair| pair == b"ey" || pair == b"ew") {
         return None;
     }

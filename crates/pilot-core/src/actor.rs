@@ -29,7 +29,7 @@ impl ActorId {
         &self.0
     }
 
-    /// Two ids that fold to the same text are one person to a human reader, so they may not both exist.
+    /// To a human reader, two ids that fold to the same text are the same person, so they must not both exist.
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }

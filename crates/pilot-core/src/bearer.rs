@@ -17,7 +17,7 @@ pub fn presented<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Presented<'a> {
     presented_if(lines, token::is_well_formed)
 }
 
-/// The same for tokens an identity provider signed, which are longer.
+/// The same for tokens signed by an identity provider, which are longer.
 pub fn presented_signed<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Presented<'a> {
     presented_if(lines, token::is_well_formed_if_signed)
 }

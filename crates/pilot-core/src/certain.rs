@@ -1,7 +1,7 @@
-//! The one place that stops the process for what cannot be.
+//! The one place that stops the process when something impossible happens.
 //!
-//! Where the program itself says that something is there and it is not, going on with a value that looks right would
-//! write the mistake into the ledger.
+//! If the program relies on something being there and it is not, continuing with a plausible value would write the
+//! mistake into the ledger.
 
 use std::fmt;
 

@@ -3,7 +3,7 @@
 //! Read strictly. A file with any fault is refused, faults are listed with their places, and no value is ever printed,
 //! because sooner or later someone pastes a clear token into it.
 //!
-//! Version 1 is the specification's. Version 2 adds a name and a span of time to each credential.
+//! Version 1 is the specification's. Version 2 adds a name and a validity period to each credential.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,9 +33,9 @@ pub struct Credential {
     pub id: CredentialId,
     pub actor: Actor,
     pub digest: Digest,
-    /// Before this it is not accepted yet.
+    /// It is not accepted before this time.
     pub not_before: Option<Time>,
-    /// From then on it is no longer accepted.
+    /// It is no longer accepted from this time on.
     pub expires_at: Option<Time>,
 }
 
@@ -44,7 +44,7 @@ pub struct Credential {
 pub enum Schema {
     /// Actor, role and digest: the specification's own.
     One,
-    /// Also with `credential_id`, `not_before` and `expires_at`.
+    /// Also `credential_id`, `not_before` and `expires_at`.
     Two,
 }
 
@@ -66,7 +66,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Version 1, and no other.
+    /// Version 1 only.
     pub fn parse(bytes: &[u8]) -> Result<Credentials, Vec<Fault>> {
         Credentials::parse_one_of(
             bytes,
@@ -75,7 +75,7 @@ impl Credentials {
         )
     }
 
-    /// Version 2, and no other.
+    /// Version 2 only.
     pub fn parse_expiring(bytes: &[u8]) -> Result<Credentials, Vec<Fault>> {
         let detail = "must be the integer 2: in production every credential has a credential_id and an expires_at";
         Credentials::parse_one_of(bytes, &[Schema::Two], detail)
@@ -125,8 +125,8 @@ impl Credentials {
         &self.entries
     }
 
-    /// The position and the credential with this digest. The search uses the leading bytes, the verdict is a
-    /// constant-time comparison of the whole.
+    /// The position and the credential with this digest. The search uses the leading bytes; the decision is a
+    /// constant-time comparison of the whole digest.
     pub fn find(&self, digest: &Digest) -> Option<(usize, &Credential)> {
         let wanted = leading(&digest.sort_key());
         let first = self.by_digest.partition_point(|(key, _)| leading(key) < wanted);
@@ -188,7 +188,7 @@ impl Credentials {
 }
 
 impl Credential {
-    /// As in version 1: without its own name, and without an expiry time.
+    /// As in version 1: without a name of its own or an expiry.
     pub fn new(actor: Actor, token: &Token) -> Credential {
         Credential::plain(actor, token.digest())
     }
@@ -229,7 +229,7 @@ fn read_file(value: &Value, schema: Schema, faults: &mut Faults) -> Vec<Credenti
     entries
 }
 
-/// A name is shown to many people, and so would be a token in its place.
+/// Many people see a credential's name, and would see a token in its place.
 fn refuse_tokens_as_names(together: &Together, faults: &mut Faults) {
     for (id, index) in together.ids.values() {
         let name = id.as_str().as_bytes();
@@ -245,7 +245,7 @@ fn refuse_tokens_as_names(together: &Together, faults: &mut Faults) {
 struct Together {
     digests: HashMap<[u8; 32], usize>,
     actors: HashMap<String, (ActorId, Role)>,
-    /// By their letters, whatever their case.
+    /// By lowercase name.
     ids: BTreeMap<String, (CredentialId, usize)>,
     count: usize,
 }

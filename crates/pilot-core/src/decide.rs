@@ -1,8 +1,8 @@
 //! `decide`: the only way to make a transition.
 //!
 //! A pure function of the definition, the item, the request, the caller and the time. The server calls it before it
-//! writes, a verifier calls it again on what was written; both must reach the same verdict, so nothing here may depend
-//! on anything else.
+//! writes, and a verifier calls it again on what was written; both must reach the same verdict, so nothing here may
+//! depend on anything else.
 
 mod act;
 mod after;
@@ -48,7 +48,7 @@ pub fn decide(
     decide_again(definition, item, request, caller, now, &Gaps::default())
 }
 
-/// The same for a move that was recorded, of whose documents some may be missing: `decide` with no gaps.
+/// The same for a recorded move, some of whose documents may be missing; `decide` is this without gaps.
 pub fn decide_again(
     definition: &Definition,
     item: &Item,
@@ -60,7 +60,7 @@ pub fn decide_again(
     if item.workflow.digest != *definition.digest() {
         return Err(Refusal::OtherDefinition);
     }
-    // A clock that was set back does not make time run backwards within an item.
+    // Setting a clock back does not make time go back within an item.
     let at = now.max(item.updated_at);
     let case = Case { definition, item, at, gaps };
     match (request, caller) {

@@ -1,4 +1,4 @@
-//! The SHA3-256 digest of a token, and the fingerprint that people may use to refer to it.
+//! The SHA3-256 digest of a token, and the fingerprint by which people may refer to it.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 
 use crate::certain::Certain as _;
 
-/// SHA3-256 of a token. It is secret too: it has no `Debug` that shows it and no ordering that leaves this crate.
+/// SHA3-256 of a token. It is secret too: it has no `Debug` that reveals it and no ordering outside this crate.
 #[derive(Clone, Copy)]
 pub struct Digest([u8; 32]);
 
@@ -41,8 +41,8 @@ impl Digest {
         Fingerprint(*whole.first_chunk().certain("a digest has 32 bytes"))
     }
 
-    /// The key credentials are sorted by. Finding a neighbour by it tells an attacker nothing: to choose a digest's
-    /// first bytes takes a preimage search over SHA3-256.
+    /// The key that credentials are sorted by. Finding a neighbour by it tells an attacker nothing: choosing the first
+    /// bytes of a digest takes a preimage search over SHA3-256.
     pub(crate) fn sort_key(&self) -> [u8; 32] {
         self.0
     }
@@ -54,7 +54,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// 16 hexadecimal characters that stand for one credential.
+/// 16 hexadecimal characters that identify one credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 8]);
 

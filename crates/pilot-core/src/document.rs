@@ -1,4 +1,4 @@
-//! What people decide on: an item's title and payload, known to everyone by one digest.
+//! What people decide on: an item's title and payload, identified by one digest.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use crate::certain::Certain as _;
 #[serde(try_from = "String", into = "Arc<str>")]
 pub struct ContentDigest(Arc<str>);
 
-/// Why it can be written.
+/// Why serialisation cannot fail.
 const CANONICAL: &str = "values of this crate have text as keys and finite numbers";
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -24,8 +24,8 @@ const CANONICAL: &str = "values of this crate have text as keys and finite numbe
 pub struct MalformedDigest;
 
 impl ContentDigest {
-    /// The digest of a title and payload. The nonce keeps anyone from testing guesses against a public ledger, and is
-    /// kept in the document, so that erasing the document erases it too.
+    /// The digest of a title and payload. The nonce keeps anyone from testing guesses against a public ledger. It is
+    /// stored in the document, so that erasing the document erases it too.
     pub fn of(title: &str, payload: &Value, nonce: &str) -> ContentDigest {
         let document = json!({"nonce": nonce, "payload": payload, "title": title});
         ContentDigest(sha256_of_canonical(&document).into())
@@ -50,7 +50,7 @@ impl ContentDigest {
 pub struct Document {
     pub kind: DocumentKind,
     pub digest: ContentDigest,
-    /// Canonical JSON with the nonce in it; what is hashed is what is stored.
+    /// Canonical JSON including the nonce; what is hashed is what is stored.
     pub bytes: Vec<u8>,
 }
 
@@ -60,13 +60,13 @@ pub enum DocumentKind {
     Content,
     Comment,
     Inputs,
-    /// The role map that was in force from a start of the service on.
+    /// The role map in force from a start of the service on.
     RoleMap,
 }
 
 impl Document {
     pub fn content(title: &str, payload: &Value, nonce: &str) -> Document {
-        /// In the order of their names.
+        /// Sorted by name.
         #[derive(Serialize)]
         struct Content<'a> {
             nonce: &'a str,
@@ -77,7 +77,7 @@ impl Document {
     }
 
     pub fn comment(text: &str, nonce: &str) -> Document {
-        /// Only strings, in the order of their names: plain serialisation is already canonical.
+        /// Only strings, sorted by name: plain serialisation is already canonical.
         #[derive(Serialize)]
         struct Comment<'a> {
             comment: &'a str,
@@ -113,7 +113,7 @@ pub fn merge_patch(target: Value, patch: &Value) -> Value {
     let Value::Object(changes) = patch else { return patch.clone() };
     let mut merged = if let Value::Object(members) = target { members } else { Map::new() };
     for (name, change) in changes {
-        // Taken out, not copied: what a patch does not touch costs nothing.
+        // Moved, not copied: what a patch does not touch costs nothing.
         let before = merged.remove(name).unwrap_or(Value::Null);
         if !change.is_null() {
             merged.insert(name.clone(), merge_patch(before, change));

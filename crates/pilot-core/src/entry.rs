@@ -1,4 +1,4 @@
-//! An entry: one line of the ledger, small and canonical, with digests instead of what people wrote.
+//! An entry: one line of the ledger, small and canonical, with digests in place of what people wrote.
 
 pub mod details;
 mod kind;
@@ -19,7 +19,7 @@ use crate::workflow::Name;
 /// The format of entries this program writes.
 pub const ENTRY_VERSION: u32 = 1;
 
-/// The members stand in the order of their names, so that plain serialisation is already the canonical form (RFC 8785).
+/// The members are sorted by name, so that plain serialisation is already the canonical form (RFC 8785).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -30,12 +30,12 @@ pub struct Entry {
     pub at: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<ContentDigest>,
-    /// The item's content as it is after this entry.
+    /// The item's content after this entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentDigest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<Name>,
-    /// What entries say that are not about an item: see [`Details`]. As it was written, since that is what is hashed.
+    /// The data of entries that are not about an item: see [`Details`]. Kept as written, since that is what is hashed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct Entry {
 /// Why bytes are not an entry.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
-    /// Not damage: another program knows what it says.
+    /// Not damage: a newer program can read it.
     #[error("it has format {v}, which is newer than this program")]
     Newer { v: u32 },
     #[error("{0}")]
@@ -66,7 +66,7 @@ pub enum EntryError {
 }
 
 impl Entry {
-    /// The format is read first: an entry with members that only a newer program knows is newer, not malformed.
+    /// Reads the format version first: an entry with members that only a newer program knows is newer, not malformed.
     pub fn parse(bytes: &[u8]) -> Result<Entry, EntryError> {
         #[derive(Deserialize)]
         struct Format {
@@ -83,12 +83,12 @@ impl Entry {
         Entry { details: Some(details.to_value()), ..Entry::bare(details.r#type(), index, at, actor) }
     }
 
-    /// None when the entry has none, or none that this program knows.
+    /// `None` if the entry has no details, or none that this program knows.
     pub fn details(&self) -> Option<Details> {
         Details::read(self.r#type, self.details.as_ref()?)?.ok()
     }
 
-    /// Who did it, where someone did.
+    /// Who did it, if anyone.
     pub fn actor(&self) -> Option<Actor> {
         Some(Actor { actor_id: self.actor_id.clone()?, role: self.role? })
     }
@@ -114,7 +114,7 @@ impl Entry {
         }
     }
 
-    /// What `decide` allowed, about the item as it is afterwards.
+    /// What `decide` allowed; `after` is the item after it.
     pub fn of_transition(r#type: EntryType, index: u64, transition: &Transition, after: &Item) -> Entry {
         Entry {
             action: Some(transition.action().clone()),
@@ -143,7 +143,7 @@ impl Entry {
     /// every later entry about the item names it.
     pub fn documents(&self) -> Vec<(DocumentKind, ContentDigest)> {
         let brings_content = matches!(self.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
-        // By itself: a document is one whatever else the details are.
+        // Read directly: the role map is a document whatever else the details say.
         let role_map = || self.details.as_ref()?.get("role_map")?.as_str()?.parse().ok();
         let named = [
             (DocumentKind::Content, self.content.clone().filter(|_| brings_content)),
@@ -156,7 +156,7 @@ impl Entry {
 
     /// The bytes that are hashed, stored and proved.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
-        // Enough for all but the longest, so that it rarely has to grow.
+        // Enough for almost every entry, so that it rarely has to grow.
         let mut bytes = Vec::with_capacity(768);
         self.write_to(&mut bytes)?;
         Ok(bytes)

@@ -1,4 +1,4 @@
-//! What is wrong with an input, and where. A fault never carries the value it found: it may be a clear token.
+//! What is wrong with an input, and where. A fault never carries the value it found, which may be a clear token.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,12 +11,12 @@ pub struct Fault {
     pub pointer: String,
     /// What is wrong and how to fix it, without the value.
     pub detail: String,
-    /// How many of its kind this one stands for, itself included.
+    /// How many faults of its kind this one stands for, itself included.
     pub times: usize,
 }
 
 impl Fault {
-    /// A pointer that is too long to show is cut to the last thing around the place whose pointer is not.
+    /// A pointer that is too long to show is cut to the nearest enclosing value whose pointer is not.
     pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         let mut pointer = pointer.into();
         if pointer.len() > POINTER_BYTES_MAX {
@@ -38,14 +38,14 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Faults as they are found. Of each kind the first few are kept, and the others counted; of kinds, as many as anyone
-/// reads. So a file costs no more to refuse than to accept.
+/// Collects faults. Of each kind the first few are kept and the rest counted, and only as many kinds as anyone reads.
+/// So refusing a file costs no more than accepting it.
 #[derive(Debug, Default)]
 pub struct Faults {
     kept: Vec<Fault>,
-    /// By place and detail without their numbers: how many there were, and where the last one that is kept stands.
+    /// By place and detail without their numbers: how many there were, and the position of the last one kept.
     kinds: HashMap<(String, String), (usize, usize)>,
-    /// Of kinds that came after there were enough.
+    /// Faults of kinds that came after the list was full.
     left_out: usize,
 }
 
@@ -77,7 +77,7 @@ impl Faults {
         }
     }
 
-    /// At most [`FAULTS_MAX`], and one that says how many others there are.
+    /// At most [`FAULTS_MAX`], plus one that says how many more there are.
     pub fn into_list(mut self) -> Vec<Fault> {
         if self.left_out > 0 {
             let detail = "has further kinds of faults that are not listed; fix these first";
@@ -95,7 +95,7 @@ impl Extend<Fault> for Faults {
     }
 }
 
-/// The same for two places that differ only in their numbers.
+/// Makes places equal that differ only in their numbers.
 fn without_numbers(text: &str) -> String {
     let is_number = |segment: &str| !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit());
     text.split('/')

@@ -1,4 +1,4 @@
-//! An item: the thing that moves. Plain data, and everything `decide` reads about it.
+//! An item: the thing that moves. Plain data, with everything that `decide` reads about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -89,8 +89,8 @@ impl From<&Definition> for WorkflowRef {
 pub struct Window {
     pub not_before: Time,
     pub not_after: Time,
-    /// Nobody can read any more what it was: these are the widest bounds the rules allow, and it ended after the first
-    /// of them. Only for those who read a ledger again.
+    /// The window itself can no longer be read: these are the widest bounds the rules allow, and it ended after the
+    /// first of them. Only when a ledger is replayed.
     #[serde(skip)]
     pub is_left_out: bool,
 }
@@ -100,7 +100,7 @@ impl Window {
         Window { not_before, not_after, is_left_out: false }
     }
 
-    /// One that was set then, and nobody knows to what.
+    /// A window that was set at `set_at` but can no longer be read.
     pub fn left_out(set_at: Time, latest: Time) -> Window {
         Window { not_before: set_at, not_after: latest, is_left_out: true }
     }
@@ -116,7 +116,7 @@ pub struct Lease {
     pub expires_at: Time,
 }
 
-/// One person's word on one content.
+/// One person's vote on one content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vote {
     pub actor_id: ActorId,
@@ -129,24 +129,24 @@ pub struct Vote {
 pub struct Item {
     pub id: ItemId,
     pub workflow: WorkflowRef,
-    /// Shared, as the payload is: most moves leave them as they are.
+    /// Shared, like the payload: most moves do not change it.
     pub title: Arc<str>,
     pub payload: Payload,
     pub state: Name,
-    /// 1 when created, one more with every transition and edit.
+    /// 1 when created, incremented by every transition and edit.
     pub version: u64,
     pub content_digest: ContentDigest,
     pub created_at: Time,
     pub created_by: Actor,
     pub updated_at: Time,
-    /// When the present state was entered; moves that stay in it leave this alone.
+    /// When the current state was entered; moves that stay in it do not change this.
     pub entered_at: Time,
     pub held: bool,
     pub window: Option<Window>,
     pub lease: Option<Lease>,
     pub votes: Vec<Vote>,
     pub attempts: u32,
-    /// The role each person took part in. It stays theirs on this item whatever the role map says later.
+    /// The role in which each person took part. It stays theirs on this item whatever the role map says later.
     pub participants: Arc<BTreeMap<ActorId, Role>>,
     pub executors: BTreeSet<ActorId>,
 }
@@ -161,12 +161,12 @@ pub struct VotesView<'i> {
 }
 
 impl Item {
-    /// Votes that count: given for `action`, on the content as it is now.
+    /// The votes that count: for `action`, on the current content.
     pub fn votes_for<'i>(&'i self, action: &'i str) -> impl Iterator<Item = &'i Vote> {
         self.votes.iter().filter(move |vote| *vote.action == *action && vote.content_digest == self.content_digest)
     }
 
-    /// The vote in progress in this state, or the one that led here; if there are several, the one with most votes.
+    /// The vote in progress in this state, or the one that led here; if there are several, the one with the most votes.
     pub fn votes_view<'i>(&'i self, definition: &'i Definition) -> Option<VotesView<'i>> {
         let rules = || definition.rules().transitions.iter().filter(|rule| rule.quorum.is_some());
         let counted = |rule: &'i Rule| (rule, self.votes_for(&rule.action).count());

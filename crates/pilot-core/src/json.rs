@@ -1,5 +1,5 @@
-//! JSON, read strictly: duplicate keys, integers no double can hold, U+0000 and over-deep nesting are faults, each with
-//! its place. The first of them are listed, and the rest are counted.
+//! Strict JSON: duplicate keys, integers no double can hold, U+0000 and over-deep nesting are faults, each with its
+//! place. The first faults are listed, and the rest are counted.
 //!
 //! The cost of reading is bounded by the given limits, not by the text: a value in memory is many times its bytes.
 
@@ -34,7 +34,7 @@ pub fn parse(bytes: &[u8], bounds: Bounds) -> Result<Value, Vec<Fault>> {
             reading.add(Fault::new("", format!("has more than {} values", bounds.values)));
         }
         Err(error) => {
-            // The visitor takes every type, so this is a syntax error, and its text holds no value.
+            // The visitor accepts every type, so this is a syntax error, and its text contains no value.
             let place = format!("line {}, column {}", error.line(), error.column());
             reading.add(Fault::new("", format!("is not valid JSON at {place}: {}", syntax(&error))));
         }
@@ -45,8 +45,8 @@ pub fn parse(bytes: &[u8], bounds: Bounds) -> Result<Value, Vec<Fault>> {
     Err(reading.faults)
 }
 
-/// The number that a double represents: an integer when it has no fraction, and 0 for -0.0. What is decided on is then
-/// what is stored, because canonical JSON writes `2.0` as `2`.
+/// The number that a double represents: an integer if it has no fraction, and 0 for -0.0. Canonical JSON writes `2.0`
+/// as `2`, so this makes what is decided on the same as what is stored.
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "whole, and at most 2^53 - 1")]
 pub fn number(value: f64) -> Option<Number> {
     if value.fract() == 0.0 && value.abs() <= INTEGER_MAX as f64 {
@@ -68,12 +68,12 @@ pub fn join(parent: &str, name: &str) -> String {
     pointer
 }
 
-/// Every text in `value`, member names included, with the pointer to where it stands.
+/// Visits every string in `value`, member names included, with the pointer to its place.
 pub fn for_each_text<'a>(value: &'a Value, visit: &mut impl FnMut(&str, &'a str)) {
     walk(value, &mut String::new(), visit);
 }
 
-/// `pointer` grows and shrinks with the place: almost always nobody wants to see it.
+/// `pointer` grows and shrinks along the way, because almost nobody needs it as a separate string.
 fn walk<'a>(value: &'a Value, pointer: &mut String, visit: &mut impl FnMut(&str, &'a str)) {
     let length = pointer.len();
     match value {
@@ -109,7 +109,7 @@ fn push(pointer: &mut String, name: &str) {
     }
 }
 
-/// One step on the way to a value. Names are kept as they were read; a number becomes text only when a fault needs it.
+/// One step on the way to a value. Names are kept as read; an index becomes text only when a fault needs it.
 enum Step {
     Name(String),
     Index(usize),
@@ -118,7 +118,7 @@ enum Step {
 struct Reading {
     path: Vec<Step>,
     faults: Vec<Fault>,
-    /// Faults that were found and are not kept.
+    /// Faults found but not kept.
     more: usize,
     bounds: Bounds,
     values: usize,
@@ -126,7 +126,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// To the value itself, or to the last thing around it whose pointer is not too long to show.
+    /// The pointer to the value itself, or to the nearest enclosing value whose pointer is not too long to show.
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         for step in &self.path {
@@ -152,7 +152,7 @@ impl Reading {
         }
     }
 
-    /// One that must be reported whatever was found before.
+    /// For a fault that must be reported whatever was found before.
     fn add(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
@@ -266,7 +266,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
             {
                 self.0.fault("is given more than once");
             }
-            // The name comes back from the path: it is made once.
+            // The name is taken back from the path, so it is allocated only once.
             if let Some(Step::Name(name)) = self.0.leave() {
                 if name.contains('\0') {
                     self.0.fault("has a member whose name contains the character U+0000");

@@ -1,7 +1,7 @@
 //! The keys an identity provider publishes (RFC 7517), read for one purpose: to check signatures of access tokens.
 //!
-//! A key that cannot be used for that, or should not be, is ignored, with the reason; the others are still used.
-//! Something that is not a set at all is an error, and the caller keeps the set it had.
+//! A key that cannot or should not be used for that is ignored, with the reason; the others are still used. Something
+//! that is not a key set at all is an error, and the caller keeps the set it had.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::limits::{ANSWER_VALUES_MAX, KEY_SET_BYTES_MAX, KEY_SET_KEYS_MAX};
 
 const BOUNDS: Bounds = Bounds { depth: 8, values: ANSWER_VALUES_MAX };
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
-/// Members of private and shared keys.
+/// Members that only private and shared keys have.
 const SECRET: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,14 +28,14 @@ pub enum KeySetFault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeySet {
     pub keys: Vec<Key>,
-    /// The place in the list and the reason of each key that is not used.
+    /// The position of each key that is not used, and the reason.
     pub passed_over: Vec<(usize, &'static str)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     pub key_id: String,
-    /// The only algorithm it is for, when it says so.
+    /// The only algorithm it may be used with, if it names one.
     pub algorithm: Option<Algorithm>,
     pub material: Material,
 }
@@ -97,7 +97,7 @@ impl KeySet {
 fn read_key(value: &Value, list: &[Value]) -> Result<Key, &'static str> {
     let key = value.as_object().ok_or("is not an object")?;
     let key_id = key.get("kid").and_then(Value::as_str).ok_or("has no kid")?;
-    // It would be unclear which of the two a token means.
+    // It would be unclear which of them a token means.
     if list.iter().filter(|other| other.get("kid").and_then(Value::as_str) == Some(key_id)).count() > 1 {
         return Err("shares its kid with another key");
     }
@@ -143,7 +143,7 @@ fn read_rsa(modulus: Vec<u8>, exponent: Vec<u8>) -> Result<Material, &'static st
     if modulus.first() == Some(&0) || !RSA_BITS.contains(&bits) {
         return Err("is an RSA key of fewer than 2,048 or more than 8,192 bits");
     }
-    // 65,537 and above, odd, and short enough that checking stays cheap.
+    // At least 65,537, odd, and short enough that checking stays cheap.
     let number = exponent.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     if exponent.len() > 4 || exponent.first() == Some(&0) || number < 65_537 || number % 2 == 0 {
         return Err("has an RSA exponent that is even, too small or too large");

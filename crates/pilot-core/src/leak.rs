@@ -1,12 +1,12 @@
 //! The leak guard: finds clear tokens in text that is about to be written, sent on or stored.
 //!
-//! No single way of looking finds every token, so there are four nets:
-//! 1. a generated token carries a prefix and a checksum, and is found anywhere, even when it is not live yet;
+//! No single method finds every token, so there are four nets:
+//! 1. a generated token carries a prefix and a checksum, and is found anywhere, even before it is live;
 //! 2. a token that has been used is found anywhere by a keyed rolling fingerprint, kept in memory only, and confirmed
 //!    by its digest;
-//! 3. a token that is live but was never used is found by digest: in content anywhere in a run of usual length, in long
-//!    runs where it stands as a word. Once every live token was used, the second net finds all that this one would, and
-//!    it rests;
+//! 3. a token that is live but was never used is found by digest: in content, anywhere in a run of usual length; in
+//!    longer runs, where it is a word. Once every live token has been used, this net rests, because the second one
+//!    finds everything it would;
 //! 4. with an identity provider, a token it may have signed is found anywhere by its shape; see [`find_signed`].
 //!
 //! A token contains no space and has at least 32 bytes, so text without a run that long is skipped immediately.
@@ -41,8 +41,8 @@ pub use sweep::Sweep;
 /// What replaces a token that was found.
 pub const WITHHELD: &str = "[token withheld]";
 
-/// How many signed tokens of one URL are passed on. Each costs a signature check for an unauthenticated caller, and
-/// someone who hides a live token behind false ones harms only its holder.
+/// How many signed tokens of one URL are passed on. Each costs a signature check, for an unauthenticated caller; and
+/// hiding a live token behind false ones harms only its holder.
 const SIGNED_IN_URL_MAX: usize = 2;
 
 pub struct LeakGuard {
@@ -54,7 +54,7 @@ pub struct LeakGuard {
 }
 
 impl LeakGuard {
-    /// `key` makes the fingerprints useless to anyone who reads the process's memory of another run.
+    /// `key` makes the fingerprints useless to anyone who has read the process's memory in another run.
     pub fn new(live: Credentials, key: u64) -> LeakGuard {
         let looks_at_words = AtomicBool::new(!live.entries().is_empty());
         LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_for_signed: false, looks_at_words }
@@ -81,23 +81,23 @@ impl LeakGuard {
         }
     }
 
-    /// The first token in `text`. For a token that was never used, only words are tried: this is for text that was
+    /// The first token in `text`. For tokens that were never used, only words are tried: this is for text that was
     /// already searched when it was written.
     pub fn find(&self, text: &[u8]) -> Option<Range<usize>> {
         self.search(Budget::of_words()).find(text)
     }
 
-    /// `text` with every token replaced. Text that hides a token behind escapes is withheld as a whole.
+    /// `text` with every token replaced. Text that hides a token behind escapes is withheld completely.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.search(Budget::of_content()).redact(text)
     }
 
-    /// True when text contains a token, also behind escapes of quotes and backslashes or percent-encoding.
+    /// Whether text contains a token, even behind escaped quotes and backslashes or percent-encoding.
     pub fn is_in(&self, text: &str) -> bool {
         self.search(Budget::of_content()).is_in(text)
     }
 
-    /// The first places in a JSON document that contain a token.
+    /// The places in a JSON document that contain a token; only the first few.
     pub fn find_in_json(&self, value: &Value) -> Vec<String> {
         let mut search = self.search(Budget::of_content());
         let mut pointers = Vec::new();
@@ -110,7 +110,7 @@ impl LeakGuard {
         pointers
     }
 
-    /// The credential of the first live token in a JSON document where [`LeakGuard::find_in_json`] found one.
+    /// The credential of the first live token in a JSON document in which [`LeakGuard::find_in_json`] found one.
     pub fn find_live_in_json(&self, value: &Value) -> Option<&Credential> {
         let mut search = self.search(Budget::of_content());
         let mut found = None;
@@ -124,7 +124,7 @@ impl LeakGuard {
         found
     }
 
-    /// The first signed tokens in a JSON document. Whether one is live is for others to say.
+    /// The first signed tokens in a JSON document. The caller has to find out whether one is live.
     pub fn find_signed_in_json(&self, value: &Value) -> Vec<Vec<u8>> {
         let mut found = Vec::new();
         json::for_each_text(value, &mut |_, text| {
@@ -136,10 +136,10 @@ impl LeakGuard {
         found
     }
 
-    /// The credential whose token a request target carries, percent-encoded up to two times or not at all.
+    /// The credential whose token a request target contains, percent-encoded up to twice or not at all.
     pub fn find_live_in_url(&self, target: &str) -> Option<&Credential> {
         let mut search = self.search(Budget::of_url(target.len()));
-        // Encoded delimiters belong to a value, so the values are taken apart before they are decoded.
+        // Encoded delimiters belong to a value, so the target is split into values before decoding.
         let mut values = values(target).map(str::as_bytes).filter(|value| value.len() >= TOKEN_BYTES_MIN);
         let found = search.live(target.as_bytes()).or_else(|| search.live_when_decoded(target.as_bytes()));
         found.or_else(|| {
@@ -147,8 +147,8 @@ impl LeakGuard {
         })
     }
 
-    /// The first signed tokens a request target carries, percent-encoded or not. Whether one is live is for others to
-    /// say.
+    /// The first signed tokens in a request target, percent-encoded or not. The caller has to find out whether one is
+    /// live.
     pub fn find_signed_in_url(&self, target: &str) -> Vec<Vec<u8>> {
         if !self.looks_for_signed || target.len() < TOKEN_BYTES_MIN {
             return Vec::new();
@@ -179,7 +179,7 @@ impl LeakGuard {
     }
 }
 
-/// One look at one text, or at all the texts of one document.
+/// One search of one text, or of all the texts of one document.
 struct Search<'g> {
     guard: &'g LeakGuard,
     budget: Budget,
@@ -191,7 +191,7 @@ impl<'g> Search<'g> {
         self.find_with_run(text).map(|(_, found)| found)
     }
 
-    /// Where the run begins that holds the first token, and the token.
+    /// Where the run that contains the first token begins, and the token.
     fn find_with_run(&mut self, text: &[u8]) -> Option<(usize, Range<usize>)> {
         runs(text).find_map(|run| {
             let found = self.find_in_run(text.get(run.clone())?)?;
@@ -216,7 +216,7 @@ impl<'g> Search<'g> {
         let (mut rest, mut next) = (text, first);
         while let Some((run, found)) = next {
             clean.push_str(rest.get(..run).unwrap_or_default());
-            // The nets come one after the other: before what one has found there may be something for the next.
+            // The nets are tried in turn: before what one has found, there may be something for the next.
             let before = rest.get(run..found.start).unwrap_or_default();
             let other = self.find_with_run(before.as_bytes());
             self.redact_into(clean, before, other);
@@ -243,7 +243,7 @@ impl<'g> Search<'g> {
         if known.is_some() || !self.looks_for_unused { known } else { self.find_unused(run) }
     }
 
-    /// A token that is known by its shape or was used.
+    /// A token that was used or is recognised by its shape.
     fn known(&self, run: &[u8]) -> Option<Range<usize>> {
         let guard = self.guard;
         let signed = || if guard.looks_for_signed { find_signed(run) } else { None };
@@ -252,7 +252,7 @@ impl<'g> Search<'g> {
 
     /// A live token that was never used.
     fn find_unused(&mut self, run: &[u8]) -> Option<Range<usize>> {
-        // It is not looked at any further, so it is not let through.
+        // What is not searched any further is not let through.
         if self.budget.is_spent() {
             return Some(0..run.len());
         }
@@ -260,7 +260,7 @@ impl<'g> Search<'g> {
         words::find(run, &mut self.budget, |word| guard.credential(word).is_some())
     }
 
-    /// The live credential whose token is a word of `text`, or was used and stands anywhere in it.
+    /// The live credential whose token is a word of `text`, or was used and is anywhere in it.
     fn live(&mut self, text: &[u8]) -> Option<&'g Credential> {
         runs(text).filter_map(|run| text.get(run)).find_map(|run| self.live_in_run(run))
     }
@@ -286,7 +286,7 @@ impl<'g> Search<'g> {
         decoded.find_map(|text| self.live(&text).or_else(|| self.live_in_stretch(&text)))
     }
 
-    /// The same for a token that was never used and stands anywhere in `text`.
+    /// The same for a token that was never used, anywhere in `text`.
     fn live_in_stretch(&mut self, text: &[u8]) -> Option<&'g Credential> {
         let guard = self.guard;
         if !self.looks_for_unused {
@@ -299,8 +299,8 @@ impl<'g> Search<'g> {
     }
 }
 
-/// The parts of a request target that someone may have filled in: segments of the path, values of the query, and what
-/// follows a `#`. A name that could be a token is one of them.
+/// The parts of a request target that someone may have filled in: path segments, query values, and what follows a `#`.
+/// A name that could be a token is one of them.
 fn values(target: &str) -> impl Iterator<Item = &str> {
     let (path, rest) = target.split_once(['?', '#']).unwrap_or((target, ""));
     let value = |member| match str::split_once(member, '=') {
@@ -310,8 +310,8 @@ fn values(target: &str) -> impl Iterator<Item = &str> {
     path.split('/').chain(rest.split(['&', '#', '?']).map(value))
 }
 
-/// Stretches of token bytes that are long enough to hold a token. Looks at the end of each place where one could stand
-/// first: most text has a space there, and is skipped in large steps.
+/// Runs of token bytes that are long enough to contain a token. At each position it first checks the end of the
+/// shortest possible token: most text has a space there, and is skipped in large steps.
 fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -15,7 +15,7 @@ pub(crate) fn without_long_names(faults: Vec<Fault>) -> Vec<Fault> {
     faults.into_iter().map(mend).collect()
 }
 
-/// Faults of JSON itself, which come one by one.
+/// Groups the faults of the JSON itself, which come one by one.
 pub(crate) fn grouped(found: Vec<Fault>) -> Vec<Fault> {
     let mut faults = Faults::default();
     faults.extend(without_long_names(found));
@@ -44,7 +44,7 @@ pub(crate) fn read_role(value: &Value, at: &str, faults: &mut Faults) -> Option<
     role
 }
 
-/// The object's members, when it is one; unknown and missing members are faults.
+/// The members of a value, if it is an object; unknown and missing members are faults.
 pub(crate) fn members<'a>(
     value: &'a Value,
     at: &str,

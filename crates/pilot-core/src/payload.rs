@@ -1,6 +1,6 @@
-//! An item's payload, kept as its text and read only where a rule looks.
+//! An item's payload, kept as text and parsed only where a rule looks.
 //!
-//! As a tree of values a payload can take a hundred times its bytes. Caches and lists hold hundreds of items, so a
+//! As a tree of values, a payload can take a hundred times its bytes. Caches and lists hold hundreds of items, so a
 //! payload stays as it is on disk: canonical JSON (RFC 8785).
 
 use std::fmt;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::certain::Certain as _;
 
-/// Why a payload can be read again.
+/// Why parsing it again cannot fail.
 const JSON: &str = "a payload was JSON when it came in, and never changes";
 
 #[derive(Clone)]
@@ -22,11 +22,12 @@ pub struct Payload(Kept);
 #[derive(Clone)]
 enum Kept {
     Text(Arc<RawValue>),
-    /// Erased, or left out of a bundle: only when a ledger is replayed. What the item's moves have shown about it.
+    /// Erased, or left out of a bundle; only when a ledger is replayed. Holds what the item's moves have shown about
+    /// it.
     LeftOut(Arc<[Learned]>),
 }
 
-/// Whether a payload that can no longer be read has a value at a place.
+/// Whether a payload that can no longer be read has this value at this place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Learned {
     pub pointer: String,
@@ -41,12 +42,12 @@ impl Payload {
         Payload(Kept::Text(RawValue::from_string(canonical).expect("canonical JSON is JSON").into()))
     }
 
-    /// The payload's part of a content document, whose text is canonical already.
+    /// The payload part of a content document, whose text is already canonical.
     pub fn from_canonical(text: &RawValue) -> Payload {
         Payload(Kept::Text(text.to_owned().into()))
     }
 
-    /// One that can no longer be read.
+    /// A payload that can no longer be read.
     pub fn left_out() -> Payload {
         Payload(Kept::LeftOut(Arc::new([])))
     }
@@ -60,7 +61,7 @@ impl Payload {
         Payload::of(&Value::Object(serde_json::Map::new()))
     }
 
-    /// `null` for one that was left out.
+    /// `null` for a payload that was left out.
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Kept::Text(text) => text.get(),
@@ -68,18 +69,18 @@ impl Payload {
         }
     }
 
-    /// Whether a JSON pointer leads to this value; absent if that cannot be known.
+    /// Whether the JSON pointer leads to this value; `None` if that cannot be known.
     pub fn has(&self, pointer: &str, value: &Value) -> Option<bool> {
         let Kept::LeftOut(learned) = &self.0 else { return Some(self.at(pointer).as_ref() == Some(value)) };
         let here = || learned.iter().filter(|learned| learned.pointer == pointer);
         match here().find(|learned| learned.equals == *value) {
             Some(learned) => Some(learned.holds),
-            // Only one value can stand there.
+            // Only one value can be there.
             None => here().any(|learned| learned.holds).then_some(false),
         }
     }
 
-    /// The same, with more known about it.
+    /// The same payload, with one more thing known about it.
     #[must_use]
     pub fn with(&self, learned: &Learned) -> Payload {
         match &self.0 {
@@ -88,7 +89,7 @@ impl Payload {
         }
     }
 
-    /// All of it as values: for changing it, or validating it against a schema.
+    /// The whole payload as values, for changing it or validating it against a schema.
     pub fn value(&self) -> Value {
         serde_json::from_str(self.as_str()).certain(JSON)
     }
@@ -137,7 +138,7 @@ impl<'de> Deserialize<'de> for Payload {
     }
 }
 
-/// Follows the rest of a pointer into whatever comes next.
+/// Follows the rest of a pointer into the next value.
 struct Seek<'p>(&'p [String]);
 
 impl<'de> DeserializeSeed<'de> for Seek<'_> {
@@ -170,7 +171,7 @@ impl<'de> Visitor<'de> for Seek<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Option<Value>, A::Error> {
         let (wanted, rest) = self.0.split_first().ok_or_else(|| A::Error::custom("nothing is looked for"))?;
-        // RFC 6901: digits, and no zero in front.
+        // RFC 6901: digits, without leading zeros.
         let plain = wanted.bytes().all(|digit| digit.is_ascii_digit()) && (wanted == "0" || !wanted.starts_with('0'));
         let wanted = wanted.parse::<usize>().ok().filter(|_| plain);
         let (mut found, mut index) = (None, 0);

@@ -11,7 +11,7 @@ use crate::workflow::{Name, Own};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    // The request is not quoted: it may contain anything, even a clear token.
+    // The request is not quoted, because it may contain anything, even a clear token.
     #[error("this workflow has no such action; its actions are {}", known.join(", "))]
     UnknownAction { known: Vec<Name> },
     #[error("{action} requires the role {allowed}; {actor_id} acts as {role}")]
@@ -59,7 +59,7 @@ pub enum Refusal {
     NotCosigned { entries: u64, version: u64 },
 }
 
-/// What clients decide by. One is added when needed; none is ever renamed or removed.
+/// What clients base decisions on. Codes are added when needed, and never renamed or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RefusalCode {
     UnknownAction,
@@ -139,7 +139,7 @@ impl Refusal {
         }
     }
 
-    /// Refused for role, ownership or separation: such attempts are entries of the ledger.
+    /// Refused for role, ownership or separation of duties: such attempts become entries.
     pub fn is_about_access(&self) -> bool {
         matches!(self.code(), RefusalCode::RoleForbidden | RefusalCode::SeparationOfDuties | RefusalCode::NotOwner)
     }

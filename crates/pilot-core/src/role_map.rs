@@ -1,4 +1,5 @@
-//! The jointly approved role map: the list of people and machines, agreed by several, that credentials must match.
+//! The jointly approved role map: the list of people and machines, agreed on by several people, that credentials must
+//! match.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub struct MappedActor {
     #[serde(flatten)]
     pub actor: Actor,
     pub kind: Kind,
-    /// How an identity provider or a certificate names this actor; without it, by the `actor_id`.
+    /// What an identity provider or a certificate calls this actor; if absent, the `actor_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
 }
@@ -68,7 +69,7 @@ impl RoleMap {
         self.actors.iter().find(|mapped| mapped.actor.actor_id == *actor_id).map(|mapped| mapped.kind)
     }
 
-    /// The actor that an identity provider or a certificate means. Nobody else's word makes anyone an actor.
+    /// The actor that an identity provider or a certificate means. Only the role map makes anyone an actor.
     pub fn actor_of_subject(&self, subject: &str) -> Option<&MappedActor> {
         self.actors.iter().find(|mapped| mapped.subject() == subject)
     }

@@ -1,4 +1,4 @@
-//! A set of roles, small enough to be copied everywhere.
+//! A set of roles, small enough to copy.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ impl RoleSet {
         Role::ALL.into_iter().filter(move |role| self.contains(*role))
     }
 
-    /// A small number that stands for this set; below 32.
+    /// A number below 32 that identifies this set.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }

@@ -14,14 +14,14 @@ use crate::certain::Certain as _;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
-/// The span in which every time is written with a four-digit year.
+/// The range in which every time is written with a four-digit year.
 const EARLIEST: i64 = -62_167_219_200_000_000;
 const LATEST: i64 = 253_402_207_200_000_000 - 1;
 
 impl Time {
     pub const EPOCH: Time = Time(0);
 
-    /// Clamped to years 0000 to 9999: a clock outside of them is broken, and must not be able to stop the service.
+    /// Clamped to years 0000 to 9999: a clock outside that range is broken, and must not be able to stop the service.
     pub const fn from_unix_micros(micros: i64) -> Self {
         Time(if micros < EARLIEST {
             EARLIEST
@@ -48,11 +48,11 @@ impl Time {
     }
 }
 
-/// How many characters a time has.
+/// The number of characters in a written time.
 const WIDTH: usize = 27;
 
 impl Time {
-    /// By hand: every log line and every entry has a time, and a fixed shape needs no general formatter.
+    /// By hand: every log line and every entry has a time, and a fixed format needs no general formatter.
     fn write(self) -> [u8; WIDTH] {
         const SECOND: i64 = 1_000_000;
         const DAY: i64 = 86_400 * SECOND;
@@ -72,7 +72,7 @@ impl Time {
     }
 }
 
-/// Of a number below 100.
+/// For numbers below 100.
 fn two_digits(number: i64) -> [u8; 2] {
     let number = u8::try_from(number).certain("parts of a time are below 100");
     [b'0' + number / 10, b'0' + number % 10]
@@ -129,7 +129,7 @@ impl FromStr for Time {
     type Err = MalformedTime;
 
     fn from_str(text: &str) -> Result<Self, MalformedTime> {
-        // RFC 3339 and no more of ISO 8601: an offset is required, and nothing may follow it.
+        // RFC 3339 and nothing else of ISO 8601: an offset is required, and nothing may follow it.
         let rfc3339 = text.len() >= 20
             && text.is_ascii()
             && matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' '))

@@ -1,4 +1,4 @@
-//! Clear tokens: the shape every token has, and how the program makes a new one.
+//! Clear tokens: the format every token has, and how the program generates a new one.
 //!
 //! A generated token is `pilot_`, 43 base62 characters for 32 random bytes, and 6 characters of checksum, so that
 //! secret scanners (and our own leak guard) can tell it from any other text without knowing it.
@@ -18,7 +18,7 @@ const CHECKSUM_CHARS: usize = 6;
 pub const GENERATED_CHARS: usize = PREFIX.len() + BODY_CHARS + CHECKSUM_CHARS;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A clear token in the program's hands. It cannot be printed, cloned or serialised, and is wiped when dropped.
+/// A clear token in the program's memory. It cannot be printed, cloned or serialised, and is wiped when dropped.
 pub struct Token(Zeroizing<String>);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -27,12 +27,13 @@ pub struct Token(Zeroizing<String>);
 )]
 pub struct MalformedToken;
 
-/// 32 to 256 bytes, each printable ASCII and no space: the specification's limits, checked before anything is hashed.
+/// 32 to 256 bytes, each printable ASCII other than space: the specification's limits, checked before anything is
+/// hashed.
 pub fn is_well_formed(token: &[u8]) -> bool {
     (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len()) && token.iter().all(u8::is_ascii_graphic)
 }
 
-/// The same for a token an identity provider signed: up to 8 KiB.
+/// The same for a token signed by an identity provider: up to 8 KiB.
 pub fn is_well_formed_if_signed(token: &[u8]) -> bool {
     (TOKEN_BYTES_MIN..=ACCESS_TOKEN_BYTES_MAX).contains(&token.len()) && token.iter().all(u8::is_ascii_graphic)
 }
@@ -42,7 +43,7 @@ impl Token {
         let mut text = Zeroizing::new(String::with_capacity(GENERATED_CHARS));
         text.push_str("pilot_");
         push_base62(&mut text, random, BODY_CHARS);
-        // CRC-32 as in zlib: it guards against accident, not malice.
+        // CRC-32 as in zlib: it protects against accidents, not attacks.
         let sum = crc32fast::hash(text.as_bytes()).to_be_bytes();
         push_base62(&mut text, &sum, CHECKSUM_CHARS);
         Token(text)
@@ -58,7 +59,7 @@ impl Token {
         Digest::of(self.0.as_bytes())
     }
 
-    /// The value of an `Authorization` header, only for the client side.
+    /// The value of an `Authorization` header; only for the client side.
     pub fn bearer(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("Bearer {}", self.0.as_str()))
     }
@@ -69,7 +70,7 @@ impl Token {
     }
 }
 
-/// Where a generated token stands in `text`, from `from` on: prefix, alphabet and checksum all agree.
+/// The position of a generated token in `text`, from `from` on: prefix, alphabet and checksum all match.
 pub fn find_generated(text: &[u8], from: usize) -> Option<Range<usize>> {
     let mut at = from;
     while let Some(found) = find(text.get(at..)?, PREFIX) {
@@ -85,7 +86,7 @@ pub fn find_generated(text: &[u8], from: usize) -> Option<Range<usize>> {
 
 fn is_generated(text: &[u8]) -> bool {
     let Some((signed, checksum)) = text.split_at_checked(GENERATED_CHARS - CHECKSUM_CHARS) else { return false };
-    // The cheap look first: a text full of prefixes must not cost a checksum for each.
+    // The cheap check first: a text full of prefixes must not cost a checksum for each.
     if !signed.iter().skip(PREFIX.len()).chain(checksum).all(u8::is_ascii_alphanumeric) {
         return false;
     }

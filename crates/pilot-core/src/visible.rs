@@ -1,11 +1,11 @@
-//! Text as a person must see it before deciding on it: nothing in it can hide, or move what stands around it.
+//! Text as a person must see it before deciding on it: nothing in it can hide, or move the text around it.
 //!
 //! Some characters are invisible, look like a space, or change the order in which their neighbours are shown, so that a
-//! reader approves another text than the one that is carried out. Wherever text is shown, each of them is written as
+//! reader approves a text other than the one that is carried out. Wherever text is shown, each of them is written as
 //! its code point, `⟨U+202E⟩`. What is stored, hashed and exported stays as it is.
 //!
-//! A text that spells such a mark itself looks the same. That can only raise suspicion, never lower it; and because marks
-//! are left alone, text that passes here twice is shown as after the first time.
+//! Text that spells out such a mark itself looks the same. That can only raise suspicion, never lower it. And because
+//! marks are left alone, a second pass changes nothing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,11 +13,11 @@ use std::fmt::Write as _;
 /// First and last code point, and what they are.
 type Row = (u32, u32, &'static str);
 
-/// Characters that are hidden wherever they stand, in order. The console has the same table: `console/src/hidden.json`.
+/// Characters that are hidden wherever they are, in order. The console has the same table: `console/src/hidden.json`.
 #[rustfmt::skip]
 const HIDDEN: &[Row] = &[
     (0x0000, 0x0008, "control character"),
-    // Not the tab and the line feed: they are part of ordinary text, and what they do can be seen.
+    // Not the tab and the line feed: they are part of ordinary text, and their effect is visible.
     (0x000B, 0x000C, "control character"),
     (0x000D, 0x000D, "carriage return"),
     (0x000E, 0x001A, "control character"),
@@ -58,7 +58,7 @@ const HIDDEN: &[Row] = &[
     (0x2800, 0x2800, "blank Braille pattern"),
     (0x3000, 0x3000, "ideographic space"),
     (0x3164, 0x3164, "Hangul filler"),
-    // No `char` is one of these; a string of the console can hold one.
+    // No `char` is one of these, but a string in the console can contain one.
     (0xD800, 0xDFFF, "half of a surrogate pair"),
     (0xE000, 0xF8FF, "private use"),
     (0xFDD0, 0xFDEF, "noncharacter"),
@@ -91,7 +91,7 @@ const HIDDEN: &[Row] = &[
     (0xF0000, 0x0010_FFFF, "private use"),
 ];
 
-/// They choose between two shapes of the character before them, and are hidden where that has only one.
+/// These choose between two shapes of the character before them, and are hidden if that has only one.
 const SELECTORS: &[Row] = &[
     (0x180B, 0x180D, "variation selector"),
     (0x180F, 0x180F, "variation selector"),
@@ -99,8 +99,8 @@ const SELECTORS: &[Row] = &[
     (0xE0100, 0xE01EF, "variation selector"),
 ];
 
-/// What has such shapes: pictures, symbols, ideographs and a few scripts. No letter of Latin, Greek or Cyrillic does, so
-/// that `operation` with a selector in it cannot pass for `operation`.
+/// Characters with such shapes: pictures, symbols, ideographs and a few scripts. No Latin, Greek or Cyrillic letter has
+/// any, so `operation` with a selector in it cannot pass for `operation`.
 #[rustfmt::skip]
 const BASES: &[Row] = &[
     (0x00A9, 0x00A9, "copyright sign"),
@@ -130,12 +130,12 @@ fn is_in(table: &[Row], character: char) -> bool {
     table.get(from).is_some_and(|(first, ..)| *first <= code)
 }
 
-/// Whether nobody sees this character, wherever it stands.
+/// Whether this character is invisible wherever it is.
 pub fn is_hidden(character: char) -> bool {
     is_in(HIDDEN, character)
 }
 
-/// Each character, and whether it is hidden where it stands.
+/// Each character, and whether it is hidden at its place.
 fn looked_at(text: &str) -> impl Iterator<Item = (char, bool)> {
     let mut base = false;
     text.chars().map(move |character| {
@@ -155,12 +155,12 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     replaced(text, |_| false, mark)
 }
 
-/// The same for what has to stay on one line: a title in a list, a cell of a table.
+/// The same for text that has to stay on one line: a title in a list, a table cell.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     replaced(text, |character| matches!(character, '\n' | '\t'), mark)
 }
 
-/// JSON that says the same, with every hidden character as an escape: it can only be inside of a string.
+/// Equivalent JSON with every hidden character as an escape: in JSON it can only be inside a string.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     replaced(
         json,
@@ -188,7 +188,7 @@ fn replaced(text: &str, also: impl Fn(char) -> bool, write: impl Fn(char, &mut S
     Cow::Owned(shown)
 }
 
-/// Most text: it needs no second look.
+/// True for most text, which needs no closer look.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t'))
 }
@@ -233,7 +233,7 @@ mod tests {
         check("❤\u{fe0f} 葛\u{e0100} \u{1820}\u{180b}", &expect!["❤\u{fe0f} 葛\u{e0100} \u{1820}\u{180b}"]);
         check("operation\u{fe00}", &expect!["operation⟨U+FE00⟩"]);
         check("\u{fe0f} \u{fe0f}", &expect!["⟨U+FE0F⟩ ⟨U+FE0F⟩"]);
-        // One chooses a shape; more of them are a place to hide data.
+        // One selector chooses a shape; further ones are a place to hide data.
         check("❤\u{fe0f}\u{e0101}\u{e0102}", &expect!["❤\u{fe0f}⟨U+E0101⟩⟨U+E0102⟩"]);
         check("\u{2800}\u{fe0f}", &expect!["⟨U+2800⟩⟨U+FE0F⟩"]);
     }

@@ -21,10 +21,10 @@ const DEFINITIONS: &str = "definitions/";
 const ROLE_MAPS: &str = "role-maps/";
 const PROOFS: &str = "proofs/";
 
-/// Entries in one file of a bundle, at most.
+/// The most entries in one file of a bundle.
 pub const ENTRIES_PER_FILE: usize = 256;
 
-/// What a file of a bundle is, determined only by its path.
+/// What a file of a bundle is, determined by its path alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece<'p> {
     Manifest,
@@ -34,9 +34,9 @@ pub enum Piece<'p> {
     EdgeFrom,
     Consistency,
     Report,
-    /// Entries, of which the first has this index.
+    /// Entries, the first of which has this index.
     Entries(u64),
-    /// That the entry with this index is in the log.
+    /// Proves that the entry with this index is in the log.
     Proof(u64),
     /// By digest, 64 hexadecimal characters.
     Document(&'p str),
@@ -66,7 +66,7 @@ impl<'p> Piece<'p> {
             .or_else(|| digest(ROLE_MAPS, ".json").map(Piece::RoleMap))
     }
 
-    /// Whether a bundle may lack this file though its manifest lists it: that is how content is left out.
+    /// Whether this file may be missing although the manifest lists it: that is how content is left out.
     pub fn may_be_left_out(&self) -> bool {
         matches!(self, Piece::Document(_) | Piece::Report)
     }
@@ -76,7 +76,7 @@ fn is_hex_digest(hex: &str) -> bool {
     hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
-/// Twelve digits, or more once twelve are too few.
+/// Twelve digits, or more if twelve are too few.
 fn index(text: &str) -> Option<u64> {
     let index = text.parse().ok()?;
     (index_text(index) == text).then_some(index)
@@ -94,7 +94,7 @@ pub fn proof_path(index: u64) -> String {
     format!("{PROOFS}{}.tlog-proof", index_text(index))
 }
 
-/// `digest` is 64 hexadecimal characters, with or without `sha256:` before them; so below.
+/// `digest` is 64 hexadecimal characters, with or without a leading `sha256:`; also in the functions below.
 pub fn document_path(digest: &str) -> String {
     format!("{DOCUMENTS}{}.json", bare(digest))
 }

@@ -32,7 +32,7 @@ impl Checkpoint {
         format!("{text}\n{signature}\n")
     }
 
-    /// Reads the text of a checkpoint; further lines are extensions, which are signed but not ours to understand.
+    /// Reads the text of a checkpoint; further lines are extensions, which are signed, and which we ignore.
     pub fn parse(text: &str) -> Result<Checkpoint, CheckpointError> {
         let mut lines = text.split_terminator('\n');
         let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {

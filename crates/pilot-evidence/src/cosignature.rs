@@ -1,8 +1,7 @@
-//! C2SP tlog-cosignature, the Ed25519 kind: a witness states that at a given time this was the log's newest consistent
-//! head.
+//! C2SP tlog-cosignature, Ed25519: a witness states that at a given time this was the log's newest consistent head.
 //!
-//! What is signed is a header, the time and the checkpoint's text, so a cosignature can never be mistaken for the
-//! signature of a log, nor the other way round.
+//! The signature covers a header, the time and the checkpoint's text, so a cosignature can never be mistaken for a
+//! log's signature, nor the other way round.
 
 use std::fmt;
 
@@ -16,7 +15,7 @@ use crate::note::{
 
 /// The signature type of timestamped Ed25519 cosignatures in signed notes.
 const COSIGNATURE: u8 = 0x04;
-/// The specification's own bound: the time must fit a signed number.
+/// The specification's own limit: the time must fit into a signed number.
 const TIMESTAMP_MAX: u64 = i64::MAX.unsigned_abs();
 
 /// A witness's private half. It cannot be printed; [`CosignerKey::to_line`] is only for the key file.
@@ -45,7 +44,7 @@ impl CosignerKey {
         CosignerVerifier::new(&self.name, self.key.verifying_key().to_bytes())
     }
 
-    /// One signature line, without its end, over the text of a checkpoint. `time` is in seconds since 1970.
+    /// One signature line, without the line end, over the text of a checkpoint. `time` is in seconds since 1970.
     pub fn cosign(&self, checkpoint_text: &str, time: u64) -> String {
         let time = time.min(TIMESTAMP_MAX);
         let signature = self.key.sign(message(checkpoint_text, time).as_bytes());
@@ -77,7 +76,7 @@ impl CosignerVerifier {
         Ok(CosignerVerifier::new(&name, public_key))
     }
 
-    /// When this witness signed the checkpoint, in seconds since 1970; the latest time when it did so more than once.
+    /// When this witness signed the checkpoint, in seconds since 1970; the latest time if it did so more than once.
     pub fn verify(&self, note: &Note<'_>) -> Result<u64, NoteError> {
         let mut latest = Err(NoteError::Unsigned);
         for claimed in note.claimed(&self.name, self.id) {
@@ -133,7 +132,7 @@ mod tests {
         assert_eq!(verifier.verify(&Note::parse(&note).unwrap()), Err(NoteError::Unsigned));
         let log = NoteKey::generate("log.example", &[5; 32]).unwrap().verifier();
         assert!(Checkpoint::open(&both, &log).is_ok(), "the log's own signature still stands");
-        // Not the line of the log's own signature: that one is not this witness's to judge.
+        // Except the line of the log's own signature, which this witness does not check.
         let lines: Vec<_> = both.match_indices('\n').map(|(at, _)| at).collect();
         for at in (0..lines[3]).chain(lines[4] + 1..both.len()) {
             let mut bytes = both.clone().into_bytes();

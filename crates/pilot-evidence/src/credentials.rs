@@ -28,7 +28,7 @@ pub struct CredentialEvent {
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum What {
     Added,
-    /// The same token, with another name or end.
+    /// The same token, with another name or expiry.
     Changed,
     Removed,
     FirstUsed,
@@ -46,12 +46,12 @@ pub enum What {
     TokenExposed {
         count: u64,
     },
-    /// The entry has another form than this program knows.
+    /// The entry does not have a form that this program knows.
     Unreadable,
 }
 
 impl CredentialEvent {
-    /// In words, without the credential and its actor.
+    /// As text, without the credential and its actor.
     pub fn words(&self) -> String {
         let until = || self.credential.expires_at.map(|end| format!(", valid until {end}")).unwrap_or_default();
         match &self.what {
@@ -81,7 +81,7 @@ impl CredentialEvent {
     }
 }
 
-/// As a sentence's part.
+/// As part of a sentence.
 impl fmt::Display for CredentialEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.credential.name(), &self.credential.actor_id) {
@@ -94,15 +94,15 @@ impl fmt::Display for CredentialEvent {
     }
 }
 
-/// What one entry says about credentials: nothing, one thing, or for a start as many as have changed.
+/// What one entry says about credentials: nothing, one event, or, for a start, one for each that changed.
 pub fn events(entry: &Entry) -> Vec<CredentialEvent> {
-    // A name or a number in the place of one that cannot be read would be believed.
+    // A made-up name or number in place of one that cannot be read would be believed.
     let told = told(entry).unwrap_or_else(|| vec![(Named::default(), What::Unreadable)]);
     let event = |(credential, what)| CredentialEvent { at: entry.at, entry: entry.index, credential, what };
     told.into_iter().map(event).collect()
 }
 
-/// Nothing at all when the entry has not the form this program writes.
+/// `None` if the entry does not have the form this program writes.
 fn told(entry: &Entry) -> Option<Vec<(Named, What)>> {
     if !tells_of_credentials(entry.r#type) {
         return Some(Vec::new());
@@ -149,7 +149,7 @@ const fn tells_of_credentials(kind: EntryType) -> bool {
     }
 }
 
-/// What a start found added and removed. One that is both has only changed. A start need not tell of any.
+/// What a start found added and removed. A credential in both lists was changed. A start need not list any.
 fn changes(Changes { added, removed, .. }: Changes) -> Vec<(Named, What)> {
     let is_in = |others: &[Named], one: &Named| {
         one.fingerprint.is_some() && others.iter().any(|other| other.fingerprint == one.fingerprint)
@@ -168,7 +168,7 @@ fn changes(Changes { added, removed, .. }: Changes) -> Vec<(Named, What)> {
 pub fn tell(bundle: &[u8], trust: &Trust) -> (Verdict, Vec<CredentialEvent>) {
     let Ok(contents) = open(bundle, &trust.key) else { return (verify(bundle, trust), Vec::new()) };
     let verdict = examine(&contents, trust);
-    // Entries outside the period show where it begins, and what was in force.
+    // Entries outside the period only show where it begins and what was in force.
     let told = match contents.manifest.scope {
         Scope::Period { first, end, .. } if verdict.holds => {
             let within = contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index));

@@ -36,7 +36,7 @@ impl Hash {
 
     pub fn from_base64(text: &str) -> Option<Hash> {
         let hash = Hash(BASE64.decode(text.as_bytes()).ok()?.try_into().ok()?);
-        // The library takes several padded pieces for one text; a hash is written in one way only.
+        // The library decodes several padded pieces as one text; a hash has only one valid spelling.
         (hash.to_base64() == text).then_some(hash)
     }
 
@@ -51,7 +51,7 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// The root over a row of subtrees of equal size, of which the last may be smaller.
+/// The root over a row of subtrees of equal size, the last of which may be smaller.
 pub fn root_of(hashes: &[Hash]) -> Hash {
     match hashes {
         [] => Hash::of_nothing(),
@@ -63,7 +63,7 @@ pub fn root_of(hashes: &[Hash]) -> Hash {
     }
 }
 
-/// The largest power of two below `size`: where RFC 6962 divides a tree of that many leaves.
+/// The largest power of two below `size`: where RFC 6962 splits a tree of that many leaves.
 pub fn split(size: u64) -> u64 {
     match size {
         0..=2 => 1,

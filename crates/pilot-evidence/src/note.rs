@@ -1,6 +1,6 @@
 //! C2SP signed notes: a text, an empty line, and signatures, each naming the key that made it.
 //!
-//! A key has a name, and an id made of the name and the public key, so that a signature says which key it wants.
+//! A key has a name, and an id derived from the name and the public key, so that a signature says which key checks it.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 const ED25519: u8 = 0x01;
 /// An em dash and a space begin each signature line.
 const SIGNATURE_MARK: &str = "\u{2014} ";
-/// More than any log has witnesses. The specification asks for a limit, and for one of at least 16.
+/// More than any log has witnesses. The specification requires a limit, of at least 16.
 pub const SIGNATURES_MAX: usize = 64;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl NoteKey {
         private_line(&self.name, ED25519, &self.key)
     }
 
-    /// One signature line, without its end: `— name base64(id, signature)`.
+    /// One signature line, without the line end: `— name base64(id, signature)`.
     pub fn sign(&self, text: &str) -> String {
         signature_line(&self.name, self.verifier().id, &self.key.sign(text.as_bytes()).to_bytes())
     }
@@ -68,7 +68,7 @@ impl NoteKey {
     }
 }
 
-/// The public half, as the one line people hand to each other: `name+id+base64`.
+/// The public half, as the line that people give to each other: `name+id+base64`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     pub name: String,
@@ -82,7 +82,7 @@ impl VerifierKey {
     }
 }
 
-/// The first bytes of a hash over name, kind of signature and public key.
+/// The first bytes of a hash over name, signature type and public key.
 pub(crate) fn key_id(name: &str, algorithm: u8, public_key: &[u8; 32]) -> [u8; 4] {
     let mut hash = Sha256::new();
     hash.update(name.as_bytes());
@@ -172,7 +172,7 @@ pub enum NoteError {
 /// One signature of a note: who claims to have made it, and what follows the key's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureLine<'n> {
-    /// The whole line, without its end.
+    /// The whole line, without the line end.
     pub line: &'n str,
     pub name: &'n str,
     pub id: [u8; 4],
@@ -185,7 +185,7 @@ impl<'n> SignatureLine<'n> {
         let (name, encoded) = rest.split_once(' ').ok_or(NoteError::Format)?;
         NoteKey::check_name(name).map_err(|_| NoteError::Format)?;
         let bytes = BASE64.decode(encoded.as_bytes()).map_err(|_| NoteError::Format)?;
-        // The library takes several padded pieces for one text.
+        // The library decodes several padded pieces as one text.
         if BASE64.encode(&bytes) != encoded {
             return Err(NoteError::Format);
         }
@@ -194,10 +194,10 @@ impl<'n> SignatureLine<'n> {
     }
 }
 
-/// A note taken apart, its signatures not yet checked.
+/// A parsed note whose signatures are not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note<'n> {
-    /// What is signed, with its last line end.
+    /// The signed text, including its last line end.
     pub text: &'n str,
     pub signatures: Vec<SignatureLine<'n>>,
 }

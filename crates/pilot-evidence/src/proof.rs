@@ -11,7 +11,7 @@ use crate::tile::TILE_HEIGHT;
 pub trait Rows {
     type Error;
 
-    /// Hashes of complete subtrees of 256^level leaves each, side by side.
+    /// Hashes of consecutive complete subtrees of 256^level leaves each.
     fn row(&self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>, Self::Error>;
 }
 
@@ -45,7 +45,8 @@ pub fn consistency<R: Rows>(rows: &R, old: u64, new: u64) -> Result<Vec<Hash>, R
         return Ok(path);
     }
     let (mut low, mut high) = (0, new);
-    // Until the old tree is a complete subtree, the verifier knows its root.
+    // Descends to the complete subtree in which the old tree ends. If that is the whole old tree, the verifier already
+    // knows its root.
     while old != high {
         let middle = low + split(high - low);
         if old <= middle {
@@ -73,7 +74,7 @@ pub fn peaks<R: Rows>(rows: &R, size: u64) -> Result<Vec<Hash>, R::Error> {
     Ok(peaks)
 }
 
-/// The root over leaves `low..high`, where `low` is where RFC 6962 would divide.
+/// The root over leaves `low..high`, where `low` is a point at which RFC 6962 would split.
 pub fn range<R: Rows>(rows: &R, low: u64, high: u64) -> Result<Hash, R::Error> {
     let count = high - low;
     if count == 0 {
@@ -98,7 +99,7 @@ pub enum ProofError {
     Root,
 }
 
-/// Checks that `leaf` stands at `index` in the tree of `size` leaves with this `root` (RFC 9162, 2.1.3.2).
+/// Checks that `leaf` is at `index` in the tree of `size` leaves with this `root` (RFC 9162, 2.1.3.2).
 pub fn check_inclusion(leaf: Hash, index: u64, size: u64, path: &[Hash], root: Hash) -> Result<(), ProofError> {
     if index >= size {
         return Err(ProofError::Index);

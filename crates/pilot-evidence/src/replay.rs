@@ -1,4 +1,4 @@
-//! The ledger replayed: what an item must be, decided again from its entries and documents.
+//! Replay: what an item must be, decided again from its entries and documents.
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{
@@ -27,7 +27,7 @@ impl Stray {
         Stray::Wrong { rule, what: what.into() }
     }
 
-    /// The rule that was broken: a refusal's code, or a word of ours.
+    /// The rule that was broken: a refusal's code, or a word of our own.
     pub fn rule(&self) -> &'static str {
         match self {
             Stray::Refused { refusal } => refusal.code().as_str(),
@@ -36,7 +36,7 @@ impl Stray {
     }
 }
 
-/// The documents of one entry that are at hand, as they are stored.
+/// The available documents of one entry, as stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Documents<'d> {
     pub content: Option<&'d [u8]>,
@@ -76,18 +76,18 @@ struct Inputs {
     inputs: Value,
 }
 
-/// One entry, followed.
+/// One entry that could be followed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The item after it.
     pub item: Item,
-    /// What only documents that are missing could answer.
+    /// What only missing documents could answer.
     pub unasked: Vec<Unasked>,
 }
 
-/// The item after an entry about it. The rules are asked again, and must answer with this very entry; where a document is
-/// missing, with this very entry for some content it may have had. How many items of its creator were open is not for
-/// one item's history to tell, and is not asked here.
+/// The item after an entry about it. The rules are asked again, and must produce exactly this entry; if a document is
+/// missing, they must do so for some content it may have had. How many open items the creator had cannot be told from
+/// one item's history, and is not checked here.
 pub fn follow(
     definition: &Definition,
     before: Option<&Item>,
@@ -105,7 +105,7 @@ pub fn follow(
     if expected == *entry { Ok(step) } else { Err(difference(&expected, entry)) }
 }
 
-/// What the rules would have written instead, as far as it differs.
+/// What the rules would have written instead, where it differs.
 fn difference(expected: &Entry, entry: &Entry) -> Stray {
     if expected.to != entry.to && expected.to == expected.from {
         let (to, stays) = (words(entry.to.as_ref()), words(expected.to.as_ref()));
@@ -218,12 +218,12 @@ fn moved(
 }
 
 fn action_request(item: &Item, entry: &Entry, documents: Documents<'_>) -> Result<ActionRequest, Stray> {
-    // What the entry names and nobody can read any more is a gap, and told apart from what was never there.
+    // A document that the entry names but nobody can read any more is a gap, unlike one that never existed.
     let comment: Option<Remark> = documents.comment.filter(|_| entry.comment.is_some()).map(read).transpose()?;
     let inputs: Option<Inputs> = documents.inputs.filter(|_| entry.inputs.is_some()).map(read).transpose()?;
     Ok(ActionRequest {
         action: entry.action.as_ref().map(ToString::to_string).unwrap_or_default(),
-        // If one was sent, it was this one: any other would have been refused.
+        // If a digest was sent, it was this one: any other would have been refused.
         content_digest: Some(item.content_digest.to_string()),
         comment: comment.map(|remark| remark.comment),
         inputs: inputs.map(|inputs| inputs.inputs),

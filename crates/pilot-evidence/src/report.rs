@@ -20,7 +20,7 @@ use crate::verify::items::{documents, histories};
 use crate::verify::{About, Conclusion, Finding, ItemVerdict, Outcome, Trust, Verdict, examine, verify};
 use timeline::{Step, gathered};
 
-/// Items shown in detail. Nobody would read or print a page with more.
+/// How many items are shown in detail. Nobody would read or print a page with more.
 const DETAILED_MAX: usize = 100;
 const LEFT_OUT: &str = "(left out)";
 
@@ -69,7 +69,7 @@ struct ItemView {
     title: String,
     workflow: String,
     state: String,
-    /// A warning about characters that nobody would see; empty if there are none.
+    /// A warning about invisible characters; empty if there are none.
     warning: String,
     version: u64,
     definition: String,
@@ -98,7 +98,7 @@ struct ContentView {
     payload: Vec<Piece>,
 }
 
-/// A part of a JSON text. What is inside a string is kept apart, so that it cannot reorder the text around it.
+/// A part of a JSON text. String contents are isolated, so that they cannot reorder the text around them.
 struct Piece {
     text: String,
     is_string: bool,
@@ -121,13 +121,13 @@ struct OtherView {
     details: String,
 }
 
-/// The report about a bundle, or the verdict on one that cannot even be opened.
+/// The report on a bundle, or the verdict on one that cannot even be opened.
 pub fn report(bundle: &[u8], trust: &Trust) -> Result<String, Box<Verdict>> {
     let Ok(contents) = open(bundle, &trust.key) else { return Err(Box::new(verify(bundle, trust))) };
     let verdict = examine(&contents, trust);
     let Some(about) = &verdict.about else { return Err(Box::new(verdict)) };
     let page = page(&contents, &verdict, about).render().map_err(|_| Box::new(verdict.clone()))?;
-    // Over the whole page, so that no text on it can be forgotten.
+    // Applied to the whole page, so that no text on it can be forgotten.
     Ok(visible(&page).into_owned())
 }
 
@@ -232,7 +232,7 @@ fn item_row(item: &ItemVerdict, detailed: bool) -> ItemRow {
     }
 }
 
-/// To the second; the entries have it to the microsecond.
+/// To the second; the entries have microseconds.
 fn clock(at: Time) -> String {
     at.to_string().replace('T', " ").chars().take(19).collect()
 }
@@ -277,7 +277,7 @@ fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[&Held<'_>])
     }
 }
 
-/// Names inside a picture must be unique, because several pictures may be on one page.
+/// Ids inside a picture must be unique, because several pictures may be on one page.
 fn inlined(svg: &str, id: &ItemId) -> String {
     svg.replace("id=\"t\"", &format!("id=\"t-{id}\""))
         .replace("id=\"d\"", &format!("id=\"d-{id}\""))
@@ -313,7 +313,7 @@ fn pretty(value: &Value) -> Vec<Piece> {
     pieces
 }
 
-/// Hidden characters in what an entry brought: content, comment and inputs.
+/// The number of hidden characters in what an entry brought: content, comment and inputs.
 fn hidden_in(contents: &Contents<'_>, held: &Held<'_>) -> usize {
     let documents = documents(contents, held);
     let brings = matches!(held.entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);

@@ -1,4 +1,4 @@
-//! A ledger made by the rules without a store, and bundles of it: for the tests of everything that reads bundles.
+//! A ledger built by the rules without a store, and bundles of it, for the tests of everything that reads bundles.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -58,7 +58,7 @@ pub fn as_role(name: &str, role: Role) -> Actor {
     Actor { actor_id: name.parse().unwrap(), role }
 }
 
-/// A ledger that grows by the rules, or, where a test forces it, against them.
+/// A ledger that grows by the rules or, if a test forces it, against them.
 #[derive(Clone)]
 pub struct Ledger {
     pub entries: Vec<Vec<u8>>,
@@ -131,7 +131,7 @@ impl Ledger {
         self.append(&Entry::of_service(self.size(), self.now, None, &Details::ServiceStarted(started)));
     }
 
-    /// Appends an entry as it is, whatever the rules say.
+    /// Appends an entry unchecked, whatever the rules say.
     pub fn append(&mut self, entry: &Entry) {
         self.entries.push(entry.to_bytes().unwrap());
         self.pass(1);
@@ -222,7 +222,7 @@ impl Ledger {
         self.append(&entry);
     }
 
-    /// Lets time move the item, when something is due.
+    /// Lets a timer move the item, if something is due.
     pub fn expire(&mut self, id: &ItemId) -> Result<(), Refusal> {
         let item = self.items[id].clone();
         let definition = self.definition(&item.workflow.digest);
@@ -233,7 +233,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Writes an entry about an item as if the rules had allowed it, from the item's last one.
+    /// Writes an entry about an item as if the rules had allowed it, based on the item's last one.
     pub fn force(&mut self, id: &ItemId, who: Option<&Actor>, change: impl FnOnce(&mut Entry)) {
         let about = |bytes: &&Vec<u8>| {
             let entry: Entry = serde_json::from_slice(bytes).unwrap();

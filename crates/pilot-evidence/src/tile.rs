@@ -5,7 +5,7 @@ use crate::merkle::Hash;
 pub const TILE_WIDTH: usize = 256;
 /// Each level of tiles spans eight levels of the tree.
 pub const TILE_HEIGHT: u8 = 8;
-/// Levels above the sixth would only be needed for more leaves than 64 bits can count.
+/// Higher levels would only be needed for more leaves than 64 bits can count.
 const LEVEL_MAX: u8 = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ fn partial_width(text: &str) -> Option<usize> {
     text.parse().ok().filter(|width| plain && *width < TILE_WIDTH)
 }
 
-/// Groups of three digits, all but the last with an `x` before them, and no more groups than needed.
+/// Groups of three digits, all but the last with a leading `x`, and no more groups than needed.
 fn parse_index(text: &str) -> Option<u64> {
     let groups: Vec<_> = text.split('/').collect();
     let mut index = 0_u64;

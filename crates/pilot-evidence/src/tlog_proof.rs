@@ -1,4 +1,4 @@
-//! C2SP tlog-proof: that one entry is in the log, in a text that needs nothing else but the keys.
+//! C2SP tlog-proof: proves that one entry is in the log, in a text that can be checked with only the keys.
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::merkle::Hash;
@@ -12,7 +12,7 @@ const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 pub struct TlogProof<'t> {
     pub index: u64,
     pub path: Vec<Hash>,
-    /// The signed note, as it is.
+    /// The signed note, unchanged.
     pub checkpoint: &'t str,
 }
 

@@ -26,7 +26,7 @@ pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
     }
 }
 
-/// The verdict on what could not even be opened: later checks would trust what nobody signed.
+/// The verdict on a bundle that could not even be opened: later checks would trust what nobody signed.
 fn unopened(faults: Vec<Fault>) -> Verdict {
     let failed = faults.first().map_or(Check::Container, |fault| fault.check);
     let finding = |check: Check| match check.cmp(&failed) {
@@ -86,7 +86,7 @@ pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
     }
 }
 
-/// Faults in the order of the checks and the ledger; a check with a fault does not hold.
+/// Sorts faults by check, then by entry; a check with a fault does not hold.
 fn settle(checks: &mut [Finding<Check>], faults: &mut [Fault]) {
     faults.sort_by_key(|fault| (fault.check, fault.entry));
     for check in checks {
@@ -111,7 +111,7 @@ fn about(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust) -> About {
     }
 }
 
-/// How many documents that the entries name are not here: erased, or left out.
+/// How many documents that the entries name are missing: erased, or left out.
 fn missing(contents: &Contents<'_>, histories: &[(pilot_core::item::ItemId, History<'_, '_>)]) -> usize {
     documents_named(contents, histories).into_iter().filter(|digest| !contents.documents.contains_key(*digest)).count()
 }
@@ -171,7 +171,7 @@ fn legality(
     (items, finding)
 }
 
-/// Each control over all items: it fails where it fails once.
+/// Each control over all items: one failure is enough to fail it.
 fn over_all(items: &[ItemVerdict]) -> Vec<Finding<Control>> {
     let of = |control: Control| {
         let found = items.iter().flat_map(|item| &item.controls).filter(move |finding| finding.name == control);

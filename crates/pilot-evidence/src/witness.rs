@@ -6,18 +6,18 @@ use crate::merkle::Hash;
 use crate::note::{Note, NoteError, SignatureLine};
 use crate::proof::{ProofError, check_consistency};
 
-/// No tree of 64-bit size needs more, and the specification forbids it.
+/// No tree with a 64-bit size needs more, and the specification forbids it.
 pub const PROOF_LINES_MAX: usize = 63;
-/// The kind of the body that answers 409 with a size.
+/// The content type of a 409 answer that contains a size.
 pub const SIZE_CONTENT_TYPE: &str = "text/x.tlog.size";
 
 /// The body of `POST …/add-checkpoint`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddCheckpoint<'b> {
-    /// The size up to which the witness has cosigned, as the log believes.
+    /// The size up to which the witness has cosigned, as far as the log knows.
     pub old: u64,
     pub proof: Vec<Hash>,
-    /// The signed note, as it is.
+    /// The signed note, unchanged.
     pub checkpoint: &'b str,
 }
 
@@ -98,7 +98,7 @@ pub fn parse_size(body: &str) -> Result<u64, BodyError> {
     body.strip_suffix('\n').and_then(number).ok_or(BodyError::Format)
 }
 
-/// The signature lines of a 200 answer that this witness has really made over the checkpoint. Others are ignored.
+/// The signature lines of a 200 answer that this witness really made over the checkpoint. Others are ignored.
 pub fn parse_cosignatures<'b>(
     body: &'b str,
     checkpoint_text: &str,
@@ -118,7 +118,7 @@ pub fn parse_cosignatures<'b>(
     if ours.is_empty() { Err(NoteError::Unsigned.into()) } else { Ok(ours) }
 }
 
-/// A decimal number as the specifications write it: no sign and no leading zero.
+/// A decimal number as the specifications write it: no sign and no leading zeros.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let plain = text == "0" || (!text.starts_with('0') && text.bytes().all(|digit| digit.is_ascii_digit()));
     text.parse().ok().filter(|_| plain)

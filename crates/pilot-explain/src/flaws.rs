@@ -1,4 +1,4 @@
-//! What is wrong with a definition, shown where it stands.
+//! What is wrong with a definition, shown where it is.
 
 use std::fmt::Write as _;
 

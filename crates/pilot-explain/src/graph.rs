@@ -1,4 +1,4 @@
-//! A definition as a picture: SVG for people, Mermaid and DOT for other tools.
+//! A definition as a diagram: SVG for people, Mermaid and DOT for other tools.
 
 mod svg;
 mod text;
@@ -10,7 +10,7 @@ use pilot_core::workflow::{Definition, Due, Kind, Mark, Name, Rules, State};
 pub use svg::{style_source, svg};
 pub use text::{dot, mermaid};
 
-/// The way one item took, to be shown on the picture.
+/// The path one item took, to be shown in the diagram.
 #[derive(Debug, Clone, Default)]
 pub struct Trail {
     /// Each move as from and to, in any order.
@@ -34,7 +34,7 @@ struct Edge<'r> {
     from: &'r str,
     to: &'r str,
     labels: Vec<Label>,
-    /// Only time leads this way.
+    /// Only a timer leads this way.
     timer: bool,
 }
 
@@ -50,7 +50,7 @@ impl Edge<'_> {
     }
 }
 
-/// Arrows between different states, in the order the rules name them.
+/// Arrows between different states, in the order of the rules.
 fn edges(rules: &Rules) -> Vec<Edge<'_>> {
     let mut edges: Vec<Edge<'_>> = Vec::new();
     for rule in &rules.transitions {

@@ -1,6 +1,7 @@
-//! Definitions for people: in words, as pictures, and what is wrong with one, shown where it stands.
+//! Definitions for people: as text, as diagrams, and what is wrong with one, shown where it is.
 //!
-//! Nothing here decides anything. The rules and their proof are in `pilot-core`, which a verifier can read without this.
+//! Nothing here decides anything. The rules and their proof are in `pilot-core`, which a verifier can read without
+//! this.
 
 pub mod flaws;
 pub mod graph;

@@ -1,4 +1,4 @@
-//! What `pilot workflow check` prints: the proof, or every flaw, and what a role map makes of it.
+//! What `pilot workflow check` prints: the proof, or every flaw, and whether a role map's people are enough.
 
 use std::fmt::Write as _;
 

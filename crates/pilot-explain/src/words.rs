@@ -7,7 +7,7 @@ use pilot_core::workflow::{Definition, Kind, Own, Rule, Rules, State};
 
 const WIDTH_MAX: usize = 118;
 
-/// The whole definition in words, one table a state.
+/// The whole definition as text, one table per state.
 pub fn explain(definition: &Definition) -> String {
     let rules = definition.rules();
     let mut text = String::new();
@@ -96,7 +96,7 @@ fn edit_conditions(rules: &Rules) -> String {
 }
 
 fn conditions(definition: &Definition, rule: &Rule) -> Vec<String> {
-    // Taken apart without `..`: what is not explained here does not compile.
+    // Destructured without `..`: a field that is not explained here does not compile.
     let Rule {
         action,
         // The other columns of the table.
@@ -180,7 +180,7 @@ fn write_table(text: &mut String, lines: &[[String; 4]]) {
     }
 }
 
-/// `lead` before the first line, as many spaces before the others.
+/// Puts `lead` before the first line, and as many spaces before the others.
 fn write_wrapped(text: &mut String, lead: &str, words: &str) {
     let indent = lead.chars().count();
     let mut line = lead.to_owned();

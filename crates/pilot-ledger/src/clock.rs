@@ -1,8 +1,8 @@
-//! What time it is. Handlers and rules are given the time; tests move it.
+//! What time it is. Handlers and rules get the time as a parameter; tests move it.
 //!
 //! There are two kinds of time. What is compared with the ledger (deadlines, windows, leases, what a caller may do now)
-//! goes by the [`LedgerClock`], which never goes back. What others have dated (credentials, certificates, signed tokens)
-//! goes by the machine's [`Clock`]. The service reads it through a [`ClockGuard`], so that a leap moves neither.
+//! uses the [`LedgerClock`], which never goes back. What others have dated (credentials, certificates, signed tokens)
+//! uses the machine's [`Clock`]. The service reads that through a [`ClockGuard`], so that a leap moves neither.
 
 mod guard;
 mod keeper;

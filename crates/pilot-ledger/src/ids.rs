@@ -1,20 +1,20 @@
-//! Ids of items: UUIDv7 (RFC 9562), each greater than the one before, so that "newest first" is the order of ids.
+//! Ids of items: UUIDv7 (RFC 9562), each greater than the previous one, so that "newest first" is the order of ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pilot_core::item::{ItemId, MalformedItemId};
 use pilot_core::time::Time;
 
-/// Bits of the counter that stands between the milliseconds and the random rest.
+/// Bits of the counter between the milliseconds and the random rest.
 const COUNTER_BITS: u32 = 12;
 
-/// The milliseconds of the last id and the counter behind them. When a millisecond's counter is used up, the next
-/// millisecond is begun early.
+/// The milliseconds of the last id, followed by the counter. If the counter runs out within a millisecond, the next
+/// millisecond is used early.
 #[derive(Default)]
 pub struct Ids(AtomicU64);
 
 impl Ids {
-    /// The first two of the random bytes make room for the counter.
+    /// The counter replaces the first two random bytes.
     pub fn next(&self, now: Time, mut random: [u8; 10]) -> Result<ItemId, MalformedItemId> {
         let millis = u64::try_from(now.unix_micros() / 1000).unwrap_or(0);
         let place = self.take_place(millis << COUNTER_BITS);
@@ -25,7 +25,7 @@ impl Ids {
         id.hyphenated().to_string().parse()
     }
 
-    /// The first of this millisecond, or the one after the last.
+    /// The first place of this millisecond, or the one after the last taken.
     fn take_place(&self, first: u64) -> u64 {
         let mut last = self.0.load(Ordering::Relaxed);
         loop {

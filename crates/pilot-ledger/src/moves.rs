@@ -1,4 +1,4 @@
-//! What is decided and recorded for each kind of write. Handlers, timers and simulations hand these to the store.
+//! What is decided and recorded for each kind of write. Handlers, timers and simulations pass these to the store.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::witnesses::EffectGate;
 use crate::workflows::Workflows;
 
-/// What the store is asked to record about an item.
+/// What the store has to record about an item.
 pub fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, item: Item) -> Record {
     let standing = Standing {
         is_open: !item.is_terminal(definition),
@@ -27,7 +27,7 @@ pub fn record(definition: &Definition, entry: Entry, documents: Vec<Document>, i
     Record { documents, standing: Some(standing), ..Record::of(entry) }
 }
 
-/// The item a write is about, and the definition it keeps.
+/// The item a write is about, and the definition it was created under.
 pub fn subject<'s>(workflows: &Workflows, situation: &Situation<'s>) -> Result<(&'s Item, Arc<Definition>), Refusal> {
     let item = situation.item.ok_or(Refusal::OtherDefinition)?;
     let definition = workflows.of(&item.workflow).ok_or(Refusal::OtherDefinition)?;
@@ -49,8 +49,8 @@ pub fn create(
     }
 }
 
-/// The item that an entry created, from the entry and what the request for it said. For who asks again; it may be long
-/// past that form by now.
+/// The item that an entry created, rebuilt from the entry and the request. For a caller who repeats the request; the
+/// item itself may have changed long since.
 pub fn created(workflows: &Workflows, entry: &Entry, workflow: &str, title: &str, payload: &Value) -> Option<Item> {
     if entry.r#type != EntryType::ItemCreated {
         return None;
@@ -70,7 +70,7 @@ pub struct Edit {
     pub nonce: String,
 }
 
-/// An edit of one content, made and judged before the writing thread sees it.
+/// An edit of one exact content, prepared and checked before the writing thread sees it.
 pub struct PreparedEdit {
     request: Request,
     document: Option<Document>,
@@ -92,7 +92,7 @@ impl Edit {
     }
 }
 
-/// Refused with `content_changed` when the item has another content by now than the edit was prepared from.
+/// Refused with `content_changed` if the item's content is no longer the one the edit was prepared from.
 pub fn edit(
     workflows: Arc<Workflows>,
     actor: Actor,
@@ -150,7 +150,7 @@ pub fn comment(
     }
 }
 
-/// What the passing of time does, when something is due.
+/// What the passing of time does to an item, if something is due.
 pub fn expire(workflows: Arc<Workflows>) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;

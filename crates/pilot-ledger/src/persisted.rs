@@ -1,4 +1,4 @@
-//! How facts are written: a version, then JSON. What an older program wrote is JSON alone.
+//! How facts are stored: a version byte, then JSON. Older programs wrote only the JSON.
 
 use pilot_core::certain::Certain as _;
 use pilot_store::StoreError;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const VERSION: u8 = 1;
-/// What a JSON object begins with.
+/// The first byte of a JSON object.
 const UNVERSIONED: u8 = b'{';
 
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -15,7 +15,7 @@ pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
-/// `what` is for people.
+/// `what` names the fact in error messages.
 pub(crate) fn from_bytes<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, StoreError> {
     let json = match bytes {
         [VERSION, json @ ..] => json,

@@ -1,4 +1,5 @@
-//! Proofs from the stored tree: a proof is asked first which rows of hashes it needs, they are fetched, and it is built.
+//! Proofs from the stored tree: a first pass over a proof finds which rows of hashes it needs; they are fetched, and a
+//! second pass builds it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,9 +12,9 @@ use pilot_store::{Result, Store, StoreError};
 
 type Place = (u8, u64, u64);
 
-/// Where a proof gets its rows from while it is being built.
+/// Where a proof gets its rows while it is built.
 enum Source {
-    /// From nowhere: what it asks for is written down.
+    /// Nowhere: the requests are only written down.
     Asking(RefCell<Vec<Place>>),
     Fetched(Vec<(Place, Vec<Hash>)>),
 }
@@ -47,26 +48,26 @@ async fn build(store: &dyn Store, proof: impl Fn(&Source) -> Result<Vec<Hash>>) 
     proof(&Source::Fetched(rows))
 }
 
-/// That the entry `index` is in the tree of `size` entries.
+/// Proves that entry `index` is in the tree of `size` entries.
 pub async fn inclusion(store: &dyn Store, index: u64, size: u64) -> Result<Vec<Hash>> {
     let paths = store.inclusions(vec![index], size).await?.pop();
     paths.ok_or_else(|| StoreError::Damaged(format!("there is no path for entry {index}")))
 }
 
-/// That the tree of `new` entries begins with the tree of `old` entries.
+/// Proves that the tree of `new` entries begins with the tree of `old` entries.
 pub async fn consistency(store: &dyn Store, old: u64, new: u64) -> Result<Vec<Hash>> {
     build(store, |rows| proof::consistency(rows, old, new)).await
 }
 
-/// The complete subtrees the tree of `size` entries consists of.
+/// The complete subtrees that make up the tree of `size` entries.
 pub async fn peaks(store: &dyn Store, size: u64) -> Result<Vec<Hash>> {
     build(store, |rows| proof::peaks(rows, size)).await
 }
 
-/// Subtrees whose root is remembered; those of the upper levels are in almost every proof.
+/// How many subtree roots are remembered; those of the upper levels are in almost every proof.
 const REMEMBERED: usize = 1 << 14;
 
-/// Proofs for many entries of one tree, one after another: what two of them have in common is computed once.
+/// Proofs for many entries of one tree, one after another: what they share is computed once.
 pub struct Inclusions<'s> {
     store: &'s dyn Store,
     size: u64,
@@ -78,7 +79,7 @@ impl<'s> Inclusions<'s> {
         Inclusions { store, size, roots: HashMap::new() }
     }
 
-    /// That the entry `index` is in the tree.
+    /// Proves that entry `index` is in the tree.
     pub async fn of(&mut self, index: u64) -> Result<Vec<Hash>> {
         let mut path = Vec::new();
         for leaves in siblings(index, self.size) {
@@ -91,7 +92,7 @@ impl<'s> Inclusions<'s> {
         if let Some(root) = self.roots.get(&leaves) {
             return Ok(*root);
         }
-        // Whole subtrees from left to right, each smaller than the one before.
+        // Complete subtrees from left to right, each smaller than the previous one.
         let (mut parts, mut start) = (Vec::new(), leaves.start);
         while start < leaves.end {
             let count = leaves.end - start;

@@ -1,5 +1,5 @@
-//! Attempts that were refused for role, ownership or separation are entries too, counted per actor, action and minute,
-//! so that nobody can flood the ledger with them.
+//! Attempts refused for role, ownership or separation of duties are entries too. They are counted per actor, action and
+//! minute, so that nobody can flood the ledger with them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::{ClockKeeper, LedgerClock};
 
-/// Attempts are gathered for almost a minute from the first one on, so that each is in the ledger within one.
+/// Attempts are gathered for almost a minute from the first one on, so that each is in the ledger within a minute.
 const GATHERED: Duration = Duration::from_secs(55);
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -48,7 +48,7 @@ impl Refusals {
         self.gather(Attempt::new(Kind::Refused, actor, action, code), now);
     }
 
-    /// A live token was seen where it does not belong. True for the first time in a minute.
+    /// A live token was seen where it does not belong. True for the first time within a minute.
     pub fn note_exposure(&self, actor: &Actor, code: &'static str, now: Time) -> bool {
         self.gather(Attempt::exposure(actor, code), now) == 1
     }
@@ -60,7 +60,7 @@ impl Refusals {
         gathered.count
     }
 
-    /// Takes out what has been gathered for long enough; at the end of the service, everything.
+    /// Takes what has been gathered for long enough; when the service stops, everything.
     fn take(&self, now: Time, everything: bool) -> BTreeMap<Attempt, Gathered> {
         let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |gathered: &Gathered| everything || now.since(gathered.since) >= GATHERED;
@@ -81,7 +81,7 @@ impl Attempt {
     }
 }
 
-/// Until `done` is dropped; then everything is written that was gathered.
+/// Runs until `done` is dropped, then writes everything gathered so far.
 pub async fn write_down(
     refusals: Arc<Refusals>,
     store: Arc<dyn Store>,
@@ -95,7 +95,7 @@ pub async fn write_down(
             _ = ticks.tick() => {}
             _ = &mut done => break,
         }
-        // Gathered on, until the clock is believed again.
+        // While the clock is not trusted, they are only gathered.
         if keeper.doubt().is_none() {
             flush(&refusals, &*store, clock.now(), false).await;
         }
@@ -105,7 +105,7 @@ pub async fn write_down(
 
 async fn flush(refusals: &Refusals, store: &dyn Store, now: Time, everything: bool) {
     for (attempt, gathered) in refusals.take(now, everything) {
-        // The first exposure was written at once.
+        // The first exposure was written immediately.
         let count = if attempt.kind == Kind::TokenExposed { gathered.count - 1 } else { gathered.count };
         if count > 0 {
             write(store, attempt, Gathered { count, ..gathered }).await;

@@ -1,8 +1,8 @@
-//! The register of credentials: which have ended, by revocation or by time, and what of their lives is in the ledger.
+//! The register of credentials: which have ended, by revocation or expiry, and what the ledger already says about each.
 //!
-//! What has ended stays ended, across restarts and whatever the clock says. The first use of a credential, its end and
-//! the first refusal after it are entries: with the additions and removals that every start writes down, they are the
-//! evidence of a rotation.
+//! A credential that has ended stays ended, across restarts and whatever the clock says. The first use of a credential,
+//! its end and the first refusal after that are entries: together with the additions and removals that every start
+//! records, they are the evidence of a rotation.
 
 mod diary;
 mod ended;

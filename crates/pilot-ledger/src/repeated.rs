@@ -1,16 +1,16 @@
-//! What an earlier request with the same idempotency key and body came to.
+//! The result of an earlier request with the same idempotency key and body.
 
 use bytes::Bytes;
 use pilot_core::entry::Entry;
 use pilot_store::{Remembered, Store, StoreError};
 
 pub enum Repeated {
-    /// What it recorded: with the request itself, all that an answer needs.
+    /// The entry it recorded. Together with the request, that is enough to build the answer.
     Entry(Entry),
     Answer(KeptAnswer),
 }
 
-/// None when what is kept cannot be read.
+/// `None` if what was stored cannot be read.
 pub async fn recall(store: &dyn Store, remembered: Remembered) -> Result<Option<Repeated>, StoreError> {
     Ok(match remembered {
         Remembered::Answer(bytes) => KeptAnswer::read(bytes).map(Repeated::Answer),
@@ -21,14 +21,14 @@ pub async fn recall(store: &dyn Store, remembered: Remembered) -> Result<Option<
     })
 }
 
-/// What became of the request, as one of the numbers of HTTP.
+/// The result of the request, stored as an HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     Created,
     Changed,
 }
 
-/// An answer as programs before this one kept it.
+/// An answer as older programs stored it.
 #[derive(Debug, PartialEq)]
 pub struct KeptAnswer {
     pub made: Made,
@@ -38,8 +38,8 @@ pub struct KeptAnswer {
 }
 
 impl KeptAnswer {
-    /// A line of its own for all but the body: `201 7 /v1/items/…`, with `-` for what is absent. The body follows as it
-    /// was sent.
+    /// The first line has everything but the body: `201 7 /v1/items/…`, with `-` for what is absent. The body follows
+    /// as it was sent.
     pub fn read(bytes: Vec<u8>) -> Option<KeptAnswer> {
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
         let line = std::str::from_utf8(bytes.get(..end)?).ok()?;

@@ -1,24 +1,24 @@
-//! A reserve on the disk. Writing stops before the last byte is taken, so that whatever was acknowledged can still be
-//! signed, carried over, backed up and started from; and it goes on by itself when there is room again.
+//! A reserve on the disk. Writing stops before the last byte is used, so that everything acknowledged can still be
+//! signed, copied into the database, backed up and started from. It resumes when there is space again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often the disk is looked at, and how often when little is left.
+/// How often the disk is checked, and how often when little is left.
 const LOOK: Duration = Duration::from_millis(250);
 const CLOSE_LOOK: Duration = Duration::from_millis(25);
-/// Kept free on a large disk: more than is written between two looks, and what carrying the log over can take.
+/// Kept free on a large disk: more than is written between two checks, plus what copying the write-ahead log can take.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Of a small one, this part.
+/// On a small disk, this fraction is kept free.
 const PART: u64 = 16;
 
 pub struct Reserve {
     directory: PathBuf,
     free: AtomicU64,
     kept: AtomicU64,
-    /// A write has met the end of the disk since the last look.
+    /// A write found the disk full since the last check.
     was_met: AtomicBool,
 }
 
@@ -35,22 +35,22 @@ impl Reserve {
         reserve
     }
 
-    /// Nothing may be written now.
+    /// Whether writing has to stop.
     pub fn is_short(&self) -> bool {
         self.was_met.load(Ordering::Relaxed) || self.free.load(Ordering::Relaxed) < self.kept.load(Ordering::Relaxed)
     }
 
-    /// A write has met the end of the disk. Nobody else has to, until the disk has been looked at again.
+    /// A write found the disk full. Until the next check, no other write has to find out for itself.
     pub fn found_full(&self) {
         self.was_met.store(true, Ordering::Relaxed);
     }
 
-    /// Short, or soon.
+    /// Short, or soon to be.
     fn is_near(&self) -> bool {
         self.is_short() || self.free.load(Ordering::Relaxed) / 4 < self.kept.load(Ordering::Relaxed)
     }
 
-    /// What cannot be asked about stops nobody: the store notices a full disk too, only later.
+    /// If the disk cannot be queried, nothing is stopped: the store notices a full disk too, only later.
     fn look(&self) {
         let disk = rustix::fs::statvfs(&self.directory);
         self.was_met.store(false, Ordering::Relaxed);
@@ -75,12 +75,12 @@ impl Reserve {
     }
 }
 
-/// Runs beside the service.
+/// Runs as long as the service does.
 pub async fn run(reserve: Arc<Reserve>) {
     let mut was_short = false;
     loop {
         let looked = Arc::clone(&reserve);
-        // A disk behind a network may take its time.
+        // A network disk may be slow to answer.
         let _ = tokio::task::spawn_blocking(move || looked.look()).await;
         let is_short = reserve.is_short();
         if is_short != was_short {
@@ -122,7 +122,7 @@ mod tests {
             (64 * MIB, 0, true),
             (1 << 40, 64 * MIB, false),
             (1 << 40, 64 * MIB - 1, true),
-            // What has no size, as some network disks have none, is asked for nothing.
+            // A disk without a size, such as some network disks, has no reserve.
             (0, 0, false),
         ] {
             reserve.found(size, free);

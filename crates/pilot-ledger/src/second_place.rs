@@ -1,5 +1,5 @@
-//! The last signed checkpoint, kept outside the database: an old database beside it is found out, and so is a second
-//! server that signs with the same key.
+//! The last signed checkpoint, kept outside the database: it reveals an old database, and a second server that signs
+//! with the same key.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::private_file;
 
-/// No checkpoint is longer, with all the cosignatures a note may have.
+/// Longer than any checkpoint with all the cosignatures a note may have.
 const BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -31,22 +31,22 @@ impl From<PlaceError> for StartError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SwapError {
-    /// Somebody else has written there.
+    /// Someone else has written there.
     #[error("it does not contain what this service last wrote there")]
     Changed,
-    /// Nothing is known to be there but what was there before, or what was to be written.
+    /// The file holds either what was there before or what was being written; which one is unknown.
     #[error("it cannot be written: {0}")]
     Io(#[from] io::Error),
 }
 
 impl SwapError {
-    /// The disk itself failed, or has been taken for failing by the system. One that is full has not.
+    /// Whether the disk itself failed, or the system treats it as failed. A full disk has not failed.
     pub fn is_of_the_disk(&self) -> bool {
         matches!(self, SwapError::Io(error) if is_of_the_disk(error))
     }
 }
 
-/// Whether the disk itself failed, or has been taken for failing by the system. One that is full has not.
+/// Whether the disk itself failed, or the system treats it as failed. A full disk has not failed.
 pub fn is_of_the_disk(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let failed = [Errno::IO, Errno::ROFS, Errno::NXIO, Errno::NODEV].map(Errno::raw_os_error);
@@ -55,7 +55,7 @@ pub fn is_of_the_disk(error: &io::Error) -> bool {
 
 pub struct SecondPlace {
     path: PathBuf,
-    /// Held as long as the place is used. Where several machines see the file, comparing is what keeps them apart.
+    /// Held as long as the place is used. If several machines share the file, the comparison keeps them apart.
     _lock: File,
 }
 
@@ -81,7 +81,7 @@ impl SecondPlace {
         read(&self.path)
     }
 
-    /// Writes `new` if one of `known` is there, in one step that a crash leaves done or not done.
+    /// Writes `new` if the file holds one of `known`. Atomic: a crash leaves it done or not done.
     pub fn swap(&self, known: &[Option<String>], new: &str) -> Result<(), SwapError> {
         if !known.contains(&self.read()?) {
             return Err(SwapError::Changed);
@@ -90,7 +90,7 @@ impl SecondPlace {
     }
 }
 
-/// What is in the file, if there is one.
+/// The contents of the file, if there is one.
 pub fn read(path: &Path) -> io::Result<Option<String>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

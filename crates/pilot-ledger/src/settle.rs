@@ -15,7 +15,7 @@ use crate::repeated::{Repeated, recall};
 use crate::reserve::Reserve;
 use crate::signer::Signer;
 
-/// Why nothing is accepted at the moment. Reading goes on.
+/// Why no writes are accepted at the moment. Reads still work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotNow {
     /// The machine's clock has leapt ahead by this much.
@@ -30,9 +30,9 @@ pub enum SettleError {
     Store(StoreError),
     Refused(Refusal),
     NoSuchItem,
-    /// The idempotency key came with another body before.
+    /// The idempotency key was used with another body before.
     KeyReused,
-    /// What was kept of an earlier request cannot be read.
+    /// What was stored about an earlier request cannot be read.
     Unreadable,
 }
 
@@ -42,11 +42,11 @@ impl From<StoreError> for SettleError {
     }
 }
 
-/// What a caller's write came to.
+/// The result of a caller's write.
 pub enum Settled {
     Recorded {
         entry: Entry,
-        /// For answers that show all of it.
+        /// For answers that show the whole item.
         shown: Option<Box<Item>>,
     },
     Repeated(Repeated),
@@ -77,19 +77,20 @@ impl Ledger {
         Ok(())
     }
 
-    /// Decides and records. `action` is how a refusal for role, ownership or separation is written down.
+    /// Decides and records. `action` is the name under which a refusal for role, ownership or separation of duties is
+    /// recorded.
     pub async fn settle(&self, actor: &Actor, action: &str, write: Write) -> Result<Settled, SettleError> {
         self.check_writing().map_err(SettleError::NotNow)?;
         let settled = self.store.settle(write).await;
         if matches!(settled, Err(StoreError::Full(_))) {
-            // Told to everyone at once, and not when the disk is looked at next.
+            // Stops all writes at once, without waiting for the next check of the disk.
             self.reserve.found_full();
         }
         match settled? {
             Outcome::Recorded { entry, shown } => Ok(Settled::Recorded { entry, shown }),
             Outcome::Repeated(remembered) => {
                 let repeated = recall(&*self.store, remembered).await?;
-                // The key is the actor's own, and so is what it recorded.
+                // A key belongs to one actor, and so does the entry it recorded.
                 let is_theirs = |repeated: &Repeated| match repeated {
                     Repeated::Entry(entry) => entry.actor_id.as_ref() == Some(&actor.actor_id),
                     Repeated::Answer(_) => true,
@@ -98,7 +99,7 @@ impl Ledger {
             }
             Outcome::KeyReused => Err(SettleError::KeyReused),
             Outcome::NoSuchItem => Err(SettleError::NoSuchItem),
-            // No write of a caller has nothing to record.
+            // A caller's write always has something to record.
             Outcome::Nothing => Err(SettleError::Unreadable),
             Outcome::Refused(refusal) => {
                 if refusal.is_about_access() {

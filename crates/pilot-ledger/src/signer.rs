@@ -1,5 +1,5 @@
-//! Signs the head of the log. What is signed was computed here, from the entries read back from the store, and is kept
-//! in a second place before anyone is shown it.
+//! Signs the head of the log. The signed root is computed here, from entries read back from the store, and the
+//! checkpoint is stored in the second place before anyone sees it.
 
 mod edge;
 mod opening;

@@ -1,5 +1,5 @@
-//! Every start is an entry: which program, which rules, which role map, and what changed among the credentials since the
-//! start before it. Each names the one before, so that whoever judges an entry finds what was in force.
+//! Every start is an entry: the program, the rules, the role map, and which credentials changed since the previous
+//! start. Each start names the previous one, so that whoever judges an entry finds what was in force.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +16,19 @@ use crate::persisted;
 use crate::register::{self, NamedCredential};
 use crate::workflows::Workflows;
 
-/// What a start leaves for the next one, besides the credentials there were.
+/// What a start leaves for the next one, in addition to the known credentials.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct LastStart {
-    /// Its entry.
+    /// The index of its entry.
     #[serde(default)]
     index: Option<u64>,
-    /// Whether the log's checkpoint was kept outside of the database. Once it was, it must be there.
+    /// Whether the log's checkpoint was stored outside the database. Once it was, it must be there.
     #[serde(default)]
     pub second_place: bool,
 }
 
 impl LastStart {
-    /// The name it is kept under.
+    /// The fact's name.
     pub const FACT: &str = "start";
 
     pub async fn read(store: &dyn Store) -> Result<LastStart, StoreError> {
@@ -43,27 +43,27 @@ impl LastStart {
     }
 }
 
-/// Every credential there ever was, each in a fact of its own, by fingerprint.
+/// Every credential there ever was, one fact each, by fingerprint.
 const KNOWN: &str = "credential/known/";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     named: NamedCredential,
-    /// Whether it was there at the last start.
+    /// Whether it was present at the last start.
     is_present: bool,
 }
 
-/// What earlier starts have said about credentials.
+/// What earlier starts recorded about credentials.
 #[derive(Debug, Default)]
 pub struct KnownCredentials {
     by_fingerprint: BTreeMap<CredentialId, Known>,
-    /// Of an older program, which kept all of them in one fact: they are written anew with this start.
+    /// From an older program, which stored all of them in one fact: this start rewrites them.
     is_whole: bool,
 }
 
 impl KnownCredentials {
     pub async fn read(store: &dyn Store) -> Result<KnownCredentials, StoreError> {
-        /// With the last start, as an older program kept them.
+        /// As an older program stored them, with the last start.
         #[derive(Default, Deserialize)]
         struct Whole {
             #[serde(default)]
@@ -87,14 +87,14 @@ impl KnownCredentials {
         Ok(KnownCredentials { by_fingerprint, is_whole })
     }
 
-    /// Every credential there ever was, but for those present.
+    /// Every credential there ever was, except those present.
     pub fn former(&self, present: &BTreeSet<NamedCredential>) -> BTreeSet<NamedCredential> {
         let present: BTreeSet<_> = present.iter().map(|named| &named.fingerprint).collect();
         let known = self.by_fingerprint.values().map(|known| &known.named);
         known.filter(|named| !present.contains(&named.fingerprint)).cloned().collect()
     }
 
-    /// What is not as it was at the last start, in the order of fingerprints.
+    /// What has changed since the last start, ordered by fingerprint.
     fn changes(&self, present: &BTreeSet<NamedCredential>) -> Vec<Change> {
         let mut changes: BTreeMap<&CredentialId, Change> = BTreeMap::new();
         for (fingerprint, known) in self.by_fingerprint.iter().filter(|(_, known)| known.is_present) {
@@ -111,7 +111,7 @@ impl KnownCredentials {
         changes.into_values().collect()
     }
 
-    /// As facts of their own, when an older program kept them in one.
+    /// One fact each, if an older program stored them in one.
     fn divided(&self) -> Vec<Fact> {
         if !self.is_whole {
             return Vec::new();
@@ -125,7 +125,7 @@ fn fact(named: &NamedCredential, is_present: bool) -> Fact {
     Fact { name: format!("{KNOWN}{}", named.fingerprint), value: Some(persisted::to_bytes(&known)) }
 }
 
-/// One credential that came, went, or is another than it was.
+/// One credential that was added, removed or changed.
 struct Change {
     removed: Option<NamedCredential>,
     added: Option<NamedCredential>,
@@ -142,28 +142,29 @@ impl Change {
     }
 }
 
-/// What this start brings along.
+/// What this start brings.
 pub struct Starting {
     pub credentials: BTreeSet<NamedCredential>,
     pub role_map: Option<Document>,
 }
 
-/// What definitions and changes in one entry may take together: in the log's format an entry has less than 64 KiB.
+/// The most that definitions and changes in one entry may take together: the log's format limits an entry to less than
+/// 64 KiB.
 const LISTS_BYTES_MAX: usize = 60 * 1024;
-/// What the changes may take.
+/// The most that the changes may take.
 const CHANGES_BYTES_MAX: usize = 40 * 1024;
 
 fn bytes_of(value: &impl Serialize) -> usize {
-    // With the comma behind it.
+    // Including the comma after it.
     serde_json::to_vec(value).map_or(0, |json| json.len() + 1)
 }
 
-/// What is left for changes beside these definitions. As many as may be in force leave room for some.
+/// What is left for changes after these definitions. Even the most definitions that can be in force leave some room.
 fn room_beside(definitions: &[WorkflowRef]) -> usize {
     LISTS_BYTES_MAX.saturating_sub(definitions.iter().map(bytes_of).sum()).min(CHANGES_BYTES_MAX)
 }
 
-/// How many of these, from the first on, fit into so many bytes.
+/// How many of these, from the first on, fit into `room` bytes.
 fn fitting(changes: &[Change], room: usize) -> usize {
     let mut bytes = 0;
     let fits = |change: &&Change| {
@@ -173,7 +174,7 @@ fn fitting(changes: &[Change], room: usize) -> usize {
     changes.iter().take_while(fits).count()
 }
 
-/// Which were added and which removed, each in order.
+/// Those added and those removed, each in order.
 fn told(changes: &[Change], count: Option<u64>) -> Changes {
     let added: BTreeSet<_> = changes.iter().filter_map(|change| change.added.as_ref()).collect();
     let removed: BTreeSet<_> = changes.iter().filter_map(|change| change.removed.as_ref()).collect();
@@ -181,8 +182,8 @@ fn told(changes: &[Change], count: Option<u64>) -> Changes {
     Changes { added, removed, count }
 }
 
-/// Writes the start down. Very many changes of credentials come first, in entries of their own, each of which the next
-/// start goes on from if this one is cut off.
+/// Records the start. If very many credentials changed, most of the changes come first, in entries of their own; if
+/// this start is cut off, the next one continues from there.
 pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting) -> Result<(), StartError> {
     let Starting { credentials: present, role_map } = starting;
     let definitions: Vec<_> = workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
@@ -196,10 +197,10 @@ pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting)
         if fitting == left.len() {
             break;
         }
-        // At least one, however long its names are.
+        // At least one, however long its names.
         let (first, rest) = left.split_at(fitting.max(1));
         let details = Details::CredentialsChanged(ChangedCredentials { credentials: told(first, None) });
-        // What is divided goes with the first: from then on the facts of their own are what counts.
+        // The split facts go with the first entry: from then on they are the ones that count.
         let last = before.clone();
         let facts = first.iter().filter_map(Change::fact);
         let facts: Vec<_> = std::mem::take(&mut divided).into_iter().chain(facts).collect();
@@ -218,7 +219,7 @@ pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting)
     record(store, details, role_map, facts, |index| LastStart { index: Some(index), second_place: true }).await
 }
 
-/// Writes an entry, and beside it what the next start finds.
+/// Writes an entry, together with what the next start will read.
 async fn record(
     store: &dyn Store,
     details: Details,
@@ -241,7 +242,7 @@ async fn record(
     }
 }
 
-/// Where the starts below `until` are, newest first, down to the one in force at `from`.
+/// The indices of the starts below `until`, newest first, down to the one in force at `from`.
 pub async fn in_force(store: &dyn Store, from: u64, until: u64) -> Result<Vec<u64>, StoreError> {
     let mut next = LastStart::read(store).await?.index;
     let mut found = Vec::new();
@@ -266,7 +267,7 @@ fn previous(start: &StoredEntry) -> Result<Option<u64>, StoreError> {
         return Err(StoreError::Damaged(format!("entry {}, a start, does not read as one", start.index)));
     };
     match started.previous {
-        // Only ever backwards: a chain that does not get smaller would never end.
+        // Always backwards: otherwise the loop might never end.
         Some(previous) if previous >= start.index => {
             Err(StoreError::Damaged(format!("entry {}, a start, names a later one before it", start.index)))
         }
@@ -281,7 +282,7 @@ mod tests {
     use pilot_core::time::Time;
     use serde_json::json;
 
-    /// Names as long as they may be.
+    /// With names of the maximum length.
     fn credential(number: usize) -> NamedCredential {
         let named = json!({
             "actor_id": "a".repeat(ACTOR_ID_CHARS_MAX),

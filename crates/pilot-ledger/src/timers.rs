@@ -1,4 +1,5 @@
-//! What time does to items: expiry, the end of a window, a lost lease. It goes through `decide` like everything else.
+//! What the passing of time does to items: expiry, the end of a window, a lost lease. It goes through `decide` like
+//! everything else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +23,9 @@ pub struct Timers {
     pub clock_keeper: Arc<ClockKeeper>,
 }
 
-/// Runs beside the service. After a downtime it finds everything that became due meanwhile, the earliest first. It comes
-/// back only when the ledger is damaged, with the reason: then it must not be served any longer, nor signed.
+/// Runs as long as the service does. After a downtime it first handles everything that became due meanwhile, earliest
+/// first. It returns only if the ledger is damaged, with the reason; then the ledger must no longer be served or
+/// signed.
 pub async fn run(timers: Timers) -> StoreError {
     let Timers { store, workflows, clock, clock_keeper } = timers;
     let mut ticks = tokio::time::interval(LOOK);
@@ -32,17 +34,17 @@ pub async fn run(timers: Timers) -> StoreError {
     loop {
         ticks.tick().await;
         match store.check() {
-            // At the second look, so that whoever met the damage has been answered.
+            // At the second check, so that whoever ran into the damage has been answered.
             Err(error @ StoreError::Damaged(_)) if was_damaged => return error,
             checked => was_damaged = matches!(checked, Err(StoreError::Damaged(_))),
         }
         look_at_the_machine(&clock, &mut watch);
-        // What is due by a clock that is not believed waits until it is.
+        // While the clock is not trusted, what is due by it waits.
         while clock_keeper.doubt().is_none() && expire_due(&*store, &workflows, clock.now()).await == AT_ONCE_MAX {}
     }
 }
 
-/// Nobody has to notice by an odd date that the machine's clock and the ledger have parted.
+/// Logs when the machine's clock and the ledger's time diverge, so that nobody has to notice it from an odd date.
 fn look_at_the_machine(clock: &LedgerClock, watch: &mut Watch) {
     let behind = clock.machine_behind();
     let seconds = behind.as_secs();
@@ -58,7 +60,7 @@ fn look_at_the_machine(clock: &LedgerClock, watch: &mut Watch) {
     }
 }
 
-/// Moves the items that are due, and says how many there were.
+/// Moves the items that are due, and returns how many there were.
 pub async fn expire_due(store: &dyn Store, workflows: &Arc<Workflows>, now: Time) -> usize {
     let due = match store.due(now, AT_ONCE_MAX).await {
         Ok(due) => due,
@@ -67,12 +69,12 @@ pub async fn expire_due(store: &dyn Store, workflows: &Arc<Workflows>, now: Time
             return 0;
         }
     };
-    // All of them are handed in before the first is waited for: the disk is asked once for all, and in their order.
+    // All are queued before the first is awaited, so one sync serves all, and they stay in order.
     let handed_in: Vec<_> = due.into_iter().map(|id| expire(store, workflows, id)).collect();
     let mut moved = 0;
     for pending in handed_in {
         match pending.await {
-            // Refused: somebody moved it in the meantime, so nothing is due any more.
+            // Refused: someone moved it in the meantime, so nothing is due any more.
             Ok(Outcome::Recorded { .. } | Outcome::Refused(_)) => moved += 1,
             Ok(other) => tracing::error!(cause = ?other, "an item that is due could not be moved"),
             Err(error) => tracing::error!(cause = %error, "an item that is due could not be moved"),
@@ -119,7 +121,7 @@ mod tests {
     async fn items_that_are_due_together_are_moved_in_order_each_once_and_in_few_commits() {
         let scratch = Scratch::new();
         let clock = Arc::new(AtomicI64::new(1_800_000_000_000_000));
-        // How long the ledger was at each write: within a group of writes it does not grow.
+        // The ledger's length at each write: within a group of writes it does not grow.
         let (lengths, head) = (Arc::new(Mutex::new(BTreeSet::new())), Arc::new(OnceLock::new()));
         let now = {
             let (clock, lengths, head) = (Arc::clone(&clock), Arc::clone(&lengths), Arc::clone(&head));

@@ -1,7 +1,7 @@
 //! Asks the configured witnesses for cosignatures, and knows which checkpoint has enough of them.
 //!
-//! All witnesses are offered the same checkpoint at the same moment, so that their cosignatures meet under one. One that
-//! is slow or gone holds up nobody: it is left out of the rounds until it has answered.
+//! All witnesses are offered the same checkpoint at the same moment, so that their cosignatures collect under one. A
+//! witness that is slow or down delays nobody: it is left out of the rounds until it has answered.
 
 mod cosigning;
 mod effects;

@@ -14,22 +14,22 @@ use pilot_store::{Store, StoredDefinition};
 use pilot_setup::definitions::{offered, parse};
 use pilot_setup::error::StartError;
 
-/// Every definition is kept before an item can be created under it.
+/// Cannot happen: every definition is stored before an item can be created under it.
 #[derive(Debug, thiserror::Error)]
 #[error("the definition of item {0} is not in the store")]
 pub struct MissingDefinition(ItemId);
 
 pub struct Workflows {
-    /// Built in or in `workflows.dir`: what new items are created under.
+    /// Built in or in `workflows.dir`: new items are created under these.
     offered: Definitions,
-    /// Those and all that were ever offered: items keep their rules though the file is gone.
+    /// These and all that were ever offered: items keep their rules even if the file is gone.
     kept: Definitions,
-    /// Pictures that were asked for, by the digest of their definition: laying one out takes milliseconds.
+    /// Diagrams drawn so far, by the digest of their definition: laying one out takes milliseconds.
     diagrams: Mutex<HashMap<Name, Bytes>>,
 }
 
 impl Workflows {
-    /// Reads and proves the definitions, and keeps their texts with the ledger for as long as it lasts.
+    /// Reads and proves the definitions, and stores their texts permanently with the ledger.
     pub async fn load(dir: Option<&Path>, store: &dyn Store) -> Result<Workflows, StartError> {
         let (offered, texts) = offered(dir)?;
         let mut kept = offered.clone();
@@ -40,7 +40,7 @@ impl Workflows {
         Ok(Workflows { offered, kept, diagrams: Mutex::default() })
     }
 
-    /// The definition as a picture (SVG), drawn once.
+    /// The definition as a diagram (SVG), drawn once.
     pub fn diagram(&self, definition: &Definition) -> Bytes {
         let mut diagrams = self.diagrams.lock().unwrap_or_else(PoisonError::into_inner);
         let drawn = diagrams.entry(definition.digest().clone()).or_insert_with(|| graph::svg(definition, None).into());
@@ -60,7 +60,7 @@ impl Workflows {
         self.with_digest(&workflow.name, &workflow.digest)
     }
 
-    /// The definition an item was created under, which is always kept.
+    /// The definition an item was created under, which is always stored.
     pub fn kept_by(&self, item: &Item) -> Result<Arc<Definition>, MissingDefinition> {
         self.of(&item.workflow).cloned().ok_or_else(|| MissingDefinition(item.id.clone()))
     }

@@ -1,4 +1,4 @@
-//! Who may come in (401) and who may do what (403). Nothing else in the service answers either.
+//! Who is let in (401) and who may do what (403). Nothing else in the service gives either answer.
 
 use std::net::IpAddr;
 
@@ -10,8 +10,8 @@ use crate::identity::{Denial, Unknown};
 use crate::problem::{Code, Problem};
 use crate::rate::{Budget, Standing};
 
-/// 401 unless the identity mechanism knows the caller; 503 when it cannot say; 429 to an address that was told 401 too
-/// often. A valid credential is never refused for what others at its address do.
+/// 401 unless the identity mechanism knows the caller; 503 if it cannot tell; 429 for an address that got 401 too
+/// often. A valid credential is never refused because of what others at its address do.
 pub async fn authenticate(
     app: &App,
     head: &Parts,
@@ -23,7 +23,7 @@ pub async fn authenticate(
         Err(denial) => denial,
     };
     if unknown == Unknown::Undecided {
-        // Nobody's failure: charged, it would turn into 429 for the very callers who did nothing wrong.
+        // Nobody's fault: if it were charged, callers who did nothing wrong would get 429.
         app.metrics.authentication_failed(unknown);
         let detail = "The service cannot check the token right now. It may be valid: try again in a moment.";
         return Err(Problem::new(Code::Unavailable, detail).because(cause));
@@ -36,7 +36,7 @@ pub async fn authenticate(
     Err(Problem::credential_required(unknown.credential_was_sent(), metadata).because(cause))
 }
 
-/// 401 when the caller's credential has come to its end since it was shown: a body may take its time.
+/// 401 if the caller's credential has ended since it was shown: a body can take a while to arrive.
 pub fn recheck(app: &App, caller: &Caller) -> Result<(), Problem> {
     if !app.register.is_over(&caller.credential, app.clock.now()) {
         return Ok(());
@@ -45,7 +45,7 @@ pub fn recheck(app: &App, caller: &Caller) -> Result<(), Problem> {
     Err(Problem::credential_required(true, metadata))
 }
 
-/// 429 when the actor's budget is used up.
+/// 429 if the actor's budget is used up.
 pub fn charge(app: &App, caller: &Caller, head: &Parts, standing: &mut Option<Standing>) -> Result<(), Problem> {
     *standing = app.limits.as_ref().map(|limits| limits.take_of_actor(&caller.actor.actor_id, &head.method));
     within(app, *standing)

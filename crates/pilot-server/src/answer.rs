@@ -1,5 +1,5 @@
-//! A request's way through the service, in the order in which it is checked:
-//! framing, token in the URL, credential, rate limit, route and method, role, then the handler.
+//! A request's path through the service, in the order of the checks: framing, token in the URL, credential, rate limit,
+//! route and method, role, then the handler.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,15 +40,15 @@ struct Trace {
     operation: Option<(usize, &'static str)>,
     caller: Option<Caller>,
     cause: Option<String>,
-    /// What is left of the budget the request was charged to.
+    /// What is left of the budget that the request was charged to.
     standing: Option<Standing>,
     address: Option<IpAddr>,
-    /// Health, documentation and the console's files: asked for all the time by anyone.
+    /// Health, documentation and the console's files, which anyone requests all the time.
     is_open: bool,
 }
 
 impl Trace {
-    /// Who asked, as far as that is known.
+    /// Who sent the request, as far as known.
     fn whose(&self) -> String {
         let actor = self.caller.as_ref().map(|caller| caller.actor.actor_id.to_string());
         actor.or_else(|| self.address.map(|address| address.to_string())).unwrap_or_default()
@@ -98,13 +98,13 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
     if let (Ok(response), Some(caller)) = (&mut answered, &trace.caller)
         && let Some(bytes) = response.body().uncounted()
     {
-        // Apart, because almost every answer is small.
+        // Boxed, because almost every answer is small.
         match Box::pin(app.budget.take(&caller.actor.actor_id, bytes)).await {
             Ok(share) => {
                 let body = std::mem::replace(response.body_mut(), Body::empty());
                 *response.body_mut() = body.holding(|bytes| share.shrunk_to(bytes));
             }
-            // What was recorded must not be answered as if nothing had been.
+            // What was recorded must not be answered as if it had not been.
             Err(exhausted) if method.is_safe() => answered = Err(exhausted.into()),
             Err(_) => {}
         }
@@ -154,7 +154,7 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
     response
 }
 
-/// The answer to a message that never became a request. Nobody can tell what it was about, so it is kept nowhere.
+/// The answer to a message that never became a request. Nobody can tell what it was about, so it is recorded nowhere.
 pub(crate) fn refuse(app: &App, problem: Problem) -> Response<Body> {
     let request_id = app.request_ids.next();
     let mut response = problem.into_response(&request_id);
@@ -170,20 +170,20 @@ pub(crate) fn refuse(app: &App, problem: Problem) -> Response<Body> {
     response
 }
 
-/// Everything up to the route. Nothing is said of what there is before the caller is known.
+/// Everything up to the route. Nothing is revealed about what exists before the caller is known.
 async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<(), Problem> {
     framing::check(head)?;
     let address = app.edge.admit(head)?;
     trace.address = Some(address);
     let is_guarded = is_under_v1(head.uri.path());
-    // Looking for tokens in a URL costs something. An address that has used up its budget pays with its turn: only callers
-    // with a valid credential are looked at further.
+    // Searching a URL for tokens costs something. For an address that has used up its budget, only callers with a valid
+    // credential get that far.
     let is_late = is_guarded && app.limits.as_ref().is_some_and(|limits| limits.is_used_up(address));
     if is_late {
         trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
     }
     match exposure::refuse_in_url(app, head, Asker::at(address)).await {
-        // Too much is under way at this address. Callers with a valid credential have a turn of their own.
+        // Too much is in progress for this address. Callers with a valid credential have their own quota.
         Err(problem) if problem.cap == Some(Cap::LongTasks) && is_guarded => {
             app.metrics.traffic.caps.reached(Cap::LongTasks, &address);
             if trace.caller.is_none() {
@@ -206,13 +206,13 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
     Ok(())
 }
 
-/// What came of a handler so far.
+/// How far a handler got.
 enum Started {
     Answered(Response<Body>),
     InTime(Pending),
 }
 
-/// The route, the role it is open to, and its handler.
+/// The route, the roles it is open to, and its handler.
 fn begin(door: &Door, head: Parts, upload: &mut Option<Upload>, trace: &mut Trace) -> Result<Started, Problem> {
     let app = &door.app;
     let Found { index, route, parameter } = door.router.find(&head.method, head.uri.path())?;
@@ -237,13 +237,13 @@ fn begin(door: &Door, head: Parts, upload: &mut Option<Upload>, trace: &mut Trac
                 }
             }
         }
-        // The router accepts guarded routes under /v1 alone, where the caller is known by now.
+        // The router accepts guarded routes only under /v1, where the caller is known by now.
         (Handler::Guarded(..), None) => Err(Problem::credential_required(false, None)),
     };
     answered.map(Started::Answered)
 }
 
-/// HEAD has the headers of GET and no body.
+/// HEAD has the headers of GET but no body.
 fn remove_body(response: &mut Response<Body>) {
     if let Some(length) = response.body().size_hint().exact() {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -269,7 +269,7 @@ fn write_log_line(app: &App, request_id: &str, method: &str, trace: &Trace, stat
     });
 }
 
-/// A method is free text of the client's, so only the known ones are repeated.
+/// A method is free text from the client, so only the known ones are repeated.
 fn known(method: &Method) -> &str {
     match *method {
         Method::GET | Method::HEAD | Method::POST | Method::PATCH | Method::PUT | Method::DELETE | Method::OPTIONS => {

@@ -1,4 +1,4 @@
-//! What handlers share: built once at start, never replaced.
+//! What handlers share: built once at the start, never replaced.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -29,26 +29,26 @@ use crate::workshop::Workshop;
 pub struct App {
     pub identity: Identity,
     pub register: Arc<Register>,
-    /// How often anyone may call; none when that is not limited.
+    /// How often anyone may call; `None` if that is not limited.
     pub limits: Option<Limits>,
     pub(crate) flood: Flood,
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub metrics: Arc<Metrics>,
-    /// For what others have dated: credentials. What is compared with the ledger goes by the ledger's clock.
+    /// For what others have dated: credentials. What is compared with the ledger uses the ledger's clock.
     pub clock: Clock,
     pub log: Log,
     pub ledger: Ledger,
     pub workflows: Arc<Workflows>,
     pub witnesses: Arc<Witnesses>,
-    /// Who is being sent evidence.
+    /// Who is downloading evidence.
     pub exports: Arc<Exports>,
     /// Bytes held for requests and answers.
     pub budget: Budget,
     pub workshop: Workshop,
     pub feeds: Arc<Feeds>,
     pub ids: Ids,
-    /// Turns true when the service is told to stop.
+    /// Becomes true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
     /// What the console is told before anyone has signed in.
     pub console: config::Console,
@@ -57,9 +57,9 @@ pub struct App {
     pub request_ids: RequestIds,
 }
 
-/// Names for requests, by which their log lines are found.
+/// Ids for requests, by which their log lines are found.
 pub struct RequestIds {
-    /// The first half, so that ids of two runs do not meet.
+    /// The first half, so that the ids of two runs never collide.
     run: String,
     requests: AtomicU64,
 }
@@ -78,7 +78,8 @@ impl RequestIds {
 }
 
 impl App {
-    /// From then on `/readyz` says no, so that load balancers look elsewhere while the last requests are answered.
+    /// From then on `/readyz` reports not ready, so that load balancers go elsewhere while the last requests are
+    /// answered.
     pub fn is_draining(&self) -> bool {
         *self.stop.borrow()
     }

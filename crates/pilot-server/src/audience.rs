@@ -1,4 +1,4 @@
-//! Which entries of the ledger are shown to whom.
+//! Which entries are shown to whom.
 
 use pilot_core::entry::EntryType;
 use pilot_core::role::Role;

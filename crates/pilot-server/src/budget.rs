@@ -1,7 +1,7 @@
-//! How many bytes of requests and answers are held in memory, for each actor and in all.
+//! How many bytes of requests and answers are held in memory, for each actor and in total.
 //!
-//! A caller can send bodies slowly and take answers slowly, and ask for many at once. Each of them holds a share of one
-//! budget until it is done, so that what one actor can hold is a small part of what there is.
+//! A caller can send bodies slowly, receive answers slowly, and make many requests at once. Each of them holds a share
+//! of one budget until it is done, so that one actor can hold only a small part of the total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,28 +15,28 @@ const UNIT: usize = 1024;
 
 pub struct Budget {
     all: Arc<Semaphore>,
-    /// Those who hold something now. Weak: an actor without a share is forgotten.
+    /// Actors who hold something now. Weak: an actor without a share is forgotten.
     actors: Mutex<HashMap<ActorId, Weak<Part>>>,
     units_of_actor: usize,
 }
 
-/// What is one actor's.
+/// One actor's part.
 struct Part {
     units: Arc<Semaphore>,
-    /// Places for requests that wait for their share. What waits holds memory too: its head, and what it has begun to send.
+    /// Places for requests waiting for their share. Waiting takes memory too: the head, and what has already arrived.
     waiting: Semaphore,
 }
 
-/// Too many bytes are under way, for this actor or in all.
+/// Too many bytes are in use, for this actor or in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted;
 
-/// Bytes that are spoken for, until this is dropped.
+/// Bytes reserved until this is dropped.
 #[derive(Debug)]
 pub struct Share {
     of_actor: OwnedSemaphorePermit,
     of_all: OwnedSemaphorePermit,
-    /// Keeps the actor known.
+    /// Keeps the actor's entry alive.
     _part: Arc<Part>,
 }
 
@@ -58,14 +58,14 @@ impl Budget {
         Budget { all, actors: Mutex::new(HashMap::new()), units_of_actor: bytes_of_actor / UNIT }
     }
 
-    /// Waits until `bytes` more may be held for `actor`. First the actor's own part: a queue of one actor's requests must
-    /// not be a queue of everyone's.
+    /// Waits until `bytes` more may be held for `actor`. The actor's own part comes first: one actor's queue must not
+    /// become everyone's.
     pub async fn take(&self, actor: &ActorId, bytes: usize) -> Result<Share, Exhausted> {
         let units = u32::try_from(bytes.div_ceil(UNIT).clamp(1, self.units_of_actor)).unwrap_or(u32::MAX);
         let part = self.part_of(actor);
         let at_once = Arc::clone(&part.units).try_acquire_many_owned(units).ok();
         let at_once = at_once.zip(Arc::clone(&self.all).try_acquire_many_owned(units).ok());
-        // Almost always there is room at once, and then there is no need for a timer.
+        // Almost always there is room immediately, and then no timer is needed.
         if let Some((of_actor, of_all)) = at_once {
             return Ok(Share { of_actor, of_all, _part: part });
         }
@@ -95,7 +95,7 @@ impl Budget {
 }
 
 impl Share {
-    /// Gives back what turned out not to be needed.
+    /// Returns what turned out not to be needed.
     #[must_use]
     pub fn shrunk_to(mut self, bytes: usize) -> Share {
         let surplus = self.of_all.num_permits().saturating_sub(bytes.div_ceil(UNIT).max(1));

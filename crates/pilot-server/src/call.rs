@@ -1,4 +1,4 @@
-//! A request on its way to its handler, and what comes of it.
+//! A request on its way to its handler, and its answer.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -19,25 +19,25 @@ use crate::upload::Upload;
 pub type Answer = Result<Response<Body>, Problem>;
 pub type Pending = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// A request that has passed every check up to its own content.
+/// A request that has passed every check except those of its own content.
 pub struct Call {
     pub app: Arc<App>,
     pub caller: Caller,
-    /// Where the request comes from, as far as that is known.
+    /// Where the request comes from, as far as known.
     pub address: Option<IpAddr>,
     pub head: Parts,
-    /// For operations that read one, until it was read.
+    /// For operations that read a body, until it was read.
     pub upload: Option<Upload>,
-    /// What stands in the place of the path's variable part.
+    /// The value of the path's variable part.
     pub parameter: Option<String>,
-    /// How large a body of this operation may be.
+    /// How large a body this operation accepts.
     pub body_bytes_max: usize,
-    /// What the call holds of the budget of bytes, until it is answered.
+    /// The call's share of the byte budget, held until it is answered.
     pub share: Option<Share>,
 }
 
-/// The answer stands: lets the client come to reading it. When there is more of the body than that is worth, the answer
-/// is the last of its connection.
+/// The answer is decided; this reads the rest of the body so that the client gets to read the answer. If too much of
+/// the body is left, the answer is the last on its connection.
 pub async fn end_upload(upload: Upload, answer: &mut Answer) {
     let is_over = matches!(answer, Err(problem) if problem.ends_connection);
     if is_over || upload.read_away().await {

@@ -1,4 +1,4 @@
-//! Who asks, and who may.
+//! Who is calling, and who may.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use pilot_core::actor::Actor;
 use pilot_core::role::Role;
 use pilot_ledger::register::ShownCredential;
 
-/// Who may call an operation. An operation without a rule cannot be put into the route table.
+/// Who may call an operation. An operation without a rule cannot be in the route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Any valid credential, whatever its role.
@@ -23,7 +23,7 @@ impl Access {
     }
 }
 
-/// The actor behind a request: derived from the credential alone.
+/// The actor behind a request, derived only from the credential.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub actor: Actor,

@@ -1,4 +1,4 @@
-//! Which peers may speak for their callers: a mesh, and nobody else.
+//! Which peers may speak for their callers: the mesh, and nobody else.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,9 +17,10 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// RFC 9440.
 const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
 const CLIENT_CERT_CHAIN: HeaderName = HeaderName::from_static("client-cert-chain");
-/// Longer chains do not exist outside of attempts to keep us busy.
+/// Longer chains occur only in attempts to keep us busy.
 const CHAIN_MAX: usize = 8;
-/// Headers by which a proxy speaks for its callers. From anyone else they are a caller's own claim, and removed.
+/// Headers with which a proxy speaks for its callers. From anyone else they are just the caller's claim, and are
+/// removed.
 const CLAIMS: [&str; 9] = [
     "forwarded",
     "x-forwarded-for",
@@ -31,18 +32,19 @@ const CLAIMS: [&str; 9] = [
     "client-cert-chain",
     MESH_SECRET,
 ];
-/// By which a mesh that was given a secret is known. It goes no further than this file.
+/// The header by which a mesh with a secret is recognised. It goes no further than this file.
 const MESH_SECRET: &str = "pilot-mesh-secret";
 
-/// Which peers are believed when they speak for others.
+/// Which peers are trusted when they speak for others.
 #[derive(Debug, Default)]
 pub struct Edge {
     mesh: Option<Mesh>,
-    /// Any of these makes a peer the mesh; without one, its address does. Digests, since nobody needs the secrets again.
+    /// Any of these identifies a peer as the mesh; without any, its address does. Digests, since nobody needs the
+    /// secrets again.
     secrets: Vec<Digest>,
-    /// Whoever does not come through the mesh is refused.
+    /// Callers who do not come through the mesh are refused.
     mesh_only: bool,
-    /// Browsers are told to come back by https alone. That holds for a whole host and a whole year, so a pilot on
+    /// Browsers are told to use only https from now on. That applies to a whole host for a whole year, so a pilot on
     /// somebody's `localhost` must not say it.
     pub https_only: bool,
 }
@@ -57,8 +59,8 @@ impl Edge {
         Edge { https_only, ..Edge::default() }
     }
 
-    /// The address the request comes from, which is the caller's and not the mesh's. Afterwards the head holds no claim
-    /// of a peer that is not believed.
+    /// The address the request comes from, which is the caller's and not the mesh's. Afterwards the head contains no
+    /// claims of an untrusted peer.
     pub fn admit(&self, head: &mut Parts) -> Result<IpAddr, Malformed> {
         let peer = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
         let trusted = self.mesh.as_ref().filter(|mesh| mesh.trusts(peer) && self.is_mesh(&head.headers));
@@ -68,7 +70,7 @@ impl Edge {
         }
         let address = trusted.and_then(|mesh| caller(mesh, &head.headers)).unwrap_or(peer);
         let certificate = trusted.and_then(|_| certificate(&head.headers));
-        // Looked for first: almost no request has one, and a search costs less than nine removals.
+        // Searched first: almost no request has one, and a search costs less than nine removals.
         if head.headers.keys().any(|name| CLAIMS.contains(&name.as_str())) {
             for claim in CLAIMS {
                 head.headers.remove(claim);
@@ -82,7 +84,7 @@ impl Edge {
 }
 
 impl Edge {
-    /// Compared as digests, in constant time, and with each of the secrets.
+    /// Compared as digests, in constant time, and with every secret.
     fn is_mesh(&self, headers: &HeaderMap) -> bool {
         if self.secrets.is_empty() {
             return true;
@@ -94,7 +96,7 @@ impl Edge {
     }
 }
 
-/// What the mesh may say, from its file: one secret a line, so that a new one can be put beside the old one.
+/// The secrets of the mesh, from its file: one per line, so that a new one can be added next to the old one.
 pub fn parse_mesh_secrets(bytes: &[u8]) -> Result<Vec<Digest>, &'static str> {
     let lines: Vec<_> =
         bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|it| !it.is_empty()).collect();
@@ -139,7 +141,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     address.map(|address: IpAddr| address.to_canonical())
 }
 
-/// RFC 9440: one structured byte sequence, `:base64:`, and a list of them for the way to the issuer.
+/// RFC 9440: one structured byte sequence, `:base64:`, and a list of them for the chain to the issuer.
 fn certificate(headers: &HeaderMap) -> Option<PeerCertificate> {
     let mut lines = headers.get_all(CLIENT_CERT).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };

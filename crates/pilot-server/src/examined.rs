@@ -1,5 +1,5 @@
-//! What a start can tell from its files alone. Everything that is wrong with them is said in one go: who mends one thing
-//! at a time restarts once for each.
+//! What a start can check from its files alone. All problems are reported at once, so that fixing them does not take
+//! one restart each.
 
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
     });
     let dir = config.workflows.dir.as_deref();
     if found.take(definitions::check_dir(config)).is_some() {
-        // Without the credentials, generated tokens are found all the same.
+        // Even without the credentials, generated tokens are found.
         let without = LeakGuard::for_generated_tokens();
         let clean = found.take(refuse_tokens_in_definitions(dir, guard.as_ref().unwrap_or(&without)));
-        // Proved when they are loaded; here only to say what else is wrong. A flaw is shown with its line, so not before
-        // it is known that no token is in one.
+        // They are proved when they are loaded; this is only to report what else is wrong. A flaw is shown with its
+        // line, so only after it is certain that none of them contains a token.
         if clean.is_some() && !found.refused.is_empty() {
             found.take(definitions::offered(dir));
         }
@@ -72,7 +72,7 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
     }
 }
 
-/// By what the mesh is known besides its address; nothing when it is not, or when there is none.
+/// The secrets by which the mesh is recognised in addition to its address; empty if it has none, or there is no mesh.
 pub(crate) fn mesh_secrets(config: &Config) -> Result<Vec<Digest>, StartError> {
     let file = config.tls.as_ref().and_then(TlsSection::mesh).and_then(|mesh| mesh.secret_file.as_deref());
     let Some(path) = file else { return Ok(Vec::new()) };
@@ -84,7 +84,7 @@ pub(crate) fn mesh_secrets(config: &Config) -> Result<Vec<Digest>, StartError> {
     edge::parse_mesh_secrets(&read.bytes).map_err(|fault| refused(format!("{}: {fault}", path.display())))
 }
 
-/// Certificate and key, when TLS ends here, and until when the certificate is valid.
+/// Certificate and key, if the service terminates TLS itself, and until when the certificate is valid.
 fn open_certificate(config: &Config) -> Result<Option<(Arc<CertificateFiles>, Time)>, StartError> {
     let Some(config::Tls::Here(files)) = &config.tls else { return Ok(None) };
     let opened = CertificateFiles::open(files, config.others());
@@ -111,7 +111,7 @@ impl Found {
         None
     }
 
-    /// What someone has to change comes first: trying again would not help.
+    /// What someone has to change comes first, because retrying would not help.
     fn settle(self) -> Result<(), StartError> {
         match self.environment {
             _ if !self.refused.is_empty() => Err(StartError::Refused(self.refused.join("\n"))),

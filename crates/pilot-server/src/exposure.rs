@@ -1,5 +1,5 @@
-//! A live token where it does not belong: in a URL, or in what someone writes. Its holder is protected first, then it is
-//! written down.
+//! A live token where it does not belong: in a URL, or in content. Its holder is protected first, then the exposure is
+//! recorded.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::problem::{Code, Problem};
 use crate::rate;
 use crate::workshop::Asker;
 
-/// A longer target is looked at where it delays nobody else.
+/// A longer target is searched on a thread where it delays nobody else.
 const SHORT_URL_BYTES_MAX: usize = 128;
 
-/// Whose live token was found, and which.
+/// Whose live token was found, and which one.
 #[derive(Debug, Clone)]
 pub struct Exposed {
     pub actor: Actor,
     pub id: CredentialId,
 }
 
-/// 400 when a live token stands in the request target.
+/// 400 if the request target contains a live token.
 pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, asker: Asker) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
-    // The beginning that is ours is no part of a token; with it, every item's id would be tried in a dozen combinations.
+    // Our own prefix is not part of a token; with it, every item's id would be tried in a dozen combinations.
     let target = target.strip_prefix("/v1/").unwrap_or(target);
     let target = target.strip_prefix("items/").unwrap_or(target);
-    // Of a URL sent whole, the authority counts too: `http://token@host/`.
+    // In an absolute URL, the authority counts too: `http://token@host/`.
     let authority = head.uri.authority().map_or("", |authority| authority.as_str());
     let found = if target.len() + authority.len() <= SHORT_URL_BYTES_MAX {
         find_in_url(app, [target, authority])
@@ -46,7 +46,7 @@ pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, asker: Asker) -> Result
     };
     let Some(exposed) = found else { return Ok(()) };
     app.metrics.token_in_url();
-    // First of all, and without waiting for anything: whoever hangs up now changes nothing.
+    // First, and without waiting for anything: hanging up now changes nothing.
     let is_revoked = revoke(app, &exposed.id, Automatic::TokenInUrl);
     let actor_id = exposed.actor.actor_id.as_str();
     tracing::warn!(actor_id, credential_id = %exposed.id, "a live token of `{actor_id}` was sent in a URL and refused");
@@ -77,15 +77,15 @@ pub fn find_in_content(guard: &LeakGuard, value: &Value) -> Found {
     Found { signed: if exposed.is_some() { Vec::new() } else { guard.find_signed_in_json(value) }, exposed }
 }
 
-/// What a body was found to hold.
+/// What was found in a body.
 #[derive(Debug, Default)]
 pub struct Found {
     exposed: Option<Exposed>,
     signed: Vec<Vec<u8>>,
 }
 
-/// After content was refused for a token in it. The answer tells whoever sent it that the text is a token, so asking is
-/// charged like a failed sign-in; and a token of someone else's is known to a stranger.
+/// Called after content was refused for a token in it. The answer tells the sender that the text is a token, so the
+/// attempt is charged like a failed sign-in; and if the token is someone else's, a stranger knows it.
 pub async fn in_content(app: &Arc<App>, caller: &Caller, address: Option<IpAddr>, found: Found) -> Result<(), Problem> {
     if let (Some(limits), Some(address)) = (&app.limits, address) {
         let standing = limits.take_of_address(rate::Budget::Failed, address);
@@ -113,7 +113,7 @@ async fn write_down(app: &Arc<App>, actor: &Actor, code: Code) {
     }
 }
 
-/// Revokes what was exposed, where that is the service's to do.
+/// Revokes what was exposed, if that is the service's job.
 fn revoke(app: &App, id: &CredentialId, why: Automatic) -> bool {
     let known = app.identity.credential(id).filter(|_| app.register.keeps_record());
     known.map(|known| register::revoke_by_itself(&app.register, known, why)).is_some()

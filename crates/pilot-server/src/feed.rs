@@ -1,4 +1,4 @@
-//! One live feed: sends entries on in its own time, until its reader goes away or may read no longer.
+//! One live feed: sends entries at its own pace, until its reader goes away or may no longer read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 type Chunks = mpsc::Sender<Result<Bytes, Broken>>;
 
-/// One feed's place among those there may be.
+/// One feed's place within the limit.
 struct Place {
     app: Arc<App>,
     actor: ActorId,
@@ -53,7 +53,7 @@ impl Drop for Place {
     }
 }
 
-/// A feed from the entry with index `from` on.
+/// Opens a feed from the entry with index `from` on.
 pub fn open(call: &Call, from: u64) -> Result<Body, Problem> {
     let place = Place::take(&call.app, &call.caller.actor.actor_id)?;
     let (sender, receiver) = mpsc::channel(1);
@@ -61,8 +61,8 @@ pub fn open(call: &Call, from: u64) -> Result<Body, Problem> {
     Ok(Body::endless(receiver))
 }
 
-/// Sends entries until the reader goes away, its credential counts no longer, or the service stops. The ends are waited
-/// for beside the sending, not in it: a reader who takes nothing must not outlive its credential.
+/// Sends entries until the reader goes away, its credential is no longer valid, or the service stops. It waits for
+/// these ends in parallel with sending: a reader who receives nothing must not outlive its credential.
 async fn feed(place: Place, caller: Caller, watch: Option<Watch>, from: u64, sender: Chunks) {
     let app = &place.app;
     let mut stop = app.stop.clone();
@@ -79,13 +79,13 @@ async fn feed(place: Place, caller: Caller, watch: Option<Watch>, from: u64, sen
 /// Sends entries as they come, until the reader goes away.
 async fn send_entries(app: &App, caller: &Caller, mut next: u64, sender: &Chunks) {
     let (role, mut published) = (caller.actor.role, app.feeds.published.subscribe());
-    // Something at once, so that a client knows that it is connected.
+    // Something immediately, so that a client knows that it is connected.
     if sender.send(Ok(Bytes::from_static(b": connected\n\n"))).await.is_err() {
         return;
     }
     loop {
         let end = *published.borrow_and_update();
-        // A clock that was set forward is noticed here, before the timer does.
+        // A clock that was set forward is noticed here, before the timer fires.
         if app.register.is_over(&caller.credential, app.clock.now()) {
             return;
         }
@@ -112,7 +112,7 @@ async fn send_entries(app: &App, caller: &Caller, mut next: u64, sender: &Chunks
     }
 }
 
-/// From the ledger itself, for a feed that is behind.
+/// Reads from the ledger itself, for a feed that is behind.
 async fn older(app: &App, next: u64, role: Role) -> Option<(Bytes, u64)> {
     let _turn = app.feeds.catching_up.acquire().await.ok()?;
     let stored = app.ledger.store.entries(next, PAGE_ITEMS_MAX).await.ok()?;

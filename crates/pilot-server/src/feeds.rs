@@ -1,7 +1,7 @@
-//! Live feeds of the ledger. One task reads what is new, once for all of them; each feed sends it on in its own time.
+//! Live feeds of the ledger. One task reads what is new, once for all feeds; each feed sends it at its own pace.
 //!
-//! A feed that is behind what is kept here reads the ledger by itself, with a few others at a time. What a feed holds in
-//! memory does not depend on how fast its reader is.
+//! A feed that is too far behind reads the ledger itself, a few feeds at a time. How much memory a feed takes does not
+//! depend on how fast its reader is.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -18,14 +18,15 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::audience::{kind_of, sees_everything};
 
-/// What is kept of the newest entries.
+/// How much of the newest entries is kept.
 const RECENT_EVENTS_MAX: usize = 1_024;
 const RECENT_BYTES_MAX: usize = 1024 * 1024;
 /// How many feeds read older entries at a time.
 const CATCHING_UP_MAX: usize = 4;
 /// How much a feed sends at once.
 pub const CHUNK_BYTES_MAX: usize = 16 * 1024;
-/// Feeds are woken together, the later the more there are: waking each for each entry is what costs.
+/// Feeds are woken together, with a delay that grows with their number: waking each of them for each entry is what
+/// costs.
 const FEEDS_PER_MILLISECOND: usize = 20;
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
@@ -37,7 +38,7 @@ pub struct Feeds {
     pub catching_up: Semaphore,
 }
 
-/// The newest entries, one after the other and ready to be sent.
+/// The newest entries in order, ready to be sent.
 #[derive(Default)]
 struct Recent {
     first: u64,
@@ -78,7 +79,7 @@ impl Feeds {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more feed of this actor, or which bound is reached.
+    /// Adds a feed for this actor, or says which limit is reached.
     pub fn enter(&self, actor: &ActorId) -> Result<(), Cap> {
         self.open().enter(actor)
     }
@@ -91,7 +92,7 @@ impl Feeds {
         self.open().all
     }
 
-    /// What a feed of this role is sent next. None when it has to read the ledger itself.
+    /// What a feed of this role is sent next. `None` if it has to read the ledger itself.
     pub fn recent(&self, next: u64, role: Role) -> Option<(Bytes, u64)> {
         self.recent.read().unwrap_or_else(PoisonError::into_inner).from(next, role)
     }
@@ -134,7 +135,7 @@ impl Recent {
             if event.is_restricted && !sees_everything(role) {
                 continue;
             }
-            // Almost always there is one, and its text is shared by all feeds.
+            // There is almost always only one, and all feeds share its text.
             match only.take() {
                 None if chunk.is_empty() => only = Some(event.text.clone()),
                 first => {
@@ -168,7 +169,7 @@ pub async fn run(feeds: Arc<Feeds>, store: Arc<dyn Store>) {
         let size = head.borrow_and_update().size();
         let from = *feeds.published.borrow();
         if feeds.count() == 0 {
-            // Nobody listens. A new feed reads what is there by itself.
+            // Nobody is listening. A new feed reads what is there by itself.
             feeds.published.send_replace(size);
         } else if from < size {
             let read = store.entries(from, PAGE_ITEMS_MAX).await.map_err(|error| error.to_string());

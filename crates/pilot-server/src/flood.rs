@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use pilot_wire::clock::Stopwatch;
 
-/// How many refusals a second are answered without delay. People and faulty programs never come near.
+/// How many refusals a second are answered without delay. People and programs with a bug never come close.
 const REFUSALS_AT_ONCE: u64 = 100;
 const HELD_FOR: Duration = Duration::from_millis(500);
 const HELD_MAX: usize = 16 * 1024;
 
 pub(crate) struct Flood {
     started: Stopwatch,
-    /// The second, counted from the start, and in its lower half how many refusals it has seen.
+    /// The second, counted from the start, in the upper half; how many refusals it has seen, in the lower.
     second: AtomicU64,
     held: AtomicUsize,
 }
@@ -24,7 +24,8 @@ impl Default for Flood {
     }
 }
 
-/// One who waits. Counted out also when it hangs up: else hanging up often enough would end all waiting.
+/// One waiting refusal. It is also counted out when the caller hangs up: otherwise enough hang-ups would end all
+/// waiting.
 struct Held<'a>(&'a AtomicUsize);
 
 impl Drop for Held<'_> {
@@ -34,12 +35,12 @@ impl Drop for Held<'_> {
 }
 
 impl Flood {
-    /// Holds a refusal back for a moment when there are many of them.
+    /// Delays a refusal when there are many of them.
     pub(crate) async fn hold_back(&self) {
         if !self.take(self.started.micros() / 1_000_000) {
             return;
         }
-        // Those who wait cost memory, so not everyone does.
+        // Waiting takes memory, so not everyone does.
         let before = self.held.fetch_add(1, Ordering::Relaxed);
         let _held = Held(&self.held);
         if before < HELD_MAX {
@@ -47,7 +48,7 @@ impl Flood {
         }
     }
 
-    /// Whether this refusal is beyond those that a second answers at once.
+    /// Whether this refusal exceeds those that are answered immediately within a second.
     fn take(&self, second: u64) -> bool {
         let counted = |state: u64| if state >> 32 == second { state + 1 } else { (second << 32) + 1 };
         let before = self.second.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| Some(counted(state)));

@@ -1,5 +1,5 @@
-//! Identity mechanisms: each turns a request into a caller, or says that it cannot. Exactly one is in force, and only
-//! `access` asks it.
+//! Identity mechanisms: each turns a request into a caller, or says that it cannot. Exactly one is active, and only
+//! `access` uses it.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// Everyone the mechanism knows.
+    /// All actors the mechanism knows.
     pub fn actors(&self) -> Vec<ActorView> {
         match self {
             Identity::CredentialFile(file) => file.actors(),
@@ -38,7 +38,7 @@ impl Identity {
         }
     }
 
-    /// Every credential the mechanism knows: never a digest, never a token.
+    /// All credentials the mechanism knows: never a digest, never a token.
     pub fn credentials(&self) -> Vec<CredentialView> {
         match self {
             Identity::CredentialFile(file) => file.credentials(),
@@ -47,7 +47,7 @@ impl Identity {
         }
     }
 
-    /// The credential with this name, when there is or may be one.
+    /// The credential with this name, if there is or may be one.
     pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
         match self {
             Identity::CredentialFile(file) => file.credential(id),
@@ -59,7 +59,8 @@ impl Identity {
     pub async fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
         match self {
             Identity::CredentialFile(file) => file.identify(&head.headers).map_err(Denial::from),
-            // Apart, because it is large when it has to ask the provider, and every request would carry room for it.
+            // Boxed, because the future is large when it has to ask the provider, and every request would carry the
+            // space for it.
             Identity::Oauth(oauth) => Box::pin(oauth.identify(&head.headers)).await,
             Identity::MutualTls(_) if mutual_tls::is_of_another_site(&head.headers) => {
                 Err(Denial::because(Unknown::Missing, "the browser sent this on behalf of another site"))
@@ -76,7 +77,7 @@ impl Identity {
         }
     }
 
-    /// Keeps up with what the mechanism reads from elsewhere. Runs for as long as the service does.
+    /// Follows changes in what the mechanism reads from elsewhere. Runs as long as the service does.
     pub async fn follow(&self) {
         match self {
             Identity::CredentialFile(_) => std::future::pending().await,
@@ -85,12 +86,12 @@ impl Identity {
         }
     }
 
-    /// What has to be looked at again while a request stays open, besides time and the register.
+    /// What has to be checked again while a request stays open, in addition to time and the register.
     pub fn watch(&self, head: &Parts) -> Option<oauth::Watch> {
         self.oauth()?.watch(&head.headers)
     }
 
-    /// Comes back when what is watched counts no longer.
+    /// Returns when what is watched is no longer valid.
     pub async fn until_over(&self, watch: Option<oauth::Watch>) {
         match (self.oauth(), watch) {
             (Some(oauth), Some(watch)) => oauth.until_inactive(&watch).await,
@@ -98,22 +99,22 @@ impl Identity {
         }
     }
 
-    /// Whose token a provider signed, when it is live. Tokens of the credential file are the leak guard's to know.
+    /// Whose live token this is, if a provider signed it. The leak guard recognises the tokens of the credential file.
     pub fn holder_of_signed(&self, token: &[u8]) -> Option<(Actor, CredentialId)> {
         self.oauth()?.holder_of(token)
     }
 
-    /// Whether callers can be told from strangers at this moment; if not, why.
+    /// Whether callers can be identified at the moment; if not, why.
     pub fn check(&self) -> Result<(), String> {
         self.oauth().map_or(Ok(()), |oauth| oauth.provider.check().map_err(|Undecided(cause)| cause))
     }
 
-    /// What strangers are told about how to come in, when there is a provider to send them to.
+    /// What unknown callers are told about how to get a token, if there is a provider.
     pub fn resource(&self) -> Option<&Resource> {
         self.oauth().map(|oauth| &oauth.resource)
     }
 
-    /// How the console signs people in at the provider, when it does.
+    /// How the console signs people in at the provider, if it does.
     pub fn sign_in(&self) -> Option<SignIn> {
         resource::sign_in(&self.oauth()?.provider)
     }

@@ -1,8 +1,8 @@
-//! The log: one line an event, to standard error, past the leak guard.
+//! The service's log: one line per event, to standard error, through the leak guard.
 //!
 //! Lines are gathered in memory and written by one thread every few milliseconds, so that a request never waits for a
-//! terminal or a full pipe. Between the members of a JSON line stands a space: a token has none, so a line in which no
-//! word is as long as a token passes the guard at the cost of one look.
+//! terminal or a full pipe. There is a space between the members of a JSON line: a token has none, so a line in which
+//! no word is as long as a token passes the guard after a quick check.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
@@ -23,21 +23,21 @@ use pilot_ledger::clock::Clock;
 const GATHERING: Duration = Duration::from_millis(10);
 /// Beyond this much waiting text, new lines are dropped and counted: a blocked log must not stop the service.
 const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// What is kept for the next lines; a burst gives back the rest.
+/// How much memory is kept for the next lines; after a burst the rest is freed.
 const KEPT_BYTES: usize = 1024 * 1024;
 
-/// Enough to see who knocks, and too few to fill a disk.
+/// Enough to see who is trying, and too few to fill a disk.
 const STRANGERS_PER_SECOND: u64 = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One JSON object a line, for machines.
+    /// One JSON object per line, for machines.
     Json,
     /// Short lines, for a person at a terminal.
     Text,
 }
 
-/// Keeps the log flowing; give it the guard as soon as the credentials are loaded, and flush it before the end.
+/// A handle to the log; give it the guard as soon as the credentials are loaded, and flush it before the end.
 #[derive(Clone)]
 pub struct Log(Arc<Shared>);
 
@@ -46,7 +46,7 @@ struct Shared {
     level: LevelFilter,
     clock: Clock,
     guard: OnceLock<Arc<LeakGuard>>,
-    /// Lines about requests of nobody.
+    /// Lines about requests without a known caller.
     strangers: Strangers,
     queue: Mutex<Queue>,
     arrived: Condvar,
@@ -55,7 +55,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    /// Whole lines. One growing text and not a list: a line costs no allocation that another thread frees.
+    /// Complete lines. One growing text, not a list, so that a line needs no allocation that another thread frees.
     text: String,
     dropped: u64,
     /// Lines taken by the writing thread and not yet written.
@@ -82,12 +82,13 @@ impl Log {
     pub fn start(format: Format, level: LevelFilter, clock: Clock) -> Log {
         let log = Log::new(format, level, clock);
         let writer = log.clone();
-        // If no thread can be had, lines wait and are written by flush.
+        // If no thread can be started, lines wait until flush writes them.
         let _ = std::thread::Builder::new().name("log".into()).spawn(move || writer.write_for_ever());
-        // Our own words alone: the HTTP library quotes what clients send (paths, hosts, debug data) at its finer levels.
+        // Only our own events: at its finer levels, the HTTP library quotes what clients send (paths, hosts, debug
+        // data).
         let ours = Targets::new().with_target("pilot", level);
         let subscriber = tracing_subscriber::registry().with(log.clone().with_filter(ours));
-        // Only fails when a log has been set already, which then goes on.
+        // Fails only if a log was already set, which then stays.
         let _ = tracing::subscriber::set_global_default(subscriber);
         log
     }
@@ -96,8 +97,8 @@ impl Log {
         let _ = self.0.guard.set(guard);
     }
 
-    /// The line of a request, made without the detour over an event: there is one for each, and it always has the same
-    /// members. Empty texts are left out.
+    /// The line for a request, written without going through an event: every request has one, always with the same
+    /// members. Empty members are left out.
     pub fn request(&self, request: &RequestLine<'_>) {
         let level = if request.status >= 500 { Level::ERROR } else { Level::INFO };
         if self.0.level < level {
@@ -126,7 +127,7 @@ impl Log {
         self.push(&line.end(), level <= Level::WARN);
     }
 
-    /// Returns when every line that was logged before the call has been written.
+    /// Returns when every line logged before the call has been written.
     pub fn flush(&self) {
         let mut queue = self.queue();
         queue.in_a_hurry = true;
@@ -141,7 +142,7 @@ impl Log {
 
     fn push(&self, line: &str, in_a_hurry: bool) {
         let mut queue = self.queue();
-        // The last part is for warnings: whoever fills the log with requests must not hide one.
+        // The last part is for warnings: nobody can hide one by filling the log with requests.
         let room = if in_a_hurry { WAITING_BYTES_MAX } else { WAITING_BYTES_MAX / 4 * 3 };
         if queue.text.len() >= room {
             queue.dropped += 1;
@@ -185,7 +186,7 @@ impl Log {
         let guard =
             self.0.guard.get().unwrap_or_else(|| fallback.get_or_init(|| Arc::new(LeakGuard::for_generated_tokens())));
         let mut stderr = std::io::stderr();
-        // Line by line, so that a token takes no more than its own line with it, and each is looked at as closely.
+        // Line by line, so that a token takes only its own line with it, and each line is searched equally thoroughly.
         if text.lines().any(|line| guard.is_in(line)) {
             let clean: String = text.lines().flat_map(|line| [guard.redact(line), "\n".into()]).collect();
             let _ = stderr.write_all(clean.as_bytes());
@@ -198,7 +199,8 @@ impl Log {
     }
 }
 
-/// How many lines a second are written about requests without a caller. The rest are counted, by the metrics and here.
+/// How many lines per second are written about requests without a caller. The rest are counted, in the metrics and
+/// here.
 #[derive(Default)]
 struct Strangers(Mutex<(i64, u64)>);
 
@@ -229,7 +231,7 @@ impl<S: Subscriber> Layer<S> for Log {
     }
 }
 
-/// What is said of a request: our own words alone. No header, no body, no path and no query can get into it.
+/// What is logged about a request: only our own words. No header, body, path or query can get into it.
 pub struct RequestLine<'a> {
     pub request_id: &'a str,
     pub method: &'a str,
@@ -241,7 +243,7 @@ pub struct RequestLine<'a> {
     pub micros: u64,
 }
 
-/// A line in the making. Each request makes one, so what is fixed is copied and only what varies is formatted.
+/// A line being built. Each request makes one, so fixed parts are copied and only variable ones are formatted.
 struct Line {
     text: String,
     format: Format,
@@ -311,12 +313,12 @@ impl Line {
     }
 }
 
-/// Takes text that must not be able to end its field or its line.
+/// For text that must not be able to end its field or its line.
 impl fmt::Write for Line {
     fn write_str(&mut self, value: &str) -> fmt::Result {
-        // Printable, without the quote and the backslash.
+        // Printable, except the quote and the backslash.
         let is_harmless = |byte: u8| matches!(byte, b' '..=b'!' | b'#'..=b'[' | b']'..=b'~');
-        // No early end: without one the compiler looks at many bytes at a time.
+        // No early exit, so that the compiler can check many bytes at a time.
         if value.bytes().fold(true, |harmless, byte| harmless & is_harmless(byte)) {
             self.text.push_str(value);
             return Ok(());

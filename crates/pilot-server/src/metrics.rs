@@ -1,4 +1,4 @@
-//! Figures for Prometheus. Counting costs one atomic addition; the text is made when it is asked for.
+//! Metrics for Prometheus. Counting costs one atomic addition; the text is generated on request.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use pilot_wire::traffic::Traffic;
 use crate::identity::Unknown;
 use crate::rate::Budget;
 
-/// Statuses the service gives; anything else is counted as the last, 0.
+/// The statuses that the service uses; anything else is counted under the last one, 0.
 const STATUSES: [u16; 25] = [
     200, 201, 202, 204, 206, 304, 400, 401, 403, 404, 405, 406, 408, 409, 412, 413, 414, 415, 422, 429, 431, 500, 501,
     503, 0,
@@ -24,7 +24,7 @@ pub struct Metrics {
     authentication_failures: [AtomicU64; Unknown::ALL.len()],
     tokens_in_url: AtomicU64,
     rate_limited: [AtomicU64; Budget::ALL.len()],
-    /// Replacements of the certificate that were taken up, and those that could not be used.
+    /// Certificate replacements that were applied, and those that could not be used.
     certificate_reloads: [AtomicU64; 2],
     /// In seconds since 1970; 0 without TLS.
     certificate_expires: AtomicU64,
@@ -98,7 +98,7 @@ impl Metrics {
         line(&mut text, "pilot_ledger_entries", ledger_entries);
         let name = "pilot_clock_behind_seconds";
         family(&mut text, name, "gauge", "How far the machine's clock is behind the ledger's time.");
-        // In whole milliseconds: below them the two differ by how long it takes to look.
+        // In whole milliseconds: any smaller difference only shows how long reading them takes.
         let millis = u64::try_from(clock_behind.as_millis()).unwrap_or(u64::MAX / 1000);
         let _ = writeln!(text, "{name} {}", seconds(millis.saturating_mul(1000)));
         self.write_requests(&mut text);

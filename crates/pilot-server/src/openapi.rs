@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document and the page for people, both made from the route table.
+//! The OpenAPI 3.1 document and the page for people, both generated from the route table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use crate::caller::Access;
 use crate::problem::Code;
 use crate::routes::{Handler, Needed, Parameter, RequestBody, Route, Success};
 
-/// The version of the interface, not of the program: an outsider learns nothing from it.
+/// The version of the API, not of the program, so that an outsider learns nothing from it.
 const API_VERSION: &str = "1.0.0";
 /// What no type in `pilot_api` describes: requests, and the types of the core.
 const SCHEMAS: &str = include_str!("openapi/schemas.json");
@@ -17,7 +17,7 @@ const SCHEMAS: &str = include_str!("openapi/schemas.json");
 pub fn document(routes: &[Route]) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for route in routes {
-        // OpenAPI has no sign for "the rest of the path".
+        // OpenAPI has no notation for "the rest of the path".
         paths
             .entry(route.path.replace("{*", "{"))
             .or_default()
@@ -46,7 +46,7 @@ pub fn document(routes: &[Route]) -> Value {
     })
 }
 
-/// The problems any call can meet, whatever its operation.
+/// The problems that any call can get, whatever its operation.
 pub fn problems(route: &Route) -> Vec<Code> {
     let mut codes = vec![Code::TokenInUrl];
     if let Handler::Guarded(access, _) = route.handler {
@@ -179,13 +179,13 @@ pub fn who(access: Access) -> String {
     }
 }
 
-/// Turns `x` into marked-up code; the texts are ours and their backticks come in pairs.
+/// Turns text in backticks into marked-up code; the texts are ours, and their backticks come in pairs.
 fn with_code_marks(text: &str) -> String {
     let marked = |(at, part): (usize, &str)| if at % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() };
     text.split('`').enumerate().map(marked).collect()
 }
 
-/// A page without a script: tables of operations and problems.
+/// A page without scripts: tables of operations and problems.
 pub fn page(routes: &[Route]) -> String {
     let mut rows = String::new();
     for route in routes {

@@ -1,4 +1,4 @@
-//! Everything a start would check, without starting and without changing anything.
+//! Checks everything a start would check, without starting and without changing anything.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,18 +22,18 @@ use crate::examined::mesh_secrets;
 use crate::identity::oauth::Trusted;
 use crate::tls;
 
-/// A certificate that expires sooner is worth a word.
+/// A certificate that expires sooner is worth a warning.
 const CERTIFICATE_WARNING: Duration = Duration::from_hours(14 * 24);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Ok,
-    /// The service would start, and someone should look at this.
+    /// The service would start, but someone should look at this.
     Warning,
     /// The service would refuse to start until someone changes this.
     Refused,
-    /// The machine does not play along.
+    /// The environment failed (disk, port, permissions).
     Environment,
 }
 
@@ -68,7 +68,7 @@ impl Finding {
     }
 }
 
-/// Every check has a finding; `now` judges how long the certificate still lasts.
+/// Returns a finding for every check; `now` decides how long the certificate is still valid.
 pub fn check(config: &Config, now: Time) -> Vec<Finding> {
     let loaded = credentials::load_credentials(config);
     let mut findings = check_profile(config);
@@ -200,7 +200,7 @@ fn check_credential_file(config: &Config, credentials: &Credentials, role_map: O
     findings
 }
 
-/// Whether the provider answers is not looked at: a start does not depend on it.
+/// Does not check whether the provider answers: a start does not depend on it.
 fn check_oauth(config: &Config, actors: usize) -> Finding {
     match Trusted::open(config, &Clock::System) {
         Ok(trusted) => {
@@ -234,7 +234,8 @@ fn check_workflows(config: &Config, loaded: &Loaded) -> Finding {
 
 fn check_data_dir(path: &Path) -> Finding {
     let shown = path.display();
-    // What is not there yet is made inside the nearest directory that is; a relative path ends where we are.
+    // What does not exist yet is created inside the nearest existing directory; a relative path ends at the current
+    // one.
     let here = Path::new(".");
     let existing = path.ancestors().find(|path| path.exists()).unwrap_or(here);
     if !existing.is_dir() {

@@ -1,4 +1,4 @@
-//! Every "no" the service can say (RFC 9457), and the only place where status codes of errors exist.
+//! Every error answer of the service (RFC 9457), and the only place with the status codes of errors.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,7 +15,7 @@ mod reasons;
 
 macro_rules! codes {
     ($($variant:ident = $code:literal, $status:literal, $title:literal, $help:literal;)+) => {
-        /// The stable codes of the API. One is added when needed; none is ever renamed or removed.
+        /// The stable codes of the API. Codes are added when needed, and never renamed or removed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Code { $($variant),+ }
 
@@ -97,13 +97,13 @@ pub struct Problem {
     detail: Cow<'static, str>,
     pub(crate) errors: Vec<Fault>,
     header: Option<(HeaderName, HeaderValue)>,
-    /// Where one request ends and the next begins is no longer certain.
+    /// It is no longer certain where one request ends and the next begins.
     pub ends_connection: bool,
-    /// The peer misses its deadlines, so that with HTTP/2 too the connection goes.
+    /// The peer misses its deadlines, so the connection is closed, even with HTTP/2.
     pub peer_is_late: bool,
-    /// For the request's log line alone; it never reaches the client.
+    /// Only for the request's log line; it never reaches the client.
     pub cause: Option<String>,
-    /// The bound that was reached, for whoever runs the service.
+    /// The limit that was reached, for the operators.
     pub cap: Option<Cap>,
 }
 
@@ -123,13 +123,13 @@ impl Problem {
         }
     }
 
-    /// A bound was reached: it is counted, logged and told by `/readyz`.
+    /// A limit was reached: it is counted, logged and reported by `/readyz`.
     #[must_use]
     pub fn beyond(self, cap: Cap) -> Problem {
         Problem { cap: Some(cap), ..self }
     }
 
-    /// `metadata` is where a client learns whom to ask for a token, when there is someone (RFC 9728).
+    /// `metadata` is where a client learns where to get a token, if there is a provider (RFC 9728).
     pub fn credential_required(credential_was_sent: bool, metadata: Option<&str>) -> Problem {
         let challenge = if credential_was_sent {
             r#"Bearer realm="pilot", error="invalid_token""#
@@ -148,7 +148,7 @@ impl Problem {
         Problem::new(Code::MethodNotAllowed, format!("This path supports {allowed}.")).with(ALLOW, allow)
     }
 
-    /// 400: the message itself is broken, so nothing in it can be relied upon.
+    /// 400: the message itself is malformed, so nothing in it can be relied on.
     pub fn framing(detail: &'static str) -> Problem {
         let problem = Problem::new(Code::InvalidRequest, detail);
         Problem { status: StatusCode::BAD_REQUEST, ends_connection: true, ..problem }
@@ -223,7 +223,7 @@ impl Problem {
     }
 
     pub fn into_response(self, request_id: &str) -> Response<Body> {
-        // One more than the bound may be the count of those that were left out already.
+        // One more than the limit may already be the count of those left out.
         let more = self.errors.len().saturating_sub(FAULTS_MAX);
         let rest = (more > 1).then(|| Fault::new("", format!("has {more} more faults")));
         let shown = if rest.is_some() { FAULTS_MAX } else { FAULTS_MAX + 1 };
@@ -248,7 +248,7 @@ impl Problem {
     }
 }
 
-/// Whether such an answer under `/v1` goes only to callers with a valid credential.
+/// Whether an answer with this status under `/v1` goes only to callers with a valid credential.
 pub fn is_for_known_callers(status: StatusCode) -> bool {
     status.is_success()
         || matches!(

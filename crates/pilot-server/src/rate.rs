@@ -1,6 +1,6 @@
 //! Rate limits: how often an actor may read and write, and how often an address may call without a valid credential.
 //!
-//! Each budget is a leaky bucket kept as one number, the time at which it is whole again (GCRA). The buckets are in a
+//! Each budget is a leaky bucket stored as one number, the time at which it is full again (GCRA). The buckets are in a
 //! table of fixed size, so that a million addresses cost no more memory than one.
 
 use std::hash::{BuildHasher, RandomState};
@@ -52,15 +52,15 @@ impl Budget {
     }
 }
 
-/// How a budget stands after a request.
+/// The state of a budget after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     pub budget: Budget,
     per_minute: u32,
     pub remaining: u64,
-    /// Seconds until the budget is whole again.
+    /// Seconds until the budget is full again.
     whole_in: u64,
-    /// Seconds to wait, when the request was one too many.
+    /// Seconds to wait, if the request was one too many.
     pub retry_after: Option<u64>,
 }
 
@@ -79,13 +79,13 @@ impl Standing {
     }
 }
 
-/// One budget for everyone it is kept for.
+/// One kind of budget, for everyone it applies to.
 struct Kept {
     budget: Budget,
     per_minute: u32,
     /// Microseconds in which one request is earned.
     interval: u64,
-    /// Microseconds' worth that may be used at once.
+    /// How many microseconds' worth may be used at once.
     burst: u64,
     table: Table,
 }
@@ -121,7 +121,7 @@ impl Kept {
 
 pub struct Limits {
     started: Stopwatch,
-    /// Keyed anew in every run: nobody can choose addresses that meet in one place.
+    /// A new key in every run, so that nobody can choose addresses that collide.
     hasher: RandomState,
     reads: Kept,
     writes: Kept,
@@ -151,7 +151,7 @@ impl Limits {
         self.take(budget, self.hasher.hash_one(place_of(address)), self.started.micros())
     }
 
-    /// Whether an address has asked too often without a valid credential. Charges nothing.
+    /// Whether an address has called too often without a valid credential. Charges nothing.
     pub fn is_used_up(&self, address: IpAddr) -> bool {
         let (key, now) = (self.hasher.hash_one(place_of(address)), self.started.micros());
         [&self.anonymous, &self.failed].into_iter().any(|kept| kept.is_used_up(key, now))
@@ -168,7 +168,7 @@ impl Limits {
     }
 }
 
-/// Of an IPv6 address the first half: the second is the subscriber's own to choose.
+/// The first half of an IPv6 address: subscribers can choose the second half themselves.
 fn place_of(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => u32::from(address).into(),

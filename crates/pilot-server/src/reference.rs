@@ -10,7 +10,7 @@ use crate::routes::{Handler, table};
 
 const GENERATED: &str = "<!-- Generated from the code; `UPDATE_EXPECT=1 cargo test` rewrites it. -->\n\n";
 
-/// Who may call what, one row an operation.
+/// Who may call what, one row per operation.
 pub fn routes() -> String {
     let mut text = format!("# Who may call what\n\n{GENERATED}");
     let roles: Vec<_> = Role::ALL.iter().map(|role| format!("`{role}`")).collect();
@@ -29,7 +29,7 @@ pub fn routes() -> String {
     text
 }
 
-/// Every problem code with its status and its remedy.
+/// Every problem code with its status and remedy.
 pub fn problems() -> String {
     let mut text = format!("# Problems\n\n{GENERATED}");
     for code in Code::ALL {

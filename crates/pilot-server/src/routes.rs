@@ -1,5 +1,5 @@
 //! THE table: every operation with its method, path, access rule and handler. The router, the OpenAPI document and the
-//! reference "who may call what" all come from it.
+//! reference page "Who may call what" are all generated from it.
 
 use std::future::ready;
 
@@ -24,7 +24,7 @@ pub use router::{FaultyTable, Found, Router, is_under_v1};
 
 const ANY: Access = Access::AnyRole;
 
-/// A handler that borrows its call: passed on by value, a call would be carried once by every future it passes through.
+/// A handler that borrows its call: passed by value, a call would be stored again in every future it passes through.
 macro_rules! in_time {
     ($handler:path) => {
         |mut call| {
@@ -35,7 +35,7 @@ macro_rules! in_time {
                     *response.body_mut() = body.holding(|bytes| share.shrunk_to(bytes));
                 }
                 if let Some(upload) = call.upload.filter(|upload| !upload.is_at_end()) {
-                    // Apart, so that the many requests whose body was read have no room for it.
+                    // Boxed, so that the many requests whose body was read do not carry the space for it.
                     Box::pin(end_upload(upload, &mut answer)).await;
                 }
                 answer
@@ -44,7 +44,7 @@ macro_rules! in_time {
     };
 }
 
-// One line a route: a table is read by its columns.
+// One line per route: a table is read by its columns.
 #[rustfmt::skip]
 pub fn table() -> Vec<Route> {
     let get = Method::GET;

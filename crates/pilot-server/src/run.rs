@@ -1,4 +1,5 @@
-//! A service that is ready to run: its addresses are bound. The one room that starts the loops, each with just its parts.
+//! A service that is ready to run: its addresses are bound. Only this file starts the loops, each with just the parts
+//! it needs.
 
 use std::future::Future;
 use std::io;
@@ -29,8 +30,8 @@ pub struct Service {
     pub(crate) certificate: Option<Arc<CertificateFiles>>,
 }
 
-/// Why a service ended otherwise than it was told to. The process has to stop at once: what it would serve or sign may
-/// be untrue.
+/// Why a service ended without being told to. The process has to stop immediately: what it would serve or sign may be
+/// false.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
     #[error("the disk failed while the service ran, or closing the ledger did: {0}")]
@@ -41,7 +42,7 @@ pub enum Stopped {
     Unsignable(String),
 }
 
-/// Loops that end with the service, whatever they are at.
+/// Loops that end with the service, whatever they are doing.
 struct Loops(Vec<JoinHandle<()>>);
 
 impl Loops {
@@ -61,22 +62,22 @@ impl Service {
         Ok(format!("listening on {scheme}://{}", self.main.address()?))
     }
 
-    /// The line by which others check what this log signs.
+    /// The line with which others check what this log signs.
     pub fn verifier_key(&self) -> String {
         self.door.app.ledger.signer.verifier().to_string()
     }
 
-    /// Whether a supervisor may be told that all is well. A disk may be slow; one that stays silent is another matter.
+    /// Whether to tell a supervisor that all is well. A disk may be slow, but not unresponsive for long.
     pub fn is_alive(&self) -> impl Fn() -> bool + Send + 'static {
         let store = Arc::clone(&self.door.app.ledger.store);
         move || is_tolerable(store.pulse())
     }
 
-    /// Serves until the service is told to stop, then finishes what is under way and writes down what is left.
+    /// Serves until told to stop, then finishes what is in progress and writes down what is left.
     pub async fn run(self) -> Result<(), Stopped> {
         let app = Arc::clone(&self.door.app);
         let Ledger { store, signer, reserve, clock, clock_keeper, refusals } = &app.ledger;
-        // Until the last request is answered.
+        // These run until the last request is answered.
         let mut serving = Loops(Vec::new());
         serving.start(clock::run(Arc::clone(clock_keeper), Arc::clone(store)));
         serving.start(reserve::run(Arc::clone(reserve)));
@@ -101,7 +102,7 @@ impl Service {
             clock_keeper: Arc::clone(clock_keeper),
         };
         let credentials = tokio::spawn(register::run(diary, is_done));
-        // Until everything is written.
+        // These run until everything is written.
         let mut writing = Loops(Vec::new());
         writing.start(witnesses::run(Arc::clone(&app.witnesses), Arc::clone(signer)));
         let mut timers = tokio::spawn(timers::run(Timers {
@@ -143,7 +144,7 @@ impl Service {
     }
 }
 
-/// A disk may be slow for a while; a supervisor should restart a service whose disk stays silent.
+/// A disk may be slow for a while; a supervisor should restart a service whose disk stays unresponsive.
 fn is_tolerable(pulse: Pulse) -> bool {
     pulse.hanging.is_none_or(|hanging| hanging < HANG_TOLERATED)
 }

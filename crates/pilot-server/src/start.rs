@@ -124,11 +124,12 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
         request_ids: RequestIds::new(u32::from_ne_bytes(random::bytes()?)),
     };
     starts::write(&*app.ledger.store, &app.workflows, starting).await?;
-    // Not having the keys refuses nothing: they may come while the service runs, and it says that it is not ready.
+    // Missing keys do not prevent a start: they may arrive while the service runs, and until then it reports that it is
+    // not ready.
     if let Some(provider) = app.identity.provider() {
         provider.refresh().await;
     }
-    // Not announced like the other one, and with port 0 nobody could know it otherwise.
+    // Unlike the main listener it is not announced, and with port 0 its address would be unknown.
     if let Some(address) = ops.as_ref().and_then(|ops| ops.address().ok()) {
         tracing::info!(%address, "operations listener");
     }
@@ -150,7 +151,7 @@ fn main_listener(config: &Config, tls: Option<Arc<pilot_wire::tls::Tls>>) -> Res
     if let Some(tls) = tls {
         main.encrypt(tls);
     }
-    // Where nobody is known, long work is shared out by address.
+    // While callers are unknown, long tasks are limited by address.
     main.tell_peers();
     if let Some(config::Tls::Mesh(mesh)) = &config.tls {
         let mesh = mesh.clone();
@@ -206,15 +207,15 @@ fn make_data_dir(path: &Path) -> Result<(), StartError> {
     })
 }
 
-/// The store, and the clock it dates entries by, which goes on from the last one.
+/// The store and the clock it dates entries with, which continues from the last entry.
 fn open_store(
     config: &Config,
     machine: &Clock,
     keeper: &ClockKeeper,
 ) -> Result<(Arc<dyn Store>, LedgerClock), StartError> {
     let path = config.sqlite_path().ok_or_else(no_such_store)?;
-    // A ledger's clock never goes back, so it is not made before the machine's is known to be right. Until then the store
-    // dates nothing.
+    // A ledger's clock never goes back, so it is not created before the machine's clock is known to be right. Until
+    // then the store dates nothing.
     let of_store = Arc::new(OnceLock::new());
     let given = Arc::clone(&of_store);
     let store = Sqlite::open(&path, Arc::new(move || given.get().map_or(Time::EPOCH, LedgerClock::now)))?;
@@ -236,7 +237,7 @@ fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {
     })
 }
 
-/// Raises the limit of open files as far as it goes; some are kept for the store and the log.
+/// Raises the limit for open files as far as possible; some are reserved for the store and the log.
 fn connections_possible() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     const KEPT: u64 = 64;

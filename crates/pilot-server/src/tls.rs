@@ -1,5 +1,5 @@
-//! TLS on the main listener. Certificate and key are read anew when their files are replaced; connections that exist
-//! keep what they were opened with.
+//! TLS on the main listener. Certificate and key are reloaded when their files are replaced; existing connections keep
+//! what they were opened with.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,25 +43,25 @@ impl TlsError {
     }
 }
 
-/// What is said of a certificate to those who look after it.
+/// A description of a certificate, for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
     pub names: Vec<String>,
-    /// An issuer's own: strict clients do not take it for a service's.
+    /// A certificate of an issuer: strict clients do not accept it for a service.
     pub is_issuer: bool,
     pub not_before: Time,
     pub not_after: Time,
 }
 
-/// Certificate, key and rules, ready for handshakes.
+/// Certificate, key and settings, ready for handshakes.
 pub struct Loaded {
     pub config: Arc<ServerConfig>,
     pub certificate: Described,
-    /// Set when others may read the key though they should not.
+    /// Set if others can read the key although they should not.
     pub exposed: Option<FileError>,
 }
 
-/// Everything the files hold, or what is wrong with them.
+/// Loads everything from the files, or says what is wrong with them.
 pub fn load(files: &TlsFiles, others: Others) -> Result<Loaded, TlsError> {
     let chain = certificates(&files.certificate)?;
     let key_file = private_file::read(&files.key, others)?;
@@ -70,7 +70,7 @@ pub fn load(files: &TlsFiles, others: Others) -> Result<Loaded, TlsError> {
     let first = chain.first().ok_or_else(|| TlsError::NoCertificate { path: files.certificate.clone() })?;
     let certificate = describe(first, &files.certificate)?;
     let provider = Arc::new(aws_lc_rs::default_provider());
-    // The pair is judged here once more than by the builder, to say which file is meant.
+    // The builder checks the pair too; this check says which file is wrong.
     CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider).map_err(|error| match error {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
             TlsError::Mismatch { certificate: files.certificate.clone(), key: files.key.clone() }
@@ -86,13 +86,13 @@ pub fn load(files: &TlsFiles, others: Others) -> Result<Loaded, TlsError> {
     let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Made anew with every load: a client whose certificate was revoked meanwhile cannot resume an old session.
+    // Created again with every load: a client whose certificate was revoked meanwhile cannot resume an old session.
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
     Ok(Loaded { config: Arc::new(config), certificate, exposed: key_file.exposed })
 }
 
-/// Client certificates are asked for when their issuer is known, and optional here: whether one is needed is the
-/// identity mechanism's to say, and health checks have none.
+/// Client certificates are requested if their issuer is known, and are optional here: the identity mechanism decides
+/// whether one is needed, and health checks have none.
 pub fn client_verifier(clients: &ClientTrust) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let (path, provider) = (&clients.client_ca, Arc::new(aws_lc_rs::default_provider()));
     let mut roots = RootCertStore::empty();
@@ -144,7 +144,8 @@ fn address(bytes: &[u8]) -> Option<String> {
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string())).ok()
 }
 
-/// The files of the certificate in use, and what connections are greeted with. Replaced as a whole when the files are.
+/// The files of the certificate in use, and the configuration for new connections. Replaced as a whole when the files
+/// are.
 pub struct CertificateFiles {
     files: TlsFiles,
     others: Others,
@@ -154,7 +155,7 @@ pub struct CertificateFiles {
 
 impl CertificateFiles {
     pub fn open(files: &TlsFiles, others: Others) -> Result<(CertificateFiles, Loaded), TlsError> {
-        // Looked at before it is read: a file replaced in between is then read once more.
+        // Taken before the files are read: a file replaced in between is then read again.
         let clients = files.clients.iter().flat_map(ClientTrust::paths);
         let watched = Watched::new([&files.certificate, &files.key].into_iter().chain(clients));
         let loaded = load(files, others)?;
@@ -167,14 +168,14 @@ impl CertificateFiles {
         Arc::clone(&self.tls)
     }
 
-    /// Runs for as long as the service does.
+    /// Runs as long as the service does.
     pub async fn follow(self: Arc<Self>, metrics: Arc<Metrics>) {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             looks.tick().await;
             let (certificate, metrics) = (Arc::clone(&self), Arc::clone(&metrics));
-            // Files may lie on a disk that does not answer; requests must not wait for it.
+            // The files may be on a disk that does not respond; requests must not wait for it.
             let _ = tokio::task::spawn_blocking(move || certificate.refresh(&metrics)).await;
         }
     }

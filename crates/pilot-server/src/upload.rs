@@ -1,7 +1,7 @@
-//! The body of a request, and what becomes of it when nobody wants it.
+//! The body of a request, and what happens to it if nobody wants it.
 //!
-//! Many clients send a body whole before they read the answer. One that is refused in the middle sees a broken
-//! connection or a reset stream, and never learns why. So an unwanted body is read and thrown away, within bounds.
+//! Many clients send the whole body before they read the answer. If it is refused halfway, they see a broken connection
+//! or a reset stream, and never learn why. So an unwanted body is read and discarded, within limits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,12 +13,12 @@ use hyper::body::Incoming;
 use pilot_core::limits::{UNWANTED_BODIES_MAX, UNWANTED_BYTES_MAX, UNWANTED_DEADLINE};
 use tokio::sync::Semaphore;
 
-/// Reading away is a kindness. In a crowd there is none.
+/// Reading an unwanted body is a courtesy, which ends when there are too many.
 static READING_AWAY: Semaphore = Semaphore::const_new(UNWANTED_BODIES_MAX);
 
 pub struct Upload {
     body: Incoming,
-    /// The client sends nothing before it is told to, which the HTTP library does when someone begins to read.
+    /// The client sends nothing until told to, which the HTTP library does when someone begins to read.
     waits_for_leave: bool,
 }
 
@@ -32,12 +32,12 @@ impl Upload {
         self.body.is_end_stream()
     }
 
-    /// The least there is still to come, as far as the client has said.
+    /// The least that is still to come, as far as the client has said.
     pub fn bytes_at_least(&self) -> u64 {
         self.body.size_hint().lower()
     }
 
-    /// The most there is to come, when the client has said it.
+    /// The most that is still to come, if the client has said.
     pub fn bytes_at_most(&self) -> Option<u64> {
         self.body.size_hint().upper()
     }
@@ -46,7 +46,7 @@ impl Upload {
         poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await
     }
 
-    /// Reads the rest and throws it away. Whether the end was reached.
+    /// Reads the rest and discards it. Returns whether the end was reached.
     pub async fn read_away(mut self) -> bool {
         if self.waits_for_leave || self.bytes_at_least() > UNWANTED_BYTES_MAX {
             return self.is_at_end();

@@ -1,4 +1,4 @@
-//! Notices that files were replaced. They are looked at once a second; no signal is needed.
+//! Notices when files are replaced. They are checked once a second; no signal is needed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
-/// Device, inode, time of change and size: a file that was replaced differs in one of them.
+/// Device, inode, change time and size: a replaced file differs in one of them.
 type Stamp = Option<(u64, u64, i64, i64, u64)>;
 
-/// Files that are looked at now and then.
+/// Files that are checked at intervals.
 pub(crate) struct Watched {
     paths: Vec<PathBuf>,
     looks: Mutex<Looks>,
@@ -28,7 +28,7 @@ impl Watched {
         Watched { paths, looks: Mutex::new(Looks { applied: stamps.clone(), last: stamps }) }
     }
 
-    /// Whether the files are others than those in use, and have come to rest.
+    /// Whether the files differ from those in use and have stopped changing.
     pub(crate) fn look(&self) -> bool {
         let stamps = self.paths.iter().map(|path| stamp(path)).collect();
         self.looks.lock().unwrap_or_else(PoisonError::into_inner).is_due(stamps)
@@ -36,7 +36,7 @@ impl Watched {
 }
 
 impl Looks {
-    /// Whether the files are others than those in use, and are the same as a look ago: a certificate and its key are
+    /// Whether the files differ from those in use and are the same as at the last check: a certificate and its key are
     /// two files, and whoever replaces them needs a moment for the second.
     fn is_due(&mut self, now: Vec<Stamp>) -> bool {
         let settled = now == self.last;
@@ -44,7 +44,7 @@ impl Looks {
         if !settled || now == self.applied {
             return false;
         }
-        // Also when it turns out to be unusable: it is tried again when it changes again, not every second.
+        // Even if it turns out to be unusable: it is retried when it changes again, not every second.
         self.applied = now;
         true
     }

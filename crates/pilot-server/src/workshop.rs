@@ -1,7 +1,8 @@
-//! Where long computations are done: on threads of their own, with less right to the processor than those who answer.
+//! Where long computations run: on threads of their own, with lower priority than those that answer requests.
 //!
-//! A worker of the runtime answers everyone in turn. Whatever takes longer than a fraction of a millisecond would make all
-//! of them wait, so it is handed in here: reading a large body, writing a long list, proofs, evidence.
+//! A worker of the runtime serves everyone in turn. Whatever takes longer than a fraction of a millisecond would make
+//! all of them wait, so it is handed over to these threads: reading a large body, writing a long list, proofs,
+//! evidence.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,12 +13,12 @@ use pilot_core::limits::{ACTOR_LONG_TASKS_MAX, ACTOR_LONG_TASKS_WAITING_MAX, LON
 use pilot_wire::peer;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// How much less right to the processor: enough that those who answer come first, and not so much that long work starves.
+/// How much lower the priority is: enough that answering comes first, and not so much that long tasks starve.
 const NICE: i32 = 5;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// For whom something is done: an actor, or whoever is at an address while nobody knows who that is.
+/// For whom something is done: an actor or, while the caller is unknown, an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Asker {
     Actor(ActorId),
@@ -25,7 +26,7 @@ pub enum Asker {
 }
 
 impl Asker {
-    /// Whoever is at this address; with IPv6 everyone of the network that one customer is given.
+    /// Whoever is at this address; with IPv6, everyone in the network that one customer is assigned.
     pub fn at(address: IpAddr) -> Asker {
         Asker::Address(peer::origin(address))
     }
@@ -39,11 +40,11 @@ impl From<&ActorId> for Asker {
 
 pub struct Workshop {
     tasks: mpsc::Sender<Task>,
-    /// Those who have something under way.
+    /// Those who have tasks in progress.
     askers: Mutex<HashMap<Asker, Weak<Turns>>>,
 }
 
-/// What one asker has under way: so many tasks are being done, and so many are there at all.
+/// One asker's limits: how many tasks run, and how many there are in total.
 struct Turns {
     doing: Arc<Semaphore>,
     there: Arc<Semaphore>,
@@ -56,7 +57,7 @@ impl Turns {
         Turns { doing, there }
     }
 
-    /// A place among those who wait, at once or not at all: a queue without an end is memory without an end.
+    /// Takes a place among those waiting, immediately or not at all: an unbounded queue is unbounded memory.
     fn enter(&self) -> Result<OwnedSemaphorePermit, WorkshopError> {
         Arc::clone(&self.there).try_acquire_owned().map_err(|_| WorkshopError::Crowded)
     }
@@ -82,8 +83,8 @@ impl Workshop {
         Ok(Workshop { tasks, askers: Mutex::new(HashMap::new()) })
     }
 
-    /// Does `task` here. Of one asker only so many are under way at a time; so many others wait their turn, each where it
-    /// was asked for, and the rest are refused. One whose asker is gone before it began is not done.
+    /// Runs `task` here. For each asker only a few run at a time; a few more wait their turn, each where it was
+    /// requested, and the rest are refused. A task whose asker is gone before it began is not run.
     pub async fn long<T: Send + 'static>(
         &self,
         asker: impl Into<Asker>,
@@ -115,9 +116,10 @@ impl Workshop {
     }
 }
 
-/// Leaves the processor to those who answer, as far as the calling thread is concerned.
+/// Lowers the priority of the calling thread.
 pub fn step_back() {
-    // On Linux this is about the calling thread alone. Where it is not allowed, long work has the same right as the rest.
+    // On Linux this affects only the calling thread. If it is not permitted, long tasks have the same priority as the
+    // rest.
     let _ = rustix::process::nice(NICE);
 }
 
@@ -126,7 +128,7 @@ fn work(waiting: &Mutex<mpsc::Receiver<Task>>) {
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(task) = next else { return };
-        // Whoever asked hears of a panic by the channel it dropped; the thread goes on for the others.
+        // The asker notices a panic because its channel is dropped; the thread continues for the others.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task));
     }
 }
@@ -149,7 +151,7 @@ mod tests {
         let (ana, ben) = (actor("ana"), actor("ben"));
         let mut first = Box::pin(workshop.long(&ana, move || told.recv().is_ok()));
         let mut second = Box::pin(workshop.long(&ana, || true));
-        // Both were asked for; the second waits for the first, and ben for neither.
+        // Both were requested; the second waits for the first, and ben waits for neither.
         tokio::select! {
             biased;
             _ = &mut first => panic!("it is held"),
@@ -174,7 +176,7 @@ mod tests {
         let refused = workshop.long(&ana, || true).await.unwrap_err();
         assert_eq!(refused, WorkshopError::Crowded);
         assert_eq!(workshop.long(&ben, || 7).await.unwrap(), 7);
-        // Whoever goes away makes room.
+        // An asker who goes away makes room.
         drop(waiting.pop());
         assert!(Box::pin(workshop.long(&ana, || true)).as_mut().poll(&mut context).is_pending());
         go_on.send(()).unwrap();

@@ -221,7 +221,7 @@ impl Default for Store {
 
 impl Default for Console {
     fn default() -> Self {
-        // Fifteen, said without a step that could fail.
+        // Fifteen, written without a step that could fail.
         Console { idle_minutes: NonZeroU16::MIN.saturating_add(14) }
     }
 }
@@ -294,7 +294,7 @@ impl Config {
     }
 
     fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
-        // The file must be sound by itself: only then do its faults have a line.
+        // The file must be valid by itself: only then do its faults have a line.
         let config = faults::read::<Config>(text).map_err(|faults| {
             let fault = |faults::Found { line, column, message }| ConfigError::Parse {
                 path: path.to_owned(),
@@ -400,7 +400,7 @@ fn set(table: &mut toml::Table, keys: &[String], value: &str) {
 
 /// The library quotes the value it stumbled over, and a value may be a secret that was set by mistake.
 fn without_value(message: &str) -> String {
-    // An unknown key is named, but not when it is as long as a token; no key of ours is.
+    // An unknown key is named, unless it is as long as a token; none of our keys is.
     let short = |word| if str::len(word) < TOKEN_BYTES_MIN { word } else { "(long name)" };
     match message.split_once(", expected ") {
         Some((what, expected)) if what.starts_with("invalid ") => format!("has the wrong type, expected {expected}"),

@@ -1,4 +1,4 @@
-//! Where the credential file comes from. Whoever keeps it, it is read once, whole, and by the same strict rules.
+//! Where the credential file comes from. Wherever that is, it is read once, completely, and by the same strict rules.
 
 use std::future::Future;
 use std::path::Path;
@@ -13,8 +13,8 @@ mod vault;
 
 pub use fetched::Fetched;
 
-/// The file's bytes, as its keeper has them now. What does not answer is the environment's fault; what answers with a no
-/// is someone's to change.
+/// The current bytes of the file. If the source does not answer, the environment failed; if it refuses, someone has to
+/// change something.
 pub fn fetch(config: &Config) -> Result<Fetched, StartError> {
     let others = config.others();
     match &config.credentials.source {
@@ -52,8 +52,8 @@ fn read_from_systemd(systemd: &Systemd) -> Result<Fetched, StartError> {
     Ok(Fetched::new(file.bytes, None))
 }
 
-/// Runs on a thread of its own: a start is under way in a runtime that must not be blocked from inside, and the other
-/// commands have none.
+/// Runs on its own thread: a start runs in a runtime that must not be blocked from inside, and the other commands have
+/// none.
 fn wait_for<T: Send>(work: impl Future<Output = T> + Send) -> Result<T, StartError> {
     let run =
         || tokio::runtime::Builder::new_current_thread().enable_all().build().map(|runtime| runtime.block_on(work));

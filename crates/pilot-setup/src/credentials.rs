@@ -1,4 +1,4 @@
-//! The credential file and the role map, from wherever they are kept, and everything that is wrong with both.
+//! The credential file and the role map, wherever they are stored, and everything that is wrong with both.
 
 use std::path::{Path, PathBuf};
 
@@ -20,13 +20,13 @@ pub struct RoleMapFile {
     pub map: RoleMap,
 }
 
-/// Finds what must not be written anywhere, by the tokens this configuration lets in.
+/// Finds tokens that must not be written anywhere, for the mechanism and credentials of this configuration.
 pub fn leak_guard(config: &Config, credentials: &Credentials) -> Result<LeakGuard, random::NoRandomness> {
     let guard = LeakGuard::new(credentials.clone(), random::number()?);
     Ok(if config.mechanism() == Mechanism::Oauth { guard.with_signed_tokens() } else { guard })
 }
 
-/// The credential file from wherever it is kept, where the mechanism has one, and the role map, or every fault of both
+/// The credential file from wherever it is stored, if the mechanism has one, and the role map; or every fault of both
 /// at once.
 pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapFile>), StartError> {
     let mut faults = Vec::new();
@@ -72,7 +72,7 @@ fn parse_credentials(fetched: &Fetched, config: &Config, faults: &mut Vec<String
 
 pub type CredentialFormat = fn(&[u8]) -> Result<Credentials, Vec<Fault>>;
 
-/// Which version of the credential file this configuration reads: in production only the one whose credentials expire.
+/// Which version of the credential file this configuration reads: in production, only the one whose credentials expire.
 pub fn credential_format(config: &Config) -> CredentialFormat {
     match (config.profile, &config.identity) {
         (Profile::Production, _) => Credentials::parse_expiring,

@@ -1,4 +1,4 @@
-//! The definitions new items may be created under: built in, and those of `workflows.dir`.
+//! The definitions new items may be created under: the built-in ones and those in `workflows.dir`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub fn offered(dir: Option<&Path>) -> Result<(Definitions, Vec<StoredDefinition>
     if refusals.is_empty() { Ok((offered, texts)) } else { Err(StartError::Refused(refusals.join("\n"))) }
 }
 
-/// A definition, proved.
+/// Reads and proves a definition.
 pub fn parse(name: &str, text: &str) -> Result<Arc<Definition>, StartError> {
     let parsed = Definition::parse(text).map(Arc::new);
     parsed.map_err(|found| StartError::Refused(flaws::render(&found, name, false)))
@@ -50,7 +50,7 @@ fn stored(definition: &Definition, text: &str) -> StoredDefinition {
     StoredDefinition { digest: definition.digest().to_string(), text: text.to_owned() }
 }
 
-/// The `.toml` files of the directory in the order of their names, as name and text.
+/// The `.toml` files of the directory, sorted by name, as name and text.
 pub fn files(dir: Option<&Path>) -> Result<Vec<(String, String)>, StartError> {
     let Some(dir) = dir else { return Ok(Vec::new()) };
     let failed = |path: &Path, error: std::io::Error| {
@@ -65,7 +65,7 @@ pub fn files(dir: Option<&Path>) -> Result<Vec<(String, String)>, StartError> {
     paths.iter().map(|path| Ok((path.display().to_string(), read(path)?))).collect()
 }
 
-/// Definitions are read from here; a misspelt directory must not silently mean "none".
+/// A misspelt directory must not silently mean "no definitions".
 pub fn check_dir(config: &Config) -> Result<(), StartError> {
     match &config.workflows.dir {
         Some(path) if !path.is_dir() => Err(StartError::Refused(format!(

@@ -45,7 +45,7 @@ pub fn with_cause(error: &impl std::error::Error) -> String {
     }
 }
 
-/// Another store is configured than there is.
+/// The configured store does not exist in this version.
 pub fn no_such_store() -> StartError {
     let refused = "store.url: this version supports only the embedded store; give it as \"sqlite:pilot.db\"";
     StartError::Refused(refused.into())

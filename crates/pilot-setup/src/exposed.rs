@@ -1,4 +1,4 @@
-//! Live tokens in the files a start reads. What stands there ends up in the ledger, in answers and in evidence, so the
+//! Live tokens in the files that a start reads. Their contents end up in the ledger, in answers and in evidence, so the
 //! start is refused: with the place, never with the value.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ const REMEDY: &str = "contains a live token; remove it from there, and rotate th
 /// Deeper than any role map that is accepted.
 const BOUNDS: Bounds = Bounds { depth: 8, values: FILE_VALUES_MAX };
 
-/// In the names of the credential file and in the role map.
+/// Searches the names in the credential file, and the role map.
 pub fn tokens_in_names(
     config: &Config,
     credentials: &Credentials,
@@ -43,14 +43,14 @@ fn tokens_in_role_map(file: &RoleMapFile, guard: &LeakGuard) -> Vec<String> {
     let path = file.path.display();
     let places = json::parse(&file.bytes, BOUNDS).map(|value| guard.find_in_json(&value)).unwrap_or_default();
     let mut found: Vec<_> = places.iter().map(|place| format!("{path} at {place} {REMEDY}")).collect();
-    // What is no text of the map, as far as there can be any.
+    // Also outside of strings, if anything can be there.
     if found.is_empty() && guard.find(&file.bytes).is_some() {
         found.push(format!("{path} {REMEDY}"));
     }
     found
 }
 
-/// In the definitions of `workflows.dir`: before they are read, since a flaw is shown with its line.
+/// Searches the definitions in `workflows.dir`, before they are read, since a flaw is shown with its line.
 pub fn refuse_tokens_in_definitions(dir: Option<&Path>, guard: &LeakGuard) -> Result<(), StartError> {
     let mut found = Vec::new();
     for (name, text) in definitions::files(dir)? {
@@ -60,7 +60,7 @@ pub fn refuse_tokens_in_definitions(dir: Option<&Path>, guard: &LeakGuard) -> Re
     if found.is_empty() { Ok(()) } else { Err(StartError::Refused(found.join("\n"))) }
 }
 
-/// A role map that nobody but its author has seen is legal, and worth a word.
+/// A role map that only its author has seen is legal, but worth a warning.
 pub fn too_few_approvers(file: &RoleMapFile) -> Option<String> {
     let path = file.path.display();
     let names = file.map.approved_by.len();

@@ -8,7 +8,7 @@ use crate::error::{StartError, with_cause};
 use crate::private_file::{self, Others};
 use crate::random;
 
-/// The key that signs the log: made on the first start, refused when it is damaged or open to others.
+/// The key that signs the log: generated on the first start, refused if it is damaged or accessible to others.
 pub fn load_or_make(path: &Path, is_begun: bool) -> Result<NoteKey, StartError> {
     if !path.exists() {
         if is_begun {
@@ -24,14 +24,14 @@ pub fn load_or_make(path: &Path, is_begun: bool) -> Result<NoteKey, StartError> 
     load(path)
 }
 
-/// The key in a file that nobody else may read.
+/// Reads the key from a file that nobody else may read.
 pub fn load(path: &Path) -> Result<NoteKey, StartError> {
     let file = private_file::read(path, Others::MayNothing).map_err(|error| StartError::Refused(with_cause(&error)))?;
     let text = String::from_utf8_lossy(&file.bytes);
     NoteKey::parse(&text).map_err(|error| StartError::Refused(format!("{}: {error}", path.display())))
 }
 
-/// Writes a new log signing key; never over an old one, whose signatures could then no longer be continued.
+/// Writes a new log key; never over an old one, because then the old log could not be continued.
 pub fn make(path: &Path, name: &str) -> Result<NoteKey, StartError> {
     let key = NoteKey::generate(name, &random::bytes()?).map_err(|error| StartError::Refused(error.to_string()))?;
     let written = private_file::write_new(path, key.to_line().as_bytes());

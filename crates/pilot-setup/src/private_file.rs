@@ -1,5 +1,5 @@
-//! Reads files that decide who may come in. What is checked is the file that was opened, so nothing can be swapped
-//! between the look and the reading.
+//! Reads files that decide who gets access. The checks apply to the file that was opened, so it cannot be swapped
+//! between checking and reading.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -34,16 +34,16 @@ pub enum FileError {
 /// How much access the group and the rest of the world may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
-    /// Reading is tolerated and reported back; writing never is.
+    /// Reading is tolerated and reported; writing never is.
     MayRead,
     MayNothing,
-    /// The group may read what belongs to root: systemd lets the service's user in that way.
+    /// The group may read a file that belongs to root: this is how systemd gives the service's user access.
     GroupMayReadOfRoot,
 }
 
 pub struct PrivateFile {
     pub bytes: Vec<u8>,
-    /// Set when others may read the file though they should not.
+    /// Set if others can read the file although they should not.
     pub exposed: Option<FileError>,
 }
 
@@ -59,7 +59,7 @@ pub fn read(path: &Path, others: Others) -> Result<PrivateFile, FileError> {
     Ok(PrivateFile { bytes, exposed })
 }
 
-/// A file that anyone may read, and a word when someone other than root and ourselves may write to it: whoever can,
+/// A file that anyone may read, and a warning if someone other than root and ourselves can write to it: whoever can,
 /// decides what the service does.
 pub fn read_public(path: &Path) -> io::Result<(String, Option<FileError>)> {
     let mut file = File::open(path)?;
@@ -77,7 +77,7 @@ pub fn read_public(path: &Path) -> io::Result<(String, Option<FileError>)> {
 }
 
 fn open(path: &Path) -> Result<File, FileError> {
-    // Without O_NONBLOCK, a pipe in the file's place would make the start wait for ever.
+    // Without O_NONBLOCK, a pipe in place of the file would block the start forever.
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
     opened.map_err(|source| FileError::Open { path: path.to_owned(), source })
@@ -114,14 +114,14 @@ fn check(file: &File, path: &Path, others: Others) -> Result<Option<FileError>, 
     }
 }
 
-/// Root gives a file to the one service that is to read it by giving it to that service's group: a Secret volume of
-/// Kubernetes does so, and the package. Nobody else can write to it, and nobody else is in the group.
+/// Root passes a file to a single service by giving it to that service's group: a Kubernetes Secret volume does this,
+/// and so does the package. Nobody else can write to the file, and nobody else is in the group.
 fn is_for_own_group(metadata: &std::fs::Metadata, mode: u32) -> bool {
     mode & 0o077 == 0o040 && metadata.uid() == 0 && group::is_ours_alone(metadata.gid())
 }
 
-/// A program that is run for its answer decides who comes in, like the file it stands for: whoever can write to it could
-/// let in anyone.
+/// A program that supplies the credential file decides who gets access, just as the file does: whoever can write to it
+/// could let anyone in.
 pub fn check_program(path: &Path) -> Result<(), FileError> {
     let path = path.to_owned();
     let metadata = match std::fs::metadata(&path) {
@@ -139,22 +139,22 @@ pub fn check_program(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Makes a file that only its owner can read, and fails if there is one already. It has its name only once it is whole:
-/// a full disk or a crash in the middle leaves nothing in its place.
+/// Creates a file that only its owner can read, and fails if it already exists. It gets its name only when it is
+/// complete: a full disk or a crash halfway leaves nothing in its place.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     let temporary = write_temporary(path, bytes)?;
-    // Unlike a rename, a link never replaces what somebody else has put there meanwhile.
+    // Unlike a rename, a link never replaces what someone else put there in the meantime.
     let linked = std::fs::hard_link(&temporary, path);
     let removed = std::fs::remove_file(&temporary);
     linked.and(removed)?;
     sync_directory(path)
 }
 
-/// In a directory that root keeps for a service's group (setgid, closed to others), the file that root puts there is for
-/// that group: the service could not read it otherwise.
+/// In a directory that root keeps for a service's group (setgid, closed to others), a file that root creates is meant
+/// for that group: otherwise the service could not read it.
 fn is_for_a_group(path: &Path) -> bool {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     rustix::process::geteuid().is_root()
@@ -162,7 +162,7 @@ fn is_for_a_group(path: &Path) -> bool {
             .is_ok_and(|found| found.uid() == 0 && found.gid() != 0 && found.mode() & 0o2027 == 0o2000)
 }
 
-/// Gives a file that root has just made in somebody's directory to that somebody.
+/// Gives a file that root has just created in someone's directory to that directory's owner.
 pub fn give_to_owner_of_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (of_directory, of_file) = (std::fs::metadata(directory)?, std::fs::metadata(path)?);
@@ -172,7 +172,7 @@ pub fn give_to_owner_of_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes on disk, beside where they are to be, under a name that nobody reads.
+/// Writes the bytes to disk next to their destination, under a name that nobody reads.
 fn write_temporary(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     use std::io::Write;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -180,7 +180,7 @@ fn write_temporary(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     hidden.push(name);
     hidden.push(".new");
     let temporary = path.with_file_name(hidden);
-    // Left over from a crash in the middle of an earlier change; it was never in force.
+    // Left over from a crash during an earlier change; it was never in use.
     match std::fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -194,10 +194,10 @@ fn write_temporary(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(temporary)
 }
 
-/// Replaces a file in one step: a reader sees the old one or the new one, and so does a crash. Owner and group stay, and
-/// what root gave to the service's group stays readable for it.
+/// Replaces a file atomically: a reader sees the old one or the new one, even after a crash. Owner and group stay the
+/// same, and a file that root gave to the service's group stays readable for it.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Behind a link, the file it leads to is meant: replacing the link would leave that file as it was.
+    // If it is a link, its target is meant: replacing the link would leave the target unchanged.
     let path = &match std::fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
         found => found?,
@@ -206,22 +206,21 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let owner = |found: &std::fs::Metadata| (found.uid(), found.gid());
     let old = std::fs::metadata(path).ok();
     if let Some(old) = &old {
-        // The service may run as another user than the one who edits the file. Its own files it replaces without the
-        // call, which a supervisor may well forbid.
+        // The service may run as a different user from the one who edits the file. For its own files it skips the call,
+        // which a supervisor may forbid.
         if owner(&std::fs::metadata(&temporary)?) != owner(old) {
             std::os::unix::fs::chown(&temporary, Some(old.uid()), Some(old.gid()))?;
         }
     }
     if old.map_or_else(|| is_for_a_group(path), |old| old.uid() == 0 && old.mode() & 0o077 == 0o040) {
-        // Not by the mode it is made with: the caller's umask would have a say.
+        // Not through the mode at creation, which depends on the caller's umask.
         std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o640))?;
     }
     std::fs::rename(&temporary, path)?;
     sync_directory(path)
 }
 
-/// Makes a directory that only its owner can enter, and those above it that are missing. A power cut leaves it where it
-/// is.
+/// Creates a directory that only its owner can enter, and its missing parents. It survives a power cut.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     let mut missing = path;
@@ -232,7 +231,7 @@ pub fn make_directory(path: &Path) -> io::Result<()> {
         missing = above;
     }
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    // What the service puts into it later is worth as much as the name that leads to it.
+    // What the service stores in it later is only as durable as the name that leads to it.
     new.into_iter().rev().try_for_each(sync_directory)
 }
 

@@ -1,17 +1,17 @@
-//! What the production profile insists on, all of it said at once.
+//! What the production profile requires, all reported at once.
 
 use crate::config::{Config, Mechanism, Profile, Tls};
 
 const MESH_REMEDY: &str = "certificates are public, and any process at a trusted address could present another \
                            actor's; set [tls] mesh_secret_file, and have the mesh send the secret in it";
 
-/// Certificates behind a mesh that is known by nothing but its address: whoever can connect from there is anyone.
+/// Client certificates behind a mesh that is known only by its address: whoever can connect from there can be anyone.
 fn knows_mesh_by_address_only(config: &Config) -> bool {
     let mesh = config.tls.as_ref().and_then(Tls::mesh);
     config.mechanism() == Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none())
 }
 
-/// What does not stop a start and should be looked at.
+/// What does not prevent a start but should be looked at.
 pub fn warnings(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
     if config.profile == Profile::Pilot {
@@ -29,7 +29,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
     warnings
 }
 
-/// Everything that is missing, each with how to give it. Nothing when the service may start.
+/// Everything that is missing, each with how to provide it. Empty if the service may start.
 pub fn missing(config: &Config) -> Vec<String> {
     let mut missing = Vec::new();
     let in_production = config.profile == Profile::Production;
@@ -69,7 +69,7 @@ pub fn missing(config: &Config) -> Vec<String> {
     missing
 }
 
-/// The same as one text, for a refusal of the start.
+/// The same as one text, for refusing a start.
 pub fn refusal(config: &Config) -> Option<String> {
     let missing = missing(config);
     let head = match config.profile {
@@ -122,7 +122,7 @@ mod tests {
             assert_eq!(config.profile, Profile::Production, "{name}");
             assert_eq!(missing(&config), [""; 0], "{name}");
             assert!(config.rate_limits.is_some() && config.tls.is_some(), "{name}");
-            // A sample is named after its mechanism, or after whoever keeps its credentials.
+            // A sample is named after its mechanism, or after its credential source.
             let mechanism = config.mechanism().as_str().replace('_', "-");
             let keeper = config.credentials.source.section().replace("credentials.", "");
             let names = ["production".to_owned(), format!("production-{mechanism}"), format!("production-{keeper}")];

@@ -14,13 +14,13 @@ pub fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
 }
 
 thread_local! {
-    /// Drawn in advance: asking the system anew for every nonce costs more than using it.
+    /// Drawn in advance: a system call for every nonce costs more than using it.
     static DRAWN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 const DRAWN_BYTES: usize = 1024;
 
-/// Something nobody can guess, for what will be stored beside it. Secrets are drawn one at a time, by [`bytes`].
+/// Something nobody can guess, for values that are stored with it. Secrets are drawn one at a time, by [`bytes`].
 pub fn nonce() -> Result<[u8; 16], NoRandomness> {
     DRAWN.with_borrow_mut(|drawn| {
         if drawn.is_empty() {

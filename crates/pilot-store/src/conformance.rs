@@ -1,4 +1,4 @@
-//! What any engine must do: one suite, run by the tests of each. It panics at the first rule that does not hold.
+//! What any engine must do: one suite, run by the tests of each engine. It panics at the first rule that does not hold.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -452,7 +452,7 @@ fn noting(facts: &[(&str, Option<&[u8]>)]) -> Write {
 
 pub async fn a_write_decides_by_the_facts_it_reads_as_they_are_then(engine: &dyn Engine) {
     let store = engine.open();
-    // Both are handed in before either is decided: the second finds what the first has left.
+    // Both are queued before either is decided: the second sees what the first left.
     let once = || {
         let mut note = noting(&[("once", Some(b"done"))]).decide;
         let decide = move |situation: &Situation<'_>| match situation.facts {

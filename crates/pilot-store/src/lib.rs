@@ -1,9 +1,9 @@
-//! Where the ledger and the items are kept: one set of verbs, native to each engine.
+//! The ledger and the items, as stored: one set of operations that every engine implements natively.
 //!
-//! A write names its subject and brings a closure that decides. The engine calls it at the one place where writes are
-//! in order, with the item as it is then and the index and time the entry will have, and records what it returns in
-//! the same transaction: entry, documents, item, idempotency key and tree. Nothing is acknowledged before that
-//! transaction is on disk.
+//! A write names its subject and brings a closure that decides. The engine calls the closure at the one point where
+//! writes are ordered, with the item as it is then and the index and time the entry will have. It records what the
+//! closure returns in a single transaction: entry, documents, item, idempotency key and tree. Nothing is acknowledged
+//! before that transaction is on disk.
 
 use std::future::Future;
 use std::ops::Range;
@@ -30,23 +30,23 @@ pub mod sqlite;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The start is refused: the operator has to choose.
+    /// The store refuses to start: the operator has to choose how to continue.
     #[error("{0}")]
     Refused(String),
-    /// Nothing was recorded; it may work again by itself, for example when the disk has room.
+    /// Nothing was recorded. The store may recover without help.
     #[error("the store cannot do this now: {0}")]
     Unavailable(String),
-    /// The disk has no room. Nothing was recorded; it works again when there is room.
+    /// The disk is full. Nothing was recorded; writes work again once there is space.
     #[error("the store cannot do this now: {0}")]
     Full(String),
-    /// The disk itself failed. After that its word cannot be trusted: what was being written may or may not be there,
-    /// and only opening the store again tells.
+    /// The disk itself failed, so nothing it reports afterwards can be trusted. What was being written may or may not
+    /// be stored; only reopening the store tells.
     #[error("the disk failed: {0}")]
     DiskFailed(String),
     /// The disk does not respond. What was being written may still be recorded.
     #[error("the disk is not responding: {0}")]
     Hangs(String),
-    /// What is stored contradicts itself. Going on would make it worse.
+    /// The stored data contradicts itself. Continuing would make it worse.
     #[error("the store is damaged: {0}")]
     Damaged(String),
 }
@@ -59,36 +59,36 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 pub enum Subject {
     /// The service itself.
     Ledger,
-    /// An item that does not exist yet, and, when its workflow limits them, whose open items are to be counted.
+    /// An item that does not exist yet. If its workflow limits open items, `count_open` says whose are counted.
     NewItem {
         count_open: Option<(ActorId, String)>,
     },
     Item(ItemId),
-    /// The same, where it matters how much has happened to the item already.
+    /// An existing item whose entries are counted too.
     CountedItem(ItemId),
 }
 
-/// What the deciding closure is told.
+/// What the deciding closure gets to see.
 pub struct Situation<'a> {
     pub item: Option<&'a Item>,
-    /// The item's newest entry: it may have been decided a moment ago, in the same commit.
+    /// The index of the item's newest entry, which may have been decided a moment ago in the same commit.
     pub last_entry: Option<u64>,
-    /// How many entries there are about the item, when they were to be counted: up to the bound, and not beyond.
+    /// The number of entries about the item, if the write asked for a count; counting stops at the limit.
     pub entries: Option<usize>,
     pub open_items: usize,
-    /// The facts that the write reads, in its order.
+    /// The facts that the write reads, in the order of its `reads`.
     pub facts: &'a [Option<Vec<u8>>],
-    /// Never earlier than the entry before.
+    /// Never earlier than the previous entry.
     pub now: Time,
     pub index: u64,
 }
 
-/// Something the service wants to find again: a row with a name, changed together with an entry.
+/// Something the service wants to find again: a named row, changed together with an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// What belongs together has a beginning in common, such as `credential/used/`.
+    /// Related facts share a prefix, such as `credential/used/`.
     pub name: String,
-    /// None forgets it.
+    /// `None` deletes the fact.
     pub value: Option<Vec<u8>>,
 }
 
@@ -96,7 +96,7 @@ pub struct Fact {
 #[derive(Debug, Clone, PartialEq)]
 pub enum NoRecord {
     Refused(Refusal),
-    /// There is nothing to record: what was to happen has happened already.
+    /// There is nothing to record: what was asked for has already happened.
     Nothing,
 }
 
@@ -106,29 +106,29 @@ impl From<Refusal> for NoRecord {
     }
 }
 
-/// What a closure wants recorded, or why nothing.
+/// What a closure wants recorded, or why it wants nothing recorded.
 pub type Decided = std::result::Result<Record, NoRecord>;
 
 /// What the deciding closure wants recorded.
 pub struct Record {
     pub entry: Entry,
     pub documents: Vec<Document>,
-    /// The item as it is afterwards; absent for entries of the service itself.
+    /// The item after the change; `None` for entries about the service itself.
     pub standing: Option<Standing>,
-    /// The same item once more, where the caller is shown all of it.
+    /// A copy of the item, if the caller is shown all of it.
     pub shown: Option<Box<Item>>,
-    /// What is to be found again after a restart, or by another node.
+    /// What must be found again after a restart, or by another node.
     pub facts: Vec<Fact>,
 }
 
 impl Record {
-    /// An entry about the service itself, with nothing beside it.
+    /// An entry about the service itself, and nothing else.
     pub fn of(entry: Entry) -> Record {
         Record { entry, documents: Vec::new(), standing: None, shown: None, facts: Vec::new() }
     }
 }
 
-/// An item with what the store needs to find it again.
+/// An item together with what the store needs to find it again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     pub item: Item,
@@ -149,7 +149,7 @@ pub struct Key {
 pub struct Write {
     pub subject: Subject,
     pub key: Option<Key>,
-    /// Names of facts that the closure needs.
+    /// Names of the facts that the closure needs.
     pub reads: Vec<String>,
     pub decide: Decide,
 }
@@ -163,7 +163,7 @@ impl Write {
         Write { subject, key, reads: Vec::new(), decide: Box::new(decide) }
     }
 
-    /// The closure is told these facts as they are when it decides.
+    /// Gives the closure these facts as they are when it decides.
     #[must_use]
     pub fn reading(self, names: impl IntoIterator<Item = String>) -> Write {
         Write { reads: names.into_iter().collect(), ..self }
@@ -188,13 +188,13 @@ pub enum Outcome {
     Nothing,
 }
 
-/// What is kept with an idempotency key.
+/// What is stored with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remembered {
-    /// The entry that the first request recorded: with the request itself, all that an answer needs.
+    /// The index of the entry that the first request recorded. Together with the request, that is enough to build the
+    /// answer.
     Entry(u64),
-    /// The answer itself, as programs before this one kept it: a line with status, version and place, then what was
-    /// shown, as JSON.
+    /// The answer itself, as older programs stored it: a line with status, version and location, then the body as JSON.
     Answer(Vec<u8>),
 }
 
@@ -204,32 +204,32 @@ pub struct Filter {
     pub state: Option<String>,
     pub workflow: Option<String>,
     pub created_by: Option<String>,
-    /// Only open items that wait for this role.
+    /// Only open items that are waiting for this role.
     pub waits_for: Option<Role>,
-    /// Part of a title, in any letter case, or an item's id.
+    /// Part of a title, ignoring case, or an item's id.
     pub text: Option<String>,
     /// Only items older than this one.
     pub before: Option<ItemId>,
 }
 
-/// Items that were found, and how far the search came.
+/// The items found, and how far the search got.
 #[derive(Debug, Default, PartialEq)]
 pub struct ItemPage {
     pub items: Vec<Item>,
-    /// Where to continue, as [`Filter::before`]; none if everything was searched.
+    /// Where to continue, as [`Filter::before`]; `None` if everything was searched.
     pub next: Option<ItemId>,
 }
 
-/// How the store is doing, for those who watch it.
+/// The store's condition, for monitoring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pulse {
-    /// How long the disk has kept the writing waiting, once that is longer than it may.
+    /// How long writes have been waiting for the disk, once that exceeds the deadline.
     pub hanging: Option<Duration>,
-    /// How often that has happened.
+    /// How many times the deadline was exceeded.
     pub hangs: u64,
 }
 
-/// An entry with the documents that were not erased.
+/// An entry with those of its documents that have not been erased.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntry {
     pub index: u64,
@@ -238,7 +238,7 @@ pub struct StoredEntry {
 }
 
 impl StoredEntry {
-    /// What a replay asks for.
+    /// In the form a replay takes.
     pub fn documents(&self) -> Documents<'_> {
         self.documents.iter().map(|(kind, bytes)| (*kind, bytes.as_slice())).collect()
     }
@@ -251,18 +251,19 @@ pub struct StoredDefinition {
     pub text: String,
 }
 
-/// The verbs of a store. Reads see everything that was acknowledged before they began.
+/// The operations of a store. Reads see everything that was acknowledged before they began.
 pub trait Store: Send + Sync {
-    /// Decides and records, in order with every other write. It is handed in at once, not when it is first waited for.
+    /// Decides and records, in order with every other write. The write is queued by this call, not when the future is
+    /// first polled.
     fn settle(&self, write: Write) -> Pending<'_, Outcome>;
 
     fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>>;
 
-    /// The newest items that match, as many as were asked for. However rare they are, only a limited number of rows is
-    /// searched: then there are fewer items, and a place to continue.
+    /// The newest items that match, up to `limit`. However rare they are, only a limited number of rows is searched;
+    /// when that limit is reached, the page has fewer items and says where to continue.
     fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage>;
 
-    /// The same, looking on until there are as many as were asked for, or no more.
+    /// Like `items_page`, but continues until there are `limit` items or no more to find.
     fn items(&self, mut filter: Filter, limit: usize) -> Pending<'_, Vec<Item>> {
         Box::pin(async move {
             let mut found = Vec::new();
@@ -280,62 +281,64 @@ pub trait Store: Send + Sync {
     /// Every entry about an item, oldest first, with its documents.
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>>;
 
-    /// The same after an index, at most this many.
+    /// Entries about an item after an index, at most `limit` of them.
     fn history_page(&self, id: ItemId, after: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
 
     /// Entries from an index on, without documents.
     fn entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
 
-    /// Entries from an index on, with their documents: as many as are asked for, or fewer when these have
-    /// `STORE_PAGE_BYTES_MAX` together.
+    /// Entries from an index on, with their documents: up to `limit`, but no further entry once they add up to
+    /// `STORE_PAGE_BYTES_MAX`.
     fn whole_entries(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
 
-    /// These entries in this order, with their documents; at least the first, and fewer than all of them as above.
+    /// These entries in this order, with their documents: at least the first, and within the same byte limit.
     fn whole_entries_at(&self, indices: Vec<u64>) -> Pending<'_, Vec<StoredEntry>>;
 
-    /// Where the entries about an item are, oldest first; none when there is no such item.
+    /// The indices of the entries about an item, oldest first; empty if there is no such item.
     fn places(&self, id: ItemId) -> Pending<'_, Vec<u64>>;
 
-    /// Where the entries below `first` are about items that have their next one among `entries`.
+    /// The indices of all entries below `first` about the items whose next entry is within `entries`.
     fn earlier_places(&self, first: u64, entries: Range<u64>) -> Pending<'_, Vec<u64>>;
 
-    /// The hashes of entries, recomputed from what is stored: exactly as many as requested, without a gap.
+    /// The hashes of entries, recomputed from what is stored: exactly `count` of them, without gaps.
     fn leaves(&self, from: u64, count: u64) -> Pending<'_, Vec<Hash>>;
 
-    /// Items whose deadline has passed, the earliest first.
+    /// Items whose deadline has passed, earliest first.
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>>;
 
-    /// Hashes of complete subtrees of 256^level leaves, side by side: for the service's own duties, which wait for no
-    /// caller's question.
+    /// Hashes of consecutive complete subtrees of 256^level leaves, for the service's own duties, which never queue
+    /// behind a caller's query.
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>>;
 
-    /// The same for a caller.
+    /// The same, for a caller.
     fn tile(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>>;
 
-    /// For each entry, the path to the root of the tree of `size` entries. What they share is read and hashed once.
+    /// For each entry, the path to the root of the tree of `size` entries. What the paths share is read and hashed
+    /// once.
     fn inclusions(&self, indices: Vec<u64>, size: u64) -> Pending<'_, Vec<Vec<Hash>>>;
 
-    /// Keeps definitions for as long as the ledger; known ones are left alone.
+    /// Stores definitions permanently; those already stored are left as they are.
     fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>>;
 
-    /// What is kept under this name, if anything is.
+    /// The value stored under this name, if any.
     fn fact(&self, name: &'static str) -> Pending<'_, Option<Vec<u8>>>;
 
-    /// Every fact whose name begins so, in the order of their names.
+    /// Every fact whose name begins with this prefix, ordered by name.
     fn facts(&self, beginning: &'static str) -> Pending<'_, Vec<(String, Vec<u8>)>>;
 
-    /// The right edge of the tree as of the last commit; it changes with every commit.
+    /// The right edge of the tree as of the last commit, updated with every commit.
     fn head(&self) -> watch::Receiver<Arc<Edge>>;
 
-    /// Whether the store takes writes now.
+    /// Whether the store accepts writes now.
     fn check(&self) -> Result<()>;
 
     fn pulse(&self) -> Pulse;
 
-    /// Something else on its disk has failed: from now on nothing is written, carried over or deleted.
+    /// Another file on the same disk failed: from now on the store neither writes, copies nor deletes anything.
     fn distrust(&self, cause: &str);
 
-    /// Finishes what was handed in, puts it in order for the next start and closes. It waits for the disk. An error says
-    /// that the disk failed, now or earlier: then everything is left as it is, and the next start reads what is there.
+    /// Finishes the queued writes, leaves everything tidy for the next start, and closes. It waits for the disk. An
+    /// error means that the disk failed, now or earlier; then everything is left as it is, and the next start reads
+    /// what is there.
     fn stop(&self) -> Result<()>;
 }

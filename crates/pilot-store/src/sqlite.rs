@@ -1,4 +1,4 @@
-//! The embedded store: one SQLite file, one writing thread, a few reading ones, one that copies the write-ahead log,
+//! The embedded store: one SQLite file, one writing thread, a few reading threads, one that copies the write-ahead log,
 //! and one that watches the others.
 
 use std::fs::File;
@@ -57,13 +57,13 @@ pub use crate::archive::Now;
 pub use archive::LedgerFile;
 pub(crate) use lock::lock;
 
-/// How many answer callers, and how many answer to the service's own duties: timers, signer and witnesses never wait
-/// for a search.
+/// Readers for callers, and separate ones for the service's own duties: timers, signer and witnesses never wait for a
+/// search.
 const READERS: usize = 3;
 const DUTY_READERS: usize = 1;
 
 pub struct Sqlite {
-    /// Taken when the store stops: then the writing thread finishes what it was given, and ends.
+    /// Taken when the store stops, which makes the writing thread finish its queue and end.
     jobs: Mutex<Option<mpsc::SyncSender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     readers: Readers,
@@ -75,22 +75,22 @@ pub struct Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Waits until everything that was handed in is on disk and the file is closed, so that it can be opened again.
+    /// Waits until every queued write is on disk and the file is closed, so that it can be opened again.
     fn drop(&mut self) {
         self.end();
     }
 }
 
 impl Sqlite {
-    /// Opens or creates the store, and checks that what is there is intact.
+    /// Opens or creates the store, and checks that its contents are intact.
     pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
         opening::refuse_damaged_log(path)?;
         Sqlite::start(path, now, lock, connection::open_writer(path)?)
     }
 
-    /// To fill a large store for a measurement. Nothing waits for the disk: when the machine stops, what was acknowledged
-    /// may be gone.
+    /// For filling a large store before a measurement. Nothing waits for the disk: if the machine stops, acknowledged
+    /// writes may be lost.
     #[cfg(feature = "conformance")]
     pub fn open_to_fill(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
@@ -116,8 +116,8 @@ impl Sqlite {
         let acknowledged = writer::Acknowledged::through_this_runtime();
         let file = path.to_owned();
         let write = move || {
-            // Dropped in the reverse order: the lock is given up when the connection is closed, and so are, with any
-            // descriptor of the file, those that SQLite holds on it.
+            // Dropped in reverse order, connection first. Closing any descriptor of the file also drops the locks that
+            // SQLite holds on it, so `database` must outlive the connection; our own lock goes last.
             let lock = lock;
             let database = File::open(&file).ok().map(Arc::new);
             let connection = connection;
@@ -134,8 +134,8 @@ impl Sqlite {
                 }
                 Ok(false) => {}
                 Err(_) => {
-                    // What was being written is not known, so nobody may write: everyone is told, and the lock is kept for
-                    // as long as the process lasts.
+                    // It is unknown what was being written, so nobody may write any more: tell everyone, and keep the
+                    // lock until the process ends.
                     std::mem::forget(lock);
                     let panicked = || StoreError::Damaged("the writing thread has panicked".into());
                     health.fail(&panicked());
@@ -164,18 +164,18 @@ impl Sqlite {
         })
     }
 
-    /// The time of the last entry there was when the store was opened; without any, 1970.
+    /// The time of the last entry when the store was opened; 1970 if there was none.
     pub fn last_at(&self) -> Time {
         self.last_at
     }
 
-    /// Readers first, and in every case before the writing thread closes the file: it has to be the last.
+    /// Readers first: in every case the writing thread must be the last to close the file.
     fn end(&self) {
         self.readers.close();
         self.duties.close();
         drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last one to hold the store may be a write in the queue; its thread cannot wait for itself.
+        // The store's last owner may be a write in the queue; the writing thread cannot join itself.
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id())
             && writer.join().is_err()
         {
@@ -206,7 +206,7 @@ impl Sqlite {
 
     fn hand_in(&self, job: Job) -> Result<()> {
         self.health.check().map_err(|error| match error {
-            // What was not handed in is not written either.
+            // Never queued, so certainly not written.
             StoreError::Hangs(_) => StoreError::Unavailable(error.to_string()),
             other => other,
         })?;
@@ -222,7 +222,7 @@ impl Sqlite {
 impl Store for Sqlite {
     fn settle(&self, write: Write) -> Pending<'_, Outcome> {
         let (reply, answer) = oneshot::channel();
-        // Handed in before anyone waits: what waits then is small.
+        // Queued before anyone waits, which keeps the future small.
         match self.hand_in(Job::Settle { write, reply }) {
             Ok(()) => Box::pin(async { answer.await.map_err(|_| stopped())? }),
             Err(error) => Box::pin(async { Err(error) }),

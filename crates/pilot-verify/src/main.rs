@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 }
 
 fn ending(text: &str, code: u8) -> ExitCode {
-    // A reader that has seen enough changes nothing about the verdict.
+    // If the reader closes early, the verdict stays the same.
     let _ = std::io::stdout().write_all(text.as_bytes());
     ExitCode::from(code)
 }
@@ -108,7 +108,7 @@ fn run(arguments: &Arguments) -> Result<(String, u8), Failure> {
     })?;
     let bundle = std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))?;
     let verdict = verify(&bundle, &trust);
-    // A bundle may come from anyone: nothing in it reaches the terminal unseen.
+    // A bundle may come from anyone: nothing in it reaches the terminal without being made visible.
     let text = if arguments.json {
         visible_json(&verdict.to_json()).into_owned()
     } else {

@@ -1,4 +1,4 @@
-//! The body of an answer: known whole, as almost all are, or streamed.
+//! The body of an answer: complete, as almost all are, or streamed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::deadline::{Connection, Lasts};
 
-/// The rest of an answer cannot be given. The connection ends, so that nobody takes the beginning for the whole.
+/// The rest of an answer cannot be sent. The connection is closed, so that nobody takes the beginning for the whole.
 #[derive(Debug, thiserror::Error)]
 #[error("the rest of the answer cannot be sent")]
 pub struct Broken;
@@ -23,14 +23,15 @@ pub type Stream = Pin<Box<dyn http_body::Body<Data = Bytes, Error = Broken> + Se
 
 pub enum Body {
     Whole(Option<Bytes>),
-    /// Known whole, and large enough to count for as long as the peer takes it in: its bytes hold their share.
+    /// Complete, and large enough to be counted until the peer has received it: its bytes hold their share of the
+    /// budget.
     Counted(Option<Bytes>),
     Stream(Stream, Lasts),
-    /// A stream that its connection knows of, so that the deadlines fit.
+    /// A stream that its connection knows about, so that the deadlines fit.
     Watched(Stream, StreamGuard),
 }
 
-/// Tells the connection when its stream has ended, however it ends.
+/// Tells the connection when its stream has ended, for whatever reason.
 pub struct StreamGuard(Arc<Connection>, Lasts);
 
 impl Drop for StreamGuard {
@@ -44,17 +45,17 @@ impl Body {
         Body::Whole(None)
     }
 
-    /// Whatever arrives on the channel, as it arrives.
+    /// Sends whatever arrives on the channel.
     pub fn chunks(receiver: mpsc::Receiver<Result<Bytes, Broken>>) -> Body {
         Body::Stream(Box::pin(Chunks(receiver)), Lasts::UntilDone)
     }
 
-    /// The same for something that has no end of its own: nobody waits for it when the service stops.
+    /// The same for something that never ends by itself: nobody waits for it when the service stops.
     pub fn endless(receiver: mpsc::Receiver<Result<Bytes, Broken>>) -> Body {
         Body::Stream(Box::pin(Chunks(receiver)), Lasts::UntilStopped)
     }
 
-    /// Holds a share of that many bytes until the peer has taken the body in. What is small enough is not counted.
+    /// Holds a share for that many bytes until the peer has received the body. Small bodies are not counted.
     #[must_use]
     pub fn holding<G: Send + 'static>(self, share: impl FnOnce(usize) -> G) -> Body {
         match self {
@@ -66,7 +67,7 @@ impl Body {
         }
     }
 
-    /// How many bytes there are that nobody has counted, and should have.
+    /// The size of a body that should have been counted and was not.
     pub fn uncounted(&self) -> Option<usize> {
         match self {
             Body::Whole(Some(bytes)) => Some(bytes.len()).filter(|length| *length > SMALL_BODY_BYTES_MAX),
@@ -74,8 +75,8 @@ impl Body {
         }
     }
 
-    /// Keeps `guard` until everything has been sent. What the HTTP library was given is not sent yet, so the guard goes
-    /// with the bytes.
+    /// Keeps `guard` until everything has been sent. What the HTTP library was given is not sent yet, so the guard
+    /// travels with the bytes.
     #[must_use]
     pub fn until_sent<G: Send + 'static>(self, guard: G) -> Body {
         let held = |bytes: Bytes, guard| Bytes::from_owner(Held { bytes, _guard: guard });
@@ -113,7 +114,7 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            // In pieces: of what was handed over, the HTTP library keeps everything until it is sent.
+            // In pieces: whatever is handed over, the HTTP library keeps until it is sent.
             Body::Counted(bytes) => Poll::Ready(bytes.take().map(|mut rest| {
                 let piece = rest.split_to(rest.len().min(PIECE));
                 *bytes = Some(rest).filter(|rest| !rest.is_empty());
@@ -140,7 +141,7 @@ impl http_body::Body for Body {
     }
 }
 
-/// Bytes, and what lasts as long as any of them.
+/// Bytes, and a guard that lives as long as any of them.
 struct Held<G> {
     bytes: Bytes,
     _guard: G,
@@ -152,7 +153,7 @@ impl<G> AsRef<[u8]> for Held<G> {
     }
 }
 
-/// A stream, and what lasts as long.
+/// A stream, and a guard that lives as long.
 struct Guarded<G> {
     stream: Stream,
     _guard: G,

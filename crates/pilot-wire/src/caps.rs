@@ -1,6 +1,6 @@
-//! Bounds that were reached: counted, logged, and told by `/readyz`.
+//! Limits that were reached: counted, logged, and reported by `/readyz`.
 //!
-//! A bound keeps one caller from hurting another, and operators have to learn when it was needed.
+//! A limit keeps one caller from hurting another, and operators have to learn when that was needed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -46,9 +46,9 @@ impl Cap {
     }
 }
 
-/// For how long `/readyz` tells of a bound that was reached.
+/// How long `/readyz` reports a limit that was reached.
 const TOLD: Duration = Duration::from_mins(1);
-/// How often one bound may fill a line of the log.
+/// The least time between two log lines about the same limit.
 const LOGGED: Duration = Duration::from_secs(10);
 
 pub struct Caps {
@@ -59,7 +59,7 @@ pub struct Caps {
 #[derive(Default)]
 struct Reached {
     times: AtomicU64,
-    /// In milliseconds since the start, plus one; zero for never.
+    /// Milliseconds since the start, plus one; zero for never.
     last: AtomicU64,
     logged: AtomicU64,
 }
@@ -84,7 +84,7 @@ impl Caps {
         }
     }
 
-    /// The bounds that were reached within the last minute.
+    /// The limits reached within the last minute.
     pub fn lately(&self) -> Vec<&'static str> {
         let now = self.now();
         let is_recent = |reached: &Reached| {

@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The machine's clock. None when it says that it is earlier than 1970.
+/// The machine's clock. `None` if it is set to before 1970.
 #[expect(clippy::disallowed_methods, reason = "this is the place meant for it")]
 pub fn since_1970() -> Option<Duration> {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()
 }
 
-/// Whether what the machine's clock says has a date of four digits, from 1970 on. The HTTP library dates every answer,
-/// TLS every handshake, and both give up on anything else: so nothing is handed to them meanwhile.
+/// Whether the machine's clock is between 1970 and 9999. The HTTP library dates every answer and TLS every handshake,
+/// and both fail on anything else, so nothing is passed to them while this is false.
 pub fn has_date() -> bool {
     static HAD: AtomicBool = AtomicBool::new(true);
     let has = since_1970().is_some_and(|since| since.as_secs() < YEAR_10_000);

@@ -1,7 +1,7 @@
 //! Deadlines of a connection: the first byte, the headers of a request, and idling between requests.
 //!
-//! The HTTP library has none of its own that fit, so the socket is wrapped: it notes until when the peer has to do
-//! something, and a single task looks at all connections a few times a second. A request costs no timer that way.
+//! The HTTP library has none that fit, so the socket is wrapped: it records by when the peer has to do something, and a
+//! single task checks all connections a few times a second. That way a request needs no timer.
 
 mod state;
 
@@ -19,18 +19,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub use self::state::{Deadlines, Lasts, TICK};
 use self::state::{End, Event, State};
 
-/// In the extensions of an answer: its peer is late, so the connection ends as soon as nothing else is under way on it.
+/// In the extensions of an answer: the peer is late, so the connection ends as soon as nothing else is in progress on
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerIsLate;
 
 /// All open connections of a listener.
 pub struct Watchdog {
     deadlines: Deadlines,
-    /// Ticks since the start. Coarse on purpose: reading it costs nothing.
+    /// Ticks since the start. Deliberately coarse: reading it costs nothing.
     tick: Arc<AtomicU64>,
     connections: Mutex<Vec<Weak<Connection>>>,
-    /// Where nobody could be spared in this tick. To look through all connections for each that comes would be what a
-    /// flood wants.
+    /// Addresses for which no connection could be closed in this tick. Searching all connections for each new one is
+    /// exactly what a flood would want.
     crowded: Mutex<HashMap<Option<IpAddr>, u64>>,
 }
 
@@ -52,7 +53,7 @@ impl Watchdog {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs for as long as the listener does. `also` is done at every tick.
+    /// Runs as long as the listener does. Calls `also` at every tick.
     pub async fn run(&self, also: impl Fn() + Send + Sync) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -73,8 +74,8 @@ impl Watchdog {
         });
     }
 
-    /// Lets go of those anonymous connections that have idled longest, so that there is room for others: the hundredth part
-    /// of all, and at least one; of those of one address, when one is given. How many went.
+    /// Closes the anonymous connections that have idled longest, to make room for others: one percent of all, and at
+    /// least one; only those of one address, if given. Returns how many.
     pub fn make_room(&self, address: Option<IpAddr>) -> usize {
         let now = self.tick.load(Ordering::Relaxed);
         let mut crowded = self.crowded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +99,7 @@ impl Watchdog {
         leaving
     }
 
-    /// Tells every connection to end with what it has begun.
+    /// Tells every connection to finish what it has begun and end.
     pub fn stop(&self) {
         for connection in &*self.connections() {
             if let Some(connection) = connection.upgrade() {
@@ -118,7 +119,7 @@ pub struct Connection {
 
 struct Heard {
     state: State,
-    /// Whoever is to hear what there is to be told.
+    /// Woken when there is something to tell.
     waker: Option<Waker>,
 }
 
@@ -127,11 +128,11 @@ struct Heard {
 pub enum Told {
     /// The peer has missed its deadline.
     Expired,
-    /// The service stops: what was begun is to be finished.
+    /// The service is stopping: finish what was begun.
     Stop,
 }
 
-/// Hears what a connection is told.
+/// Receives what a connection is told.
 pub struct Hearing<'c> {
     connection: &'c Connection,
     has_heard_stop: bool,
@@ -174,18 +175,18 @@ impl Connection {
         }
     }
 
-    /// Since when it has idled, if it can be spared.
+    /// Since when it has been idle, if it can be closed.
     fn spared_since(&self) -> Option<u64> {
         self.heard().state.spared_since()
     }
 
-    /// Nothing new is taken, and what was begun is finished. HTTP/1 ends by itself then; an HTTP/2 peer may go on
-    /// saying nothing of importance for as long as it likes, so it is not waited for.
+    /// Accepts nothing new and finishes what was begun. HTTP/1 then ends by itself; an HTTP/2 peer could keep the
+    /// connection open as long as it likes with frames that do not matter, so it is not waited for.
     pub fn end(&self) {
         self.note(Event::Stop);
     }
 
-    /// Lets go of the peer at once, whatever is under way.
+    /// Closes the connection immediately, whatever is in progress.
     pub fn expire(&self) {
         self.note(Event::Expire);
     }
@@ -203,7 +204,7 @@ impl Connection {
         self.note(Event::Written);
     }
 
-    /// The headers of a request are complete. The body has its own deadline where it is read.
+    /// The headers of a request are complete. The body has its own deadline, where it is read.
     pub fn request_began(&self, version: Version) {
         self.note(Event::RequestBegan { is_multiplexed: version == Version::HTTP_2 });
     }
@@ -303,7 +304,7 @@ mod tests {
             self.connection.hear().poll(&Context::from_waker(Waker::noop()))
         }
 
-        /// As [`Watch::expires_after`], once it has heard of the stop.
+        /// Like [`Watch::expires_after`], once it has been told to stop.
         #[track_caller]
         fn ends_after(&self, seconds: u64) {
             let (mut hearing, context) = (self.connection.hear(), Context::from_waker(Waker::noop()));

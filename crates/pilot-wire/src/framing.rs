@@ -1,4 +1,4 @@
-//! Refuses messages that two readers could understand differently, which the HTTP library lets through.
+//! Refuses messages that two readers could understand differently and that the HTTP library lets through.
 
 use http::header::{HOST, HeaderMap, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -11,7 +11,7 @@ pub mod heads;
 #[derive(Debug, Clone, Copy)]
 pub struct Ambiguous(pub &'static str);
 
-/// Why a message cannot be taken for a request. Nothing in it can be relied upon, so its connection ends.
+/// Why a message cannot be treated as a request. Nothing in it can be relied on, so its connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     /// What is wrong, in a sentence for the caller.
@@ -59,7 +59,8 @@ fn check_http1(head: &Parts) -> Result<(), Malformed> {
 }
 
 fn check_coding(headers: &HeaderMap) -> Result<(), Malformed> {
-    // Two lengths, and a length beside a coding, are found in the bytes of the head: the library lets one go by.
+    // Two lengths, or a length together with a coding, are found in the bytes of the head, because the library hides
+    // one of them.
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
         (None, _) => Ok(()),
@@ -84,8 +85,8 @@ fn check_http2(head: &Parts) -> Result<(), Malformed> {
     }
 }
 
-/// A target sent whole must name the host that the header names. Asked once the target was searched for tokens: one that
-/// stands before the host has to be found, whatever the header says.
+/// An absolute target must name the same host as the header. Checked only after the target was searched for tokens: one
+/// in front of the host must be found, whatever the header says.
 pub fn check_target(head: &Parts) -> Result<(), Malformed> {
     if head.uri.scheme().is_none() {
         return Ok(());

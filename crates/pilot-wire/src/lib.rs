@@ -1,4 +1,4 @@
-//! A listener and a client for HTTP and TLS: deadlines, framing, peers, bounds. Nothing here knows what is served.
+//! A listener and a client for HTTP and TLS: deadlines, framing, peers, limits. Nothing here knows what is served.
 
 pub mod body;
 pub mod caps;

@@ -1,4 +1,4 @@
-//! Accepts connections, serves HTTP/1.1 and HTTP/2 on them, and lets go of those that are too slow.
+//! Accepts connections, serves HTTP/1.1 and HTTP/2 on them, and closes those that are too slow.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -39,10 +39,10 @@ mod raw;
 use crowd::{Crowd, Place, Shared, find_place};
 use raw::{Marks, Raw};
 
-/// How long the last requests may take once the service was told to stop.
+/// How long the last requests may take after the service was told to stop.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
-/// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients runs into the
-/// kernel's defence against floods, and some wait a second for their next attempt.
+/// How many connections may wait in the kernel to be accepted. With the usual 128, a burst of clients triggers the
+/// kernel's flood protection, and some wait a second for their next attempt.
 const WAITING_CONNECTIONS_MAX: u32 = 4096;
 
 pub struct Listener {
@@ -57,7 +57,7 @@ pub struct Listener {
 impl Listener {
     pub fn bind(address: SocketAddr) -> io::Result<Listener> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // Connections of the last run that still linger must not stop this one.
+        // Lingering connections of the previous run must not prevent this one.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         let socket = socket.listen(WAITING_CONNECTIONS_MAX)?;
@@ -75,22 +75,22 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Never more connections than the process may have files open.
+    /// Never more connections than the process may have open files.
     pub fn limit_connections(&mut self, connections_max: usize) {
         self.connections_max = connections_max.min(CONNECTIONS_MAX);
     }
 
-    /// From now on every request has its [`Peer`], which costs a little each time.
+    /// From now on every request carries its [`Peer`], at a small cost each time.
     pub fn tell_peers(&mut self) {
         self.tells_peers = true;
     }
 
-    /// Addresses that many callers come from, such as a mesh's: they may take every place.
+    /// Addresses that many callers share, such as a mesh's: they may take every place.
     pub fn share_addresses(&mut self, shared: impl Fn(IpAddr) -> bool + Send + Sync + 'static) {
         self.shared = Box::new(shared);
     }
 
-    /// From now on a connection begins with a TLS handshake.
+    /// From now on connections begin with a TLS handshake.
     pub fn encrypt(&mut self, tls: Arc<Tls>) {
         self.tls = Some(tls);
     }
@@ -149,7 +149,7 @@ async fn accept(socket: &TcpListener) -> Option<(TcpStream, IpAddr)> {
             Some((stream, address.ip().to_canonical()))
         }
         Err(error) => {
-            // Out of files, most likely. Pausing lets connections end; spinning would not.
+            // Out of file descriptors, most likely. Pausing lets connections end; spinning would not.
             tracing::warn!(error = %error, "a connection could not be accepted");
             tokio::time::sleep(Duration::from_millis(50)).await;
             None
@@ -157,7 +157,7 @@ async fn accept(socket: &TcpListener) -> Option<(TcpStream, IpAddr)> {
     }
 }
 
-/// A request that is being answered; the connection's deadlines hear of its end.
+/// A request being answered; the connection's deadlines are told when it ends.
 struct Begun<'a>(&'a Connection);
 
 impl Drop for Begun<'_> {
@@ -166,15 +166,14 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// What every request of a connection is told about its other end.
+/// What every request of a connection is told about the other end.
 struct OtherEnd {
     peer: Option<Peer>,
     certificate: Option<PeerCertificate>,
     place: Place,
 }
 
-/// The handshake first. It counts against the deadlines like the head of a request, and failing it ends this connection
-/// alone.
+/// The handshake first. The deadline for a request head applies to it, and a failure ends only this connection.
 async fn serve_encrypted<S, H, F>(
     app: &Arc<S>,
     tls: &Tls,
@@ -224,7 +223,7 @@ async fn serve_encrypted<S, H, F>(
 
 enum Shaken {
     Encrypted(Box<TlsStream<Watched<TcpStream>>>),
-    /// The peer began with a letter, as HTTP does and TLS never.
+    /// The peer began with a letter, as HTTP does and TLS never does.
     Plain(Watched<TcpStream>),
 }
 
@@ -237,7 +236,7 @@ async fn shake_hands(tls: &Tls, socket: Watched<TcpStream>) -> io::Result<Shaken
     Ok(Shaken::Encrypted(Box::new(tls.accept(socket).await?)))
 }
 
-/// Whoever forgot the `s` is told so, whatever was asked for.
+/// Tells whoever forgot the `s`, whatever they asked for.
 async fn answer_plain<S: Served>(app: Arc<S>, _: Request<Incoming>) -> Response<Body> {
     let mut response = app.refuse(Malformed::Framing("This address speaks TLS: use https."));
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -266,7 +265,7 @@ where
         let connection = Arc::clone(&connection);
         let is_guarded = S::is_guarded(request.uri().path());
         connection.request_began(request.version());
-        // HTTP/1 has one answer at a time, which its connection is counted for.
+        // HTTP/1 has one answer at a time, which is counted with its connection.
         let stream = (request.version() == Version::HTTP_2).then(|| end.place.begin_stream());
         if stream.as_ref().is_some_and(Option::is_none) {
             app.traffic().caps.reached(Cap::Streams, &end.place.origin());
@@ -274,7 +273,7 @@ where
         }
         let answer = handler(Arc::clone(app), request);
         async move {
-            // Also when the request is given up in the middle.
+            // Also if the request is abandoned halfway.
             let request = Begun(&connection);
             let response = answer.await.map(|body| body.watched_by(&connection));
             let response = match stream.flatten() {
@@ -298,7 +297,8 @@ where
             if !clock::has_date() {
                 return Poll::Ready(());
             }
-            // An error here is the peer's: a broken message was answered 400 already, a broken connection is gone.
+            // An error here is the peer's: a malformed message has already been answered with 400, and a broken
+            // connection is gone.
             if serving.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
@@ -318,8 +318,8 @@ where
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // The deadlines are ours (see `deadline`): the library's would also close idle connections after a few seconds.
-    // Half-closed connections are answered, too. The library would otherwise keep reading during a request, each time
-    // into a new buffer, to see the peer go away; a feed sees that when it next writes.
+    // Half-closed connections are answered too: otherwise the library would keep reading during a request, each time
+    // into a new buffer, to notice when the peer goes away. A feed notices that at its next write.
     builder
         .http1()
         .header_read_timeout(None)
@@ -329,7 +329,7 @@ fn builder() -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
-        // What a peer may send before it is read, and what is made for it before it is taken in.
+        // How much a peer may send before it is read, and how much is produced for it before it is received.
         .initial_stream_window_size(HTTP2_STREAM_BYTES)
         .initial_connection_window_size(HTTP2_CONNECTION_BYTES)
         .max_send_buf_size(HTTP2_STREAM_BYTES as usize)

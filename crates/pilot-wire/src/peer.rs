@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
 
-/// The other end, as the socket has it. The listener gives it to every request when anything asks for it.
+/// The other end, according to the socket. The listener adds it to every request if anything needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
 
-/// The client's certificate and those that lead to its issuer, as the handshake verified them.
+/// The client's certificate and its chain up to the issuer, as verified in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerCertificate(pub Arc<[CertificateDer<'static>]>);
 
-/// What is counted together: an address, or with IPv6 the network that one customer is given.
+/// What is counted together: an address or, with IPv6, the network that one customer is assigned.
 pub fn origin(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

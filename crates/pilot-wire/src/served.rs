@@ -1,4 +1,4 @@
-//! What a listener asks of whatever it serves.
+//! What a listener needs from whatever it serves.
 
 use http::{Response, StatusCode};
 
@@ -14,13 +14,13 @@ pub trait Served: Send + Sync + 'static {
     /// The answer to a message that never became a request.
     fn refuse(&self, malformed: Malformed) -> Response<Body>;
 
-    /// Whether an answer with this status, at a path that `is_guarded`, goes only to callers who are known. Their
-    /// connections are the last to be closed when there are too many.
+    /// Whether an answer with this status, at a path that `is_guarded`, goes only to known callers. Their connections
+    /// are the last to be closed when there are too many.
     fn is_for_known_callers(_status: StatusCode) -> bool {
         false
     }
 
-    /// Whether a path is open to known callers only.
+    /// Whether a path is open only to known callers.
     fn is_guarded(_path: &str) -> bool {
         false
     }

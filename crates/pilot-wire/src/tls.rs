@@ -1,4 +1,4 @@
-//! The handshake of a listener that speaks TLS.
+//! The handshake of a listener that uses TLS.
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What new connections are greeted with. Connections that exist keep what they were opened with.
+/// The configuration for new connections. Existing connections keep the one they were opened with.
 pub struct Tls {
     current: RwLock<Arc<ServerConfig>>,
 }
@@ -18,12 +18,12 @@ impl Tls {
         Tls { current: RwLock::new(config) }
     }
 
-    /// From now on new connections get this.
+    /// Uses this configuration for new connections from now on.
     pub fn replace(&self, config: Arc<ServerConfig>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    /// The handshake. It has the deadline of the request's head, which the caller keeps.
+    /// The handshake. The deadline for a request head applies, which the caller enforces.
     pub async fn accept<S>(&self, socket: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

@@ -1,7 +1,7 @@
-//! A witness (C2SP tlog-witness): cosigns checkpoints of logs it was told about, each only if it continues the one before.
+//! A witness (C2SP tlog-witness): cosigns checkpoints of the logs it knows, each only if it continues the previous one.
 //!
-//! It is run by somebody else than the log: the partner organisation, or an auditor. It keeps nothing but the newest
-//! checkpoint of each log, and its own key.
+//! It is run by someone other than the log's operator: the partner organisation, or an auditor. It stores only its own
+//! key and the newest checkpoint of each log.
 
 mod state;
 mod witness;

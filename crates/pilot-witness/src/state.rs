@@ -17,7 +17,7 @@ use pilot_setup::private_file::{self, Others};
 use pilot_setup::random;
 
 const SCHEMA_VERSION: u32 = 1;
-/// Kept for whoever investigates; a log that forks again and again must not fill the disk.
+/// Kept for investigations; a log that forks again and again must not fill the disk.
 const CONFLICTS_MAX: usize = 100;
 
 /// The file: signed notes by the origin of their log.
@@ -36,7 +36,7 @@ pub struct State {
 }
 
 impl State {
-    /// Reads what was kept, or begins; `name` is for a new key alone.
+    /// Reads the stored state, or creates it; `name` is only for a new key.
     pub fn open(
         directory: &Path,
         logs: &[VerifierKey],
@@ -47,7 +47,7 @@ impl State {
         let lock = lock(directory)?;
         let (key_path, path) = (directory.join("witness.key"), directory.join("witness.json"));
         let key = match (key_path.exists(), path.exists()) {
-            // The state first: a key without one is a witness that has forgotten.
+            // The state first: a key without a state is a witness that has forgotten.
             (false, false) => {
                 write(&path, &BTreeMap::new()).map_err(failed)?;
                 make_key(&key_path, name)?
@@ -67,7 +67,7 @@ impl State {
         Ok((key, State { directory: directory.to_owned(), notes, newest, _lock: Some(lock) }))
     }
 
-    /// The key of a witness, made now if it is a new one.
+    /// The key of a witness, generated now if the witness is new.
     pub fn key(directory: &Path, name: Option<&str>) -> Result<CosignerKey, StartError> {
         let path = directory.join("witness.key");
         if path.exists() { load_key(&path) } else { State::open(directory, &[], name).map(|(key, _)| key) }
@@ -77,7 +77,7 @@ impl State {
         self.newest.get(origin)
     }
 
-    /// On disk when this returns, or as it was.
+    /// On disk when this returns; after an error, unchanged.
     pub fn keep(&mut self, checkpoint: Checkpoint, note: &str) -> io::Result<()> {
         if self.newest.get(&checkpoint.origin).is_some_and(|kept| *kept == checkpoint) {
             return Ok(());
@@ -90,7 +90,7 @@ impl State {
         Ok(())
     }
 
-    /// Keeps both sides of a contradiction. False when it is known already, or when there are enough.
+    /// Keeps both sides of a contradiction. False if it is already known, or there are enough.
     pub fn keep_conflict(&self, new: &Checkpoint, note: &str) -> io::Result<bool> {
         let directory = self.directory.join("conflicts");
         private_file::make_directory(&directory)?;
@@ -163,7 +163,7 @@ fn write(path: &Path, notes: &BTreeMap<String, String>) -> io::Result<()> {
     private_file::replace(path, &serde_json::to_vec_pretty(&stored)?)
 }
 
-/// Every note kept must still be what its log has signed, as far as the log is still looked after.
+/// Every stored note must still be signed by its log, if that log is still configured.
 fn check(
     path: &Path,
     notes: &BTreeMap<String, String>,

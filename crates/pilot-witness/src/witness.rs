@@ -1,4 +1,4 @@
-//! The service: reads a checkpoint, asks whether it continues the one before, and cosigns it.
+//! The service: reads a checkpoint, checks whether it continues the previous one, and cosigns it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub type Now = fn() -> u64;
 pub struct Witness {
     key: CosignerKey,
     logs: Vec<VerifierKey>,
-    /// Checked and changed under one lock, so that no checkpoint can slip in between.
+    /// Checked and changed under one lock, so that no other checkpoint can get in between.
     state: Mutex<State>,
     clock: Now,
     traffic: Traffic,
@@ -52,12 +52,12 @@ impl Served for Witness {
     }
 }
 
-/// What a witness answers. The numbers are the specification's.
+/// What a witness answers. The status codes are the specification's.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// 200, with signature lines.
     Cosigned(String),
-    /// 409, with the size of what was cosigned last.
+    /// 409, with the size that was cosigned last.
     Conflict(u64),
     /// Any other status, with the reason.
     No(u16, String),
@@ -72,7 +72,7 @@ impl Witness {
         self.key.verifier()
     }
 
-    /// Cosigns a checkpoint, if it continues the last one. What is cosigned is on disk before this returns.
+    /// Cosigns a checkpoint if it continues the last one. The checkpoint is on disk before this returns.
     pub fn add_checkpoint(&self, body: &str) -> Verdict {
         let malformed = |error: &dyn std::fmt::Display| Verdict::No(400, error.to_string());
         let request = match AddCheckpoint::parse(body) {
@@ -107,11 +107,11 @@ impl Witness {
     }
 }
 
-/// What the log has signed against its own past is kept: it is the proof that it did.
+/// A checkpoint with which the log contradicts its own past is kept, because it is the proof of that.
 fn refuse(state: &mut State, refused: Refused, new: &Checkpoint, note: &str) -> Verdict {
     let log = new.origin.as_str();
     match refused {
-        // How a log finds out where the witness is.
+        // This is how a log finds out where the witness is.
         Refused::OtherSize { size } if new.size >= size => return Verdict::Conflict(size),
         Refused::Backwards => return Verdict::No(400, refused.to_string()),
         Refused::OtherSize { .. } | Refused::OtherRoot { .. } | Refused::Inconsistent(_) => {}
@@ -188,7 +188,7 @@ async fn answer(witness: Arc<Witness>, request: Request<Incoming>) -> Response<B
         Ok(body) => body,
         Err(response) => return response,
     };
-    // Keeping a checkpoint waits for the disk, which must not hold up the others.
+    // Storing a checkpoint waits for the disk, which must not hold up other requests.
     let verdict = tokio::task::spawn_blocking(move || witness.add_checkpoint(&body)).await;
     match verdict {
         Ok(Verdict::Cosigned(lines)) => page(200, "text/plain; charset=utf-8", lines),

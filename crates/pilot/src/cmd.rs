@@ -1,4 +1,4 @@
-//! One file a subcommand.
+//! One file per subcommand.
 
 pub(crate) mod backup;
 pub(crate) mod check_config;

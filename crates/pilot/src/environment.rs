@@ -20,7 +20,7 @@ impl Environment {
         Environment { variables, token }
     }
 
-    /// Everything but the token, for the configuration's overrides.
+    /// Everything except the token, for overriding the configuration.
     pub(crate) fn variables(&self) -> &[(String, String)] {
         &self.variables
     }
@@ -33,8 +33,7 @@ impl Environment {
         self.token.clone()
     }
 
-    /// Who is at the keyboard, for records that name an operator. A name that fits into an entry: a longer one is cut
-    /// off.
+    /// Who is at the keyboard, for records that name an operator. A name that is too long for an entry is cut off.
     pub(crate) fn operator(&self) -> Option<&str> {
         let name = ["PILOT_OPERATOR", "SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| self.get(name))?;
         let end = name.char_indices().nth(OPERATOR_CHARS_MAX).map_or(name.len(), |(at, _)| at);

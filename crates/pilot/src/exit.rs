@@ -7,7 +7,7 @@ use pilot_core::leak::LeakGuard;
 use pilot_core::visible::visible;
 use pilot_setup::error::StartError;
 
-/// The exit code for network, disk or database.
+/// The exit code for problems with network, disk or database.
 pub(crate) const ENVIRONMENT: i32 = 3;
 
 #[derive(Debug)]
@@ -46,7 +46,8 @@ impl Failure {
     }
 }
 
-/// Help, or what is wrong with the arguments. Someone will type a token as an argument, and it must not be printed.
+/// Prints help, or what is wrong with the arguments. Someone will type a token as an argument, and it must not be
+/// printed.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     if !error.use_stderr() {

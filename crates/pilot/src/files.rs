@@ -35,12 +35,12 @@ pub(crate) struct FileArguments {
 const ROTATION_RECORD: &str = "rotation-record.jsonl";
 
 pub(crate) struct Files {
-    /// Where the credential file is, or who has it.
+    /// Where the credential file is or comes from.
     pub source: Source,
     config: Option<Config>,
     pub role_map: Option<PathBuf>,
     pub rotation_record: PathBuf,
-    /// The format a credential file begins with, where the configuration says so; one that exists keeps its own.
+    /// The format of a new credential file, if the configuration determines it; an existing file keeps its own.
     pub schema: Option<Schema>,
     /// What the service would read.
     pub format: CredentialFormat,
@@ -107,7 +107,7 @@ impl Files {
     }
 }
 
-/// The ledger of this installation. `verb` is what the command does to it, for people.
+/// The ledger of this installation. `verb` says what the command does to it, for messages.
 pub(crate) fn ledger(config: &Config, verb: &str) -> Result<Box<dyn Archive>, Failure> {
     let refused = || Failure::Usage(format!("store.url: this command can {verb} only an embedded store"));
     engines::archive(&config.store.url, &config.data_dir).ok_or_else(refused)
@@ -134,7 +134,7 @@ pub(crate) fn refuse_root(config: &Config) -> Result<(), Failure> {
     )))
 }
 
-/// Serialises changes to a file between operators; the lock is gone when it is dropped.
+/// Serialises changes to a file between operators; released when dropped.
 pub(crate) struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 
 pub(crate) fn lock(path: &Path) -> Result<Lock, Failure> {
@@ -172,7 +172,7 @@ pub(crate) fn list_faults(place: impl std::fmt::Display, faults: &[Fault]) -> St
     format!("{place} has {count} fault(s):\n{}", lines.join("\n"))
 }
 
-/// Writes the credential file in one step, after making sure that the service would accept it.
+/// Replaces the credential file atomically, after making sure that the service would accept it.
 pub(crate) fn write_credentials(path: &Path, schema: Schema, entries: Vec<Credential>) -> Result<(), Failure> {
     let text = Credentials::new(schema, entries).to_json();
     Credentials::parse_either(text.as_bytes())

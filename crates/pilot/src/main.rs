@@ -16,7 +16,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::environment::Environment;
 use crate::exit::Failure;
 
-/// The C library's own is slow when threads share it, or when much is given back at once (docs/adr/0037-what-a-transition-costs.md).
+/// The C library's own allocator is slow when threads share it, or when much is freed at once
+/// (docs/adr/0037-what-a-transition-costs.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -77,7 +78,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    // One provider of cryptography for the whole process, chosen before anything could choose another.
+    // One cryptography provider for the whole process, chosen before anything else can choose another.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let environment = Environment::read();
     match run(arguments.command, &environment) {

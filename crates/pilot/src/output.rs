@@ -31,7 +31,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write_out(&visible(text))
 }
 
-/// Text that we have coloured ourselves: only colours are passed through.
+/// For text that we have coloured ourselves: only colours are passed through.
 pub(crate) fn print_coloured(text: &str) -> Result<(), Failure> {
     write_out(&visible_but_colours(text))
 }
@@ -52,7 +52,7 @@ fn visible_but_colours(text: &str) -> String {
     shown
 }
 
-/// On standard error, a line or several.
+/// Writes one or more lines to standard error.
 pub(crate) fn complain(text: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{}", visible(text))
 }
@@ -64,13 +64,13 @@ pub(crate) fn note(text: &str) -> Result<(), Failure> {
 
 /// Why a command failed, and the code it ends with.
 pub(crate) fn report(failure: &Failure) -> ExitCode {
-    // What goes wrong is often quoted from a file, and a file may hold anything.
+    // Errors often quote a file, and a file may contain anything.
     let text = LeakGuard::for_generated_tokens().redact(failure.text()).into_owned();
     let _ = complain(&format!("pilot: {text}"));
     ExitCode::from(failure.code())
 }
 
-/// One line on a terminal that says how far something has come, in the place of the one before. Nobody watches a pipe.
+/// A progress line on a terminal, which replaces the previous one. Nobody watches a pipe.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     is_watched: bool,
@@ -98,7 +98,7 @@ impl Drop for ProgressLine {
 
 fn write_out(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        // The reader has seen enough (`pilot credential list | head -1`).
+        // The reader has read enough (`pilot credential list | head -1`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::environment("standard output", error)),
     }
@@ -106,7 +106,7 @@ fn write_out(text: &str) -> Result<(), Failure> {
 
 pub(crate) fn print_json(view: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(view).map_err(|error| Failure::environment("JSON", error))?;
-    // Escapes of JSON: a program reads the very same values.
+    // JSON escapes: a program reads exactly the same values.
     write_out(&(visible_json(&text).into_owned() + "\n"))
 }
 

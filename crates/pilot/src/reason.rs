@@ -1,4 +1,4 @@
-//! Why an operator did something to the ledger itself. It is kept there forever, so it is checked first.
+//! Why an operator did something to the ledger itself. The reason is stored there permanently, so it is checked first.
 
 use pilot_core::leak::LeakGuard;
 use pilot_setup::config::Config;
@@ -8,7 +8,7 @@ use crate::exit::Failure;
 
 const CHARS_MAX: usize = 1_000;
 
-/// `option` is how the reason was given.
+/// `option` is the option with which the reason was given.
 pub(crate) fn check(option: &str, reason: &str, config: &Config) -> Result<(), Failure> {
     if reason.trim().is_empty() || reason.chars().count() > CHARS_MAX {
         return Err(Failure::Usage(format!("{option}: say why, in 1 to 1,000 characters")));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::environment::Environment;
 
-/// How long a message may wait for a supervisor that is busy.
+/// How long a message may wait for a busy supervisor.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Does nothing unless the environment names a socket. A service that cannot notify still serves.

@@ -1,4 +1,4 @@
-//! How fast the service makes an evidence bundle of a whole ledger, and what `pilot evidence verify` takes for it.
+//! How fast the service builds an evidence bundle of a whole ledger, and how long `pilot evidence verify` takes for it.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     moves::build()?;
     let installation = Installation::make("export")?;
     let token = installation.auditor()?;
-    // The first start makes the directory and the key that signs the log.
+    // The first start creates the directory and the log key.
     drop(installation.start()?);
     let mut fill = moves::example("fill_store");
     output_of(fill.arg(installation.store()).args([&ENTRIES.to_string(), "1"]))?;

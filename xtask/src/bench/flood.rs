@@ -1,5 +1,5 @@
-//! Those who mean harm, each for some seconds, and how long a well-behaved actor waits beside them; with the clients of
-//! the tests in `crates/pilot/tests/hostile`, in their long form.
+//! Attacks, each for some seconds, and how long a well-behaved actor waits meanwhile; with the clients of the tests in
+//! `crates/pilot/tests/hostile`, in their long form.
 
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -23,12 +23,12 @@ mod clients;
 #[path = "flood/limited.rs"]
 mod limited;
 
-/// A program that knows no bounds ends here, and not with the machine's last memory.
+/// A program without limits ends here, before it takes all of the machine's memory.
 const LIMITED: &str = "ulimit -v 8388608; exec \"$0\" serve --config \"$1\"";
 const QUIET: Duration = Duration::from_secs(8);
 const ATTACKED: Duration = Duration::from_secs(8);
 
-/// `--program PATH` measures another program than the one that is built here; words choose attacks by their names.
+/// `--program PATH` measures another program instead of the one built here; words select attacks by name.
 pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let (pilot, words) = match arguments {
         ["--program", path, words @ ..] => (PathBuf::from(path), words),
@@ -61,16 +61,16 @@ fn built() -> Result<PathBuf, Failure> {
     Ok(target_dir().join("release/pilot"))
 }
 
-/// Leaves the processors to the service, as if those who mean harm were on a machine of their own: what they take of this
-/// one is not what the service costs. For the calling thread and those it will start.
+/// Leaves the processors to the service, as if the attackers were on another machine: what they use of this one is not
+/// what the service costs. Applies to the calling thread and those it will start.
 fn step_back() {
     let thread = fs::read_link("/proc/thread-self").ok();
     let thread = thread.as_ref().and_then(|link| link.file_name()).and_then(|name| name.to_str());
-    // Where it is not allowed, the figures are worse than they need be.
+    // If it is not permitted, the figures are worse than they need be.
     let _ = thread.map(|thread| program("renice", &["-n", "19", "-p", thread]).output());
 }
 
-/// A service of its own for each attack, so that none meets what another left.
+/// A separate service for each attack, so that none is affected by what another left behind.
 struct Stage {
     server: Server,
     target: Target,
@@ -83,7 +83,7 @@ impl Stage {
     fn open(pilot: &Path) -> Result<Stage, Failure> {
         let directory = Directory::make("flood")?;
         let config = directory.path().join("pilot.toml");
-        // Both families, so that those who mean harm and those who do not come from different addresses.
+        // Both address families, so that attackers and well-behaved clients come from different addresses.
         let text = "listen = \"[::]:0\"\n[credentials]\nfile = \"credentials.json\"\n";
         fs::write(&config, text).map_err(|error| Failure::environment(format!("{}: {error}", config.display())))?;
         let new = |actor: &str, role: &str| new_token(pilot, &config, actor, role);
@@ -107,13 +107,13 @@ fn new_item(address: SocketAddr, token: &str) -> Result<String, Failure> {
     answer.text("id").ok_or_else(|| Failure::environment(format!("an item cannot be created: {}", answer.verdict())))
 }
 
-/// One row.
+/// One row of the table.
 struct Figures {
     quiet: Waits,
-    /// Nothing when the well-behaved actor was not answered as it should be, and why.
+    /// If the well-behaved actor was not answered as it should be, why.
     beside: Result<Waits, String>,
     quiet_kib: u64,
-    /// Nothing when the service did not outlive the attack.
+    /// `None` if the service did not survive the attack.
     peak: Option<(u64, Duration)>,
     told: String,
 }

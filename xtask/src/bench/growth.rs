@@ -9,7 +9,7 @@ use crate::step::{Failure, Stopwatch, output_of, program};
 
 const SMALL_ENTRIES: u64 = 10_000;
 const LARGE_ENTRIES: u64 = 5_000_000;
-/// The file, and the write-ahead log beside it, with room to spare.
+/// The file and its write-ahead log, with room to spare.
 const BYTES_PER_ENTRY: u64 = 2_000;
 const ITEMS: usize = 256;
 
@@ -54,7 +54,7 @@ impl Grown {
 
     fn make(name: &str, entries: u64) -> Result<Grown, Failure> {
         let installation = Installation::make(&format!("growth-{name}"))?;
-        // The first start makes the directory and the key that signs the log.
+        // The first start creates the directory and the log key.
         drop(installation.start()?);
         let store = installation.store();
         let directory = store.parent().unwrap_or(&store);

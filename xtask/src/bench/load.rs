@@ -1,4 +1,4 @@
-//! A server on one core, wrk on another, and what both of them say about it.
+//! A server on one core, wrk on another, and the figures of both.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -9,7 +9,7 @@ use crate::step::{Failure, cannot_start, output_of, program, shown};
 
 const SERVER_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
-/// The kernel counts processor time in hundredths of a second wherever it tells programs about it.
+/// In everything it reports to programs, the kernel counts processor time in hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A running server; stopped when dropped.
@@ -19,14 +19,14 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts `executable` on a core of its own.
+    /// Starts `executable` on its own core.
     pub(super) fn start_pinned(executable: &Path, arguments: &[&str], log: &Path) -> Result<Server, Failure> {
         let mut command = program("taskset", &["--cpu-list", SERVER_CORE]);
         command.arg(executable).args(arguments);
         Server::start(&mut command, log)
     }
 
-    /// Starts a program that says `listening on URL` on standard output; its log goes to a file, as it would under a
+    /// Starts a program that prints `listening on URL` to standard output; its log goes to a file, as it would under a
     /// service manager.
     pub(super) fn start(command: &mut Command, log: &Path) -> Result<Server, Failure> {
         let line = shown(command);
@@ -35,7 +35,7 @@ impl Server {
         let mut child = spawned.map_err(|error| cannot_start(&line, &error))?;
         let mut announcement = String::new();
         if let Some(output) = child.stdout.take() {
-            // An end without a line leaves the text empty, which is told apart below.
+            // If it ends without a line, the text stays empty, which is handled below.
             let _ = BufReader::new(output).read_line(&mut announcement);
         }
         let url = announcement.trim().strip_prefix("listening on ").map(str::to_owned);
@@ -52,7 +52,7 @@ impl Server {
         self.child.id()
     }
 
-    /// What the process holds of the machine's memory.
+    /// How much of the machine's memory the process uses.
     pub(super) fn resident_mib(&self) -> Result<f64, Failure> {
         let path = format!("/proc/{}/status", self.child.id());
         let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
@@ -65,7 +65,7 @@ impl Server {
     pub(super) fn cpu_seconds(&self) -> Result<f64, Failure> {
         let path = format!("/proc/{}/stat", self.child.id());
         let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
-        // The program's name may hold anything, so fields are counted from its closing parenthesis.
+        // The program's name may contain anything, so fields are counted from its closing parenthesis.
         let fields = text.rsplit(") ").next().unwrap_or("").split(' ');
         let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
         Ok(ticks / TICKS_PER_SECOND)
@@ -104,7 +104,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Nothing when a figure is missing, or an answer was none of success.
+    /// `None` if a figure is missing, or an answer was not a success.
     fn read(report: &str, cpu_seconds: f64) -> Option<Figures> {
         if report.contains("Non-2xx") || report.contains("Socket errors") {
             return None;

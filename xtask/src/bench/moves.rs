@@ -15,7 +15,7 @@ pub(super) const WARM_UP_SECONDS: u32 = 2;
 pub(super) const ROUND_SECONDS: u32 = 5;
 const ROUNDS: usize = 3;
 
-/// Everything these benchmarks run, optimised.
+/// Builds everything these benchmarks run, optimised.
 pub(super) fn build() -> Result<(), Failure> {
     let build = |arguments: &[&str]| run_timed("build", cargo(&["build", "--release"]).args(arguments));
     build(&["--package", "pilot"])?;
@@ -33,7 +33,7 @@ pub(super) fn load_average() -> String {
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
-/// A directory beside what cargo builds, because the usual one for temporary files may lie in memory; removed when
+/// A directory next to what cargo builds, because the usual one for temporary files may be in memory; removed when
 /// dropped.
 pub(super) struct Directory(pub PathBuf);
 
@@ -59,7 +59,7 @@ impl Drop for Directory {
 /// A configured service with an initiator and an approver.
 pub(super) struct Installation {
     directory: Directory,
-    /// One on each line, as the load wants them.
+    /// One per line, as the load generator expects them.
     tokens: String,
 }
 
@@ -80,7 +80,7 @@ impl Installation {
         Ok(Installation { directory, tokens })
     }
 
-    /// The file with the token of someone who may take evidence; for a service that has not started yet.
+    /// The file with the token of an auditor, who may export evidence; for a service that has not started yet.
     pub(super) fn auditor(&self) -> Result<PathBuf, Failure> {
         new_credential(&self.directory, "ada", "auditor")
     }
@@ -98,14 +98,14 @@ impl Installation {
         self.start_program(&built())
     }
 
-    /// As `start`, with another build of the program.
+    /// Like `start`, with another build of the program.
     pub(super) fn start_program(&self, path: &Path) -> Result<Server, Failure> {
         let mut serve = program(&path.to_string_lossy(), &["serve", "--config"]);
         serve.arg(self.directory.path().join("pilot.toml"));
         Server::start(&mut serve, &self.directory.path().join("pilot.log"))
     }
 
-    /// New items, submitted, one on each line with its content digest.
+    /// Creates and submits items; returns one per line with its content digest.
     pub(super) fn prepare(&self, server: &Server, items: usize) -> Result<String, Failure> {
         load(server, "prepare", &items.to_string(), &self.tokens)
     }
@@ -117,7 +117,7 @@ impl Installation {
     }
 }
 
-/// Makes a credential, and gives the file its token is in.
+/// Creates a credential, and returns the file with its token.
 fn new_credential(directory: &Directory, actor: &str, role: &str) -> Result<PathBuf, Failure> {
     let (config, token) = (directory.path().join("pilot.toml"), directory.path().join(actor));
     let mut new = pilot(&["credential", "new", "--actor", actor, "--role", role]);
@@ -129,7 +129,7 @@ pub(super) fn pilot(arguments: &[&str]) -> Command {
     program(&built().to_string_lossy(), arguments)
 }
 
-/// The program that `build` makes.
+/// The program that `build` builds.
 pub(super) fn built() -> PathBuf {
     target_dir().join("release/pilot")
 }
@@ -149,13 +149,13 @@ fn load(server: &Server, what: &str, number: &str, input: &str) -> Result<String
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What one round of moves says.
+/// The result of one round of moves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Moves {
     pub per_second: f64,
     pub p50_micros: f64,
     pub p99_micros: f64,
-    /// Of the server; nothing where there is none.
+    /// Of the server; NaN if there is none.
     pub cpu_micros: f64,
 }
 
@@ -174,7 +174,7 @@ impl Moves {
         })
     }
 
-    /// Each figure's own median.
+    /// The median of each figure separately.
     fn medians(rounds: &[Moves]) -> Moves {
         let median = |figure: fn(&Moves) -> f64| {
             let mut values: Vec<f64> = rounds.iter().map(figure).collect();
@@ -196,11 +196,11 @@ impl Moves {
     }
 }
 
-/// A way to make one round of moves.
+/// Runs one round of moves.
 pub(super) type Round<'r> = &'r dyn Fn() -> Result<Moves, Failure>;
 
-/// Measures each of `kinds` turn and turn about, so that whatever else the machine does meets all of them; prints every
-/// round, and gives and prints the medians in the order of `kinds`.
+/// Measures all of `kinds` in turn, so that whatever else the machine does affects all of them equally; prints every
+/// round, and prints and returns the medians in the order of `kinds`.
 pub(super) fn compare(kinds: &[(&str, Round<'_>)]) -> Result<Vec<Moves>, Failure> {
     println!("what            round    moves/s   p50 µs   p99 µs   server CPU µs per move");
     let mut rounds = vec![Vec::new(); kinds.len()];
@@ -219,12 +219,12 @@ pub(super) fn compare(kinds: &[(&str, Round<'_>)]) -> Result<Vec<Moves>, Failure
     Ok(medians)
 }
 
-/// A figure and what it has to reach.
+/// A figure and its target.
 pub(super) fn print_figure(what: &str, figure: &str, target: &str) {
     println!("{what:<40} {figure:>10}   (to reach: {target})");
 }
 
-/// A credential for an actor; gives its token.
+/// Creates a credential for an actor; returns its token.
 pub(super) fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<String, Failure> {
     let mut new = program(&pilot.to_string_lossy(), &["credential", "new", "--output", "json"]);
     new.args(["--actor", actor, "--role", role, "--config"]).arg(config);

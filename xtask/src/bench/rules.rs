@@ -1,4 +1,4 @@
-//! How many decisions the rule engine makes in a second.
+//! How many decisions the rule engine makes per second.
 
 use crate::step::{self, Failure, cargo};
 use crate::tools::exists;

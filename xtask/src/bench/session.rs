@@ -1,4 +1,5 @@
-//! What the session check costs beside a bare axum handler with a static body: same machine, same run, one core each.
+//! What the session check costs compared with a bare axum handler with a static body: same machine, same run, one core
+//! each.
 
 use std::fs;
 use std::io::Write as _;
@@ -42,7 +43,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     compare(&servers, &format!("Authorization: Bearer {token}"))
 }
 
-/// In turns, so that whatever else the machine does meets all of them.
+/// In turn, so that whatever else the machine does affects all of them equally.
 fn compare(servers: &[(&str, Server)], header: &str) -> Result<(), Failure> {
     println!("load average before: {}", load_average());
     for (_, server) in servers {
@@ -82,7 +83,7 @@ fn print_row(name: &str, round: &str, figures: &Figures) {
     );
 }
 
-/// Each figure's own median.
+/// The median of each figure separately.
 fn medians(rounds: &[Figures]) -> Figures {
     let median = |figure: fn(&Figures) -> f64| {
         let mut values: Vec<f64> = rounds.iter().map(figure).collect();
@@ -112,7 +113,7 @@ fn many_credentials() -> Result<Credentials, Failure> {
     Ok((token.to_owned(), file.to_owned()))
 }
 
-/// A configured service in a directory of its own, removed when dropped.
+/// A configured service in its own directory, removed when dropped.
 struct Installation {
     path: PathBuf,
 }

@@ -1,5 +1,5 @@
-//! Durable transitions over HTTP beside what the disk allows: plain SQLite writing the same rows, with everything that
-//! has queued up in one commit, and with one commit for each.
+//! Durable transitions over HTTP compared with what the disk allows: plain SQLite writing the same rows, with
+//! everything that has queued up in one commit, and with one commit for each.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ impl Running {
     }
 }
 
-/// Each on a file of its own that is gone afterwards.
+/// Each on its own file, which is removed afterwards.
 fn raw(mode: &str) -> Result<Moves, Failure> {
     let directory = Directory::make("raw")?;
     let mut command = moves::example("raw_commit");

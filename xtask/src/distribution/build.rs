@@ -1,4 +1,5 @@
-//! The static programs: musl's C library inside, no path of the building machine, and the list of what went into them.
+//! The static programs: with musl's C library, without paths of the build machine, and with the list of crates they
+//! contain.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,7 @@ use crate::tools;
 pub(super) const TARGET: &str = "x86_64-unknown-linux-musl";
 pub(super) const PROGRAMS: [&str; 2] = ["pilot", "pilot-verify"];
 const AUDITABLE_VERSION: &str = "0.7.7";
-/// Between the flags that cargo is given in one variable: they may hold spaces.
+/// Separates the flags that cargo gets in one variable: they may contain spaces.
 const SEPARATOR: &str = "\u{1f}";
 
 pub(super) fn run(stage: &Path) -> Result<[PathBuf; 2], Failure> {
@@ -31,7 +32,7 @@ pub(super) fn run(stage: &Path) -> Result<[PathBuf; 2], Failure> {
     let programs = PROGRAMS.map(|name| stage.join("programs").join(name));
     for (path, name) in programs.iter().zip(PROGRAMS) {
         super::place::copy(&made.join(name), path)?;
-        // The list of crates stays; names of functions go. A panic is logged with its place in the sources.
+        // The list of crates stays; function names are removed. A panic is logged with its place in the sources.
         step::run(program("strip", &["--strip-all"]).arg(path))?;
     }
     Ok(programs)
@@ -44,9 +45,9 @@ pub(super) fn with_tools(command: &mut Command) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which prefix is written instead of each place of this machine; of several that fit, the last counts.
+/// Which prefix replaces each path of this machine; if several match, the last one counts.
 pub(super) fn renamed_places() -> Result<Vec<(String, &'static str)>, Failure> {
-    // A build's own copies of generated files lie below the target directory.
+    // A build's own copies of generated files are below the target directory.
     let mut places = vec![(target_dir().to_string_lossy().into_owned(), "target")];
     places.push((root().to_string_lossy().into_owned(), "pilot"));
     let metadata = output_of(&mut cargo(&["metadata", "--locked", "--format-version", "1"]))?;
@@ -56,7 +57,7 @@ pub(super) fn renamed_places() -> Result<Vec<(String, &'static str)>, Failure> {
     Ok(places)
 }
 
-/// The directory that holds the sources of other people's crates, from the first of them.
+/// The directory with the sources of other people's crates, derived from the first of them.
 fn registry_of(metadata: &str) -> Option<String> {
     let manifests = metadata.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
     manifests.filter_map(|path| path.split_once("/registry/src/")).find_map(|(home, rest)| {

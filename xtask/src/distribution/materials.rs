@@ -22,14 +22,14 @@ pub(super) fn write(place: &Place) -> Result<(), Failure> {
         let Some((_, bill)) = bills.iter().find(|(crate_name, _)| crate_name == name) else {
             return Err(Failure::refuted(format!("cargo cyclonedx wrote nothing for {name}")));
         };
-        // The tool names our own crates by where they lie.
+        // The tool names our own crates by their paths.
         let bill = bill.replace(&*root().to_string_lossy(), "/pilot");
         write_bill(place, name, &bill)?;
     }
     Ok(())
 }
 
-/// Takes away what the tool writes into the sources, a file beside each manifest.
+/// Removes what the tool writes into the sources, a file next to each manifest, and returns it.
 fn take_bills() -> Result<Vec<(String, String)>, Failure> {
     let crates = root().join("crates");
     let entries = fs::read_dir(&crates).map_err(|error| at(&crates, &error))?;

@@ -7,10 +7,10 @@ use super::place::{Place, VERSION, copy, make_directory, name_of, write};
 use super::tree;
 use crate::step::{Failure, output_of, program, root, run};
 
-/// Who the service is inside of an image.
+/// The service's user inside an image.
 const IMAGE_USER: &str = "65532";
 
-/// An archive that is the same whenever and by whomever it is made.
+/// An archive that is the same whenever and by whomever it is built.
 fn tar(place: &Place, directory: &Path, owner: &str) -> Command {
     let mut tar = program("tar", &["--sort=name", "--format=gnu", "--numeric-owner"]);
     tar.arg(format!("--mtime=@{}", place.epoch)).arg(format!("--owner={owner}")).arg(format!("--group={owner}"));
@@ -18,7 +18,7 @@ fn tar(place: &Place, directory: &Path, owner: &str) -> Command {
     tar
 }
 
-/// Programs, pages, completions, units and samples, to be put wherever one likes.
+/// Programs, pages, completions, units and samples, to be installed anywhere.
 pub(super) fn tarball(place: &Place) -> Result<(), Failure> {
     let name = format!("pilot-{VERSION}-x86_64-linux");
     let (from, to) = (place.installed(), place.stage.join(&name));
@@ -38,7 +38,7 @@ fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
     run(program("cp", &["--recursive", "--preserve=mode"]).arg(from).arg(to))
 }
 
-/// The root of an image, and the recipe beside it.
+/// The root of an image, and its recipe.
 pub(super) fn image(place: &Place) -> Result<(), Failure> {
     let tree = place.stage.join("image");
     copy(&place.installed().join("usr/bin/pilot"), &tree.join("usr/bin/pilot"))?;
@@ -53,7 +53,7 @@ pub(super) fn image(place: &Place) -> Result<(), Failure> {
     copy(&root().join("deploy/Dockerfile"), &place.out.join("Dockerfile"))
 }
 
-/// dpkg's own tool makes the package from the tree.
+/// Builds the package from the tree with dpkg's own tool.
 pub(super) fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failure> {
     let tree = place.installed();
     let about = tree.join("DEBIAN");
@@ -75,7 +75,7 @@ pub(super) fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failur
     Ok(package)
 }
 
-/// lintian reads it as Debian's archive would.
+/// lintian checks it as Debian's archive would.
 pub(super) fn inspect(package: &Path) -> Result<(), Failure> {
     run(program("lintian", &["--fail-on", "error,warning", "--allow-root"]).arg(package))?;
     print_contents(package)

@@ -1,4 +1,4 @@
-//! Where what is handed over is put, and how it gets there.
+//! Where the deliverables are put, and how they get there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use crate::step::{Failure, root, target_dir};
 
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Where things are put, and the time they all carry.
+/// Where files are put, and the time they all carry.
 pub(super) struct Place {
-    /// What is handed over.
+    /// What is delivered.
     pub out: PathBuf,
-    /// What it is made from.
+    /// What it is built from.
     pub stage: PathBuf,
-    /// Seconds since 1970 of the last commit: the same sources give the same archives.
+    /// The time of the last commit, in seconds since 1970: the same sources give the same archives.
     pub epoch: String,
 }
 
 impl Place {
-    /// Both anew: nothing of an earlier version is handed over by mistake.
+    /// Both are emptied first, so that nothing of an earlier version is delivered by mistake.
     pub(super) fn make(epoch: String) -> Result<Place, Failure> {
         Place::make_as("dist", epoch)
     }
@@ -56,7 +56,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| at(path, &error))
 }
 
-/// Into a directory that may not be there yet.
+/// Copies into a directory that may not exist yet.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     make_directory(to.parent().unwrap_or(root()))?;
     fs::copy(from, to).map(drop).map_err(|error| at(from, &error))

@@ -1,4 +1,4 @@
-//! What the programs are said to be is looked at before they are packed.
+//! Checks what is claimed about the programs before they are packed.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -17,7 +17,7 @@ pub(super) fn is_static(path: &Path) -> Result<(), Failure> {
     Err(Failure::refuted(format!("{}: needs system libraries:\n{found}", path.display())))
 }
 
-/// Neither the directory of the sources nor that of other people's crates: paths tell about the builder, and differ.
+/// Neither the directory of the sources nor that of other people's crates: paths reveal who built it, and differ.
 pub(super) fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure> {
     for (place, _) in build::renamed_places()? {
         let mut search = program("grep", &["--text", "--fixed-strings", "--quiet", "--", &place]);
@@ -30,7 +30,7 @@ pub(super) fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure>
     Ok(())
 }
 
-/// A demonstration is started, asked by name over the network who its first actor is, and stopped.
+/// Starts a demo, asks it by name over the network who its first actor is, and stops it.
 pub(super) fn serves(place: &Place, [pilot, verify]: &[PathBuf; 2]) -> Result<(), Failure> {
     run(&mut program(&verify.to_string_lossy(), &["--version"]))?;
     let mut demo = Demo::start(pilot, &place.stage.join("demo"))?;
@@ -44,7 +44,7 @@ struct Demo(Child);
 
 impl Demo {
     fn start(pilot: &Path, directory: &Path) -> Result<Demo, Failure> {
-        // Cut off in the middle of making its samples, it complains; nobody needs to read that.
+        // If it is stopped while it creates its samples, it complains; nobody needs to read that.
         let complaints = directory.with_extension("log");
         let complaints = File::create(&complaints).map_err(|error| at(&complaints, &error))?;
         let mut command = Command::new(pilot);
@@ -53,7 +53,7 @@ impl Demo {
         command.spawn().map(Demo).map_err(|error| at(pilot, &error))
     }
 
-    /// The first actor's token and the port, from what it prints.
+    /// The first actor's token and the port, from the demo's output.
     fn introduction(&mut self) -> Result<(String, String), Failure> {
         let mut token = None;
         let output = self.0.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines());

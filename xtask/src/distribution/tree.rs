@@ -10,7 +10,7 @@ use crate::step::{Failure, output_of, program, root, run};
 pub(super) const MAINTAINER: &str = "The Pilot project <pilot@localhost>";
 pub(super) const UNIT: &str = "usr/lib/systemd/system/pilot.service";
 
-/// What is taken from the repository as it is, and where it goes.
+/// Files taken unchanged from the repository, and where they go.
 const FILES: &[(&str, &str)] = &[
     ("deploy/systemd/pilot.service", UNIT),
     ("deploy/production-credential-file.toml", "etc/pilot/pilot.toml"),
@@ -47,7 +47,7 @@ pub(super) fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure
     set_modes(&installed)
 }
 
-/// What is in the programs, for those who install them.
+/// Adds the lists of what the programs contain, for those who install them.
 pub(super) fn add_bills(place: &Place) -> Result<(), Failure> {
     for name in super::build::PROGRAMS {
         let to = place.installed().join("usr/share/doc/pilot").join(format!("{name}.cdx.json"));
@@ -56,7 +56,7 @@ pub(super) fn add_bills(place: &Place) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The configurations that production begins with, one for each way to know who is calling.
+/// The sample configurations for production, one for each way to identify callers.
 pub(super) fn samples() -> Result<Vec<PathBuf>, Failure> {
     let directory = root().join("deploy");
     let entries = fs::read_dir(&directory).map_err(|error| at(&directory, &error))?;
@@ -64,7 +64,7 @@ pub(super) fn samples() -> Result<Vec<PathBuf>, Failure> {
     Ok(paths.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect())
 }
 
-/// Debian wants a list of its own form; ours is beside it.
+/// Debian requires a changelog in its own format; ours is next to it.
 fn debian_changelog(epoch: &str) -> Result<String, Failure> {
     let date = output_of(program("date", &["--utc", "--rfc-email"]).arg(format!("--date=@{epoch}")))?;
     Ok(format!(
@@ -73,7 +73,7 @@ fn debian_changelog(epoch: &str) -> Result<String, Failure> {
     ))
 }
 
-/// Its help, word for word: it has one page of options and no commands.
+/// The program's help, word for word: it has one page of options and no commands.
 fn manual_of_verifier(verify: &Path) -> Result<String, Failure> {
     let help = output_of(&mut program(&verify.to_string_lossy(), &["--help"]))?;
     let escaped = help.replace('\\', "\\e").replace('-', "\\-");
@@ -86,7 +86,7 @@ fn manual_of_verifier(verify: &Path) -> Result<String, Failure> {
     ))
 }
 
-/// Manual pages and the list of changes are packed, without name and time, as Debian has them.
+/// Compresses manual pages and changelogs, without name and time, as Debian requires.
 fn pack_texts(installed: &Path) -> Result<(), Failure> {
     let pages = installed.join("usr/share/man/man1");
     let entries = fs::read_dir(&pages).map_err(|error| at(&pages, &error))?;
@@ -96,7 +96,7 @@ fn pack_texts(installed: &Path) -> Result<(), Failure> {
     run(&mut gzip)
 }
 
-/// By kind and not by whoever's umask: programs and directories 0755, the place for secrets 0700, the rest 0644.
+/// By kind, not by anyone's umask: programs and directories 0755, the directory for secrets 0700, the rest 0644.
 fn set_modes(path: &Path) -> Result<(), Failure> {
     let is_directory = path.is_dir();
     let mode = match () {

@@ -1,10 +1,10 @@
-//! Commands of a page, word for word. A block that is run has a line `<!-- run: NAME -->` right above its fence.
+//! The commands of a page, word for word. A block to run has a line `<!-- run: NAME -->` directly above its fence.
 
 use std::fs;
 
 use crate::step::{Failure, root};
 
-/// The commands of a block in a page of the documentation, joined to one script. Lines of output are left out.
+/// The commands of a block in a documentation page, joined into one script. Lines of output are left out.
 pub(super) fn script(page: &str, name: &str) -> Result<String, Failure> {
     let path = root().join(page);
     let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{page}: {error}")))?;
@@ -13,12 +13,12 @@ pub(super) fn script(page: &str, name: &str) -> Result<String, Failure> {
     Ok(commands.join("\n"))
 }
 
-/// Every block that is to be run, by name.
+/// The names of all blocks to run.
 pub(super) fn names(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("<!-- run: ")?.strip_suffix(" -->")).collect()
 }
 
-/// What follows the prompt of root, `# `, and the lines that a backslash at the end of one goes on to.
+/// What follows root's prompt, `# `, including the lines that a backslash at the end continues to.
 fn commands(text: &str, name: &str) -> Option<Vec<String>> {
     let mut lines = text.lines().skip_while(|line| *line != format!("<!-- run: {name} -->")).skip(1);
     lines.next().filter(|fence| *fence == "```console")?;

@@ -1,5 +1,5 @@
-//! A throw-away machine: systemd as process 1 over this machine's files, with its own processes, network and names.
-//! What it writes is in memory, and gone with it.
+//! A disposable machine: systemd as process 1 over this machine's files, with its own processes, network and names.
+//! What it writes is in memory, and disappears with it.
 
 use std::fs;
 use std::path::Path;
@@ -9,26 +9,26 @@ use std::time::Duration;
 use crate::step::{Failure, Stopwatch, program, target_dir};
 
 const BOOT: &str = include_str!("boot.sh");
-/// Far more than it needs on a busy machine.
+/// Far more than it needs, even on a busy machine.
 const BOOT_PATIENCE: Duration = Duration::from_mins(2);
 const CANNOT: &str = "this machine cannot run the pages (root, unshare, overlayfs and cgroup2 are needed)";
 
 pub(super) struct Machine {
     name: &'static str,
     unshare: Child,
-    /// Its process 1, as this machine counts.
+    /// Its process 1, as this machine numbers it.
     init: u32,
     group: String,
 }
 
 impl Machine {
-    /// Started with the files of `brought` in `/srv/pages`.
+    /// Starts the machine with the files of `brought` in `/srv/pages`.
     pub(super) fn boot(name: &'static str, brought: &Path) -> Result<Machine, Failure> {
         let directory = target_dir().join("pages/machines").join(name);
         fs::create_dir_all(&directory)
             .map_err(|error| Failure::environment(format!("{}: {error}", directory.display())))?;
         let group = format!("pilot-pages-{}-{name}", std::process::id());
-        // If this program is killed, the machine goes with it.
+        // If this program is killed, the machine ends with it.
         let mut command = program("setpriv", &["--pdeathsig", "KILL", "unshare", "--kill-child", "--fork"]);
         command.args(["--mount", "--pid", "--uts", "--ipc", "--net", "sh", "-c", BOOT, "boot"]);
         command.arg(&directory).arg(brought).env("PILOT_PAGES_GROUP", &group).stdin(Stdio::null());
@@ -60,7 +60,7 @@ impl Machine {
         Err(Failure::environment(format!("{CANNOT}: {} did not start: {last:?}", self.name)))
     }
 
-    /// A script that must succeed, its output shown only when it does not.
+    /// Runs a script that must succeed; its output is shown only if it fails.
     pub(super) fn run(&self, what: &str, script: &str) -> Result<String, Failure> {
         let watch = Stopwatch::start();
         // Each command is shown before it runs: the last of them is the one that failed.
@@ -90,11 +90,11 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Its process 1 and with it every other; of our own, nobody.
+        // Kills its process 1, and with it all its other processes; none of ours.
         let _ = self.unshare.kill();
         let _ = self.unshare.wait();
         let script = "mount -t cgroup2 none /mnt && find \"/mnt/$0\" -depth -type d -exec rmdir {} +";
-        // The kernel takes a moment to let go of processes that were killed.
+        // The kernel takes a moment to release processes that were killed.
         for _ in 0..20 {
             let mut remove = program("unshare", &["--mount", "sh", "-c", script, &self.group]);
             if remove.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {

@@ -1,4 +1,4 @@
-//! A credential's name: used by people, records and revocation.
+//! A credential's name, for people, records and revocation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Fingerprint;
 use crate::limits::CREDENTIAL_ID_CHARS_MAX;
 
-/// It reveals nothing: not the token, not its digest.
+/// It reveals neither the token nor its digest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "Arc<str>")]
 pub struct CredentialId(Arc<str>);
@@ -25,7 +25,7 @@ impl CredentialId {
         &self.0
     }
 
-    /// For a credential whose own name is not written as ours are.
+    /// For a credential whose own name does not have our format.
     pub fn from_digest(algorithm: &'static str, hex: &str) -> CredentialId {
         CredentialId(format!("{algorithm}:{hex}").into())
     }

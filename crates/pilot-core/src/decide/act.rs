@@ -23,7 +23,8 @@ impl<'c> Case<'c> {
             self.payload_complete(needed.rule, &mut unasked)?;
             Ok(self.taken(needed.rule, actor, request, needed.window, unasked))
         });
-        // One, unless inputs that choose between rules are missing: then what any of them allows is possible.
+        // One rule, unless the inputs that choose between rules are missing: then the move is possible if any of them
+        // allows it.
         let first = verdicts.next().unwrap_or_else(|| Err(self.unknown_action()));
         first.or_else(|refusal| verdicts.find_map(Result::ok).ok_or(refusal))
     }
@@ -32,8 +33,8 @@ impl<'c> Case<'c> {
         Refusal::UnknownAction { known: self.definition.actions().iter().map(|action| action.name.clone()).collect() }
     }
 
-    /// Role, separation and ownership. Gives the rule that applies in the item's state, or, when none does, one that
-    /// says what the action would need elsewhere.
+    /// Role, separation of duties and ownership. Returns the rule that applies in the item's state or, if none does,
+    /// one that says what the action would need elsewhere.
     pub(super) fn permit(self, action: &'c Action, actor: &Actor) -> Result<&'c Rule, Refusal> {
         let forbidden = |allowed| {
             let (actor_id, action) = (actor.actor_id.clone(), action.name.clone());
@@ -47,7 +48,7 @@ impl<'c> Case<'c> {
         let here = || rules().filter(|rule| rule.leads_from(&self.item.state));
         let rule = match here().find(for_role) {
             Some(rule) => rule,
-            // In this state the action is for others, though in another state it would be for this role.
+            // In this state the action is for other roles, although in another state this role may take it.
             None if here().next().is_some() => {
                 return Err(forbidden(here().fold(RoleSet::EMPTY, |all, rule| all.union(rule.roles))));
             }
@@ -88,11 +89,11 @@ impl<'c> Case<'c> {
         unasked: &mut Vec<Unasked>,
     ) -> Result<(), Refusal> {
         let item = self.item;
-        // Every field of a rule is asked for here, or where it says.
+        // Every field of a rule is checked here, or where the comment says.
         let Rule {
             action: _,
             from: _,
-            // Where it leads, and what of the item it changes: `taken`.
+            // Where it leads, and what it changes in the item: `taken`.
             to: _,
             takes_lease: _,
             renews_lease: _,
@@ -107,7 +108,7 @@ impl<'c> Case<'c> {
             quorum: _,
             quorum_if: _,
             replaces: _,
-            // What the request has to bring: `needs`.
+            // What the request must contain: `needs`.
             comment_required: _,
             content_digest_required: _,
             sets_window: _,
@@ -157,8 +158,8 @@ impl<'c> Case<'c> {
         Refusal::WrongState { action: action.name.clone(), state: self.item.state.clone(), from }
     }
 
-    /// Each person counts once in a round. A round lasts until its votes are voided, or the item has left the state
-    /// they led to.
+    /// Each person counts once in a round. A round lasts until its votes are voided, or the item leaves the state they
+    /// led to.
     fn undecided(self, rule: &Rule, actor: &Actor) -> Result<(), Refusal> {
         let item = self.item;
         let is_in_round = rule.leads_from(&item.state) || rule.to.as_ref() == Some(&item.state);
@@ -176,7 +177,7 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// Content that is no longer editable, unless the item ends, is frozen: from here on it must be complete.
+    /// When content stops being editable, it is frozen and must be complete, unless the item ends.
     pub(super) fn payload_complete(self, rule: &Rule, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         let rules = self.definition.rules();
         let editable = |name: &str| rules.state(name).is_some_and(|state| state.editable);

@@ -1,4 +1,4 @@
-//! What a transition makes of an item.
+//! What a transition does to an item.
 
 use std::sync::Arc;
 

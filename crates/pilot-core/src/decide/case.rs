@@ -1,4 +1,4 @@
-//! The case that is being decided, and what is asked in every kind of it.
+//! The case being decided, and the checks common to every kind of request.
 
 use super::deadline::{due_at, ends_window, timers};
 use super::request::IfMatch;
@@ -20,7 +20,7 @@ pub(super) struct Case<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// Anyone who acted on an item in one role never acts on it in another, whatever the role map says now.
+    /// Whoever acted on an item in one role never acts on it in another, whatever the role map says now.
     pub(super) fn separate(self, actor: &Actor) -> Result<(), Refusal> {
         match self.item.participants.get(&actor.actor_id) {
             Some(as_role) if *as_role != actor.role => {
@@ -30,7 +30,7 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// A due timer wins over a person: nobody can still act after a deadline by being quicker than the server.
+    /// A due timer wins over a person: nobody can act after a deadline by being faster than the server.
     pub(super) fn not_overdue(self, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
         match due_at(self.definition, self.item) {
             Some(deadline) if deadline.at <= self.at => {

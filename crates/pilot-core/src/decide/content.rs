@@ -15,7 +15,7 @@ use crate::payload::Payload;
 use crate::refusal::Refusal;
 use crate::workflow::{Definition, Name};
 
-/// A title and a payload, and what a definition finds wrong with them while they are a draft.
+/// A title and a payload, and what a definition finds wrong with them as a draft.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Content {
     title: Arc<str>,
@@ -30,7 +30,7 @@ impl Content {
     /// For content that someone sends now. `digest` is that of the document made of this title and payload.
     pub fn judge(definition: &Definition, title: &str, payload: &Value, digest: ContentDigest) -> Content {
         let newer = newer_faults(title, payload);
-        // Nothing that is refused by its size is looked at further.
+        // Content that is too large is not checked any further.
         let faults = if newer.is_empty() { faults(definition, title, payload) } else { newer };
         Content::with(definition, title, payload, digest, faults)
     }
@@ -41,7 +41,7 @@ impl Content {
         Content::with(definition, title, payload, digest, faults(definition, title, payload))
     }
 
-    /// For content that was accepted, and is not judged again.
+    /// For content that was already accepted and is not checked again.
     pub fn accepted(definition: &Definition, title: &str, payload: &Value, digest: ContentDigest) -> Content {
         Content::with(definition, title, payload, digest, Vec::new())
     }

@@ -12,7 +12,7 @@ use crate::role_set::RoleSet;
 use crate::time::Time;
 use crate::workflow::Definition;
 
-/// `open_items` is how many items of this workflow, by name, the creator has that have not ended yet.
+/// `open_items` is how many items of this workflow, by name, the creator has that have not ended.
 pub fn decide_creation(
     definition: &Definition,
     request: &NewItem,

@@ -11,8 +11,8 @@ pub struct Deadline {
     pub to: Name,
 }
 
-/// The earliest deadline of the item's state. It keeps running while the item is held. For a window that is no longer
-/// known, the latest possible end counts.
+/// The earliest deadline of the item's state. It keeps running while the item is held. For a window that can no longer
+/// be read, the latest possible end counts.
 pub fn due_at(definition: &Definition, item: &Item) -> Option<Deadline> {
     earliest(timers(definition, item), item)
 }
@@ -36,7 +36,7 @@ pub(super) fn earliest<'d>(timers: impl Iterator<Item = &'d Timer>, item: &Item)
             Due::At(Mark::WindowEnd) => item.window.as_ref().map(|window| window.not_after),
             Due::At(Mark::LeaseEnd) => item.lease.as_ref().map(|lease| lease.expires_at),
         };
-        // If two are due at the same moment, the one written first applies.
+        // If two are due at the same moment, the one that comes first in the definition applies.
         earliest = match (earliest, at) {
             (Some((sooner, timer)), Some(at)) if sooner <= at => Some((sooner, timer)),
             (_, Some(at)) => Some((at, timer)),

@@ -1,4 +1,4 @@
-//! Changing an item's content: by its creator, where the state allows it, and at the price of every vote given so far.
+//! Changing an item's content: by its creator, where the state allows it, and at the cost of every vote cast so far.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::role_set::RoleSet;
 use crate::workflow::Own;
 
 impl EditRequest {
-    /// Title and payload as an edit with this title and this merge patch (RFC 7396) would leave them.
+    /// The title and payload after an edit with this title and this merge patch (RFC 7396).
     pub fn edited(item: &Item, title: Option<&str>, patch: Option<&Value>) -> (String, Value) {
         let payload = item.payload.value();
         let payload = if let Some(patch) = patch { merge_patch(payload, patch) } else { payload };
@@ -36,7 +36,7 @@ impl Case<'_> {
         Ok(self.edited(content, actor, unasked))
     }
 
-    /// Role, separation, ownership.
+    /// Role, separation of duties, ownership.
     pub(super) fn may_edit(self, actor: &Actor) -> Result<(), Refusal> {
         let actor_id = &actor.actor_id;
         if actor.role != Role::Initiator {
@@ -66,7 +66,7 @@ impl Case<'_> {
     }
 
     fn edited(self, content: &Content, actor: &Actor, unasked: Vec<Unasked>) -> Transition {
-        // A vote is for one exact content, and so is a window: neither outlives it, in any definition.
+        // A vote is for one exact content, and so is a window: in every definition, both end with it.
         let mut changes = vec![content.change()];
         if !self.item.votes.is_empty() {
             changes.push(Change::VotesVoided);

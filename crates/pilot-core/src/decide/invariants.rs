@@ -1,7 +1,7 @@
 //! Definitions nobody wrote, driven by requests nobody would make: whatever passes the prover keeps the invariants.
 //!
 //! A case is a list of bytes. They choose the rules first, then what people ask for, so that a failing case shrinks to
-//! fewer states, fewer rules and fewer requests. The checks follow the item's history on their own and never ask the
+//! fewer states, fewer rules and fewer requests. The checks follow the item's history independently and never ask the
 //! prover or `decide` what was right.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use crate::role_set::RoleSet;
 use crate::workflow::builtin::builtin;
 use crate::workflow::{Due, Hold, Kind, Name, Own, QuorumIf, Rule, Rules, Span, State, Timer};
 
-/// Hands out one choice after another; zeros when there are none left.
+/// Returns one choice after another; zeros when the bytes run out.
 struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 impl Choices<'_> {
@@ -49,7 +49,7 @@ fn state(name: &str, kind: Kind, editable: bool) -> State {
     State { name: name.into(), kind, editable, waits_for, description: String::new() }
 }
 
-/// A chain of steps from draft to an effect and on to an end, and rules that lead anywhere.
+/// A chain of steps from draft to an effect and on to an end, plus rules that lead anywhere.
 fn rules(choices: &mut Choices<'_>) -> (Rules, Vec<Rule>) {
     let steps = 1 + choices.below(4);
     let mut states = vec![state("draft", Kind::Open, true)];
@@ -148,8 +148,8 @@ fn extra(index: usize, names: &[Name], choices: &mut Choices<'_>) -> Rule {
     rule
 }
 
-/// The chain with as many of the extra rules as the prover lets pass, or nothing when the chain itself is flawed. What a
-/// state waits for is no matter of rights, and set to whatever fits.
+/// The chain with as many of the extra rules as the prover accepts, or `None` if the chain itself is flawed. What a
+/// state waits for has nothing to do with rights, and is set to whatever fits.
 fn proved(choices: &mut Choices<'_>) -> Option<Definition> {
     let (mut rules, extras) = rules(choices);
     let passes = |rules: &mut Rules| {
@@ -191,12 +191,12 @@ const PEOPLE: [(&str, Role); 12] = [
     ("edo", Role::Executor),
 ];
 
-/// An item's life, followed by other means than the engine's.
+/// An item's life, tracked independently of the engine.
 struct History {
     definition: Definition,
     item: Item,
     acted_as: BTreeMap<ActorId, Role>,
-    /// Whose word stands for the content as it is.
+    /// Who has granted the current content.
     stands: BTreeMap<ActorId, Role>,
     record: Vec<(Request, Caller, Transition)>,
 }
@@ -254,7 +254,7 @@ impl History {
         }
     }
 
-    /// Invariant 2, and a hold that holds.
+    /// Invariant 2, and that a hold holds.
     fn may_take_effect(&self, transition: &Transition, before: &Item) {
         assert!(transition.actor().is_some(), "time brought about an effect");
         assert!(!before.held, "held, yet it ran");
@@ -267,7 +267,7 @@ impl History {
         assert_eq!(people.len(), required.len() as usize, "one person stood for two roles");
     }
 
-    /// Each person once, on the content as it is, and enough of them.
+    /// Each person once, on the current content, and enough of them.
     fn votes_count(&self, transition: &Transition, before: &Item, after: &Item) {
         let voters: BTreeSet<_> = after.votes.iter().map(|vote| &vote.actor_id).collect();
         assert_eq!(voters.len(), after.votes.len(), "someone counts twice");
@@ -290,7 +290,7 @@ impl History {
         }
     }
 
-    /// A verifier comes to the same verdicts from what was recorded.
+    /// A verifier reaches the same verdicts from what was recorded.
     fn replay(&self, mut item: Item) {
         for (request, caller, recorded) in &self.record {
             let again = decide(&self.definition, &item, request, caller, recorded.at()).unwrap();
@@ -301,7 +301,7 @@ impl History {
     }
 }
 
-/// Someone of the cast, mostly with a role that fits; now and then in another role than their own, as after a change of
+/// Someone of the cast, mostly with a role that fits; now and then in a role other than their own, as after a change to
 /// the role map.
 fn caller(choices: &mut Choices<'_>, fitting: RoleSet) -> Caller {
     let fits: Vec<_> = PEOPLE.into_iter().filter(|(_, role)| fitting.contains(*role)).collect();
@@ -327,7 +327,7 @@ fn request(choices: &mut Choices<'_>, history: &History, now: Time) -> (Request,
         }
         _ => {}
     }
-    // Mostly what could work here, so that histories get somewhere.
+    // Mostly what could work here, so that histories make progress.
     let all = history.definition.all_rules();
     let here: Vec<_> = all.iter().filter(|rule| rule.leads_from(&item.state)).collect();
     let rule = here.get(choices.below(here.len() + 1)).copied().unwrap_or(&all[choices.below(all.len())]);
@@ -361,7 +361,7 @@ fn drive(bytes: &[u8]) -> Option<bool> {
     Some(took_effect)
 }
 
-/// What is accepted was among what the caller was told they may do.
+/// Whatever is accepted was among the actions offered to the caller.
 fn offered(history: &History, request: &Request, caller: &Caller, now: Time) {
     let action = match request {
         Request::Act(request) => request.action.as_str(),

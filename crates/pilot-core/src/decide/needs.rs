@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::time::Time;
 use crate::workflow::{Action, Input, Name, Rule, Span};
 
-/// A request that has what it needs.
+/// A request that has everything it needs.
 pub(super) struct Needed<'c> {
     pub(super) rule: &'c Rule,
     pub(super) content_digest: Option<ContentDigest>,
@@ -20,8 +20,8 @@ pub(super) struct Needed<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// The rules one of which will apply: several if an input chooses between them and can no longer be read. Then it
-    /// chose one that leads to where the item went.
+    /// The rules of which one will apply: several if an input chooses between them and can no longer be read. In that
+    /// case it chose one that leads to where the item went.
     pub(super) fn choices(self, action: &'c Action, rule: &'c Rule) -> Vec<Option<&'c Rule>> {
         if !self.gaps.inputs || rule.when.is_none() {
             return vec![None];
@@ -35,7 +35,7 @@ impl<'c> Case<'c> {
         self.gaps.led_to.as_ref().unwrap_or(&self.item.state)
     }
 
-    /// The rules that an input tells apart from this one, and this one.
+    /// This rule and those that an input distinguishes from it.
     fn beside(self, action: &'c Action, rule: &'c Rule) -> impl Iterator<Item = &'c Rule> {
         let here = move |rule: &Rule| rule.leads_from(&self.item.state);
         let overlaps =
@@ -45,7 +45,7 @@ impl<'c> Case<'c> {
         self.definition.rules_of(action).filter(overlaps).filter(is_told_apart)
     }
 
-    /// `rule` is the first that fits the item's state; among rules told apart by an input, the input chooses, or, if it
+    /// `rule` is the first that fits the item's state. Among rules distinguished by an input, the input chooses; if it
     /// can no longer be read, it is assumed to have chosen `choice`.
     pub(super) fn needs(
         self,
@@ -206,7 +206,7 @@ fn artifact_faults(artifact: &Value, at: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A member, whether a value fits it, and what to say when not.
+/// A member, whether a value fits it, and what to say if not.
 type Member = (&'static str, fn(&Value) -> bool, &'static str);
 
 const ARTIFACT: &[Member] = &[

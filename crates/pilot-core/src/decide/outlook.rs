@@ -1,4 +1,4 @@
-//! What a caller could do at this moment.
+//! What a caller could do right now.
 
 use crate::actor::Actor;
 use crate::decide::{Case, Gaps};
@@ -6,7 +6,7 @@ use crate::item::Item;
 use crate::time::Time;
 use crate::workflow::{Definition, Name, Rule};
 
-/// Exactly the actions `decide` would accept now, given a proper comment, digest and inputs; `edit` among them.
+/// Exactly the actions that `decide` would accept now, given a valid comment, digest and inputs; including `edit`.
 pub fn actions_for(definition: &Definition, item: &Item, actor: &Actor, now: Time) -> Vec<Name> {
     if item.workflow.digest != *definition.digest() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What someone asks for, and who asks.
+//! What is requested, and by whom.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::document::ContentDigest;
 use crate::item::{Item, ItemId};
 use crate::refusal::Refusal;
 
-/// Who acts: an actor the server knows by a credential, or the passing of time.
+/// Who acts: an actor that the server knows by a credential, or the passing of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     Actor(Actor),
@@ -22,12 +22,12 @@ pub enum Request {
     Timer,
 }
 
-/// The versions a request was made for: it counts only while the item has one of them.
+/// The versions a request was made for: it is valid only while the item has one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IfMatch(Vec<u64>);
 
 impl IfMatch {
-    /// With no version at all, nothing matches.
+    /// An empty list matches nothing.
     pub fn any_of(versions: Vec<u64>) -> IfMatch {
         IfMatch(versions)
     }
@@ -41,7 +41,7 @@ impl IfMatch {
     }
 }
 
-/// Nothing in it names an actor, a role or a time, so a request cannot supply one.
+/// No field names an actor, a role or a time, so a request cannot supply one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ActionRequest {
     pub action: String,
@@ -53,9 +53,9 @@ pub struct ActionRequest {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct EditRequest {
-    /// The content as it will be; absent when the request names nothing to change.
+    /// The new content; `None` if the request changes nothing.
     pub content: Option<Content>,
-    /// The content it was made from. By the time of the decision, that may not be the item's any more.
+    /// The content it was made from. By the time of the decision, the item may have another.
     pub made_from: ContentDigest,
     pub if_match: Option<IfMatch>,
 }

@@ -1,4 +1,4 @@
-//! What taking a rule makes of an item: votes, window, lease, attempts.
+//! What taking a rule does to an item: votes, window, lease, attempts.
 
 use super::case::Case;
 use super::request::ActionRequest;
@@ -11,7 +11,7 @@ use crate::payload::Learned;
 use crate::workflow::{Name, Rule};
 
 impl Case<'_> {
-    /// The transition of a rule that may be taken.
+    /// The transition for a rule that may be taken.
     pub(super) fn taken(
         self,
         rule: &Rule,
@@ -55,8 +55,9 @@ impl Case<'_> {
         }
     }
 
-    /// Whether the quorum is reached with this vote. Different people by construction: a person has one vote. If this
-    /// depends on a missing payload, what the item did next shows the answer, and from now on it is treated as known.
+    /// Whether this vote reaches the quorum. The voters are different people by construction, since a person has one
+    /// vote. If the quorum depends on a missing payload, what the item did next shows the answer, and from then on it
+    /// counts as known.
     fn carries(self, rule: &Rule, vote: &Vote) -> (bool, Option<Learned>) {
         let others = self.item.votes_for(&rule.action).filter(|other| other.actor_id != vote.actor_id).count();
         let needed = rule.votes_needed(&self.item.payload).certain("only a rule with a quorum takes a vote");
@@ -91,7 +92,7 @@ impl Case<'_> {
         if rule.attempts.is_some() {
             changes.push(Change::AttemptCounted);
         }
-        // The actor who moves the item into an effect, not one who merely acts on it while it is there.
+        // Only the actor who moves the item into an effect, not one who acts on it while it is there.
         if self.is_effect(to) && *to != self.item.state {
             changes.push(Change::ExecutedBy(actor.actor_id.clone()));
         }

@@ -9,8 +9,8 @@ use crate::time::Time;
 use crate::workflow::Name;
 
 impl Case<'_> {
-    /// Where a deadline that has passed leads. If one of them is the end of an unknown window, each that may have been
-    /// the first is possible, and the one that the item took was the first.
+    /// Where a deadline that has passed leads. If one of them is the end of an unknown window, any that may have been
+    /// the first is possible, and the one the item took was the first.
     fn passed(self, unasked: &mut Vec<Unasked>) -> Option<Name> {
         let Some((window, timer)) = self.unknown_end() else {
             return due_at(self.definition, self.item).filter(|deadline| deadline.at <= self.at).map(|due| due.to);

@@ -1,4 +1,4 @@
-//! A transition: one accepted move with all its facts. Its fields are private and only `decide` fills them.
+//! A transition: one accepted move with all its facts. Its fields are private, and only `decide` sets them.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub enum Change {
     AttemptCounted,
     ExecutedBy(ActorId),
     Held(bool),
-    /// Of a payload that can no longer be read.
+    /// About a payload that can no longer be read.
     Learned(Learned),
     Content {
         title: Arc<str>,
@@ -56,7 +56,7 @@ impl Transition {
         &self.action
     }
 
-    /// Absent for a creation.
+    /// `None` for a creation.
     pub fn from(&self) -> Option<&Name> {
         self.from.as_ref()
     }
@@ -65,7 +65,7 @@ impl Transition {
         &self.to
     }
 
-    /// Absent when time itself moved the item.
+    /// `None` if a timer moved the item.
     pub fn actor(&self) -> Option<&Actor> {
         self.actor.as_ref()
     }
@@ -78,12 +78,12 @@ impl Transition {
         self.comment.as_deref()
     }
 
-    /// As sent, and found valid.
+    /// As sent, after validation.
     pub fn inputs(&self) -> Option<&Value> {
         self.inputs.as_ref()
     }
 
-    /// The item's version once this is applied.
+    /// The item's version after this transition.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -92,12 +92,12 @@ impl Transition {
         &self.changes
     }
 
-    /// What only missing documents could answer; nothing for a move that is decided now.
+    /// The questions that only missing documents could answer; empty for a move decided now.
     pub fn unasked(&self) -> &[Unasked] {
         &self.unasked
     }
 
-    /// The content this transition gives the item, if it gives one.
+    /// The content that this transition gives the item, if any.
     pub fn content_digest(&self) -> Option<&ContentDigest> {
         self.changes.iter().find_map(|change| match change {
             Change::Content { content_digest, .. } => Some(content_digest),

@@ -1,7 +1,7 @@
 //! What cannot be checked about a recorded move, because the document it depends on was erased or left out.
 //!
-//! Everything else still is: `decide` accepts a move only if it is legal for at least one possible content, and says
-//! which questions only the content could answer.
+//! Everything else is still checked: `decide` accepts a move only if it is legal for at least one possible content, and
+//! says which questions only the content could answer.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use crate::workflow::Name;
 
-/// What can no longer be read about a recorded move. Nothing for a request.
+/// What can no longer be read about a recorded move. Empty for a new request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gaps {
     /// There was a comment.
     pub comment: bool,
     /// There were inputs.
     pub inputs: bool,
-    /// The state the move led to. Where the missing content decides between several, it decided for this one.
+    /// The state the move led to. If the missing content chose between several, it chose this one.
     pub led_to: Option<Name>,
 }
 

@@ -1,4 +1,4 @@
-//! What entries say that are not about an item, by their type.
+//! The data of entries that are not about an item, by type.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::item::{ItemId, WorkflowRef};
 use crate::role::Role;
 use crate::time::Time;
 
-/// Members that this program does not know are left alone when it reads: an entry is what its bytes say.
+/// Unknown members are ignored when reading: an entry is what its bytes say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Details {
@@ -35,19 +35,19 @@ pub enum Details {
 pub struct Attempts {
     pub code: String,
     pub count: u64,
-    /// When the first of them was. The very first programs did not say.
+    /// The time of the first attempt. The very first programs did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
 }
 
-/// A credential as entries name it; none of it is a secret.
+/// A credential as entries name it; nothing here is secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_id: Option<ActorId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Absent when the fingerprint is its only name.
+    /// Absent if the fingerprint is its only name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential_id: Option<CredentialId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,12 +57,12 @@ pub struct Named {
 }
 
 impl Named {
-    /// Its own name, else its fingerprint.
+    /// Its own name, or else its fingerprint.
     pub fn name(&self) -> Option<&CredentialId> {
         self.credential_id.as_ref().or(self.fingerprint.as_ref())
     }
 
-    /// Whose it is, where that is known.
+    /// The actor it belongs to, if known.
     pub fn actor(&self) -> Option<Actor> {
         Some(Actor { actor_id: self.actor_id.clone()?, role: self.role? })
     }
@@ -82,13 +82,13 @@ pub struct RefusedCredential {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevokedCredential {
-    /// `asked` by someone, or why the service did it by itself.
+    /// `asked` by someone, or why the service did it on its own.
     pub cause: String,
     #[serde(serialize_with = "with_nulls")]
     pub credential: Named,
 }
 
-/// These entries have always named what is not known of a credential, as null.
+/// These entries have always written what is unknown about a credential as null.
 fn with_nulls<S: serde::Serializer>(named: &Named, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Whole<'n> {
@@ -107,23 +107,23 @@ pub struct ChangedCredentials {
     pub credentials: Changes,
 }
 
-/// One that is both has only changed.
+/// A credential that is in both lists was changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     #[serde(default)]
     pub added: Vec<Named>,
     #[serde(default)]
     pub removed: Vec<Named>,
-    /// How many there are now, said by a start.
+    /// How many there are now; only in the entry of a start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
-/// After a loss, an operator accepted credentials again.
+/// An operator accepted credentials again after a loss.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedCredentials {
     pub all: bool,
-    /// Those issued before this were in doubt.
+    /// Credentials issued before this were doubted.
     pub before: Time,
     pub credentials: Vec<CredentialId>,
     pub operator: Option<String>,
@@ -137,12 +137,12 @@ pub struct Started {
     /// In force for new items.
     #[serde(default)]
     pub definitions: Vec<WorkflowRef>,
-    /// The entry of the start before.
+    /// The entry of the previous start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_map: Option<ContentDigest>,
-    /// Of the program.
+    /// The program's version.
     #[serde(default)]
     pub version: String,
 }
@@ -165,14 +165,14 @@ pub struct Backup {
     pub made_at: Time,
 }
 
-/// The log goes on with a new key although something may be lost.
+/// The log continues with a new key although something may be lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// Why, in the operator's words.
     pub loss_accepted: String,
-    /// The last of the log before, if anyone had it.
+    /// The last checkpoint of the previous log, if anyone had it.
     pub previous_checkpoint: Option<String>,
-    /// `doubted` or `trusted`, when it is not known which were revoked.
+    /// `doubted` or `trusted`, if it is not known which were revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<String>,
 }
@@ -214,7 +214,7 @@ impl Details {
         serde_json::to_value(self).certain("details have text as keys")
     }
 
-    /// None for entries about an item, which have no details.
+    /// `None` for entries about an item, which have no details.
     pub(super) fn read(r#type: EntryType, value: &Value) -> Option<serde_json::Result<Details>> {
         Some(match r#type {
             EntryType::ItemCreated | EntryType::ItemEdited | EntryType::ItemTransition | EntryType::ItemComment => {
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// As programs have written them into ledgers since the first.
+    /// As programs have written them to ledgers from the first one on.
     #[test]
     fn what_ledgers_hold_is_read_and_written_again_as_it_was() {
         let ana = json!({"actor_id": "ana", "fingerprint": "00112233aabbccdd", "role": "auditor"});

@@ -14,7 +14,7 @@ pub enum EntryType {
     ItemTransition,
     #[serde(rename = "item.comment")]
     ItemComment,
-    /// Attempts that were refused for role, ownership or separation, counted for a minute.
+    /// Attempts refused for role, ownership or separation of duties, counted for a minute.
     #[serde(rename = "access.refused")]
     AccessRefused,
     /// A live token was seen where it must never be.
@@ -31,7 +31,7 @@ pub enum EntryType {
     /// By a security_admin, or by the service when it saw the token in a URL.
     #[serde(rename = "credential.revoked")]
     CredentialRevoked,
-    /// Changes that a start found among the credentials, more than fit into its own entry, which follows.
+    /// Credential changes found by a start that do not fit into its own entry, which follows.
     #[serde(rename = "credentials.changed")]
     CredentialsChanged,
     /// After a loss that may have included revocations, an operator accepted older credentials.

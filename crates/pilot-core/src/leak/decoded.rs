@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 
-/// `run` with backslash escapes undone, once and twice, since a debug rendering inside of a JSON string escapes two
-/// times; and with percent-encoding undone, once and twice. Those that change nothing are left out.
+/// `run` with backslash escapes undone, once and twice, since debug output inside a JSON string is escaped twice; and
+/// with percent-encoding undone, once and twice. Variants that change nothing are left out.
 pub(super) fn readings(run: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     twice(run, |text| text.contains(&b'\\').then(|| without_escapes(text))).chain(twice(run, percent_decoded))
 }
@@ -23,7 +23,7 @@ fn without_escapes(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Nothing when nothing is encoded.
+/// `None` if nothing is encoded.
 pub(super) fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
     match Cow::from(percent_decode(text)) {
         Cow::Borrowed(_) => None,

@@ -1,18 +1,18 @@
-//! Tokens that were used, found again anywhere.
+//! Finds tokens that were used, anywhere in a text.
 
 use std::ops::Range;
 
 use crate::digest::Digest;
 use crate::limits::TOKEN_BYTES_MIN;
 
-/// Fingerprints of the first 32 bytes of each token that was used: a polynomial over a secret base, which can be
-/// rolled along a text in two multiplications a byte.
+/// Fingerprints of the first 32 bytes of each token that was used: a polynomial over a secret base, which can be rolled
+/// along a text with two multiplications per byte.
 pub(super) struct Seen {
     base: u64,
-    /// `base` to the power of the window, to take the oldest byte out again.
+    /// `base` to the power of the window length, to remove the oldest byte.
     outgoing: u64,
     pub(super) tokens: Vec<SeenToken>,
-    /// One bit for the top bits of each fingerprint, so that most positions cost one look into a small table.
+    /// One bit for the top bits of each fingerprint, so that most positions cost one lookup in a small table.
     filter: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Many stored JSON texts, looked at one after another: entries and documents on their way into an export.
+//! Searches many stored JSON texts one after another: entries and documents on their way into an export.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,15 @@ use super::words::Budget;
 use super::{LeakGuard, Search, runs};
 use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 
-/// How many runs are remembered as clean. An item's entries follow one another closely, and repeat its id and digests.
+/// How many runs are remembered as clean. An item's entries are close to one another, and repeat its id and digests.
 const REMEMBERED: usize = 1 << 10;
 
-/// A look at many texts. Tokens that were used, generated or signed are found anywhere in a text; one of which only the
-/// digest is known is looked for in its strings, and a run of characters that was hashed for one text is not hashed again
-/// for the next. That is safe because the live tokens never change while the service runs.
+/// A search of many texts. Tokens that were used, generated or signed are found anywhere in a text. A token of which
+/// only the digest is known is looked for in strings, and a run that was hashed for one text is not hashed again for
+/// the next. That is safe because the live tokens never change while the service runs.
 pub struct Sweep<'g> {
     guard: &'g LeakGuard,
-    /// Runs that hold no live token, each where its own bytes place it.
+    /// Runs that contain no live token, each at the place given by the hash of its bytes.
     clean: Vec<Box<[u8]>>,
 }
 
@@ -25,7 +25,7 @@ impl LeakGuard {
 }
 
 impl Sweep<'_> {
-    /// Whether a JSON text holds a token.
+    /// Whether a JSON text contains a token.
     pub fn finds_token(&mut self, json: &[u8]) -> bool {
         let mut search = self.guard.search(Budget::of_words());
         if runs(json).filter_map(|run| json.get(run)).any(|run| search.known(run).is_some()) {
@@ -33,12 +33,12 @@ impl Sweep<'_> {
         }
         strings(json).any(|string| match unescaped(string) {
             Cow::Borrowed(plain) => search.looks_for_unused && self.unused(plain, &mut search),
-            // Escapes hide a token from the look at the whole text.
+            // Escapes hide a token from the search of the whole text.
             Cow::Owned(text) => search.find(&text).is_some(),
         })
     }
 
-    /// Whether a live token that was never used stands in this string.
+    /// Whether this string contains a live token that was never used.
     fn unused(&mut self, string: &[u8], search: &mut Search<'_>) -> bool {
         runs(string).filter_map(|run| string.get(run)).any(|run| {
             let place = place(run);
@@ -62,8 +62,8 @@ fn place(run: &[u8]) -> usize {
     usize::try_from(hash >> 32).unwrap_or(0) % REMEMBERED
 }
 
-/// The strings of a JSON text that are long enough for a token, as they are written. Text that is not JSON is treated
-/// as one long string.
+/// The strings of a JSON text that are long enough for a token, as written. Text that is not JSON is treated as one
+/// long string.
 fn strings(json: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = json;
     std::iter::from_fn(move || {
@@ -79,7 +79,7 @@ fn strings(json: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where the quote is that ends a string, or the end of the text.
+/// The position of the quote that ends a string, or the end of the text.
 fn end_of_string(inside: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = inside.get(at..).and_then(|rest| rest.iter().position(|byte| matches!(byte, b'"' | b'\\')))

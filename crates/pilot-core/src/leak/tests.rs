@@ -217,11 +217,11 @@ fn an_unused_token_in_a_url_is_found_next_to_anything() {
 #[test]
 fn hostile_text_is_never_let_through_unread_and_ends_in_a_bounded_number_of_hashes() {
     let guard = guard(&UNUSED, &[]);
-    // More encoded runs than accepted content can hold: what is not looked at is withheld.
+    // More encoded runs than accepted content can contain: what is not searched is withheld.
     let encoded = format!("%2541{} ", "a".repeat(33));
     assert_eq!(guard.redact(&encoded.repeat(1_500)), encoded.repeat(1_500));
     assert_eq!(guard.redact(&encoded.repeat(25_000)), WITHHELD);
-    // The budget is spent, and words are found nevertheless.
+    // The budget is spent, but words are still found.
     let long = format!("{} ", "a".repeat(127)).repeat(100);
     let [token, ..] = UNUSED;
     check(&guard, &format!("{long}see {token}. Bye"), &format!("{long}see [token withheld]. Bye"));
@@ -262,7 +262,7 @@ fn a_sweep_over_stored_texts_finds_every_kind_of_token_wherever_it_stands_in_a_s
                 let clean = json.to_string().replace(&serde_json::to_string(token).unwrap()[1..9], "!");
                 assert!(!sweep.finds_token(clean.as_bytes()), "{used:?} {clean}");
                 assert!(sweep.finds_token(json.to_string().as_bytes()), "{used:?} {json}");
-                // What was clean once is passed over the second time, and what was not is not.
+                // What was clean once is skipped the second time; what was not is found again.
                 assert!(!sweep.finds_token(clean.as_bytes()), "{used:?} {clean}");
                 assert!(sweep.finds_token(json.to_string().as_bytes()), "{used:?} {json}");
             }

@@ -1,5 +1,5 @@
-//! Where in a run a token may stand of which nothing is known but its digest. Each place costs a hash, so the likely
-//! ones are always tried, and the others within a budget.
+//! Where in a run a token may be of which only the digest is known. Each place costs a hash, so the likely ones are
+//! always tried, and the others within a budget.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use data_encoding::BASE64URL_NOPAD;
 
 use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 
-/// In a longer run only the words are tried, because the number of substrings grows with the square of its length.
+/// In a longer run only words are tried, because the number of substrings grows with the square of its length.
 const STRETCHED_RUN_MAX: usize = 128;
 
-/// So many places where words begin or end may lie within a token that contains punctuation itself.
+/// How many word boundaries may lie within a token that itself contains punctuation.
 const JOINED_MARKS_MAX: usize = 32;
 
-/// How many hashes one text may cost. What its words have left over is never borrowed from: when they have nothing
-/// left, the text contains more than any accepted content, and must not be treated as clean.
+/// How many hashes one text may cost. Nothing else draws on the budget for words: when that is spent, the text contains
+/// more than any accepted content, and must not be treated as clean.
 pub(super) struct Budget {
     words: usize,
     joins: usize,
@@ -22,12 +22,12 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For what people write: about 4 ms each for its stretches and for words joined, at the very most.
+    /// For what people write: at most about 4 ms each for stretches and for joined words.
     pub(super) fn of_content() -> Budget {
         Budget { words: 60_000, joins: 10_000, stretches: 10_000 }
     }
 
-    /// For texts that were looked at when they were written, and are many.
+    /// For texts that were searched when they were written, of which there are many.
     pub(super) fn of_words() -> Budget {
         Budget { words: 60_000, joins: 2_000, stretches: 0 }
     }
@@ -56,7 +56,7 @@ pub(super) fn find(run: &[u8], budget: &mut Budget, is_token: impl Fn(&[u8]) -> 
     }
 }
 
-/// Every stretch of `run` that is long enough for a token, when there is room for all of them.
+/// Every stretch of `run` that is long enough for a token, if the budget covers all of them.
 pub(super) fn stretches(run: &[u8], budget: &mut Budget) -> Option<impl Iterator<Item = Range<usize>> + use<>> {
     let length = run.len();
     let starts = (length + 1).saturating_sub(TOKEN_BYTES_MIN);
@@ -66,7 +66,7 @@ pub(super) fn stretches(run: &[u8], budget: &mut Budget) -> Option<impl Iterator
     Some((0..starts).flat_map(move |start| (start + TOKEN_BYTES_MIN..=length).map(move |end| start..end)))
 }
 
-/// The whole run, the run without the punctuation around it and each word always; words joined within the budget.
+/// Always tries the whole run, the run without surrounding punctuation, and each word; joined words within the budget.
 pub(super) fn find_word(run: &[u8], budget: &mut Budget, is_token: impl Fn(&[u8]) -> bool) -> Option<Range<usize>> {
     let fits = |range: &Range<usize>| (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&range.len());
     let is_token = |range: &Range<usize>| run.get(range.clone()).is_some_and(&is_token);
@@ -80,7 +80,7 @@ pub(super) fn find_word(run: &[u8], budget: &mut Budget, is_token: impl Fn(&[u8]
     found.or_else(|| joined(&marks).filter(is_other).take_while(|_| take(&mut budget.joins, 1)).find(is_token))
 }
 
-/// What reaches over more than one word, as far as a token could.
+/// Ranges over more than one word, up to the length of a token.
 fn joined(marks: &[usize]) -> impl Iterator<Item = Range<usize>> {
     marks.iter().enumerate().flat_map(move |(index, start)| {
         let ends = marks.iter().skip(index + 2).take(JOINED_MARKS_MAX);
@@ -89,8 +89,8 @@ fn joined(marks: &[usize]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Where a token may begin or end: before and after each punctuation character, since one may be the token's own first
-/// or last. An id of ours is one word.
+/// Where a token may begin or end: before and after each punctuation character, since that may be the token's own first
+/// or last. One of our ids counts as one word.
 fn marks(run: &[u8]) -> Vec<usize> {
     let mut marks = vec![0];
     let mut mark = |at: usize| {
@@ -126,8 +126,8 @@ fn trimmed(run: &[u8]) -> Range<usize> {
 
 const ID_BYTES: usize = 36;
 
-/// The service's own ids, digests and cursors (an id in base64) are in most texts. They are tried as words, since a person
-/// may use one as a token.
+/// The service's own ids, digests and cursors (an id in base64) are in most texts. They are only tried as words, since
+/// a person may use one as a token.
 fn is_ours(run: &[u8]) -> bool {
     let word = run.get(trimmed(run)).unwrap_or_default();
     let bare = word.strip_prefix(b"sha256:").unwrap_or(word);

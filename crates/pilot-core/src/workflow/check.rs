@@ -1,7 +1,7 @@
 //! The prover: what must hold for every definition, shown by searching all of its situations.
 //!
-//! Nothing here runs a workflow. The rules are data with fixed predicates, so there are finitely many situations, and
-//! the search of [`super::search`] visits all of them.
+//! Nothing here runs a workflow. The rules are data with fixed predicates, so the number of situations is finite, and
+//! the search in [`super::search`] visits all of them.
 
 mod reach;
 mod shape;
@@ -10,7 +10,7 @@ use crate::workflow::Rules;
 use crate::workflow::search::Model;
 use crate::workflow::source::Finding;
 
-/// Everything that is wrong with the rules; empty when they are proved.
+/// Everything that is wrong with the rules; empty if they are proved.
 pub fn check(rules: &Rules) -> Vec<Finding> {
     prove(rules).findings
 }
@@ -18,7 +18,7 @@ pub fn check(rules: &Rules) -> Vec<Finding> {
 #[derive(Debug, Clone)]
 pub struct Proof {
     pub findings: Vec<Finding>,
-    /// How many situations were looked at: what the search costs.
+    /// How many situations were visited: the cost of the search.
     pub situations: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A definition that was proved, with everything `decide` needs at hand.
+//! A proved definition, with everything `decide` needs at hand.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -10,16 +10,16 @@ use crate::workflow::schema::PayloadSchema;
 use crate::workflow::source::Flaws;
 use crate::workflow::{Name, Rule, Rules, check, parse};
 
-/// All rules for one action word.
+/// All rules for one action.
 #[derive(Debug, Clone)]
 pub struct Action {
     pub name: Name,
-    /// Everyone who may use the word in some state.
+    /// Every role that may take the action in some state.
     pub roles: RoleSet,
     rules: Vec<usize>,
 }
 
-/// Rules that were proved, with everything `decide` needs at hand.
+/// Proved rules, with everything `decide` needs at hand.
 #[derive(Debug, Clone)]
 pub struct Definition {
     rules: Rules,
@@ -50,7 +50,7 @@ impl Definition {
         Definition { rules, digest, all, actions, schema }
     }
 
-    /// For rules a test has made and proved itself, with the payload schema of `like`.
+    /// For rules that a test has made and proved itself, with the payload schema of `like`.
     #[cfg(test)]
     pub(crate) fn from_rules(rules: Rules, like: &Definition) -> Definition {
         Definition::compile(rules, like.schema.clone())
@@ -64,7 +64,7 @@ impl Definition {
         self.rules.version
     }
 
-    /// `sha256:…` over the canonical JSON of the rules: comments and layout of the file do not affect it.
+    /// `sha256:…` over the canonical JSON of the rules: the file's comments and layout do not affect it.
     pub fn digest(&self) -> &Name {
         &self.digest
     }
@@ -85,7 +85,7 @@ impl Definition {
         action.rules.iter().filter_map(|index| self.all.get(*index))
     }
 
-    /// Every rule, hold and release included.
+    /// Every rule, including hold and release.
     #[cfg(test)]
     pub(crate) fn all_rules(&self) -> &[Rule] {
         &self.all
@@ -96,7 +96,7 @@ impl Definition {
         self.rules.hold.as_ref().is_some_and(|hold| hold.blocks.iter().any(|blocked| **blocked == *action))
     }
 
-    /// What is wrong with a payload as a whole; pointers begin with `/payload`.
+    /// What is wrong with a complete payload; pointers begin with `/payload`.
     pub fn payload_faults(&self, payload: &Value) -> Vec<Fault> {
         self.schema.faults(payload)
     }
@@ -110,7 +110,7 @@ impl Definition {
 /// A text that was parsed and, if that succeeded, proved.
 pub(crate) struct Judged {
     pub(crate) verdict: Result<Definition, Flaws>,
-    /// The rules of a definition that was refused, when they could be read.
+    /// The rules of a refused definition, if they could be read.
     pub(crate) refused: Option<Rules>,
     pub(crate) situations: usize,
 }

@@ -1,4 +1,4 @@
-//! Reads a definition: every key is known, every value has its type and bounds, every name exists.
+//! Reads a definition: every key must be known, every value have the right type and bounds, every name exist.
 
 mod values;
 
@@ -11,7 +11,7 @@ use crate::workflow::{
     Due, Hold, Input, Kind, Mark, Name, Own, QuorumIf, RESERVED_ACTIONS, Rule, Rules, Span, State, Timer, When,
 };
 
-/// Reads as much as possible. Rules come back only when nothing was wrong with their form.
+/// Reads as much as possible. Returns rules only if their form is flawless.
 pub(crate) fn read(text: &str) -> (Option<Rules>, Flaws) {
     if text.len() > limits::DEFINITION_BYTES_MAX {
         let mut flaws = Flaws::new("", super::source::Places::default());
@@ -174,7 +174,7 @@ impl Reader {
         })
     }
 
-    /// Every state and action that is spoken of is declared, and declared once.
+    /// Every state and action that is mentioned must be declared, exactly once.
     fn names_exist(&mut self, rules: &Rules) {
         let declared = |name: &str| rules.states.iter().any(|state| *state.name == *name);
         let known = rules.states.iter().map(|state| &*state.name).collect::<Vec<_>>().join(", ");

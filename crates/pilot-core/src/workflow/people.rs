@@ -1,4 +1,5 @@
-//! The rules and a role map together: are there enough people, how few could conspire, and who must not fall ill.
+//! The rules and a role map together: whether there are enough people, how few could conspire, and who is
+//! indispensable.
 
 use serde::Serialize;
 
@@ -12,9 +13,9 @@ use crate::workflow::{Rule, Rules};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct People {
     pub roles: Vec<Staffing>,
-    /// Whether these people can carry an item from its beginning through an effect to an end.
+    /// Whether these people can take an item from its creation through an effect to an end.
     pub finishable: bool,
-    /// The smallest group that could bring about an effect if all of them conspired; none when no group can.
+    /// The smallest group that could bring about an effect by conspiring; `None` if no group can.
     pub smallest_group: Option<Vec<Actor>>,
     /// If any one of these is absent, there are items that nobody can finish.
     pub indispensable: Vec<Actor>,
@@ -27,7 +28,7 @@ pub struct Staffing {
     pub need: u32,
 }
 
-/// How many people of each role, in the order of [`Role::ALL`].
+/// The number of people in each role, in the order of [`Role::ALL`].
 type Heads = [u32; 5];
 
 pub fn examine(rules: &Rules, map: &RoleMap) -> People {
@@ -62,7 +63,7 @@ fn one_less(mut heads: Heads, role: Role) -> Heads {
     heads
 }
 
-/// The most people of one role that a single step of the rules asks for.
+/// The most people of one role that a single step of the rules requires.
 fn needed(rules: &Rules, role: Role) -> u32 {
     let creates = u32::from(role == Role::Initiator);
     let asked = rules.transitions.iter().filter(|rule| rule.roles.contains(role)).map(|rule| {
@@ -100,7 +101,7 @@ fn reaches_effect(model: &Model<'_>, heads: Heads) -> bool {
 }
 
 /// Tries every combination of head counts that could matter, smallest first. More people than the largest quorum of a
-/// role change nothing, so there are at most 10 × 10 × 10 × 10 of them.
+/// role change nothing, so there are at most 10 × 10 × 10 × 10 combinations.
 fn smallest_group(model: &Model<'_>, all: Heads) -> Option<Heads> {
     let rules = &model.rules.transitions;
     let quorum = |role: Role| {

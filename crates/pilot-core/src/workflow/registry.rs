@@ -1,4 +1,4 @@
-//! The definitions of an installation: one in force per name, and the older ones that items still live by.
+//! The definitions of an installation: one in force per name, and the older ones that items still follow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ impl Default for Definitions {
 }
 
 impl Definitions {
-    /// Adds to the built-in definitions. Adding the same one twice is harmless; a changed one under an old version is
-    /// refused, because then it would be unclear which rules a version has.
+    /// Adds to the built-in definitions. Adding the same one twice is harmless; a changed one with an old version
+    /// number is refused, because it would be unclear which rules that version has.
     pub fn add(&mut self, definition: Arc<Definition>) -> Result<(), TwoOfOneVersion> {
         let versions = self.by_name.entry(definition.name().clone()).or_default();
         match versions.iter().find(|known| known.version() == definition.version()) {
@@ -44,7 +44,7 @@ impl Definitions {
         }
     }
 
-    /// The definitions new items are created under: of each name the highest version.
+    /// The definitions new items are created under: the highest version of each name.
     pub fn in_force(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.by_name.values().filter_map(|versions| versions.last())
     }
@@ -53,7 +53,7 @@ impl Definitions {
         self.by_name.get(name)?.last()
     }
 
-    /// The very rules an item was created under.
+    /// The exact rules an item was created under.
     pub fn with_digest(&self, name: &str, digest: &str) -> Option<&Arc<Definition>> {
         self.by_name.get(name)?.iter().find(|definition| **definition.digest() == *digest)
     }

@@ -1,4 +1,4 @@
-//! What `pilot workflow check` finds: the proof, or every flaw, and what a role map makes of it.
+//! What `pilot workflow check` finds: the proof, or every flaw, and whether a role map's people are enough.
 
 use serde::Serialize;
 
@@ -10,10 +10,10 @@ use crate::workflow::{Definition, Rules};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Known when the definition was proved.
+    /// Present if the definition was proved.
     pub workflow: Option<Proved>,
     pub findings: Vec<Placed>,
-    /// How many situations the proof looked at; zero when the definition could not be read.
+    /// How many situations the proof visited; zero if the definition could not be read.
     pub situations: usize,
     pub people: Option<People>,
     #[serde(skip)]
@@ -39,7 +39,7 @@ pub struct Placed {
     pub finding: Finding,
 }
 
-/// Reads, proves and, with a role map, examines who is there to do it.
+/// Reads, proves and, given a role map, examines whether there are people to do the work.
 pub fn report(text: &str, map: Option<&RoleMap>) -> Report {
     let judged = Judged::of(text);
     let people = |rules: &Rules| map.map(|map| examine(rules, map));
@@ -57,7 +57,7 @@ pub fn report(text: &str, map: Option<&RoleMap>) -> Report {
                 let (line, column) = flaws.place(finding);
                 Placed { line, column, finding: finding.clone() }
             });
-            // People are worth a look even when the rules are flawed, as long as they could be read.
+            // The people are worth examining even if the rules are flawed, as long as these could be read.
             let people = judged.refused.as_ref().and_then(people);
             Report { workflow: None, findings: placed.collect(), situations, people, flaws: Some(flaws) }
         }
@@ -81,12 +81,12 @@ impl Proved {
 }
 
 impl Report {
-    /// Proved, and, when people were examined, there are enough of them.
+    /// Proved and, if people were examined, there are enough of them.
     pub fn is_sound(&self) -> bool {
         self.workflow.is_some() && self.people.as_ref().is_none_or(|people| people.finishable)
     }
 
-    /// Where the findings stand in the text; nothing when there are none.
+    /// Where the findings are in the text; `None` if there are none.
     pub fn flaws(&self) -> Option<&Flaws> {
         self.flaws.as_ref()
     }

@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::payload::Payload;
 use crate::role_set::RoleSet;
 
-/// Names are short, few and shared: cloning one costs a counter.
+/// Names are short, few and shared: cloning one increments a counter.
 pub type Name = Arc<str>;
 
-/// Action words with a fixed meaning, which no definition may use for its own.
+/// Actions with a fixed meaning, which no definition may declare.
 pub const RESERVED_ACTIONS: [&str; 6] = ["create", "edit", "timer", "comment", "hold", "release"];
 
-/// The rules as written, complete and typed, but not yet proved. What is left at its default is left out of the JSON
-/// form, so that a key added to the format in a later version leaves the digest of older definitions alone.
+/// The rules as written, complete and typed, but not yet proved. Members with their default value are left out of the
+/// JSON form, so that a key added to the format later does not change the digest of older definitions.
 #[derive(Debug, Clone, Serialize)]
 pub struct Rules {
     pub schema_version: u32,
@@ -41,7 +41,7 @@ pub struct Rules {
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Open,
-    /// Something happens in the world while an item is here.
+    /// Something happens in the real world while an item is here.
     Effect,
     Terminal,
 }
@@ -82,16 +82,16 @@ pub struct State {
     pub description: String,
 }
 
-/// One row of the table of rules: who may move an item from where to where, and what that takes.
+/// One row of the table of rules: who may move an item from where to where, and what that requires.
 ///
-/// Everything that judges by rules takes one apart without `..`: the prover, `decide` and what explains them. So a field that one
-/// of them does not know of does not compile.
+/// Everything that judges by rules destructures them without `..`: the prover, `decide` and what explains them. So a
+/// field that one of them does not know does not compile.
 #[derive(Debug, Clone, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the format, true or absent")]
 pub struct Rule {
     pub action: Name,
     pub from: Vec<Name>,
-    /// Absent: the item stays where it is.
+    /// `None` if the item stays where it is.
     #[serde(skip_serializing_if = "is_default")]
     pub to: Option<Name>,
     pub roles: RoleSet,
@@ -124,7 +124,7 @@ pub struct Rule {
     pub voids_window: bool,
     #[serde(skip_serializing_if = "is_default")]
     pub takes_back_vote: bool,
-    /// Votes for these actions may be turned into a vote for this one.
+    /// Votes for these actions may be changed into a vote for this one.
     #[serde(skip_serializing_if = "is_default")]
     pub replaces: Vec<Name>,
     #[serde(skip_serializing_if = "is_default")]
@@ -133,7 +133,7 @@ pub struct Rule {
     pub inputs: Vec<Input>,
     #[serde(skip_serializing_if = "is_default")]
     pub description: String,
-    /// Hold (true) or release (false): made from [`Hold`], never written as a transition.
+    /// Hold (true) or release (false): generated from [`Hold`], never written as a transition.
     #[serde(skip)]
     pub holds: Option<bool>,
 }
@@ -143,7 +143,7 @@ pub struct Rule {
 pub enum Own {
     /// Only the creator of the item.
     Creator,
-    /// Only an actor whose vote stands.
+    /// Only an actor with a standing vote.
     Voter,
     /// Only the holder of the lease.
     Holder,
@@ -208,7 +208,7 @@ pub struct Timer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Due {
-    /// So long after the state was entered.
+    /// This long after the state was entered.
     After(Span),
     At(Mark),
 }
@@ -250,7 +250,7 @@ impl Rules {
         self.state(name).is_none_or(|state| state.kind.is_terminal())
     }
 
-    /// Every rule, with hold and release written out as rules of every state that is not terminal.
+    /// Every rule, with hold and release written out for every state that is not terminal.
     pub(super) fn all_rules(&self) -> Vec<Rule> {
         let mut rules = self.transitions.clone();
         if let Some(hold) = &self.hold {
@@ -300,15 +300,15 @@ impl Rule {
         self.from.iter().any(|from| **from == *state)
     }
 
-    /// How many different people must vote for this move, given the payload; none when it takes no vote. When a payload
-    /// that was left out decides it, the minimum.
+    /// How many different people must vote for this move, given the payload; `None` if it takes no vote. If that
+    /// depends on a payload that was left out, the minimum.
     pub fn votes_needed(&self, payload: &Payload) -> Option<u32> {
         let quorum = self.quorum?;
         let raised = self.quorum_if.as_ref().filter(|cond| payload.has(&cond.pointer, &cond.equals) == Some(true));
         Some(raised.map_or(quorum, |cond| cond.quorum.max(quorum)))
     }
 
-    /// What raises the quorum, when whether it does cannot be known.
+    /// The condition that raises the quorum, if it cannot be known whether it does.
     pub fn unknown_quorum(&self, payload: &Payload) -> Option<&QuorumIf> {
         self.quorum_if.as_ref().filter(|cond| payload.has(&cond.pointer, &cond.equals).is_none())
     }

@@ -1,8 +1,8 @@
-//! The prover's map: every situation an item can be in, as far as the rules can tell situations apart.
+//! The prover's map: every situation an item can be in, as far as the rules distinguish situations.
 //!
-//! A situation is a state, the roles that have granted since the content last changed, and whether a window, a lease and
-//! a vote exist. That is at most 50 × 32 × 8 of them, so the search is complete and always short. It is breadth-first,
-//! so the way it finds to a situation is a shortest one.
+//! A situation is a state, the roles that have granted since the content last changed, and whether a window, a lease
+//! and a vote exist. There are at most 50 × 32 × 8 of them, so the search is complete and always short. It is
+//! breadth-first, so it finds a shortest path to each situation.
 
 use std::collections::VecDeque;
 
@@ -37,14 +37,14 @@ pub(crate) enum Step {
     Wait { timer: usize },
 }
 
-/// The rules with states as numbers, and how far each state is from an effect.
+/// The rules with states as numbers, and each state's distance from an effect.
 pub(crate) struct Model<'r> {
     pub(crate) rules: &'r Rules,
     moves: Vec<Move<'r>>,
     timers: Vec<(StateSet, usize, &'r Timer)>,
     voters: RoleSet,
     leasers: RoleSet,
-    /// How many moves by people each state is away from the nearest effect; none when no effect can be reached.
+    /// For each state, how many moves by people it is from the nearest effect; `None` if no effect can be reached.
     distances: Vec<Option<u32>>,
 }
 
@@ -68,7 +68,7 @@ impl StateSet {
     }
 }
 
-/// Who may take a rule, when not everyone its roles name: used to ask what fewer people could do.
+/// Who may take a rule, if not everyone in its roles: for asking what fewer people could do.
 pub(crate) type Able<'a> = &'a dyn Fn(&Rule, Role) -> bool;
 
 impl<'r> Model<'r> {
@@ -131,8 +131,8 @@ impl<'r> Model<'r> {
         self.distances.get(state).copied().flatten()
     }
 
-    /// A move is a grant when it brings the item strictly nearer to an effect, or into one. A move that sends it back
-    /// or sideways is not a grant, no matter who makes it.
+    /// A move is a grant if it brings the item strictly closer to an effect, or into one. A move back or sideways is
+    /// not a grant, no matter who makes it.
     pub(crate) fn grants(&self, from: usize, to: usize) -> bool {
         match (self.distance(from), self.distance(to)) {
             _ if self.is_effect(to) => true,
@@ -141,9 +141,9 @@ impl<'r> Model<'r> {
         }
     }
 
-    /// Less right, precisely: from `to` it takes people strictly more moves to the nearest effect than from `from`, or
-    /// no effect can be reached from there at all. An effect itself never qualifies, an end always does. Whether a way
-    /// with more moves needs fewer people is not asked here: the search follows timers too, and would show it.
+    /// Precisely what "less right" means: from `to`, people need strictly more moves to the nearest effect than from
+    /// `from`, or cannot reach one at all. An effect itself never qualifies, an end always does. Whether a longer way
+    /// needs fewer people is not asked here: the search follows timers too, and would show it.
     pub(crate) fn is_less_right(&self, from: usize, to: usize) -> bool {
         match (self.distance(from), self.distance(to)) {
             (_, None) => true,
@@ -159,7 +159,7 @@ impl<'r> Model<'r> {
 
     fn successors(&self, node: Node, able: Able<'_>, visit: &mut impl FnMut(Node, Step)) {
         if self.rules.states.get(node.state).is_some_and(|state| state.editable) {
-            // A new content: what anyone granted, they granted for another one.
+            // New content: whatever anyone granted, they granted for other content.
             let granted = RoleSet::one(Role::Initiator);
             visit(Node { granted, window: false, votes: false, ..node }, Step::Edit);
         }
@@ -185,8 +185,8 @@ impl<'r> Model<'r> {
     }
 
     fn take(&self, node: Node, step: &Move<'_>, index: usize, taker: Role, visit: &mut impl FnMut(Node, Step)) {
-        // What keeps people out, or asks them for more, is not followed: the search then sees more ways than there are,
-        // never fewer.
+        // Conditions that keep people out, or ask more of them, are ignored: that way the search sees more ways than
+        // there are, never fewer.
         let Rule {
             action: _,
             from: _,
@@ -198,7 +198,7 @@ impl<'r> Model<'r> {
             quorum_if,
             comment_required: _,
             content_digest_required: _,
-            // Of these `after` knows what they leave behind.
+            // `after` handles the effects of these.
             sets_window: _,
             inside_window,
             takes_lease: _,
@@ -215,7 +215,7 @@ impl<'r> Model<'r> {
         } = step.rule;
         let owned = match own {
             None => true,
-            // The creator created it as initiator, and separation keeps it that way.
+            // The creator acted as initiator, and separation of duties keeps it that way.
             Some(Own::Creator) => taker == Role::Initiator,
             Some(Own::Voter) => node.votes && self.voters.contains(taker),
             Some(Own::Holder) => node.lease && self.leasers.contains(taker),
@@ -230,7 +230,7 @@ impl<'r> Model<'r> {
         let after = self.after(node, step, taker);
         visit(after, Step::Take { rule: index, role: taker });
         if *takes_back_vote {
-            // Other votes may stand, or there was no other.
+            // Other votes may remain, or there was no other.
             visit(Node { votes: false, ..after }, Step::Take { rule: index, role: taker });
         }
     }
@@ -262,11 +262,11 @@ fn number(rules: &Rules, name: &str) -> Option<usize> {
     rules.states.iter().position(|state| *state.name == *name)
 }
 
-/// Every situation reached, in the order of distance, and how.
+/// Every situation reached, ordered by distance, and how.
 pub(crate) struct Reached {
     pub(crate) nodes: Vec<Node>,
     parents: Vec<Option<(usize, Step)>>,
-    /// For each rule, and for each timer, the states it was possible in.
+    /// For each rule, and for each timer, the states in which it was possible.
     taken: Vec<StateSet>,
     waited: Vec<StateSet>,
 }
@@ -274,7 +274,7 @@ pub(crate) struct Reached {
 pub(crate) struct Limits<'a> {
     pub(crate) able: Able<'a>,
     pub(crate) timers: bool,
-    /// Whether it matters who has granted; when not, there are far fewer situations.
+    /// Whether it matters who has granted; if not, there are far fewer situations.
     pub(crate) grants: bool,
 }
 
@@ -302,7 +302,7 @@ impl Model<'_> {
         reached
     }
 
-    /// A way in words, one step a line.
+    /// A path as text, one step a line.
     pub(crate) fn way(&self, reached: &Reached, node: usize) -> Vec<String> {
         let mut way = Vec::new();
         let mut at = Some(node);
@@ -363,7 +363,7 @@ impl Reached {
         self.waited.get(timer).is_some_and(|states| states.contains(state))
     }
 
-    /// The first, and so nearest, situation of that kind.
+    /// The first, and so nearest, matching situation.
     pub(crate) fn first(&self, wanted: impl Fn(&Node) -> bool) -> Option<usize> {
         self.nodes.iter().position(wanted)
     }

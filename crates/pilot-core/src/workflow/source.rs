@@ -1,4 +1,4 @@
-//! A definition's text: from TOML to JSON with the place of every value, and what is wrong with it.
+//! A definition's text: TOML converted to JSON with the place of every value, and what is wrong with it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,11 +19,11 @@ pub struct Finding {
     /// JSON pointer into the TOML document, by its own key names: `/transition/3/roles`.
     pub pointer: String,
     pub message: String,
-    /// The shortest way to break the rule, one step a line; empty when the flaw needs no path.
+    /// The shortest path that breaks the rule, one step a line; empty if the flaw needs no path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
     pub mend: String,
-    /// The key is what is wrong, not its value.
+    /// The key is wrong, not its value.
     #[serde(skip)]
     at_key: bool,
 }
@@ -74,7 +74,7 @@ impl Flaws {
         self.findings.extend(findings);
     }
 
-    /// In the order of the file, as a person would fix it.
+    /// In the order of the file, as a person would fix them.
     pub(crate) fn sort(&mut self) {
         let places = &self.places;
         self.findings.sort_by_key(|finding| places.of(finding).start);
@@ -93,12 +93,12 @@ impl Flaws {
         &self.text
     }
 
-    /// The bytes of the text that a finding is about.
+    /// The byte range of the text that a finding is about.
     pub fn span(&self, finding: &Finding) -> Range<usize> {
         self.places.of(finding)
     }
 
-    /// Line and column, both from 1, of a finding.
+    /// Line and column of a finding, both from 1.
     pub fn place(&self, finding: &Finding) -> (usize, usize) {
         let start = self.places.of(finding).start.min(self.text.len());
         let before = self.text.get(..start).unwrap_or_default();
@@ -124,7 +124,7 @@ impl fmt::Display for Flaws {
 
 impl std::error::Error for Flaws {}
 
-/// Where each value stands in the text, by JSON pointer.
+/// Where each value is in the text, by JSON pointer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
     values: BTreeMap<String, Range<usize>>,
@@ -141,7 +141,7 @@ impl Places {
         key.cloned().unwrap_or_else(|| self.find(&finding.pointer))
     }
 
-    /// The span of the value, or of the nearest thing around it that is written in the file.
+    /// The span of the value, or of the nearest enclosing value that is written in the file.
     fn find(&self, pointer: &str) -> Range<usize> {
         let mut pointer = pointer;
         loop {
@@ -166,7 +166,7 @@ pub(crate) fn read_toml(text: &str) -> (Value, Places, Vec<Finding>) {
         let finding = Finding::new("syntax", pointer).says(format!("this is not valid TOML: {}", error.message()));
         reading.findings.push(finding.mend("see https://toml.io for how values are written"));
     }
-    // Flaws of the document as a whole are shown at its first line.
+    // Flaws of the whole document are shown at its first line.
     reading.places.mark(String::new(), 0..text.find('\n').unwrap_or(text.len()));
     let value = reading.table(document.get_ref(), "");
     (value, reading.places, reading.findings)
@@ -184,7 +184,7 @@ impl Reading {
             let pointer = join(at, key.get_ref());
             let member = self.value(value, &pointer);
             self.places.keys.insert(pointer.clone(), key.span());
-            // A table's own span is all of its lines; its key is the better place to point at.
+            // A table's own span is all of its lines; its key is a better place to point at.
             if value.get_ref().is_table() {
                 self.places.mark(pointer, key.span());
             }
@@ -193,7 +193,7 @@ impl Reading {
         Value::Object(members)
     }
 
-    /// A number that JSON cannot hold must not become something else.
+    /// A number that JSON cannot represent must not become something else.
     fn number(&mut self, number: Option<Value>, at: &str) -> Value {
         number.unwrap_or_else(|| {
             let finding = Finding::new("format", at).says("a definition holds no number of this size");

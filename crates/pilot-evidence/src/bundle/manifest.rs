@@ -10,7 +10,7 @@ use crate::bundle::zip::is_plain;
 use crate::note::{Note, NoteError, NoteKey, VerifierKey, open};
 use crate::witness::number;
 
-/// No origin: a log's name has no spaces, so a manifest is never mistaken for a checkpoint.
+/// Not a valid origin: a log's name has no spaces, so a manifest is never mistaken for a checkpoint.
 const FIRST_LINE: &str = "pilot evidence manifest v1";
 
 /// What a bundle is about.
@@ -19,7 +19,7 @@ const FIRST_LINE: &str = "pilot evidence manifest v1";
 pub enum Scope {
     /// Every entry about one item.
     Item(ItemId),
-    /// Every entry from one time to another: the entries with index `first` and more, and below `end`.
+    /// Every entry from one time to another: the entries with an index of at least `first` and below `end`.
     Period { from: Time, to: Time, first: u64, end: u64 },
 }
 
@@ -58,7 +58,7 @@ impl Manifest {
             Scope::Period { from, to, first, end } => format!("scope period {from} {to}\nrange {first} {end}"),
         };
         let mut text = format!("{FIRST_LINE}\norigin {}\n{scope}\nmade {}\n", self.origin, self.made);
-        // For a long period the list is by far the largest thing in memory: it is allocated once.
+        // For a long period the list is by far the largest thing in memory, so it is allocated once.
         text.reserve_exact(self.files.iter().map(|file| file.sha256.len() + file.path.len() + 3).sum());
         for ListedFile { sha256, path } in &self.files {
             text.extend([sha256, "  ", &**path, "\n"]);
@@ -73,7 +73,7 @@ impl Manifest {
         note
     }
 
-    /// Reads the text of a manifest; what would not be written this way is refused.
+    /// Reads the text of a manifest; anything that would not be written exactly this way is refused.
     pub fn parse(text: &str) -> Option<Manifest> {
         let mut lines = text.split_terminator('\n');
         if lines.next()? != FIRST_LINE {
@@ -96,7 +96,8 @@ impl Manifest {
         Some(Manifest { origin, scope, made, files }).filter(|manifest| manifest.text() == text)
     }
 
-    /// Reads a signed manifest and checks the log's signature, which must be the only one: nobody may add a byte.
+    /// Reads a signed manifest and checks the log's signature, which must be the only one, so that nobody can add a
+    /// byte.
     pub fn open(note: &str, key: &VerifierKey) -> Result<Manifest, ManifestError> {
         let text = open(note, key)?;
         if Note::parse(note)?.signatures.len() != 1 {

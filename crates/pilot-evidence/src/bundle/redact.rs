@@ -1,4 +1,4 @@
-//! Leaving content out of a bundle: what remains still proves everything that does not depend on it.
+//! Leaves content out of a bundle: what remains still proves everything that does not depend on it.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub enum RedactError {
     TooLarge,
 }
 
-/// The bundle without them, and the paths that were left out. The signed manifest stays as it is.
+/// The bundle without them, and the paths that were left out. The signed manifest does not change.
 pub fn redact(bundle: &[u8], redaction: &Redaction) -> Result<(Vec<u8>, Vec<String>), RedactError> {
     let files = read(bundle)?;
     if let Redaction::Documents(digests) = redaction {

@@ -50,14 +50,14 @@ impl BundleWriter {
         BundleWriter { zip, scope, made, files, paths }
     }
 
-    /// Adds one file. Its path must be one of the format, and new.
+    /// Adds one file. Its path must be one of the format, and not used yet.
     pub fn add(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
         self.add_hashed(path, HEXLOWER.encode(&Sha256::digest(bytes)), bytes)
     }
 
     fn add_hashed(&mut self, path: &str, sha256: String, bytes: &[u8]) -> Result<(), BundleError> {
         let known = Piece::of(path).is_some_and(|piece| piece != Piece::Manifest);
-        // One text for the list, the manifest and the container: a period may have very many files.
+        // One string for the list, the manifest and the container: a period may have very many files.
         let shared: Arc<str> = path.into();
         if !known || !is_plain(path) || !self.paths.insert(Arc::clone(&shared)) {
             return Err(BundleError::Path(path.to_owned()));
@@ -101,11 +101,11 @@ impl BundleWriter {
         if self.paths.contains(&*path) {
             return Ok(());
         }
-        // A document's digest is the hash the manifest wants.
+        // A document's digest is also the hash for the manifest.
         self.add_hashed(&path, bare(digest.as_str()).to_owned(), bytes)
     }
 
-    /// The text of a definition, with the digest items know it by.
+    /// The text of a definition, with the digest by which items refer to it.
     pub fn definition(&mut self, digest: &str, text: &str) -> Result<(), BundleError> {
         self.add_once(&definition_path(digest), text.as_bytes())
     }
@@ -115,7 +115,7 @@ impl BundleWriter {
         self.add_once(&role_map_path(ContentDigest::of_bytes(bytes).as_str()), bytes)
     }
 
-    /// That one entry is in the tree of the bundle's checkpoint.
+    /// Proves that one entry is in the tree of the bundle's checkpoint.
     pub fn proof(&mut self, index: u64, path: &[Hash], checkpoint: &str) -> Result<(), BundleError> {
         let proof = TlogProof { index, path: path.to_vec(), checkpoint };
         self.add(&proof_path(index), proof.to_text().as_bytes())
@@ -125,17 +125,17 @@ impl BundleWriter {
         self.add(REPORT, html.as_bytes())
     }
 
-    /// How much can be sent already.
+    /// How many bytes are ready to be sent.
     pub fn ready_bytes(&self) -> usize {
         self.zip.ready_bytes()
     }
 
-    /// What can be sent already.
+    /// Takes the bytes that are ready to be sent.
     pub fn take_ready(&mut self) -> Vec<u8> {
         self.zip.take_ready()
     }
 
-    /// Signs the manifest and gives the rest of the bundle.
+    /// Signs the manifest and returns the rest of the bundle.
     pub fn finish(self, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
         let BundleWriter { mut zip, scope, made, files, paths } = self;
         drop(paths);
@@ -157,15 +157,16 @@ pub struct Parts {
     pub checkpoint: String,
     /// Only for a period.
     pub period: Option<PeriodParts>,
-    /// In ascending order, as they are stored. For an item: all entries about it, and the `service.started` in force
-    /// at each of them. For a period: all entries of it; before them those of its items that are older, and the
-    /// `service.started` in force at each; and the entries right before and right after the period.
+    /// In ascending order, as stored. For an item: all entries about it, and the `service.started` in force at each of
+    /// them. For a period: all its entries; before them the older entries of its items, and the `service.started` in
+    /// force at each; and the entries just before and just after the period.
     pub entries: Vec<Vec<u8>>,
     pub documents: Vec<Vec<u8>>,
     /// Their texts.
     pub definitions: Vec<String>,
     pub role_maps: Vec<Vec<u8>>,
-    /// Index and path to the root of the checkpoint, for each entry outside of the period; for an item, for each.
+    /// Index and path to the root of the checkpoint: for a period, for each entry outside it; for an item, for every
+    /// entry.
     pub proofs: Vec<(u64, Vec<Hash>)>,
     pub report: Option<String>,
 }

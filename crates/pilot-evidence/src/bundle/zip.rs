@@ -1,13 +1,13 @@
 //! The container of a bundle: a zip that any tool can open, in the exact form that our writer produces.
 //!
-//! Files are stored as they are, each with its size and checksum before it, no file has its own time, and nothing lies
-//! between them. The reader reads the files one after another and rebuilds the list at the end itself, so it finds
-//! every byte that the writer would not have written.
+//! Files are stored uncompressed, each preceded by its size and checksum, no file has its own time, and there is
+//! nothing between them. The reader reads the files one after another and rebuilds the list at the end itself, so it
+//! detects every byte that the writer would not have written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-// The checksum of the format. It finds accidents; the manifest finds everything else.
+// The format's checksum. It detects accidents; the manifest detects everything else.
 use crc32fast::hash as crc32;
 use pilot_core::certain::Certain as _;
 
@@ -19,12 +19,12 @@ const LOCATOR_64: [u8; 4] = *b"PK\x06\x07";
 
 const VERSION: u16 = 20;
 const VERSION_64: u16 = 45;
-/// 1980-01-01 00:00, the first time the format can say.
+/// 1980-01-01 00:00, the earliest time the format can express.
 const DATE: u16 = 0x0021;
 const LOCAL_BYTES: usize = 30;
 const NAME_BYTES_MAX: usize = 200;
 
-/// Where the container is not what the writer writes.
+/// Where the container differs from what the writer writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {what}")]
 pub struct ZipFault {
@@ -66,7 +66,7 @@ pub struct ZipWriter {
 }
 
 impl ZipWriter {
-    /// Adds a file; false when it is too large for the format.
+    /// Adds a file; false if it is too large for the format.
     #[must_use]
     pub fn add(&mut self, path: impl Into<Arc<str>>, bytes: &[u8]) -> bool {
         let Some(size) = u32::try_from(bytes.len()).ok().filter(|size| *size < u32::MAX) else { return false };
@@ -79,17 +79,17 @@ impl ZipWriter {
         true
     }
 
-    /// How much can be sent already.
+    /// How many bytes are ready to be sent.
     pub fn ready_bytes(&self) -> usize {
         self.ready.len()
     }
 
-    /// What can be sent already.
+    /// Takes the bytes that are ready to be sent.
     pub fn take_ready(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.ready)
     }
 
-    /// The rest.
+    /// The rest of the container.
     pub fn finish(mut self) -> Vec<u8> {
         let directory = directory(&self.listed, self.written);
         self.ready.extend_from_slice(&directory);
@@ -126,7 +126,7 @@ fn central_header(listed: &Listed) -> Vec<u8> {
         bytes.extend(number.to_le_bytes());
     }
     let extra_length = if offset.is_some() { 0 } else { 12 };
-    // Name, extra field, comment, disk, inner attributes; then the outer attributes.
+    // Lengths of name, extra field and comment; disk, internal attributes; then the external attributes.
     for number in [name_length(&listed.path), extra_length, 0, 0, 0, 0, 0] {
         bytes.extend(number.to_le_bytes());
     }
@@ -140,8 +140,8 @@ fn central_header(listed: &Listed) -> Vec<u8> {
     bytes
 }
 
-/// The list at the end, for files that end at `start`. The long form is used when, and only when, the short one
-/// cannot say it.
+/// The list at the end, for files that end at `start`. The long form is used if, and only if, the short one is not
+/// enough.
 fn directory(listed: &[Listed], start: u64) -> Vec<u8> {
     let mut bytes: Vec<u8> = listed.iter().flat_map(central_header).collect();
     let (size, count) = (bytes.len() as u64, listed.len() as u64);
@@ -173,8 +173,8 @@ fn directory(listed: &[Listed], start: u64) -> Vec<u8> {
     bytes
 }
 
-/// Every file, in order. A file whose checksum is wrong is given back as such; anything else that the writer would
-/// not have written is a fault.
+/// Every file, in order. A file whose checksum is wrong is returned as such; anything else that the writer would not
+/// have written is a fault.
 pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
     let (mut files, mut listed, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut at = 0;
@@ -213,7 +213,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The file that begins with these bytes.
+/// The file that starts with these bytes.
 fn next(rest: &[u8], at: u64) -> Result<Packed<'_>, ZipFault> {
     let cut = || ZipFault { at, what: "the bundle is cut off in the middle of a file".into() };
     let (checksum, size) = (word(rest, 14).ok_or_else(cut)?, word(rest, 18).ok_or_else(cut)?);

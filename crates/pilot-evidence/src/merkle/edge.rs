@@ -1,4 +1,4 @@
-//! The right edge of a growing tree, and the peaks its root is made of.
+//! The right edge of a growing tree, and the peaks its root is computed from.
 
 use pilot_core::certain::Certain as _;
 
@@ -10,17 +10,17 @@ use crate::tile::{TILE_HEIGHT, TILE_WIDTH, Tile};
 pub struct Edge {
     size: u64,
     levels: Vec<Vec<Hash>>,
-    /// A root takes a few hashes from here, where the unfinished tiles would take hundreds, and one is made with every
-    /// commit.
+    /// Computing a root takes a few hashes from here; from the unfinished tiles it would take hundreds, and every
+    /// commit needs one.
     peaks: Peaks,
 }
 
-/// The complete subtrees a tree consists of, largest first, each with its height: all that is needed to let it grow.
+/// The complete subtrees of a tree, largest first, each with its height: all that is needed to let it grow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peaks(Vec<(u8, Hash)>);
 
 impl Peaks {
-    /// The peaks of a tree of `size` leaves, largest first; nothing when there are more or fewer than such a tree has.
+    /// The peaks of a tree of `size` leaves, largest first; `None` if there are more or fewer than such a tree has.
     pub fn new(size: u64, hashes: &[Hash]) -> Option<Peaks> {
         let heights: Vec<_> = (0..64_u8).rev().filter(|height| size >> height & 1 == 1).collect();
         let peaks = (heights.len() == hashes.len()).then(|| heights.into_iter().zip(hashes.iter().copied()).collect());
@@ -35,8 +35,8 @@ impl Peaks {
         self.raise(leaf);
     }
 
-    /// Two subtrees of one height become one of the next, as in counting. Gives the roots of the tiles that became full,
-    /// lowest level first.
+    /// Two subtrees of one height become one of the next, like carrying in addition. Returns the roots of the tiles
+    /// that became full, lowest level first.
     fn raise(&mut self, leaf: Hash) -> Vec<Hash> {
         let mut roots = Vec::new();
         let mut peak = (0_u8, leaf);
@@ -77,7 +77,7 @@ impl Edge {
         self.size
     }
 
-    /// Adds a leaf. Tiles that it completes, most often none, are appended to `full`.
+    /// Adds a leaf. The tiles it completes, usually none, are appended to `full`.
     pub fn push(&mut self, leaf: Hash, full: &mut Vec<Tile>) {
         let roots = self.peaks.raise(leaf);
         let mut carry = leaf;
@@ -107,7 +107,7 @@ impl Edge {
         &self.peaks
     }
 
-    /// The unfinished tile of a level, when it holds anything.
+    /// The unfinished tile of a level; empty if there is none.
     pub fn partial(&self, level: u8) -> &[Hash] {
         self.levels.get(usize::from(level)).map_or(&[], Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! An item's history as a picture: a lane for each role, a dot for each step, the state it led to above.
+//! An item's history as a picture: a lane for each role, a dot for each step, and above them the state it led to.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use pilot_core::time::Time;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
     pub action: String,
-    /// Empty when time itself moved the item.
+    /// Empty if a timer moved the item.
     pub who: String,
     /// A role, or `clock`.
     pub lane: &'static str,
@@ -24,7 +24,7 @@ const STEP: usize = 106;
 const TOP: usize = 50;
 const LANE: usize = 38;
 
-/// Steps that only repeat become one, so that an hour of heartbeats is not a page.
+/// Merges repeated steps into one, so that an hour of heartbeats does not fill a page.
 pub(super) fn gathered(steps: impl Iterator<Item = Step>) -> Vec<Step> {
     let mut gathered: Vec<Step> = Vec::new();
     for step in steps {
@@ -95,7 +95,7 @@ fn row_svg(steps: &[Step], lanes: &[&str], mut before: Option<Time>) -> String {
     svg + "</svg>\n"
 }
 
-/// The states above, one box as long as it lasted.
+/// The states above, each as a box as long as it lasted.
 fn bands(svg: &mut String, steps: &[Step]) {
     let mut number = 0;
     for run in steps.chunk_by(|one, other| one.state == other.state) {

@@ -1,4 +1,4 @@
-//! A bundle opened: signature and hashes checked, every file read into what it is.
+//! Opens a bundle: checks the signature and hashes, and parses every file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use crate::bundle::zip::{Packed, read};
 use crate::bundle::{ENTRIES_PER_FILE, MANIFEST, Manifest, ManifestError, Piece, REPORT, entries_path};
 use crate::note::{Note, NoteError, VerifierKey};
 
-/// An entry with its bytes and its place.
+/// An entry with its bytes and where it is.
 pub(crate) struct Held<'b> {
     pub bytes: &'b [u8],
     pub entry: Entry,
     pub file: &'b str,
 }
 
-/// Everything in a bundle whose bytes are those the log signed for.
+/// Everything in a bundle whose bytes are those the log signed.
 pub(crate) struct Contents<'b> {
     pub manifest: Manifest,
-    /// Listed, absent, and allowed to be.
+    /// Files that are listed, absent, and allowed to be.
     pub left_out: Vec<String>,
     pub texts: BTreeMap<&'b str, &'b str>,
-    /// In the order of their index.
+    /// Sorted by index.
     pub entries: Vec<Held<'b>>,
     /// Paths to the root, as text, by index.
     pub proofs: BTreeMap<u64, (&'b str, &'b str)>,
@@ -39,7 +39,7 @@ pub(crate) struct Contents<'b> {
     pub file_count: usize,
 }
 
-/// Opens a bundle, or says what is wrong with it: with the container, with the manifest, or with its files.
+/// Opens a bundle, or says what is wrong with the container, the manifest or the files.
 pub(crate) fn open<'b>(bundle: &'b [u8], key: &VerifierKey) -> Result<Contents<'b>, Vec<Fault>> {
     let files = read(bundle).map_err(|fault| vec![Fault::new(Check::Container, "container", fault.to_string())])?;
     let manifest = manifest(&files, key).map_err(|fault| vec![fault])?;
@@ -57,7 +57,7 @@ pub(crate) fn open<'b>(bundle: &'b [u8], key: &VerifierKey) -> Result<Contents<'
         documents: BTreeMap::new(),
         definitions: BTreeMap::new(),
         role_maps: BTreeMap::new(),
-        // Without the report, so that a report made again from its bundle is the same.
+        // Without the report, so that a report generated again from its bundle is the same.
         file_count: files.iter().filter(|file| file.path != REPORT).count(),
     };
     contents.sorted(&files)
@@ -83,7 +83,7 @@ fn signers(note: &str) -> String {
     lines.map(|line| format!("{}+{}", line.name, HEXLOWER.encode(&line.id))).collect::<Vec<_>>().join(" and ")
 }
 
-/// The files against the list, in its order. Gives what was left out.
+/// Compares the files with the list, in its order. Returns what was left out.
 fn compare(files: &[Packed<'_>], manifest: &Manifest, faults: &mut Vec<Fault>) -> Vec<String> {
     let wrong = |path: &str, what: &str| Fault::new(Check::Files, "files", what).in_file(path);
     let there: BTreeSet<&str> = files.iter().map(|file| file.path).collect();

@@ -1,4 +1,4 @@
-//! Whether every item moved by its rules: `decide`, asked again for each entry.
+//! Whether every item moved by its rules: calls `decide` again for each entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Open, Outcome,
 use crate::bundle::Scope;
 use crate::replay::{Documents, Step, Stray, follow};
 
-/// An item's entries in order.
+/// An item's entries, in order.
 pub(crate) type History<'c, 'b> = Vec<&'c Held<'b>>;
 
-/// The items a bundle is about, by their first entry: for a period, those with an entry in it.
+/// The items a bundle is about, ordered by their first entry: for a period, those with an entry in it.
 pub(crate) fn histories<'c, 'b>(contents: &'c Contents<'b>) -> Vec<(ItemId, History<'c, 'b>)> {
     let mut all: BTreeMap<&ItemId, History<'c, 'b>> = BTreeMap::new();
     for held in &contents.entries {
@@ -39,7 +39,7 @@ fn is_inside(contents: &Contents<'_>, index: u64) -> bool {
     }
 }
 
-/// The documents of an entry that the bundle holds.
+/// The documents of an entry that the bundle contains.
 pub(crate) fn documents<'b>(contents: &Contents<'b>, held: &Held<'_>) -> Documents<'b> {
     let entry = &held.entry;
     let brings = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
@@ -51,7 +51,8 @@ pub(crate) fn documents<'b>(contents: &Contents<'b>, held: &Held<'_>) -> Documen
     }
 }
 
-/// Which documents the bundle should hold: those of the items it is about, and of its period's entries about none.
+/// Which documents the bundle should contain: those of the items it is about, and those of its period's entries that
+/// are about no item.
 pub(crate) fn documents_named<'c>(
     contents: &'c Contents<'_>,
     histories: &'c [(ItemId, History<'_, '_>)],
@@ -62,23 +63,23 @@ pub(crate) fn documents_named<'c>(
     entries.chain(others).flat_map(|entry| [&entry.content, &entry.comment, &entry.inputs]).flatten().collect()
 }
 
-/// What is wrong, and what could not be asked, over all items.
+/// What is wrong, and what could not be checked, over all items.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub faults: Vec<Fault>,
     pub unasked: Vec<Open>,
 }
 
-/// What came of asking the rules again.
+/// The result of asking the rules again.
 #[derive(Default)]
 struct Replay {
     /// After the last entry that could be followed.
     item: Option<Item>,
     fault: Option<(u64, Stray)>,
-    /// What only documents that are missing could answer, and at which entry.
+    /// What only missing documents could answer, and at which entry.
     unasked: Vec<(u64, Unasked)>,
     quorums: Vec<String>,
-    /// Moves that had to be inside a window, as far as it is known.
+    /// Moves that had to be within a window, as far as it is known.
     windows: Vec<String>,
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn judge(
         return None;
     };
     let mut replay = replay(contents, definition, history);
-    // What follows a gap, the rules cannot but refuse.
+    // After a gap, the rules can only refuse.
     let fault = match (gap(history), replay.fault.take()) {
         (Some(gap), Some(ruled)) if ruled.0 < gap.0 => Some(ruled),
         (gap, ruled) => gap.or(ruled),
@@ -139,7 +140,7 @@ pub(crate) fn judge(
 
 const VERSION_GAP: &str = "version_gap";
 
-/// Where an entry of an item is missing: its versions tell, whatever the rules say.
+/// Where an entry of an item is missing: the versions show it, whatever the rules say.
 fn gap(history: &[&Held<'_>]) -> Option<(u64, Stray)> {
     let (first, rest) = history.split_first()?;
     if first.entry.r#type != EntryType::ItemCreated {
@@ -231,7 +232,7 @@ impl Control {
     }
 }
 
-/// Every control but the role map.
+/// Every control except the role map.
 fn controls(replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<Control>> {
     let mut findings = Vec::new();
     for control in Control::ALL.into_iter().filter(|control| *control != Control::RoleMap) {
@@ -270,8 +271,8 @@ fn people_words(item: &Item) -> String {
     people.join(", ")
 }
 
-/// If a workflow allows each person one open item, no two were open at the same time. Only a ledger from its beginning
-/// tells.
+/// If a workflow allows each person one open item, no two may have been open at the same time. Only a ledger from its
+/// beginning can show that.
 pub(crate) fn one_at_a_time(contents: &Contents<'_>, histories: &[(ItemId, History<'_, '_>)], faults: &mut Vec<Fault>) {
     let mut last_end: BTreeMap<(String, String), Option<u64>> = BTreeMap::new();
     for (id, history) in histories {

@@ -52,7 +52,7 @@ fn seconds(time: u64) -> String {
     pilot_core::time::Time::from_unix_micros(micros).to_string().replace(".000000", "")
 }
 
-/// Every entry against the log's tree.
+/// Checks every entry against the log's tree.
 pub(super) fn inclusion(
     contents: &Contents<'_>,
     newest: &Checkpoint,
@@ -98,7 +98,7 @@ fn one(contents: &Contents<'_>, newest: &Checkpoint, held: &Held<'_>) -> Result<
         return Err(wrong(held.file, "nothing proves that it is in the log".into()));
     };
     let proof = TlogProof::parse(text).map_err(|error| wrong(path, error.to_string()))?;
-    // The same bytes: their signature was checked once for all.
+    // The same bytes, so their signature has already been checked.
     if Some(&proof.checkpoint) != contents.texts.get(CHECKPOINT) || proof.index != index {
         return Err(wrong(path, "it does not belong to this entry and the bundle's checkpoint".into()));
     }
@@ -107,8 +107,8 @@ fn one(contents: &Contents<'_>, newest: &Checkpoint, held: &Held<'_>) -> Result<
     proved.map_err(|error| wrong(held.file, format!("it is not entry {index} of the log: {error}")))
 }
 
-/// The entries of a period, grown onto the tree before it, must give the tree after it; and the log continued from
-/// there.
+/// The entries of a period, appended to the tree before it, must give the tree after it; and the log must have
+/// continued from there.
 fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u64, end: u64) -> Result<(), Fault> {
     let wrong = |path: &str, what: String| Fault::new(Check::Inclusion, "proof", what).in_file(path);
     let (from, to) = (checkpoint(contents, trust, CHECKPOINT_FROM)?, checkpoint(contents, trust, CHECKPOINT_TO)?);
@@ -186,7 +186,7 @@ pub(super) fn completeness(contents: &Contents<'_>, newest: &Checkpoint, faults:
     if faults.iter().any(|fault| fault.check == check) { Finding::fails(check, "see the faults") } else { finding }
 }
 
-/// The entries right before and after a period show that its range is not too narrow.
+/// The entries just before and after a period show that its range is not too narrow.
 fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>) -> Finding<Check> {
     let check = Check::Completeness;
     let Scope::Period { from, to, first, end } = contents.manifest.scope else {

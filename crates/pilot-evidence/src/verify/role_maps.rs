@@ -1,4 +1,4 @@
-//! Who was approved for which role: the role map that each start of the service wrote into the ledger.
+//! Who was approved for which role, according to the role map that each start recorded in the ledger.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use super::verdict::{Check, Control, Fault, Finding, short};
 struct Start<'c> {
     index: u64,
     file: &'c str,
-    /// Digest of the role map in force, when there was one.
+    /// The digest of the role map in force, if there was one.
     pinned: Option<String>,
     map: Option<&'c RoleMap>,
-    /// Digests of the definitions new items could be created under.
+    /// The digests of the definitions that new items could be created under.
     definitions: Vec<Name>,
-    /// The start before this one, as it says itself.
+    /// The previous start, according to this one.
     previous: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ impl<'c> Starts<'c> {
     pub(crate) fn of(contents: &'c Contents<'_>, faults: &mut Vec<Fault>) -> Starts<'c> {
         let mut starts = Starts(Vec::new());
         for held in contents.entries.iter().filter(|held| held.entry.r#type == EntryType::ServiceStarted) {
-            // What is in force is never guessed: a start that cannot be read is one that says nothing to rely on.
+            // What is in force is never guessed: a start that cannot be read says nothing to rely on.
             let started = if let Some(Details::ServiceStarted(started)) = held.entry.details() {
                 started
             } else {
@@ -56,8 +56,8 @@ impl<'c> Starts<'c> {
         starts
     }
 
-    /// The start that was in force at an entry. Every ledger begins with one, so a bundle that lacks it withholds it; and
-    /// where the next one names as its predecessor another that came before the entry, that other one is withheld.
+    /// The start in force at an entry. Every ledger begins with a start, so if the bundle has none, it withholds one.
+    /// And if the next start names as its predecessor another one from before the entry, that one is withheld.
     fn in_force(&self, index: u64) -> Result<&Start<'c>, String> {
         let after = self.0.partition_point(|start| start.index < index);
         let found = after.checked_sub(1).and_then(|at| self.0.get(at));
@@ -70,7 +70,8 @@ impl<'c> Starts<'c> {
         }
     }
 
-    /// Every actor of an item against the map in force at each entry, and its creation against the definitions.
+    /// Checks every actor of an item against the role map in force at each entry, and its creation against the
+    /// definitions.
     pub(crate) fn check(&self, id: &ItemId, history: &[&Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
         let control = Control::RoleMap;
         let (mut maps, mut unknown, mut wrong, mut withheld) = (BTreeSet::new(), None, None, false);
@@ -83,7 +84,7 @@ impl<'c> Starts<'c> {
             };
             let start = match self.in_force(entry.index) {
                 Ok(start) => start,
-                // Once for an item: its other entries lack the same.
+                // Reported once per item: its other entries lack the same start.
                 Err(_) if withheld => continue,
                 Err(what) => {
                     withheld = true;

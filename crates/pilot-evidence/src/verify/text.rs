@@ -1,4 +1,4 @@
-//! A verdict for people: short tables, and words in addition to colours and symbols.
+//! A verdict for people: short tables, with words in addition to colours and symbols.
 
 use std::fmt::Write as _;
 
@@ -8,9 +8,9 @@ use super::counted;
 use super::verdict::{Finding, Outcome, Verdict};
 use crate::bundle::Scope;
 
-/// Items shown one by one when nothing is wrong with them.
+/// How many items are shown one by one if nothing is wrong with them.
 const ITEMS_SHOWN: usize = 20;
-/// Entries listed for each question that could not be checked.
+/// How many entries are listed for each question that could not be checked.
 const PLACES_SHOWN: usize = 5;
 
 impl Outcome {
@@ -49,7 +49,7 @@ impl Verdict {
         text + &self.sentence() + "\n"
     }
 
-    /// What could not be checked, each kind of question once, with the first places.
+    /// What could not be checked: each kind of question once, with the first places.
     pub(crate) fn questions(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for question in Unasked::ALL {
@@ -120,7 +120,7 @@ fn row<K>(title: &str, finding: &Finding<K>) -> [String; 3] {
     [title.to_owned(), finding.outcome.words().to_owned(), finding.detail.clone()]
 }
 
-/// Columns as wide as their widest cell, two spaces apart, and an empty line after.
+/// Columns as wide as their widest cell, two spaces apart, followed by an empty line.
 fn table(header: [&str; 3], rows: impl Iterator<Item = [String; 3]>) -> String {
     let mut lines = vec![header.map(str::to_owned)];
     lines.extend(rows);

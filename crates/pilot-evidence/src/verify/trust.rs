@@ -3,12 +3,12 @@
 use crate::cosignature::CosignerVerifier;
 use crate::note::{KeyError, VerifierKey};
 
-/// Keys come from elsewhere than the bundle.
+/// Keys come from somewhere other than the bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
     pub key: VerifierKey,
     pub witnesses: Vec<CosignerVerifier>,
-    /// How many of them must have signed the checkpoint.
+    /// How many of the witnesses must have signed the checkpoint.
     pub witnesses_needed: usize,
 }
 
@@ -31,13 +31,13 @@ pub enum TrustError {
 }
 
 impl TrustError {
-    /// The machine is at fault, and not what was given: a file is there and cannot be read.
+    /// The machine failed, not the input: a file exists but cannot be read.
     pub fn is_of_the_machine(&self) -> bool {
         matches!(self, TrustError::File { source, .. } if source.kind() != std::io::ErrorKind::NotFound)
     }
 }
 
-/// Takes each key as it is given, or from the file it names.
+/// Takes each key as given, or from the file it names.
 pub fn read<E: Into<std::io::Error>>(
     key: &str,
     witness_keys: &[String],

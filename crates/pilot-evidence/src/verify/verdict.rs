@@ -141,7 +141,7 @@ impl<K> Finding<K> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub check: Check,
-    /// A refusal's code, or a word for what no refusal is about.
+    /// A refusal's code, or a word of our own where there is no refusal.
     pub rule: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -198,7 +198,7 @@ pub struct About {
     /// Entries in this bundle.
     pub entries: usize,
     pub documents: usize,
-    /// Files that the manifest lists and the bundle lacks, as is allowed.
+    /// Files that the manifest lists and the bundle is allowed to lack.
     pub left_out: Vec<String>,
 }
 
@@ -207,7 +207,7 @@ pub struct ItemVerdict {
     pub id: ItemId,
     pub workflow: Name,
     pub workflow_version: u32,
-    /// Absent when it was left out.
+    /// Absent if it was left out.
     pub title: Option<String>,
     pub state: Name,
     pub version: u64,
@@ -219,18 +219,18 @@ pub struct ItemVerdict {
     pub controls: Vec<Finding<Control>>,
 }
 
-/// What it comes down to.
+/// The overall result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
     Holds,
     DoesNotHold,
-    /// No fault was found, and something was erased or left out that only its content could show to be one.
+    /// No fault was found, but something was erased or left out, and only its content could show a fault.
     HoldsAsFarAsChecked,
 }
 
 impl Conclusion {
-    /// The exit code of the verifier. `allow_left_out` is for those who know that something was left out.
+    /// The verifier's exit code. `allow_left_out` is for those who know that something was left out.
     pub const fn exit_code(self, allow_left_out: bool) -> u8 {
         match self {
             Conclusion::Holds => 0,
@@ -271,9 +271,9 @@ pub struct Verdict {
     /// Each control over all items.
     pub controls: Vec<Finding<Control>>,
     pub items: Vec<ItemVerdict>,
-    /// What only content that is missing could answer.
+    /// What only missing content could answer.
     pub unasked: Vec<Open>,
-    /// The first is the first in the order of the checks and, among those, of the ledger.
+    /// Ordered by check, then by position in the ledger.
     pub faults: Vec<Fault>,
 }
 
@@ -296,7 +296,7 @@ impl Verdict {
         serde_json::to_string_pretty(self).certain("a verdict is made of texts and numbers") + "\n"
     }
 
-    /// One line that says it all.
+    /// The result in one line.
     pub fn sentence(&self) -> String {
         let checks = self.checks.iter().map(|check| (check.name.title(), check.outcome));
         let controls = self.controls.iter().map(|control| (control.name.title(), control.outcome));
@@ -319,7 +319,7 @@ impl Verdict {
     }
 }
 
-/// Enough of a digest to tell it from others on a page.
+/// Enough of a digest to distinguish it from others on a page.
 pub(super) fn short(digest: &str) -> String {
     digest.chars().take("sha256:".len() + 12).collect::<String>() + "…"
 }

@@ -1,5 +1,5 @@
-//! The picture itself. Colours and fonts are in one style sheet inside the SVG, with a dark half, so that the same file
-//! serves the console, a report and a terminal user's browser, under a policy that allows nothing from outside.
+//! The diagram itself. Colours and fonts are in one style sheet inside the SVG, with a dark variant, so that the same
+//! file serves the console, a report and a terminal user's browser, under a policy that allows nothing from outside.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ const LEGEND: f64 = 44.0;
 
 type Layout = Graph<NodeLabel, EdgeLabel>;
 
-/// The definition as an SVG document; with a trail, the way one item took stands out.
+/// The definition as an SVG document; with a trail, the path one item took is highlighted.
 pub fn svg(definition: &Definition, trail: Option<&Trail>) -> String {
     let rules = definition.rules();
     let edges = edges(rules);
@@ -45,7 +45,7 @@ pub fn svg(definition: &Definition, trail: Option<&Trail>) -> String {
     for state in &rules.states {
         draw_state(&mut svg, &graph, definition, state, trail);
     }
-    // Words last: no line is drawn over them.
+    // Text last, so that no line is drawn over it.
     for edge in &edges {
         draw_words(&mut svg, &graph, edge, trail);
     }
@@ -54,8 +54,8 @@ pub fn svg(definition: &Definition, trail: Option<&Trail>) -> String {
     svg
 }
 
-/// What a content security policy must name as a style source for the picture to keep its colours when it is opened by
-/// itself: `'sha256-…'`.
+/// What a content security policy must list as a style source for the diagram to keep its colours when opened on its
+/// own: `'sha256-…'`.
 pub fn style_source() -> String {
     format!("'sha256-{}'", BASE64.encode(&Sha256::digest(STYLE)))
 }
@@ -68,7 +68,7 @@ fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Layout {
     }
     for edge in edges {
         let (width, height) = words_size(&edge.labels);
-        // The main way is short and straight; ends and deadlines may go around.
+        // The main path is short and straight; ends and deadlines may take a detour.
         let weight = match edge {
             _ if edge.timer || definition.rules().is_terminal(edge.to) => 1,
             _ if is_main(definition, edge) => 24,
@@ -93,7 +93,7 @@ fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Layout {
     graph
 }
 
-/// Taken by a role that the state waits for, towards a state that is declared later: the main path.
+/// Taken by a role that the state waits for, towards a state declared later: the main path.
 fn is_main(definition: &Definition, edge: &Edge<'_>) -> bool {
     let states = &definition.rules().states;
     let place = |name: &str| states.iter().position(|state| *state.name == *name);
@@ -124,7 +124,7 @@ fn inner_words(labels: &[Label]) -> String {
     words.collect::<Vec<_>>().join("  ")
 }
 
-/// The drawing's extent: boxes, bends and words.
+/// The drawing's extent: boxes, bends and text.
 fn size(graph: &Layout, definition: &Definition, edges: &[Edge<'_>]) -> (f64, f64) {
     let mut extent = (0.0_f64, 0.0_f64);
     let mut reach = |x: f64, y: f64| extent = (extent.0.max(x), extent.1.max(y));
@@ -208,8 +208,8 @@ fn draw_words(svg: &mut String, graph: &Layout, edge: &Edge<'_>, trail: Option<&
     }
 }
 
-/// A smooth line through every bend that never swings beyond one: cubic curves whose slope at a bend is the harmonic mean
-/// of the slopes on both sides, seen along the direction of the layout.
+/// A smooth line through every bend that never overshoots one: cubic curves whose slope at a bend is the harmonic mean
+/// of the slopes on both sides, along the direction of the layout.
 fn curve(points: &[Point]) -> String {
     let Some(first) = points.first() else { return String::new() };
     let mut path = format!("M{:.1},{:.1}", first.x, first.y);
@@ -252,7 +252,7 @@ fn slopes(points: &[Point]) -> Vec<f64> {
     std::iter::once(first).chain(bends).chain(std::iter::once(last)).collect()
 }
 
-/// The arrow's head points the way the line arrives.
+/// The arrowhead points the way the line arrives.
 fn head(points: &[Point]) -> String {
     let [.., before, tip] = points else { return String::new() };
     let slope = slopes(points).last().copied().unwrap_or(0.0);
@@ -263,7 +263,7 @@ fn head(points: &[Point]) -> String {
     format!("{:.1},{:.1} {} {}", tip.x, tip.y, corner(0.45), corner(-0.45))
 }
 
-/// One role has its colour; several share a neutral one.
+/// A single role has its own colour; several share a neutral one.
 fn role_class(roles: RoleSet) -> &'static str {
     let mut each = roles.iter();
     match (each.next(), each.next()) {

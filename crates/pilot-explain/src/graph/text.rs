@@ -1,4 +1,4 @@
-//! Mermaid and DOT: for pages and tools that draw by themselves.
+//! Mermaid and DOT, for pages and tools that do their own drawing.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ fn label(edge: &Edge<'_>, between: &str) -> String {
     words.collect::<Vec<_>>().join(between)
 }
 
-/// Names contain only lowercase letters, digits, - and _, so they need no escaping; Mermaid reads - in an id as an
+/// Names contain only lowercase letters, digits, - and _, so they need no escaping; but Mermaid reads - in an id as an
 /// arrow.
 fn id(name: &str) -> String {
     name.replace('-', "_")

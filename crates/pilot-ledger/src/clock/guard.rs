@@ -1,7 +1,7 @@
-//! Notices when the wall clock leaps ahead of the time that has really passed, and does not believe it then.
+//! Notices when the wall clock leaps ahead of the time that has really passed, and stops trusting it.
 //!
-//! Whoever answers NTP can set the wall clock to anything. Time since the start of the machine cannot be set by anyone, so
-//! the two are read together, and their difference is compared with what it was.
+//! Anyone who can answer the machine's NTP requests can set the wall clock to anything. Nobody can set the time since
+//! boot. So the two are read together, and the change in their difference is what counts.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,11 @@ use pilot_core::time::Time;
 use super::record::Record;
 use super::wall::Wall;
 
-/// Of the time that passes, the wall clock may gain this part without using up what it may leap. Twice what the kernel
-/// lets a time service slew.
+/// The wall clock may gain one part in this many of the time that passes without using up its allowance for leaps. That
+/// is twice what the kernel lets a time service slew.
 const GAIN: i64 = 1_000;
 
-/// Time since the start of the machine, in which it may have slept.
+/// Time since the machine booted, including time it was suspended.
 #[derive(Clone)]
 pub enum SinceBoot {
     System,
@@ -37,25 +37,25 @@ impl SinceBoot {
     }
 }
 
-/// The wall clock, as far as it can be believed. While it cannot, time goes on from where the two last agreed.
+/// The wall clock, as long as it can be trusted. Otherwise time continues from the last moment it could.
 pub struct ClockGuard {
     wall: Wall,
     since_boot: SinceBoot,
-    /// Differences between wall time and time since boot, in microseconds. One beyond this is not believed.
+    /// The largest trusted difference between wall time and time since boot, in microseconds.
     ceiling: AtomicI64,
-    /// The difference when the wall clock was last believed.
+    /// The difference when the wall clock was last trusted.
     agreed: AtomicI64,
     anchor: Mutex<Anchor>,
 }
 
 struct Anchor {
-    /// What leaps are measured from. It follows the wall clock ahead, slowly, and never back: a clock that is set back and
-    /// then right again has not leapt.
+    /// Leaps are measured from this difference. It follows the wall clock forward, slowly, and never back: a clock that
+    /// is set back and then corrected has not leapt.
     difference: i64,
-    /// Since boot, when it last moved.
+    /// The time since boot when it last moved.
     moved: i64,
-    /// Set while the wall clock was never seen between the last time known before a start and the end of the longest
-    /// outage from there.
+    /// True until the wall clock has been seen between the last time known before this start and that time plus the
+    /// longest outage.
     is_awaited: bool,
 }
 
@@ -73,7 +73,7 @@ impl Reading {
 }
 
 impl ClockGuard {
-    /// Believes the wall clock as it is now.
+    /// Trusts the wall clock as it is now.
     pub fn new(wall: Wall, since_boot: SinceBoot) -> ClockGuard {
         let guard = ClockGuard {
             wall,
@@ -86,12 +86,12 @@ impl ClockGuard {
         guard
     }
 
-    /// What the last run and the ledger know about the time, before anything is dated in this run. `outage_max` is how
-    /// long the service may have been away.
+    /// Takes in what the last run and the ledger know about the time. Must be called before anything is dated in this
+    /// run. `outage_max` is the longest the service may have been down.
     pub fn begin(&self, record: Option<&Record>, boot_id: &str, last_entry: Option<Time>, outage_max: Duration) {
         let now = self.read();
         if let Some(difference) = record.and_then(|record| record.difference_in(boot_id, now.since_boot)) {
-            // The machine has not been restarted since: nothing but time that passed can be between the two.
+            // The machine has not rebooted since, so the two differ only by the time that has passed.
             self.set(&mut self.anchor(), difference, now.since_boot, CLOCK_LEAP_MAX, false);
             self.agreed.store(difference, Ordering::Release);
         } else if let Some(known) = record.map(|record| record.wall).max(last_entry) {
@@ -105,7 +105,7 @@ impl ClockGuard {
         self.look();
     }
 
-    /// Looks at both clocks, and follows the wall clock as far as that is believed. To be called several times a second.
+    /// Reads both clocks and follows the wall clock as far as it is trusted. Call this several times a second.
     pub fn look(&self) {
         let now = self.read();
         let mut anchor = self.anchor();
@@ -119,20 +119,20 @@ impl ClockGuard {
         } else if now.difference() >= anchor.difference {
             now.difference()
         } else {
-            // Behind the last time known: not set yet. It may still have to be set over the whole of the outage.
+            // Behind the last known time, so not set yet. Setting it may still have to bridge the whole outage.
             return;
         };
         self.set(&mut anchor, difference, now.since_boot, CLOCK_LEAP_MAX, false);
     }
 
-    /// From now on the wall clock is right: an operator says so.
+    /// Trusts the wall clock from now on, because an operator says it is right.
     pub fn accept(&self) {
         let now = self.read();
         self.set(&mut self.anchor(), now.difference(), now.since_boot, CLOCK_LEAP_MAX, false);
         self.agreed.store(now.difference(), Ordering::Release);
     }
 
-    /// Accepts the wall clock if it is the one an operator has looked at, and still goes as it went then.
+    /// Accepts the wall clock if it has run evenly since the operator looked at it.
     pub fn accept_as(&self, word: &Record, boot_id: &str) -> bool {
         let now = self.read();
         let leap_max = micros(CLOCK_LEAP_MAX);
@@ -144,7 +144,7 @@ impl ClockGuard {
         is_meant
     }
 
-    /// The wall clock's time, or while that is not believed, the time it would have without the leap.
+    /// The wall clock's time; while it is not trusted, the time it would show without the leap.
     pub fn now(&self) -> Time {
         let now = self.read();
         if now.difference() <= self.ceiling.load(Ordering::Acquire) {
@@ -153,7 +153,7 @@ impl ClockGuard {
         Time::from_unix_micros(self.agreed.load(Ordering::Acquire).saturating_add(now.since_boot))
     }
 
-    /// How far the wall clock is ahead, when it is not believed.
+    /// How far the wall clock is ahead, if it is not trusted.
     pub fn doubt(&self) -> Option<Duration> {
         let difference = self.read().difference();
         let is_doubted = difference > self.ceiling.load(Ordering::Acquire);
@@ -161,7 +161,7 @@ impl ClockGuard {
         is_doubted.then(|| Duration::from_micros(u64::try_from(ahead).unwrap_or(0)))
     }
 
-    /// Both clocks as they are now, for the next start; nothing while the wall clock is not believed.
+    /// Both clocks as they are now, for the next start; `None` while the wall clock is not trusted.
     pub fn record(&self, boot_id: &str) -> Option<Record> {
         let now = self.read();
         let is_awaited = self.anchor().is_awaited;
@@ -191,7 +191,8 @@ impl ClockGuard {
     }
 
     fn read(&self) -> Reading {
-        // The wall clock first: a thread that is stopped between the two then sees it behind, which doubts nothing.
+        // The wall clock first: if the thread is suspended between the two reads, the wall clock seems behind, which is
+        // harmless.
         let wall = self.wall.now().unix_micros();
         Reading { wall, since_boot: self.since_boot.micros() }
     }
@@ -236,14 +237,14 @@ mod tests {
             self.guard.look();
         }
 
-        /// The time in seconds since the beginning, and how far the wall clock is ahead if it is not believed.
+        /// Checks the time, in seconds since the beginning, and how far ahead the wall clock is if it is not trusted.
         #[track_caller]
         fn check(&self, now: i64, doubt: Option<u64>) {
             assert_eq!(self.guard.now(), Time::from_unix_micros((BEGUN + now) * SECOND));
             assert_eq!(self.guard.doubt().map(|ahead| ahead.as_secs()), doubt);
         }
 
-        /// As a start finds it that knows of `record` and of an entry so many seconds before the beginning.
+        /// A start that finds `record`, and a last entry this many seconds before the beginning.
         fn begin(&self, record: Option<&Record>, boot_id: &str, last_entry: Option<i64>) {
             let last_entry = last_entry.map(|ago| Time::from_unix_micros((BEGUN - ago) * SECOND));
             self.guard.begin(record, boot_id, last_entry, WEEK);
@@ -272,7 +273,7 @@ mod tests {
         stage.check(540, Some(120));
         stage.set(-2 * MINUTE);
         stage.check(540, None);
-        // What was gained is forgiven as slowly as a clock may drift: in a week.
+        // The gain is forgiven as slowly as a clock may drift: in a week.
         stage.pass(7 * DAY);
         stage.set(9 * MINUTE);
         stage.check(7 * DAY + 1080, None);
@@ -292,7 +293,7 @@ mod tests {
     #[test]
     fn a_machine_that_slept_has_lost_no_time() {
         let stage = set_stage();
-        // Both clocks go on while it sleeps, and nobody looks.
+        // Both clocks run on while the machine sleeps, and nobody reads them.
         stage.wall.fetch_add(30 * DAY * SECOND, Ordering::SeqCst);
         stage.since_boot.fetch_add(u64::try_from(30 * DAY * SECOND).unwrap(), Ordering::SeqCst);
         stage.check(30 * DAY, None);
@@ -319,12 +320,12 @@ mod tests {
     fn a_start_on_the_same_machine_knows_how_much_time_has_passed() {
         let before = set_stage();
         let record = before.guard.record("b").unwrap();
-        // A service that was away for a month, on a machine that was not.
+        // The service was down for a month; the machine was not.
         let stage = set_stage();
         stage.pass(30 * DAY);
         stage.begin(Some(&record), "b", Some(0));
         stage.check(30 * DAY, None);
-        // And one whose clock leapt while it was away.
+        // The clock leapt while the service was down.
         let stage = set_stage();
         stage.since_boot.fetch_add(60_000_000, Ordering::SeqCst);
         stage.wall.fetch_add((60 + 11 * MINUTE) * SECOND, Ordering::SeqCst);
@@ -343,7 +344,7 @@ mod tests {
             stage.begin(Some(&record), "c", None);
             stage.check(if doubt.is_none() { away } else { 0 }, doubt);
         }
-        // Without a record the last entry is what is known; without either there is nothing to compare with.
+        // Without a record, the last entry is what is known; without either, there is nothing to compare with.
         let stage = set_stage();
         stage.begin(None, "c", Some(8 * DAY));
         stage.check(-8 * DAY, Some(8 * 86_400));

@@ -1,4 +1,4 @@
-//! Watches over the clock while the service runs, and leaves what it knows for the next start.
+//! Watches the clock while the service runs, and saves what it knows for the next start.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +14,14 @@ use super::guard::ClockGuard;
 use super::record::{self, Record};
 
 const LOOK: Duration = Duration::from_millis(250);
-/// How old what the next start finds may be.
+/// How old the saved record may get.
 const RECORDED: Duration = Duration::from_mins(1);
 
 pub struct ClockKeeper {
     guard: Arc<ClockGuard>,
     path: PathBuf,
     boot_id: String,
-    /// An operator's word that was taken, and is not in the ledger yet.
+    /// An operator's acceptance that took effect but is not in the ledger yet.
     taken: Mutex<Option<Record>>,
 }
 
@@ -30,7 +30,7 @@ impl ClockKeeper {
         ClockKeeper { guard, path, boot_id: record::boot_id(), taken: Mutex::default() }
     }
 
-    /// Compares the clock with what the last run and the ledger know, before anything is dated.
+    /// Compares the clock with what the last run and the ledger know. Must be called before anything is dated.
     pub fn begin(&self, last_entry: Option<Time>, outage_max: Duration) {
         let record = self.found();
         self.guard.begin(record.as_ref(), &self.boot_id, last_entry, outage_max);
@@ -39,7 +39,7 @@ impl ClockKeeper {
         }
     }
 
-    /// How far the machine's clock is ahead, when it is not believed.
+    /// How far the machine's clock is ahead, if it is not trusted.
     pub fn doubt(&self) -> Option<Duration> {
         self.guard.doubt()
     }
@@ -48,7 +48,7 @@ impl ClockKeeper {
         self.guard.metrics()
     }
 
-    /// A record that cannot be read is as good as none: the ledger's last entry is then what is known.
+    /// A record that cannot be read counts as none; then the ledger's last entry is what is known.
     fn found(&self) -> Option<Record> {
         Record::read(&self.path).unwrap_or_else(|error| {
             tracing::warn!(cause = %error, "the clock record of the last run cannot be read");
@@ -62,7 +62,7 @@ impl ClockKeeper {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(word);
     }
 
-    /// Looks for an operator's word, and takes it if it is about the clock as it is now.
+    /// Looks for an operator's acceptance, and applies it if it is about the clock as it is now.
     fn listen(&self) -> bool {
         let word = Record::read(&self.path).ok().flatten().filter(|record| record.accepted.is_some());
         let Some(word) = word.filter(|word| self.guard.accept_as(word, &self.boot_id)) else { return false };
@@ -70,7 +70,8 @@ impl ClockKeeper {
         true
     }
 
-    /// Leaves what is known now, unless the clock is not believed or a word would be overwritten that is in no entry yet.
+    /// Saves what is known now, unless the clock is not trusted or this would overwrite an acceptance that is not in
+    /// the ledger yet.
     pub fn leave(&self) -> std::io::Result<()> {
         let is_pending = self.taken.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         match self.guard.record(&self.boot_id).filter(|_| !is_pending) {
@@ -79,7 +80,7 @@ impl ClockKeeper {
         }
     }
 
-    /// True when an operator's word is in the ledger now.
+    /// Returns whether an operator's acceptance was written to the ledger.
     async fn write_down(&self, store: &dyn Store) -> bool {
         let Some(word) = self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
         let by = word.accepted.as_ref().and_then(|accepted| accepted.by.clone());
@@ -93,7 +94,7 @@ impl ClockKeeper {
                 *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 true
             }
-            // Tried again with the next look.
+            // Retried at the next tick.
             other => {
                 tracing::error!(cause = ?other, "the acceptance of the clock could not be written to the ledger");
                 false
@@ -102,7 +103,7 @@ impl ClockKeeper {
     }
 }
 
-/// Runs beside the service.
+/// Runs as long as the service does.
 pub async fn run(keeper: Arc<ClockKeeper>, store: Arc<dyn Store>) {
     let (mut was_doubted, mut recorded, mut is_failing) = (false, None::<Stopwatch>, false);
     loop {
@@ -113,7 +114,7 @@ pub async fn run(keeper: Arc<ClockKeeper>, store: Arc<dyn Store>) {
         }
         was_doubted = say(was_doubted, keeper.doubt());
         if !was_doubted && keeper.write_down(&*store).await {
-            // Replaced at once, so that the next start does not hear it again.
+            // Replaced at once, so that the next start does not apply the acceptance again.
             recorded = None;
         }
         if recorded.as_ref().is_none_or(|since| since.elapsed() >= RECORDED) {
@@ -130,7 +131,7 @@ pub async fn run(keeper: Arc<ClockKeeper>, store: Arc<dyn Store>) {
     }
 }
 
-/// The beginning and the end of a doubt, each once.
+/// Logs the beginning and the end of a doubt, once each.
 fn say(was_doubted: bool, doubt: Option<Duration>) -> bool {
     match doubt {
         Some(ahead) if !was_doubted => {

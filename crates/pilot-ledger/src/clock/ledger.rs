@@ -1,4 +1,4 @@
-//! The time of the ledger, for everything that is compared with it.
+//! The ledger's time, for everything that is compared with the ledger.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,19 +9,19 @@ use pilot_wire::clock::Stopwatch;
 
 use super::machine::Clock;
 
-/// Never goes back and never stands still: the machine's clock, or the last time given out and what has passed since,
-/// whichever is later.
+/// Never goes back and never stands still: the later of the machine's clock and the last time given out plus what has
+/// elapsed since.
 #[derive(Clone)]
 pub struct LedgerClock(Arc<Parts>);
 
 struct Parts {
     machine: Clock,
     elapsed: Elapsed,
-    /// Microseconds to add to what has elapsed. It only grows: with every time the machine's clock is set forward.
+    /// Microseconds to add to the elapsed time. It only grows, whenever the machine's clock is set forward.
     offset: AtomicI64,
 }
 
-/// Time that passes, whatever the machine's clock is set to.
+/// Elapsed time, whatever the machine's clock is set to.
 pub enum Elapsed {
     Measured(Stopwatch),
     /// In microseconds; stands still until a test moves it.
@@ -48,7 +48,7 @@ impl LedgerClock {
         LedgerClock(Arc::new(Parts { machine, elapsed, offset: AtomicI64::new(offset) }))
     }
 
-    /// From now on it is not earlier than the last entry of the ledger.
+    /// Makes this clock no earlier than the ledger's last entry.
     pub fn begin_at(&self, last_entry: Time) {
         self.raise(last_entry.unix_micros().saturating_sub(self.0.elapsed.micros()));
     }
@@ -64,10 +64,10 @@ impl LedgerClock {
         Duration::from_micros(u64::try_from(offset.saturating_sub(of_machine)).unwrap_or(0))
     }
 
-    /// The offset now, what it would be by the machine's clock alone, and what has elapsed.
+    /// The current offset, the offset that the machine's clock alone would give, and the elapsed time.
     fn read(&self) -> (i64, i64, i64) {
-        // The machine's clock first: a thread that is stopped between the two then reads an offset that is too small, and
-        // has no effect. The other way round, the time of its sleep would be added for good.
+        // The machine's clock first: if the thread is suspended between the two reads, the offset comes out too small,
+        // which has no effect. The other way round, the time it was suspended would be added for good.
         let machine = self.0.machine.now().unix_micros();
         let elapsed = self.0.elapsed.micros();
         let of_machine = machine.saturating_sub(elapsed);
@@ -75,18 +75,18 @@ impl LedgerClock {
     }
 
     fn raise(&self, offset: i64) -> i64 {
-        // Almost always there is nothing to change, and then nobody's cache line is taken away.
+        // Almost always nothing changes; not writing then keeps the cache line shared.
         let before = self.0.offset.load(Ordering::Acquire);
         if offset <= before { before } else { self.0.offset.fetch_max(offset, Ordering::AcqRel).max(offset) }
     }
 }
 
-/// From then on the machine's clock is spoken of as behind.
+/// From this difference on, the machine's clock is reported as behind.
 const BEHIND: Duration = Duration::from_secs(1);
-/// Less than [`BEHIND`], so that a step of just that much, as for a leap second, is not spoken of over and over.
+/// Less than [`BEHIND`], so that a step of exactly that size, such as a leap second, is not reported over and over.
 const TOGETHER: Duration = Duration::from_millis(500);
 
-/// Notices when the machine's clock falls behind the ledger's time, and when the two are together again: each once.
+/// Notices when the machine's clock falls behind the ledger's time and when it has caught up, once each.
 #[derive(Default)]
 pub struct Watch {
     is_behind: bool,
@@ -131,12 +131,12 @@ mod tests {
     const SECOND: i64 = 1_000_000;
 
     impl Stage {
-        /// The machine's clock is set, in seconds from where it is.
+        /// Sets the machine's clock, by this many seconds.
         fn set(&self, seconds: i64) {
             self.machine.fetch_add(seconds * SECOND, Ordering::SeqCst);
         }
 
-        /// Time passes, for both.
+        /// Lets time pass on both clocks.
         fn pass(&self, seconds: u32) {
             self.machine.fetch_add(i64::from(seconds) * SECOND, Ordering::SeqCst);
             self.elapsed.fetch_add(u64::from(seconds) * 1_000_000, Ordering::SeqCst);
@@ -158,7 +158,7 @@ mod tests {
         stage.check(10, 3600);
         stage.pass(5);
         stage.check(15, 3600);
-        // Set right in two steps.
+        // Corrected in two steps.
         stage.set(3000);
         stage.check(15, 600);
         stage.set(600);
@@ -185,7 +185,7 @@ mod tests {
         stage.check(60, 60);
         stage.pass(2);
         stage.check(62, 60);
-        // An entry of the past is nothing to begin at.
+        // An entry in the past changes nothing.
         stage.clock.begin_at(Time::EPOCH);
         stage.check(62, 60);
     }
@@ -209,7 +209,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..20_000 {
-                        // What anyone was told before this thread asks.
+                        // The latest time anyone saw before this thread asks.
                         let before = latest.load(Ordering::SeqCst);
                         let now = clock.now().unix_micros();
                         assert!(now >= before, "{now} after {before}");

@@ -1,4 +1,4 @@
-//! The machine's clock, as others are given it.
+//! The machine's clock, as the service uses it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -12,7 +12,7 @@ use super::wall::Wall;
 #[derive(Clone)]
 pub enum Clock {
     System,
-    /// As far as it can be believed.
+    /// As far as it can be trusted.
     Guarded(Arc<ClockGuard>),
     /// Stands still until a test moves it.
     Manual(Arc<AtomicI64>),

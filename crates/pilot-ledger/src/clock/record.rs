@@ -1,4 +1,4 @@
-//! What one run leaves for the next about the time: wall clock and time since boot, read together.
+//! What one run leaves for the next about the time: the wall clock and the time since boot, read together.
 
 use std::io;
 use std::path::Path;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use pilot_setup::private_file;
 
 const SCHEMA_VERSION: u32 = 1;
-/// Far more than one has.
+/// Far more than a record needs.
 const BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     schema_version: u32,
-    /// Which start of the machine the other figure counts from.
+    /// The boot that `since_boot_micros` counts from.
     boot_id: String,
     since_boot_micros: i64,
     pub wall: Time,
-    /// Set when an operator says that this time is right, and not the service.
+    /// Set if an operator, not the service, says that this time is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Accepted>,
 }
@@ -28,7 +28,7 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Accepted {
-    /// Who, where that was said.
+    /// The operator's name, if given.
     pub by: Option<String>,
 }
 
@@ -46,19 +46,19 @@ impl Record {
         Record { schema_version: SCHEMA_VERSION, boot_id, since_boot_micros, wall, accepted: None }
     }
 
-    /// The same as an operator's word.
+    /// The same record, as an operator's acceptance.
     #[must_use]
     pub fn accepted_by(self, operator: Option<&str>) -> Record {
         Record { accepted: Some(Accepted { by: operator.map(str::to_owned) }), ..self }
     }
 
-    /// Wall time minus time since boot, when both are of this start of the machine.
+    /// Wall time minus time since boot, if the record is from this boot.
     pub(super) fn difference_in(&self, boot_id: &str, since_boot: i64) -> Option<i64> {
         let is_same = self.boot_id == boot_id && !boot_id.is_empty() && self.since_boot_micros <= since_boot;
         is_same.then(|| self.wall.unix_micros().saturating_sub(self.since_boot_micros))
     }
 
-    /// What time it must be by this record, on the machine it was made on.
+    /// What time it must be according to this record, if the machine has not rebooted since.
     pub fn expected(&self, boot_id: &str, since_boot: i64) -> Option<Time> {
         let difference = self.difference_in(boot_id, since_boot)?;
         Some(Time::from_unix_micros(difference.saturating_add(since_boot)))
@@ -85,7 +85,7 @@ impl Record {
     }
 }
 
-/// A name for this start of the machine; empty where it cannot be told, and then no two are the same.
+/// Identifies the current boot of the machine; empty if unknown, and an empty id never matches.
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }

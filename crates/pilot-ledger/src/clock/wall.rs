@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pilot_core::time::Time;
 use pilot_wire::clock::since_1970;
 
-/// What the machine says the time is. An operator, or whatever keeps it right, may set it to anything at any moment.
+/// What the machine says the time is. An operator or a time service may set it to anything at any moment.
 #[derive(Clone)]
 pub enum Wall {
     System,

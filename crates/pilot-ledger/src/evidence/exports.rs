@@ -1,11 +1,11 @@
-//! How many bundles are made at a time. Each takes a thread, a reader of the store and some memory.
+//! Limits how many bundles are made at a time. Each takes a thread, a reader of the store and some memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pilot_core::actor::ActorId;
 use pilot_core::limits::{EXPORTS_MAX, EXPORTS_PER_ACTOR_MAX};
 
-/// Whose bundles are being made.
+/// The actors whose bundles are being made.
 #[derive(Default)]
 pub struct Exports(Mutex<Vec<ActorId>>);
 
@@ -20,7 +20,7 @@ pub enum Busy {
     ForAll,
 }
 
-/// One bundle that is being made. Dropped, it makes room for the next.
+/// One bundle being made. Dropping this makes room for the next.
 pub struct Place {
     exports: Arc<Exports>,
     actor_id: ActorId,

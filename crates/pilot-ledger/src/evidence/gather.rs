@@ -1,4 +1,4 @@
-//! Writes a bundle while it is read from the store, on a thread of its own, and sends it as it grows.
+//! Builds a bundle while reading the store, on a thread of its own, and sends it as it grows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,16 +19,16 @@ use super::sources::{EvidenceError, Sources};
 use crate::proofs::{self, Inclusions};
 use crate::signer::Signed;
 
-/// Where the pieces of a bundle go; an error ends the answer in the middle.
+/// Where the pieces of a bundle go; an error cuts the answer short.
 type Pieces = mpsc::Sender<Result<Bytes, Broken>>;
 
-/// Entries with a proof of their own that are read at a time.
+/// How many entries with a proof of their own are read at a time.
 const SINGLE_ENTRIES_READ: usize = 64;
 
-/// Writes the bundle and sends it as it grows. What goes wrong now ends the answer in the middle, where its reader
-/// notices: without its last part it is not a bundle.
+/// Writes the bundle and sends it as it grows. An error now cuts the answer short, and the reader notices: without its
+/// last part it is not a bundle.
 ///
-/// To be done on a thread of its own: hashing and searching a whole period takes long, and it waits for its reader.
+/// Must run on a thread of its own: hashing and searching a whole period takes long, and it waits for its reader.
 pub async fn write(sources: Sources, plan: Plan, place: Place, sender: Pieces) {
     let written = Gatherer::new(&sources, &plan, place, &sender).write();
     let error = match tokio::time::timeout(EXPORT_DEADLINE, written).await {
@@ -40,7 +40,7 @@ pub async fn write(sources: Sources, plan: Plan, place: Place, sender: Pieces) {
     let _ = sender.try_send(Err(Broken));
 }
 
-/// What an entry names that goes along with it.
+/// What an entry refers to that must be in the bundle too.
 #[derive(Deserialize)]
 struct Named<'e> {
     #[serde(borrow)]
@@ -51,17 +51,17 @@ struct Gatherer<'g> {
     sources: &'g Sources,
     plan: &'g Plan,
     sender: &'g Pieces,
-    /// Given back before the last piece is sent: whoever has received a bundle may ask for the next.
+    /// Released before the last piece is sent: whoever has received a bundle may ask for the next one.
     place: Place,
     writer: BundleWriter,
     sweep: Sweep<'g>,
-    /// Entries that wait for their file to be full, and the index of the first.
+    /// Entries waiting until their file is full, and the index of the first.
     lines: Vec<Vec<u8>>,
     first_line: u64,
-    /// Those kept with the ledger that are not in the bundle yet, by digest.
+    /// Definitions stored with the ledger that are not in the bundle yet, by digest.
     definitions: BTreeMap<String, String>,
     written: BTreeSet<String>,
-    /// What was sent already, for the report, unless it became too much.
+    /// What was already sent, for the report; `None` once it got too large.
     sent: Option<Vec<u8>>,
 }
 
@@ -146,7 +146,7 @@ impl<'g> Gatherer<'g> {
         self.still_wanted()
     }
 
-    /// Takes in an entry, and writes what it names.
+    /// Adds an entry, and writes what it refers to.
     async fn entry(&mut self, stored: StoredEntry) -> Result<(), EvidenceError> {
         let StoredEntry { index, bytes, documents } = stored;
         self.clean("an entry", &bytes)?;
@@ -167,7 +167,7 @@ impl<'g> Gatherer<'g> {
         if self.lines.len() == ENTRIES_PER_FILE { self.flush().await } else { Ok(()) }
     }
 
-    /// Writes the entries that wait.
+    /// Writes the waiting entries.
     async fn flush(&mut self) -> Result<(), EvidenceError> {
         let lines = std::mem::take(&mut self.lines);
         if !lines.is_empty() {
@@ -176,7 +176,7 @@ impl<'g> Gatherer<'g> {
         self.pass_on(EXPORT_PIECE_BYTES).await
     }
 
-    /// Once for each digest: a definition is long, and every entry about an item names one.
+    /// Once for each digest: a definition is long, and every entry about an item refers to one.
     fn definition(&mut self, digest: &str) -> Result<(), EvidenceError> {
         if self.written.contains(digest) {
             return Ok(());
@@ -191,7 +191,8 @@ impl<'g> Gatherer<'g> {
         Ok(())
     }
 
-    /// What was not a token when it was written may have become one. Such a document is left out: the proof stands.
+    /// What was not a token when it was written may have become one since. Such a document is left out; the proof still
+    /// holds.
     fn document(&mut self, kind: DocumentKind, document: &[u8], index: u64) -> Result<(), EvidenceError> {
         if kind == DocumentKind::RoleMap {
             self.clean("a role map", document)?;
@@ -223,8 +224,9 @@ impl<'g> Gatherer<'g> {
         Ok(())
     }
 
-    /// A page for people about what the bundle holds so far, by the same verifier that its reader will use. The evidence
-    /// is in the bundle without it, and anyone can make it from there: when something is wrong with it, it is left out.
+    /// A page for people about the bundle so far, from the same verifier its reader will use. The bundle is complete
+    /// evidence without it, and anyone can generate it from the bundle, so if something goes wrong here the page is
+    /// left out.
     async fn report(&mut self) -> Result<(), EvidenceError> {
         self.pass_on(0).await?;
         let Some(mut bundle) = self.sent.take() else { return Ok(()) };
@@ -239,7 +241,7 @@ impl<'g> Gatherer<'g> {
         Ok(())
     }
 
-    /// Sends what is ready, once it is this much.
+    /// Sends what is ready, once it is at least `bytes_min`.
     async fn pass_on(&mut self, bytes_min: usize) -> Result<(), EvidenceError> {
         if self.writer.ready_bytes() < bytes_min.max(1) {
             return Ok(());
@@ -250,7 +252,7 @@ impl<'g> Gatherer<'g> {
         self.sender.send(Ok(ready.into())).await.map_err(|_| EvidenceError::Gone)
     }
 
-    /// Nobody computes for a peer that has gone.
+    /// Nothing is computed for a peer that has gone.
     fn still_wanted(&self) -> Result<(), EvidenceError> {
         if self.sender.is_closed() { Err(EvidenceError::Gone) } else { Ok(()) }
     }

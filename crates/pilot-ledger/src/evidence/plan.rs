@@ -15,27 +15,27 @@ use super::sources::{EvidenceError, Sources};
 use crate::signer::Signed;
 use crate::starts;
 
-/// Entries of a period whose items are looked up at a time.
+/// For how many entries of a period the items are looked up at a time.
 const ENTRIES_LOOKED_UP: u64 = 8_192;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     Item(ItemId),
-    /// From the first of these times to just before the second, so that periods can follow one another.
+    /// From the first time up to but not including the second, so that periods can follow one another.
     Period(Time, Time),
 }
 
-/// What a bundle will hold, known before its first byte is sent.
+/// What a bundle will contain, decided before its first byte is sent.
 pub struct Plan {
     pub(super) scope: Scope,
     pub(super) checkpoint: Arc<Signed>,
-    /// The entries of the period, which prove each other; none for an item.
+    /// The entries of the period, which prove each other; empty for an item.
     pub(super) first: u64,
     pub(super) end: u64,
-    /// Entries with a proof of their own, below `first` or not below `end`.
+    /// Entries with a proof of their own: below `first`, or at or above `end`.
     pub(super) single: BTreeSet<u64>,
-    /// Of these, the ones that show nothing but where the period ends: their items are none of its business.
+    /// Those of them that only show where the period begins or ends: their items are not part of it.
     pub(super) neighbours: BTreeSet<u64>,
     pub(super) with_documents: bool,
 }
@@ -75,7 +75,8 @@ impl Plan {
             }
             single.insert(index);
         }
-        // The rules in force before the period are judged by, so the start they came with belongs to it.
+        // These entries are judged by the rules in force at their time, so the starts that brought those rules belong
+        // in the bundle.
         let single = with_starts(store, single).await?;
         let single: BTreeSet<_> = single.into_iter().filter(|index| !(first..end).contains(index)).collect();
         let scope = Scope::Period { from, to, first, end };
@@ -86,17 +87,17 @@ impl Plan {
         within_bound(self.entries()).map(|()| self)
     }
 
-    /// The entries with a proof of their own that come before those of the period, and those that come after.
+    /// The entries with a proof of their own: those before the period, and those after it.
     pub(super) fn single_around(&self) -> (Vec<u64>, Vec<u64>) {
         self.single.iter().partition(|index| **index < self.first.max(self.end))
     }
 
-    /// How many entries the bundle will hold.
+    /// How many entries the bundle will contain.
     pub fn entries(&self) -> u64 {
         self.single.len() as u64 + (self.end - self.first)
     }
 
-    /// A name for the file that says what it is.
+    /// A file name that says what it is.
     pub fn file_name(&self) -> String {
         match &self.scope {
             Scope::Item(id) => format!("evidence-{id}.zip"),
@@ -115,7 +116,7 @@ async fn entry_at(store: &dyn Store, index: u64) -> Result<Entry, EvidenceError>
     serde_json::from_slice(&bytes).map_err(|_| EvidenceError::Entry(index))
 }
 
-/// The lowest index below `size` whose time fits, or `size`. Time never runs backwards along the ledger.
+/// The lowest index below `size` whose time fits, or `size`. Along the ledger, time never goes back.
 async fn lowest(store: &dyn Store, size: u64, fits: impl Fn(Time) -> bool) -> Result<u64, EvidenceError> {
     let (mut low, mut high) = (0, size);
     while low < high {
@@ -125,7 +126,8 @@ async fn lowest(store: &dyn Store, size: u64, fits: impl Fn(Time) -> bool) -> Re
     Ok(low)
 }
 
-/// What happened before `first` to the items with an entry from there to `end`: without it they could not be judged.
+/// The entries before `first` about items that have an entry between there and `end`: without them those items could
+/// not be judged.
 async fn earlier_entries(store: &dyn Store, first: u64, end: u64) -> Result<BTreeSet<u64>, EvidenceError> {
     let (mut earlier, mut next) = (BTreeSet::new(), first);
     while next < end && first > 0 {
@@ -136,13 +138,13 @@ async fn earlier_entries(store: &dyn Store, first: u64, end: u64) -> Result<BTre
     Ok(earlier)
 }
 
-/// Whether an entry is about an item that has none in the period.
+/// Whether an entry is about an item that has no entry in the period.
 async fn is_of_another(store: &dyn Store, index: u64, period: &Range<u64>) -> Result<bool, EvidenceError> {
     let Some(id) = entry_at(store, index).await?.item else { return Ok(false) };
     Ok(!store.places(id).await?.iter().any(|index| period.contains(index)))
 }
 
-/// These entries, and for each the start of the service that was in force at it.
+/// These entries, and for each of them the start that was in force.
 async fn with_starts(store: &dyn Store, mut indices: BTreeSet<u64>) -> Result<BTreeSet<u64>, EvidenceError> {
     let (Some(lowest), Some(highest)) = (indices.first(), indices.last()) else { return Ok(indices) };
     let starts: BTreeSet<u64> = starts::in_force(store, *lowest, *highest + 1).await?.into_iter().collect();

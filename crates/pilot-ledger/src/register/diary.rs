@@ -1,4 +1,4 @@
-//! Writes the lives of credentials down: runs beside the service.
+//! Writes the lives of credentials to the ledger, in the background.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -19,10 +19,10 @@ use super::revocation;
 use super::state::Register;
 use crate::clock::{Clock, ClockKeeper};
 
-/// An expiry is acted on at once by whoever looks at the time; this is for those that nobody shows.
+/// Whoever shows an expired credential is refused immediately; this loop is for those that nobody shows.
 const LOOK: Duration = Duration::from_millis(250);
 const DAY: Duration = Duration::from_hours(24);
-/// How long before its end a credential is spoken of, each time once.
+/// How long before its end a credential is warned about, once each.
 pub(super) const WARNINGS: [Duration; 3] = [Duration::from_hours(14 * 24), Duration::from_hours(3 * 24), DAY];
 
 /// What the loop needs.
@@ -33,7 +33,7 @@ pub struct Diary {
     pub clock_keeper: Arc<ClockKeeper>,
 }
 
-/// Until `done` is dropped; never in the middle of an entry, which would then be written twice.
+/// Runs until `done` is dropped; never stops in the middle of an entry, which would then be written twice.
 pub async fn run(diary: Diary, mut done: oneshot::Receiver<()>) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -51,8 +51,8 @@ pub async fn run(diary: Diary, mut done: oneshot::Receiver<()>) {
     flush(&diary).await;
 }
 
-/// Writes what has happened since the last time. What could not be written is tried again. While the machine's clock is
-/// not believed, only revocations are: they cannot wait.
+/// Writes what has happened since the last time, and retries what could not be written. While the machine's clock is
+/// not trusted, it writes only revocations, because they cannot wait.
 async fn flush(diary: &Diary) {
     let Diary { register, store, clock, clock_keeper } = diary;
     let first = || {
@@ -75,13 +75,13 @@ async fn flush(diary: &Diary) {
             }
             return;
         }
-        // Nobody else takes any out, and what is new comes behind.
+        // Nobody else removes events, and new ones are added at the end.
         register.events.lock().unwrap_or_else(PoisonError::into_inner).remove(place);
     }
 }
 
 impl Register {
-    /// Ends those whose time is up, and warns of those whose time soon will be.
+    /// Ends credentials that have expired, and warns about those that soon will.
     fn look_at_the_time(&self, now: Time) {
         let mut over = Vec::new();
         self.expiring.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (expires_at, named, warned)| {
@@ -102,7 +102,7 @@ impl Register {
 }
 
 impl Register {
-    /// For Prometheus; nothing while no credential has an end.
+    /// For Prometheus; empty if no credential expires.
     pub fn metrics(&self, now: Time) -> String {
         let expiring = self.expiring.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(next) = expiring.values().map(|(expires_at, ..)| *expires_at).min() else { return String::new() };
@@ -138,7 +138,7 @@ async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time)
         && let Some(end) = kept.ended.get(named.id())
         && let Err(cause) = register.keep_outside(named.id(), end).await
     {
-        // Time ends it again, whatever is restored.
+        // After a restore it simply expires again.
         tracing::warn!(%cause, "that a credential has expired could not be kept outside of the ledger");
     }
     let facts: Vec<_> = std::iter::once(fact).chain(surplus.facts()).collect();
@@ -163,7 +163,7 @@ async fn write(register: &Register, store: &dyn Store, event: &Event, now: Time)
     }
 }
 
-/// The entry that an event becomes, and the fact by which it is not written twice.
+/// The entry that an event becomes, and the fact that keeps it from being written twice.
 struct Told {
     actor: Option<Actor>,
     details: Details,
@@ -171,7 +171,7 @@ struct Told {
 }
 
 impl Kept {
-    /// None when the ledger has it already.
+    /// `None` if the ledger already has it.
     fn take_in(&mut self, event: &Event) -> Option<Told> {
         let told = |actor, details, fact| Some(Told { actor, details, fact });
         match event {
@@ -181,14 +181,14 @@ impl Kept {
                 let details = Details::CredentialFirstUsed(OneCredential { credential: named.into() });
                 told(Some(actor), details, kept::used(named))
             }
-            // Whoever shows a credential that does not count is nobody: the entry has no actor.
+            // Showing a credential that is not valid identifies nobody, so the entry has no actor.
             Event::Refused(named, reason) => {
                 self.refused.insert(named.fingerprint.clone()).then_some(())?;
                 let (credential, reason) = (named.into(), (*reason).to_owned());
                 let details = Details::CredentialRefused(RefusedCredential { credential, reason });
                 told(None, details, kept::refused(&named.fingerprint))
             }
-            // It has a way of its own.
+            // Revocations are written elsewhere.
             Event::Revoked(..) => None,
             Event::Expired(named, forget_at) => {
                 if self.ended.contains_key(named.id()) {

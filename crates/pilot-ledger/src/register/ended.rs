@@ -7,7 +7,7 @@ use pilot_core::entry::details::{Details, RevokedCredential};
 use pilot_core::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// Why a credential counts no longer.
+/// Why a credential is no longer valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -24,43 +24,43 @@ impl Ended {
     }
 }
 
-/// How a credential came to its end, as it is kept for the next start.
+/// How a credential ended, as stored for the next start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) how: Ended,
-    /// Another name in the file does not bring the same token back.
+    /// So that the same token under another name in the file stays ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fingerprint: Option<CredentialId>,
-    /// From then on nothing can come of forgetting it.
+    /// From this time on, forgetting it has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) forget_at: Option<Time>,
-    /// What whoever revoked it was told.
+    /// What the person who revoked it was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) revocation: Option<Revocation>,
 }
 
 impl End {
-    /// Whether forgetting it could bring the credential back: a revoked one, or one whose time a file could extend.
+    /// Whether forgetting this could make the credential valid again: it was revoked, or a file could extend it.
     pub(super) fn is_lasting(&self) -> bool {
         self.how == Ended::Revoked || self.forget_at.is_none()
     }
 }
 
-/// What is answered, and kept.
+/// What is answered and stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocation {
     pub credential_id: CredentialId,
-    /// Whose it was, where that is known.
+    /// The actor it belonged to, if known.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Actor>,
     pub revoked_at: Time,
-    /// Nobody, when the service did it by itself.
+    /// `None` if the service revoked it on its own.
     pub revoked_by: Option<Actor>,
     pub entry: u64,
 }
 
 impl Revocation {
-    /// As the ledger has it.
+    /// As recorded in the ledger.
     pub(super) fn of_entry(entry: &Entry) -> Option<Revocation> {
         let Some(Details::CredentialRevoked(RevokedCredential { credential, .. })) = entry.details() else {
             return None;

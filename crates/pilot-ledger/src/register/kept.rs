@@ -1,4 +1,4 @@
-//! What the register keeps for the next start: a fact for each credential that was used, refused or ended.
+//! What the register stores for the next start: one fact for each credential that was used, refused or ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::ended::End;
 use super::names::NamedCredential;
 use crate::persisted;
 
-/// What the ledger holds already.
+/// What the ledger already has.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Kept {
     /// By fingerprint.
@@ -22,19 +22,19 @@ pub(super) struct Kept {
     pub(super) ended: BTreeMap<CredentialId, End>,
 }
 
-/// Where an older program kept all of it.
+/// The one fact in which an older program stored all of it.
 pub(super) const WHOLE: &str = "credentials";
 const USED: &str = "credential/used/";
 const REFUSED: &str = "credential/refused/";
 pub(super) const ENDED: &str = "credential/ended/";
-/// Of credentials that cannot come back, so many are remembered. By number and not by the clock: one that runs ahead for
-/// a while must not make the service forget whom it shut out.
+/// How many credentials that cannot come back are remembered. A count, not a time: a clock that runs ahead for a while
+/// must not make the service forget whom it shut out.
 pub(super) const KEPT_MAX: usize = 10_000;
-/// How many are forgotten with one entry.
+/// How many are forgotten with each entry.
 pub(super) const FORGOTTEN_MAX: usize = 16;
 const DAY: Duration = Duration::from_hours(24);
 
-/// Nothing to be said but that it is there.
+/// A fact that only has to exist.
 #[derive(Serialize, Deserialize)]
 struct There {}
 
@@ -54,8 +54,8 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Those of the present that count: their fingerprints. Whoever was refused and counts again may be refused again some
-    /// day; whoever has ended stays so, and was told.
+    /// The fingerprints of those `present` that are valid. A credential that was refused and is valid again may be
+    /// refused again some day; one that has ended stays ended, and its refusal is on record.
     pub(super) fn counting<'p>(&self, present: &'p BTreeSet<NamedCredential>) -> BTreeSet<&'p CredentialId> {
         let by_fingerprint: BTreeSet<_> = self.ended.values().filter_map(|end| end.fingerprint.as_ref()).collect();
         let has_ended = |named: &NamedCredential| {
@@ -64,8 +64,8 @@ impl Kept {
         present.iter().filter(|named| !has_ended(named)).map(|named| &named.fingerprint).collect()
     }
 
-    /// What a start changes: refusals of credentials that count again are forgotten, and what an older program kept in one
-    /// fact gets facts of their own.
+    /// What a start changes: the refusals of credentials that are valid again are forgotten, and what an older program
+    /// stored in one fact is split into one for each.
     pub(super) async fn at_start(
         store: &dyn Store,
         present: &BTreeSet<NamedCredential>,
@@ -83,10 +83,9 @@ impl Kept {
         Ok(facts)
     }
 
-    /// What is to be forgotten, at most so many of each kind. Of `used` and `refused`, forgetting can cost a second entry;
-    /// of `ended`, only what cannot be shown any more goes, the longest past first, and not before its first use is
-    /// forgotten: a credential that is known to be used and not to have ended would end again.
-    /// The one that is being written stays.
+    /// What can be forgotten, at most `max` of each kind. Forgetting a `used` or `refused` credential can cost a second
+    /// entry. Of the `ended`, only those go that can no longer be shown, oldest first, and not before their first use
+    /// is forgotten: a credential known to be used but not to have ended would end again. The one being written stays.
     pub(super) fn surplus(&self, now: Time, max: usize, written: &str) -> Surplus {
         let is_past = |time: Option<Time>| time.is_some_and(|time| time.plus(DAY) <= now);
         let past = self.used.values().filter(|named| is_past(named.expires_at)).map(|named| named.fingerprint.clone());
@@ -107,7 +106,7 @@ impl Kept {
         }
     }
 
-    /// Once it is recorded.
+    /// Called once the change is recorded.
     pub(super) fn forget(&mut self, surplus: &Surplus) {
         self.used.retain(|fingerprint, _| !surplus.used.contains(fingerprint));
         self.refused.retain(|fingerprint| !surplus.refused.contains(fingerprint));
@@ -115,7 +114,7 @@ impl Kept {
     }
 }
 
-/// What need not be remembered any longer.
+/// What no longer has to be remembered.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Surplus {
     used: BTreeSet<CredentialId>,
@@ -124,7 +123,7 @@ pub(super) struct Surplus {
 }
 
 impl Surplus {
-    /// As changes of facts.
+    /// As deletions of facts.
     pub(super) fn facts(&self) -> Vec<Fact> {
         let used = self.used.iter().map(used_name);
         let names = used.chain(self.refused.iter().map(refused_name)).chain(self.ended.iter().map(ended_name));
@@ -132,7 +131,7 @@ impl Surplus {
     }
 }
 
-/// By what stands behind the beginning of their names.
+/// Facts by the rest of their names, after the prefix.
 pub(super) fn read<T: DeserializeOwned>(
     beginning: &str,
     facts: Vec<(String, Vec<u8>)>,

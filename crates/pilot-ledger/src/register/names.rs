@@ -1,4 +1,4 @@
-//! What credentials are called, and what is known of them by name.
+//! How credentials are named, and what is known about one by its name.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NamedCredential {
     pub actor_id: ActorId,
-    /// Absent when the fingerprint is its only name.
+    /// Absent if the fingerprint is its only name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential_id: Option<CredentialId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
-    /// A name that every credential has, made from its secret.
+    /// A name that every credential has, derived from its secret.
     pub fingerprint: CredentialId,
     pub role: Role,
 }
@@ -51,7 +51,7 @@ impl From<&Credential> for NamedCredential {
 pub struct ShownCredential {
     pub id: CredentialId,
     pub expires_at: Option<Time>,
-    /// What it was accepted by counts no longer; shown again, it is judged anew.
+    /// What it was accepted by is no longer valid; if shown again, it is judged again.
     withdrawn: AtomicBool,
 }
 
@@ -69,13 +69,13 @@ impl ShownCredential {
     }
 }
 
-/// What is known of a credential by its name.
+/// What is known about a credential by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownCredential {
     pub id: CredentialId,
     pub actor: Option<Actor>,
-    /// The name it has whatever else it is called.
+    /// The fingerprint it has whatever else it is called.
     pub fingerprint: Option<CredentialId>,
-    /// When nobody could show it any more, so that its end need not be remembered. None: never.
+    /// When nobody can show it any more, so that its end need not be remembered. `None` means never.
     pub forget_at: Option<Time>,
 }

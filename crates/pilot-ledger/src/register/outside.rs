@@ -1,5 +1,5 @@
-//! What has ended, kept outside of the database: a ledger that is put back from a backup must not bring a credential back
-//! that was revoked since. And which credentials are doubted when not even that is known.
+//! Ended credentials, stored outside the database as well: restoring a ledger from a backup must not bring back a
+//! credential that was revoked since. And which credentials are doubted if even that record is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -44,7 +44,7 @@ impl From<OutsideError> for StartError {
 #[serde(deny_unknown_fields)]
 pub struct EndedCredentials {
     schema_version: u32,
-    /// The log that keeps it.
+    /// The log it belongs to.
     log: String,
     pub(super) ended: BTreeMap<CredentialId, End>,
 }
@@ -75,8 +75,8 @@ impl EndedCredentials {
         }
     }
 
-    /// From the facts that a ledger keeps next to its entries: those whose names begin with [`EndedCredentials::FACTS`],
-    /// and the one named [`EndedCredentials::WHOLE`] of an older program.
+    /// From the facts that a ledger stores next to its entries: those whose names begin with
+    /// [`EndedCredentials::FACTS`], and the one named [`EndedCredentials::WHOLE`] from an older program.
     pub fn take_in_facts(&mut self, whole: Option<&[u8]>, facts: Vec<(String, Vec<u8>)>) -> Result<(), StoreError> {
         if let Some(bytes) = whole {
             self.take_in(Kept::parse(bytes)?.ended);
@@ -95,7 +95,7 @@ impl EndedCredentials {
     fn take_in(&mut self, ended: BTreeMap<CredentialId, End>) {
         for (id, end) in ended {
             match self.ended.get(&id) {
-                // A revocation says more than that its time was up.
+                // A revocation says more than an expiry.
                 Some(known) if known.how == Ended::Revoked || end.how == Ended::Expired => {}
                 _ => drop(self.ended.insert(id, end)),
             }
@@ -118,7 +118,7 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    /// Everything in the file and in the ledger, on disk when this returns.
+    /// Merges the file and the ledger; the result is on disk when this returns.
     pub(super) fn open(path: &Path, log: &str, kept: &Kept, now: Time) -> Result<Outside, OutsideError> {
         let found = EndedCredentials::read(path)?;
         if let Some(found) = found.as_ref().filter(|found| found.log != log) {
@@ -132,7 +132,7 @@ impl Outside {
         known.take_in(
             kept.ended.iter().filter(|(_, end)| end.is_lasting()).map(|(id, end)| (id.clone(), end.clone())).collect(),
         );
-        // Tokens that nobody can show any more need not be remembered for ever.
+        // Tokens that nobody can show any more need not be remembered forever.
         let mut all = Kept { ended: std::mem::take(&mut known.ended), ..Kept::default() };
         let surplus = all.surplus(now, usize::MAX, "");
         all.forget(&surplus);
@@ -149,7 +149,7 @@ impl Outside {
         &self.known.ended
     }
 
-    /// On disk when this returns. Revocations are few, so the file is written whole: it is never half of anything.
+    /// On disk when this returns. Revocations are few, so the whole file is rewritten and is never incomplete.
     pub(super) fn add(&mut self, id: &CredentialId, end: &End) -> io::Result<()> {
         let is_known =
             self.known.ended.get(id).is_some_and(|known| known.how == Ended::Revoked || known.how == end.how);
@@ -166,10 +166,10 @@ impl Outside {
     }
 }
 
-/// After a loss in which revocations may have been lost too: no credential of before counts until an operator says so.
+/// After a loss that may include revocations: credentials issued before it are not valid until an operator says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// Issued before this.
+    /// Credentials issued before this are doubted.
     pub before: Time,
     #[serde(default)]
     pub trusted: BTreeSet<CredentialId>,
@@ -193,7 +193,7 @@ impl Doubt {
         persisted::to_bytes(self)
     }
 
-    /// `issued` is when it was, as far as it says so itself.
+    /// `issued` is when the credential was issued, if it says so.
     pub fn is_about(&self, id: &CredentialId, issued: Option<Time>) -> bool {
         !self.is_over && issued.is_none_or(|issued| issued < self.before) && !self.trusted.contains(id)
     }

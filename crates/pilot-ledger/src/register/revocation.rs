@@ -1,4 +1,4 @@
-//! Ending a credential at once: by a security_admin, or by the service that saw its token where none may be.
+//! Ends a credential immediately: by a security_admin, or by the service when it sees the token where none may be.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,19 +17,19 @@ use super::state::Register;
 use crate::persisted;
 use crate::repeated::{KeptAnswer, Repeated, recall};
 
-/// A security_admin wants it so, and may have said why.
+/// A security_admin's request, with an optional reason.
 pub struct Wish {
     pub by: Actor,
     pub comment: Option<Document>,
     pub key: Option<Key>,
 }
 
-/// Why a revocation is not acknowledged. The credential does not count any more all the same.
+/// Why a revocation is not acknowledged. The credential is no longer valid all the same.
 #[derive(Debug, thiserror::Error)]
 pub enum RevokeError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file that keeps revocations outside of the ledger cannot be written.
+    /// The file that keeps revocations outside the ledger cannot be written.
     #[error("revocations cannot be kept outside of the ledger: {0}")]
     Outside(std::io::Error),
     #[error("the idempotency key was used for another request")]
@@ -43,8 +43,8 @@ enum Cause {
     Automatic(Automatic),
 }
 
-/// Ends a credential. It counts no longer from the first line of this on, even when the ledger cannot be written: then
-/// the caller is told to ask again.
+/// Ends a credential. It stops being valid with the first line of this function, even if the ledger cannot be written;
+/// then the caller is told to ask again.
 pub async fn revoke(
     register: &Arc<Register>,
     store: &Arc<dyn Store>,
@@ -54,12 +54,12 @@ pub async fn revoke(
 ) -> Result<Revocation, RevokeError> {
     register.end(&known.id, Ended::Revoked);
     let (register, store, known) = (Arc::clone(register), Arc::clone(store), known.clone());
-    // On its own: a caller who goes away in the middle must not leave the register and the ledger at odds.
+    // In its own task: a caller who goes away halfway must not leave the register and the ledger inconsistent.
     let written = tokio::spawn(async move { write(&register, &*store, &known, Cause::Asked(wish), now).await });
     written.await.unwrap_or_else(|error| Err(RevokeError::Failed(error.to_string())))
 }
 
-/// Ends a credential at once, and has that written down as soon as it can be.
+/// Ends a credential immediately, and has it recorded as soon as possible.
 pub fn revoke_by_itself(register: &Register, known: KnownCredential, why: Automatic) {
     if register.end(&known.id, Ended::Revoked) {
         register.push(Event::Revoked(known, why));
@@ -86,10 +86,10 @@ async fn write(
 ) -> Result<Revocation, RevokeError> {
     let mut kept = register.kept.lock().await;
     let surplus = kept.surplus(now, FORGOTTEN_MAX, &kept::ended_name(&known.id));
-    // That it was refused for another reason before does not say that it was refused after this.
+    // A refusal for another reason, before this, does not mean that it was refused after this.
     let refused = known.fingerprint.as_ref().map(|it| Fact { name: kept::refused_name(it), value: None });
     let forgotten: Vec<_> = surplus.facts().into_iter().chain(refused).collect();
-    // What the ledger has already, perhaps by a write whose outcome nobody heard of.
+    // What the ledger already has, perhaps from a write whose outcome never arrived.
     let earlier = Arc::new(Mutex::new(None::<End>));
     let (by, comment, key, why) = match cause {
         Cause::Asked(Wish { by, comment, key }) => (Some(by), comment, key, "asked"),
@@ -101,7 +101,7 @@ async fn write(
     let (id, fingerprint) = (known.id.clone(), known.fingerprint.clone());
     let forget_at = known.forget_at;
     let end = End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: None };
-    // Before the ledger: whatever becomes of that, no restore brings the credential back.
+    // Before the ledger: whatever happens there, no restore brings the credential back.
     let kept_outside = register.keep_outside(&known.id, &end).await;
     let (actor_id, role) = known.actor.clone().map(|Actor { actor_id, role }| (actor_id, role)).unzip();
     let credential = Named { actor_id, role, credential_id: Some(id.clone()), fingerprint, expires_at: None };
@@ -111,7 +111,7 @@ async fn write(
         for bytes in situation.facts.iter().flatten() {
             match persisted::from_bytes::<End>("an ended credential", bytes) {
                 Ok(end) if end.revocation.is_none() => {}
-                // One that cannot be read is not written over either.
+                // A value that cannot be read is not overwritten either.
                 end => {
                     *found.lock().unwrap_or_else(PoisonError::into_inner) = end.ok();
                     return Err(NoRecord::Nothing);
@@ -147,7 +147,7 @@ async fn write(
             None => None,
         },
         Outcome::KeyReused => return Err(RevokeError::KeyReused),
-        // Once is enough: whoever asks again learns what was done.
+        // Once is enough: whoever asks again gets the first answer.
         Outcome::Nothing => earlier.lock().unwrap_or_else(PoisonError::into_inner).take(),
         other => return Err(RevokeError::Failed(format!("a revocation failed: {other:?}"))),
     };

@@ -1,4 +1,4 @@
-//! Which credentials have ended, by revocation or by time, and what of their lives is to be written down.
+//! Which credentials have ended, by revocation or expiry, and what still has to be recorded about them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -24,33 +24,34 @@ const DAY: Duration = Duration::from_hours(24);
 const YEAR: Duration = Duration::from_hours(365 * 24);
 
 pub struct Register {
-    /// Whether the lives of credentials are written down, and exposed tokens revoked: the production profile's duty.
+    /// Whether the lives of credentials are recorded and exposed tokens revoked, as the production profile requires.
     pub(super) keeps_record: bool,
-    /// The mechanism has no list of its own: it knows credentials by their use, and an expired one cannot be extended.
+    /// The mechanism has no list of its own: it learns of credentials when they are used, and an expired one cannot be
+    /// extended.
     pub(super) knows_by_use: bool,
     pub(super) kept: tokio::sync::Mutex<Kept>,
     pub(super) ended: RwLock<HashMap<CredentialId, Ended>>,
-    /// Spares most requests the look into the map.
+    /// Saves most requests the lookup in the map.
     pub(super) any_ended: AtomicBool,
     /// Credentials that were removed from the file, by fingerprint.
     pub(super) former: BTreeMap<CredentialId, NamedCredential>,
-    /// Those that will expire, with how close that is said to be.
+    /// Those that will expire, with how many warnings were given.
     pub(super) expiring: Mutex<BTreeMap<CredentialId, (Time, NamedCredential, usize)>>,
     pub(super) events: Mutex<VecDeque<Event>>,
-    /// The last attempt to write did not succeed.
+    /// The last attempt to write failed.
     pub(super) is_failing: AtomicBool,
-    /// What became an event in this run already.
+    /// What has already become an event in this run.
     pub(super) noted: Mutex<HashSet<(&'static str, CredentialId)>>,
     pub(super) news: Notify,
     pub(super) changes: watch::Sender<()>,
-    /// What has ended, outside of the database too.
+    /// What has ended, as stored outside the database.
     pub(super) outside: Arc<Mutex<Outside>>,
     pub(super) doubt: Option<Doubt>,
 }
 
 impl Register {
-    /// `present` are the credentials of this start, `former` those of earlier ones. `outside` is where the log of this name
-    /// keeps what has ended besides.
+    /// `present` are the credentials of this start, `former` those of earlier ones. `outside` is the file in which the
+    /// log of this name also stores what has ended.
     pub async fn open(
         store: &dyn Store,
         present: &BTreeSet<NamedCredential>,
@@ -65,7 +66,7 @@ impl Register {
         let counting = kept.counting(present);
         kept.refused.retain(|fingerprint| !counting.contains(fingerprint));
         for named in present {
-            // One that was extended expires later than it did.
+            // An extended credential expires later than recorded.
             if let Some(used) = kept.used.get_mut(&named.fingerprint) {
                 used.clone_from(named);
             }
@@ -119,8 +120,7 @@ impl Register {
         self.keeps_record
     }
 
-    /// Whether a credential may have been revoked by something that is lost. `issued` is when it was, as far as that is
-    /// known.
+    /// Whether a credential may have been revoked by an entry that is lost. `issued` is when it was issued, if known.
     pub fn is_doubted(&self, id: &CredentialId, issued: Option<Time>) -> bool {
         self.doubt.as_ref().is_some_and(|doubt| doubt.is_about(id, issued))
     }
@@ -129,7 +129,7 @@ impl Register {
         self.doubt.as_ref()
     }
 
-    /// Keeps an end outside of the database, on disk when this returns.
+    /// Stores an end outside the database; on disk when this returns.
     pub(super) async fn keep_outside(&self, id: &CredentialId, end: &End) -> std::io::Result<()> {
         let (outside, id, end) = (Arc::clone(&self.outside), id.clone(), end.clone());
         let add = move || outside.lock().unwrap_or_else(PoisonError::into_inner).add(&id, &end);
@@ -144,23 +144,23 @@ impl Register {
         self.ended.read().unwrap_or_else(PoisonError::into_inner).get(id).copied()
     }
 
-    /// Whether a credential that was accepted before counts no longer.
+    /// Whether a credential that was accepted before is no longer valid.
     pub fn is_over(&self, shown: &ShownCredential, now: Time) -> bool {
         let is_past = shown.expires_at.is_some_and(|expires_at| expires_at <= now);
         is_past || shown.is_withdrawn() || self.end_of(&shown.id).is_some()
     }
 
-    /// Ends what is open under a credential, without ending the credential.
+    /// Ends everything that is open under a credential, but not the credential.
     pub fn withdraw(&self, shown: &ShownCredential) {
         shown.withdraw();
         self.changes.send_replace(());
     }
 
-    /// Comes back when the credential counts no longer: its time is up, or it was revoked.
+    /// Returns when the credential is no longer valid, because it expired or was revoked.
     pub async fn until_over(&self, shown: &ShownCredential, now: impl Fn() -> Time) {
         let mut changes = self.changes.subscribe();
         while !self.is_over(shown, now()) {
-            // Without an end in sight only a revocation can come; a year is as good as never.
+            // If it does not expire, only a revocation can end it; a year is as good as never.
             let left = shown.expires_at.map_or(YEAR, |expires_at| expires_at.since(now())).min(YEAR);
             tokio::select! {
                 _ = changes.changed() => {}
@@ -169,7 +169,7 @@ impl Register {
         }
     }
 
-    /// A credential that no list held was shown for the first time in this run.
+    /// A credential that is on no list was shown for the first time in this run.
     pub fn watch(&self, named: &NamedCredential) {
         if let Some(expires_at) = named.expires_at
             && self.end_of(named.id()).is_none()
@@ -179,7 +179,7 @@ impl Register {
         }
     }
 
-    /// Those with an end that has not come.
+    /// Those that will expire and have not yet.
     pub fn expiring(&self) -> Vec<NamedCredential> {
         let expiring = self.expiring.lock().unwrap_or_else(PoisonError::into_inner);
         expiring.values().map(|(_, named, _)| named.clone()).collect()
@@ -190,12 +190,12 @@ impl Register {
         self.note("used", named, Event::FirstUsed);
     }
 
-    /// A credential was shown that has ended.
+    /// A credential that has ended was shown.
     pub fn note_refusal(&self, named: &NamedCredential, reason: &'static str) {
         self.note("refused", named, |named| Event::Refused(named, reason));
     }
 
-    /// A token was shown that is in no file: perhaps one that was.
+    /// A token was shown that is in no file; it may have been in one.
     pub fn note_stranger(&self, fingerprint: impl FnOnce() -> Fingerprint) {
         if !self.former.is_empty()
             && let Some(named) = self.former.get(&fingerprint().into())
@@ -211,7 +211,7 @@ impl Register {
         let is_new = {
             let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
             if noted.len() >= KEPT_MAX {
-                // Forgetting costs a look at what is kept, never a second entry.
+                // Forgetting these costs a lookup in what is stored, never a second entry.
                 noted.clear();
             }
             noted.insert((what, named.fingerprint.clone()))
@@ -226,12 +226,12 @@ impl Register {
         self.news.notify_one();
     }
 
-    /// Ends a credential that was revoked elsewhere: whoever revoked it keeps the record.
+    /// Ends a credential that was revoked elsewhere; the revoker keeps the record.
     pub fn end_here(&self, id: &CredentialId) {
         self.end(id, Ended::Revoked);
     }
 
-    /// A credential's time is up.
+    /// A credential has expired.
     pub fn expire(&self, named: &NamedCredential) {
         if self.end_of(named.id()).is_none() && self.end(named.id(), Ended::Expired) {
             let actor_id = &named.actor_id;
@@ -241,7 +241,7 @@ impl Register {
         }
     }
 
-    /// True when it had not ended before.
+    /// Returns whether it had not ended before.
     pub fn end(&self, id: &CredentialId, how: Ended) -> bool {
         let is_new = self.ended.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), how).is_none();
         self.expiring.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
@@ -253,9 +253,9 @@ impl Register {
     }
 }
 
-/// Revocations that the ledger has lost: they count at once, and become entries again.
+/// Revocations that the ledger has lost: they take effect at once, and become entries again.
 fn carried_over(outside: &Outside, kept: &Kept, present: &BTreeSet<NamedCredential>, now: Time) -> VecDeque<Event> {
-    // What nobody can show any more may have been forgotten there.
+    // Credentials that nobody can show any more may have been forgotten there.
     let is_past = |end: &End| end.forget_at.is_some_and(|time| time.plus(DAY) <= now);
     let missing = outside.ended().iter().filter(|(_, end)| end.how == Ended::Revoked && !is_past(end));
     let missing = missing.filter(|(id, _)| !kept.ended.contains_key(*id));

@@ -1,10 +1,10 @@
-//! The tree as it once was.
+//! The tree at an earlier size.
 
 use pilot_evidence::merkle::Edge;
 use pilot_evidence::tile::TILE_WIDTH;
 use pilot_store::{Store, StoreError};
 
-/// The tree's right edge at a size, from stored tiles and the few entries above them.
+/// The tree's right edge at a size, from stored tiles and the few entries after them.
 pub async fn edge_at(store: &dyn Store, size: u64) -> Result<Edge, StoreError> {
     let width = TILE_WIDTH as u64;
     let mut levels = Vec::new();

@@ -1,4 +1,4 @@
-//! What a signer begins with: the last checkpoint it signed, held against the ledger as it is now.
+//! What a signer starts from: the last checkpoint it signed, compared with the ledger as it is now.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::edge::edge_at;
 use super::signing::{Signed, Signer, Work};
 use crate::second_place::SecondPlace;
 
-/// Why a ledger is not continued. Each text is for someone who was woken up by it.
+/// Why a ledger is not continued. Each text is for someone who was just woken up by it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Refused {
     #[error(
@@ -55,7 +55,7 @@ impl From<Refused> for StartError {
 }
 
 impl Signer {
-    /// Holds the ledger against the second place. `was_kept` says whether the ledger itself knows that there was one.
+    /// Compares the ledger with the second place. `was_kept` says whether the ledger itself knows that there was one.
     pub async fn open(
         key: NoteKey,
         store: Arc<dyn Store>,
@@ -88,13 +88,13 @@ impl Signer {
     }
 }
 
-/// A checkpoint of this log, as it was found somewhere.
+/// Reads a checkpoint of this log found at `place`.
 pub fn read(note: &str, key: &NoteKey, place: &Path) -> Result<Checkpoint, Refused> {
     let wrong = |cause| Refused::OtherKey { place: place.display().to_string(), cause };
     read_checkpoint(note, key).map_err(wrong)
 }
 
-/// The checkpoint, or in words why it is none of this log's.
+/// The checkpoint, or why it is not one of this log's, as text.
 pub fn read_checkpoint(note: &str, key: &NoteKey) -> Result<Checkpoint, String> {
     Checkpoint::open(note, &key.verifier()).map_err(|error| match &error {
         CheckpointError::Note(NoteError::Unsigned) => "it was signed by another key".to_owned(),
@@ -102,7 +102,7 @@ pub fn read_checkpoint(note: &str, key: &NoteKey) -> Result<Checkpoint, String> 
     })
 }
 
-/// The tree as it was at the checkpoint, when the ledger still begins with it.
+/// The tree as it was at the checkpoint, if the ledger still begins with it.
 pub async fn continued(store: &dyn Store, kept: &Checkpoint, place: &Path) -> Result<Edge, StartError> {
     let entries = store.head().borrow().size();
     let place = place.display().to_string();

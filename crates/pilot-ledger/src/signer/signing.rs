@@ -1,5 +1,5 @@
-//! Signs the head of the log. What is signed was computed here, from the entries read back from the store, and is kept
-//! in a second place before anyone is shown it.
+//! Signs the head of the log. The signed root is computed here, from entries read back from the store, and the
+//! checkpoint is stored in the second place before anyone sees it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,17 +17,17 @@ use super::edge::edge_at;
 use crate::proofs;
 use crate::second_place::{SecondPlace, SwapError};
 
-/// How often a growing log is signed though nobody asks: each entry is under a checkpoint within a second.
+/// How often a growing log is signed even if nobody asks: each entry is under a checkpoint within a second.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How many entries are read back at once.
+/// How many entries are read back at a time.
 const READ_MAX: u64 = 1_024;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SignError {
-    /// Signing would put the key under something untrue. The process has to stop.
+    /// Signing would put the key under something false. The process has to stop.
     #[error("{0}")]
     Broken(String),
-    /// It may work again by itself.
+    /// It may recover without help.
     #[error("the log cannot be signed now: {0}")]
     Unavailable(String),
 }
@@ -60,11 +60,11 @@ pub struct Signer {
     pub(super) is_behind: AtomicBool,
 }
 
-/// What signing goes on from.
+/// Where signing continues.
 pub(super) struct Work {
-    /// The tree as far as it was signed, made of entries this signer has read itself.
+    /// The tree up to where it was signed, built from entries this signer has read itself.
     pub(super) edge: Edge,
-    /// What the second place may hold: what was written last, and what was being written when that failed.
+    /// What the second place may hold: what was written last, and what was being written when a write failed.
     pub(super) known: Vec<Option<String>>,
 }
 
@@ -73,12 +73,12 @@ impl Signer {
         self.key.verifier()
     }
 
-    /// The newest checkpoint there is, and a word whenever there is a newer one.
+    /// The newest checkpoint, and a notification whenever there is a newer one.
     pub fn newest(&self) -> watch::Receiver<Arc<Signed>> {
         self.newest.subscribe()
     }
 
-    /// What is written now would stay without a checkpoint, and so could be lost without a trace: nothing is accepted.
+    /// Whether new entries would stay without a checkpoint, and so could be lost unnoticed. Then nothing is accepted.
     pub fn is_behind(&self) -> bool {
         self.is_behind.load(Ordering::Relaxed)
     }
@@ -93,19 +93,20 @@ impl Signer {
         self.covering(size).await
     }
 
-    /// A signed checkpoint that covers this many entries at least.
+    /// A signed checkpoint that covers at least this many entries.
     pub async fn covering(self: &Arc<Self>, size: u64) -> Result<Arc<Signed>, SignError> {
         let newest = Arc::clone(&self.newest.borrow());
         if newest.checkpoint.size >= size {
             return Ok(newest);
         }
-        // In a task of its own: a caller who goes away must not leave the second place half known.
+        // In its own task: if the caller goes away, it must still be known what the second place holds.
         let signer = Arc::clone(self);
         let signing = tokio::spawn(async move { signer.sign(size).await });
         signing.await.unwrap_or_else(|error| Err(SignError::Unavailable(error.to_string())))
     }
 
-    /// A checkpoint of the tree as it once was. It is signed only when `newest`, which was recomputed, goes on from it.
+    /// A checkpoint of the tree at an earlier size. Signed only if `newest`, which was recomputed, is consistent with
+    /// it.
     pub async fn sign_past(&self, size: u64, newest: &Checkpoint) -> Result<String, SignError> {
         let root = edge_at(&*self.store, size).await?.root();
         let path = proofs::consistency(&*self.store, size, newest.size).await?;
@@ -115,7 +116,7 @@ impl Signer {
         Ok(Checkpoint { origin: self.key.verifier().name, size, root }.sign(&self.key))
     }
 
-    /// Signs a bundle's manifest, and gives the rest of the bundle.
+    /// Signs a bundle's manifest, and returns the rest of the bundle.
     pub fn sign_bundle(&self, bundle: BundleWriter) -> Result<Vec<u8>, BundleError> {
         bundle.finish(&self.key)
     }
@@ -152,7 +153,7 @@ impl Signer {
         Ok(signed)
     }
 
-    /// The tree up to `head`, by the entries as they are stored; and that it is the one the store believes to have.
+    /// The tree up to `head`, recomputed from the stored entries; fails if it is not the tree the store claims to have.
     async fn recomputed(&self, mut edge: Edge, head: &Edge) -> Result<Edge, SignError> {
         let mut full = Vec::new();
         while edge.size() < head.size() {
@@ -169,7 +170,7 @@ impl Signer {
         Err(SignError::Broken(format!("{what} at {} entries; nothing was signed", head.size())))
     }
 
-    /// Puts the note into the second place, where only what this service wrote itself may be replaced.
+    /// Writes the note to the second place, replacing only what this service itself wrote there.
     async fn keep(self: &Arc<Self>, work: &mut Work, note: &str) -> Result<(), SignError> {
         let (signer, known, new) = (Arc::clone(self), work.known.clone(), note.to_owned());
         work.known.push(Some(note.to_owned()));
@@ -186,7 +187,7 @@ impl Signer {
                  nothing more is signed, because two servers on one key fork the log"
             ))),
             Err(error @ SwapError::Io(_)) => {
-                // It need not be the disk of the ledger, but it may well be, and it cannot be asked.
+                // This may or may not be the ledger's disk, and there is no way to ask.
                 if error.is_of_the_disk() {
                     self.store.distrust(&format!("{path}: {error}"));
                 }
@@ -207,8 +208,8 @@ impl Signer {
     }
 }
 
-/// Runs beside the service: signs while the log grows. It comes back only when nothing may be signed any more, with the
-/// reason; what the process would sign may be untrue, so it has to stop.
+/// Signs while the log grows, as long as the service runs. Returns only if nothing may be signed any more, with the
+/// reason; the process might sign something false, so it has to stop.
 pub async fn run(signer: Arc<Signer>) -> String {
     let (mut head, mut broken) = (signer.store.head(), signer.broken.subscribe());
     let said = Mutex::new(String::new());
@@ -221,14 +222,14 @@ pub async fn run(signer: Arc<Signer>) -> String {
             grown = head.changed() => grown.is_err(),
         };
         if is_closed {
-            // With the store, which is the end of the service.
+            // The store is gone, so the service is ending.
             return std::future::pending().await;
         }
         match signer.checkpoint().await {
             Ok(_) => said.lock().unwrap_or_else(PoisonError::into_inner).clear(),
             Err(error) => {
                 say_once(&said, &error);
-                // Tried again though nothing more is written.
+                // Retries even if nothing more is written.
                 head.mark_changed();
             }
         }
@@ -236,7 +237,7 @@ pub async fn run(signer: Arc<Signer>) -> String {
     }
 }
 
-/// The same trouble every half second is worth one line.
+/// The same problem every half second is worth one line.
 fn say_once(said: &Mutex<String>, error: &SignError) {
     let (mut said, error) = (said.lock().unwrap_or_else(PoisonError::into_inner), error.to_string());
     if *said != error {

@@ -1,7 +1,7 @@
 //! Asks the configured witnesses for cosignatures, and knows which checkpoint has enough of them.
 //!
-//! All witnesses are offered the same checkpoint at the same moment, so that their cosignatures meet under one. One that
-//! is slow or gone holds up nobody: it is left out of the rounds until it has answered.
+//! All witnesses are offered the same checkpoint at the same moment, so that their cosignatures collect under one. A
+//! witness that is slow or down delays nobody: it is left out of the rounds until it has answered.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,11 +20,11 @@ use super::offer::offer;
 use super::witness::{self, Witness};
 use crate::signer::{SignError, Signed, Signer};
 
-/// How often the witnesses are offered a newer checkpoint, when there is one.
+/// How often the witnesses are offered a newer checkpoint, if there is one.
 const ROUND: Duration = Duration::from_secs(1);
-/// How often a request that waits for cosignatures asks again.
+/// How often a request that is waiting for cosignatures asks again.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
-/// Checkpoints whose cosignatures are being gathered; older ones will not be completed any more.
+/// How many checkpoints collect cosignatures; older ones will not be completed any more.
 const GATHERED_MAX: usize = 32;
 
 /// Why an effect may not begin yet.
@@ -48,7 +48,7 @@ pub struct Witnesses {
     covered: watch::Sender<u64>,
 }
 
-/// A checkpoint and the cosignatures it has, each by the number of its witness.
+/// A checkpoint and its cosignatures so far, by the number of the witness.
 struct Gathered {
     signed: Arc<Signed>,
     lines: BTreeMap<usize, String>,
@@ -76,7 +76,7 @@ impl Witnesses {
         &self.list
     }
 
-    /// What whoever believes this log's own configuration believes.
+    /// What someone who trusts this log's own configuration trusts.
     pub fn trust(&self, key: VerifierKey) -> Trust {
         let witnesses = self.list.iter().map(|witness| witness.key.clone()).collect();
         Trust { key, witnesses, witnesses_needed: self.required }
@@ -86,7 +86,7 @@ impl Witnesses {
         self.required
     }
 
-    /// What an effect has to pass.
+    /// What must be checked before an effect begins.
     pub fn gate(&self) -> EffectGate {
         match self.required {
             0 => EffectGate::open(),
@@ -108,7 +108,7 @@ impl Witnesses {
         gathered.get(&signed.checkpoint.size).map_or_else(|| signed.note.clone(), Gathered::text)
     }
 
-    /// The newest checkpoint with as many cosignatures as are required, when any are.
+    /// The newest checkpoint with as many cosignatures as are required, if any are required.
     pub fn newest_covered(&self) -> Option<String> {
         let is_covered = |gathered: &&Gathered| gathered.lines.len() >= self.required;
         let gathered = self.gathered();
@@ -144,7 +144,7 @@ impl Witnesses {
         at.lines.insert(number, line.to_owned());
         let is_covered = self.required > 0 && at.lines.len() >= self.required;
         while gathered.len() > GATHERED_MAX {
-            // The newest covered one stays: it is what is served.
+            // The newest covered one stays: it is the one that is served.
             let covered = *self.covered.borrow();
             let Some(oldest) = gathered.keys().copied().find(|size| *size != covered) else { break };
             gathered.remove(&oldest);
@@ -158,7 +158,7 @@ impl Witnesses {
         }
     }
 
-    /// A checkpoint of everything so far, cosigned by as many witnesses as answer in time.
+    /// A checkpoint of everything so far, with the cosignatures of as many witnesses as answer in time.
     pub async fn best(self: &Arc<Self>, signer: &Arc<Signer>) -> Result<Arc<Signed>, SignError> {
         let newest = signer.checkpoint().await?;
         let size = newest.checkpoint.size;
@@ -174,14 +174,14 @@ impl Witnesses {
         Ok(self.most_cosigned(size).map_or(newest, |(_, most)| Arc::new(most)))
     }
 
-    /// Of the checkpoints that cover this many entries, the one with the most cosignatures.
+    /// Of the checkpoints that cover at least this many entries, the one with the most cosignatures.
     fn most_cosigned(&self, size: u64) -> Option<(usize, Signed)> {
         let gathered = self.gathered();
         let (_, most) = gathered.range(size..).max_by_key(|(_, gathered)| gathered.lines.len())?;
         Some((most.lines.len(), Signed { checkpoint: most.signed.checkpoint.clone(), note: most.text() }))
     }
 
-    /// Returns when this many entries are under a checkpoint with enough cosignatures, or `patience` is at its end.
+    /// Returns when this many entries are under a checkpoint with enough cosignatures, or `patience` runs out.
     pub async fn cover(
         self: &Arc<Self>,
         signer: &Arc<Signer>,
@@ -222,7 +222,7 @@ impl Witnesses {
     }
 }
 
-/// Runs beside the service.
+/// Runs as long as the service does.
 pub async fn run(witnesses: Arc<Witnesses>, signer: Arc<Signer>) {
     if witnesses.list.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! No effect begins on the strength of entries that only this service has seen.
+//! No effect begins based on entries that only this service has seen.
 
 use pilot_core::decide::Transition;
 use pilot_core::item::Item;
@@ -6,8 +6,8 @@ use pilot_core::refusal::Refusal;
 use pilot_core::workflow::{Definition, Kind};
 use tokio::sync::watch;
 
-/// Asked on the writing thread, where the item cannot change any more before the effect is recorded. Asking earlier is
-/// worth nothing: what the effect rests on may be committed in between, or together with it.
+/// Checked on the writing thread, where the item cannot change before the effect is recorded. An earlier check would be
+/// worthless: entries that the effect depends on may be committed in between, or together with it.
 #[derive(Clone)]
 pub struct EffectGate(Option<Required>);
 
@@ -15,8 +15,8 @@ pub struct EffectGate(Option<Required>);
 struct Required {
     /// How many entries are under a checkpoint with enough cosignatures. It only grows.
     cosigned: watch::Receiver<u64>,
-    /// The item's version whose moves are known to be among them. Comments leave the version as it is, and an effect
-    /// does not rest on them: nobody can hold one up by commenting on and on.
+    /// The version of the item whose moves are known to be cosigned. Comments do not change the version, and an effect
+    /// does not depend on them, so nobody can delay an effect by commenting again and again.
     version: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl EffectGate {
         if !is_effect || transition.from() == Some(transition.to()) || required.version == Some(item.version) {
             return Ok(());
         }
-        // An item without an entry is nothing an effect can rest on: it waits for more than there can be.
+        // An effect cannot depend on an item without entries: require more than there can be.
         let entries = last_entry.map_or(u64::MAX, |index| index.saturating_add(1));
         if *required.cosigned.borrow() >= entries {
             return Ok(());
@@ -95,7 +95,7 @@ mod tests {
             Stage { _scratch: scratch, store, workflows, cosigned: watch::Sender::new(0) }
         }
 
-        /// An item that waits to be cleared.
+        /// An item that is waiting to be cleared.
         async fn approved(&self, number: u64) -> (ItemId, ContentDigest) {
             let payload = json!({"purpose": "p", "operation": "o", "risk": "low", "rollback_plan": "r"});
             let content = Document::content("title", &payload, "nonce");
@@ -143,7 +143,7 @@ mod tests {
             self.store.head().borrow().size()
         }
 
-        /// A write that takes until it is told to end: whatever is handed in meanwhile is committed together.
+        /// A write that blocks until told to end: everything queued meanwhile is committed together.
         fn slow_write(&self) -> (mpsc::Sender<()>, Pending<'_, Outcome>) {
             let (end, ended) = mpsc::channel();
             let decide = move |_: &pilot_store::Situation<'_>| {
@@ -172,7 +172,7 @@ mod tests {
         let stage = Stage::set().await;
         for number in 0..20 {
             let (id, digest) = stage.approved(number).await;
-            // Whatever anyone could have looked at before is cosigned.
+            // Everything that could be seen before is cosigned.
             stage.cosigned.send_replace(stage.size());
             let (end, slow) = stage.slow_write();
             let cleared = stage.clear(&id, &digest);

@@ -1,4 +1,4 @@
-//! One checkpoint offered to one witness (C2SP tlog-witness).
+//! Offers one checkpoint to one witness (C2SP tlog-witness).
 
 use pilot_core::limits::WITNESS_ANSWER_DEADLINE;
 use pilot_evidence::note::Note;
@@ -11,10 +11,10 @@ use super::witness::Witness;
 use crate::proofs;
 use crate::signer::Signed;
 
-/// The first question, the one with the size the witness has named, and one more for what happened in between.
+/// The first request, one with the size the witness named, and one more for what happened in between.
 const QUESTIONS_MAX: usize = 3;
 
-/// The witness's signature line under the checkpoint.
+/// The witness's signature line for the checkpoint.
 pub async fn offer(
     outgoing: &Outgoing,
     store: &dyn Store,
@@ -52,14 +52,14 @@ pub async fn offer(
 /// How much of a log a witness has seen, compared with a checkpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// All of it, and it was the same.
+    /// All of it, with the same root.
     All,
-    /// Its beginning at the most: about what came after, the witness can say nothing.
+    /// At most its beginning: the witness can say nothing about what came after.
     Only(u64),
 }
 
-/// Asks a witness how far it has come, without moving it there: as if it had seen all of the checkpoint already. One that
-/// has not says how much it has seen, and keeps nothing.
+/// Asks a witness how much it has seen, without advancing it: the request pretends that it has seen the whole
+/// checkpoint. A witness that has not replies with the size it knows, and stores nothing.
 pub async fn ask(outgoing: &Outgoing, witness: &Witness, signed: &Signed) -> Result<Seen, OfferError> {
     let size = signed.checkpoint.size;
     let body = AddCheckpoint { old: size, proof: Vec::new(), checkpoint: &signed.note }.to_body();

@@ -24,7 +24,7 @@ pub enum OfferError {
 }
 
 impl OfferError {
-    /// Whether there is a second history of this log.
+    /// Whether this shows a second history of this log.
     pub fn is_conflict(&self) -> bool {
         matches!(self, OfferError::Ahead { .. } | OfferError::OtherRoot { .. } | OfferError::Inconsistent { .. })
     }

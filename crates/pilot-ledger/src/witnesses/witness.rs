@@ -22,9 +22,9 @@ pub struct Witness {
 #[derive(Default)]
 struct State {
     is_asked: bool,
-    /// Up to where it has cosigned, as it said last.
+    /// The size it has cosigned up to, according to its last answer.
     cosigned: u64,
-    /// Why it has not cosigned what it was last offered.
+    /// Why it did not cosign what it was last offered.
     trouble: Option<String>,
     is_in_conflict: bool,
     failed: Option<Stopwatch>,
@@ -35,7 +35,7 @@ struct State {
 
 type Value = fn(&Witness) -> u64;
 
-/// Name, kind, explanation and value of each figure.
+/// Name, type, description and value of each metric.
 pub(super) const FIGURES: [(&str, &str, &str, Value); 5] = [
     ("pilot_witness_up", "gauge", "Whether the witness cosigned the last checkpoint offered to it.", |witness| {
         u64::from(witness.state().trouble.is_none())
@@ -77,12 +77,12 @@ impl Witness {
         self.state().cosigned
     }
 
-    /// Where the witness says it is; what is offered next begins there.
+    /// The size the witness says it is at; the next offer begins there.
     pub(super) fn is_at(&self, size: u64) {
         self.state().cosigned = size;
     }
 
-    /// Marks it as asked, if it is to be.
+    /// Whether it should be asked now; if so, marks it as being asked.
     pub(super) fn is_to_be_asked(&self, size: u64, is_urgent: bool) -> bool {
         let mut state = self.state();
         let pause = u64::try_from(state.pause.as_micros()).unwrap_or(u64::MAX);
@@ -111,7 +111,7 @@ impl Witness {
         state.failures += 1;
         state.is_in_conflict = error.is_conflict();
         state.conflicts += u64::from(error.is_conflict());
-        // Something that is down comes back; a conflict does not go away by itself.
+        // A witness that is down comes back; a conflict does not go away by itself.
         state.pause = if error.is_conflict() { PAUSE_MAX } else { (state.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX) };
         state.failed = Some(Stopwatch::start());
         state.trouble = Some(trouble.clone());
@@ -127,7 +127,7 @@ impl Witness {
         }
     }
 
-    /// Why this many entries are not covered by this witness, if they are not.
+    /// Why this witness does not cover this many entries, if it does not.
     pub(super) fn complaint(&self, size: u64) -> Option<String> {
         let state = self.state();
         match &state.trouble {
@@ -138,7 +138,7 @@ impl Witness {
     }
 }
 
-/// The submission prefix, with the one operation there is.
+/// The submission prefix plus the only operation.
 fn add_checkpoint(prefix: &Uri) -> Uri {
     let path = format!("{}/add-checkpoint", prefix.path().trim_end_matches('/'));
     let mut parts = prefix.clone().into_parts();

@@ -1,4 +1,4 @@
-//! Who there is: for those who watch over access.
+//! Lists the actors, for those who oversee access.
 
 use pilot_api::access::ActorsView;
 

@@ -1,4 +1,4 @@
-//! What answers are made of.
+//! Building blocks of answers.
 
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue, LOCATION};
 use http::{Response, StatusCode};
@@ -23,7 +23,7 @@ pub fn page(media_type: &'static str, bytes: impl Into<Body>) -> Response<Body> 
     response
 }
 
-/// The answer of a write that made something.
+/// The answer to a write that created something.
 pub fn created(version: Option<u64>, location: Option<String>, view: &impl Serialize) -> Answer {
     let mut response = json(view)?;
     *response.status_mut() = StatusCode::CREATED;
@@ -31,7 +31,7 @@ pub fn created(version: Option<u64>, location: Option<String>, view: &impl Seria
     Ok(response)
 }
 
-/// An answer as a program before this one gave it.
+/// An answer as an older program gave it.
 pub fn given_again(kept: KeptAnswer) -> Response<Body> {
     let KeptAnswer { made, location, version, body } = kept;
     let mut response = page("application/json", body);
@@ -57,14 +57,14 @@ pub fn etag(version: u64) -> HeaderValue {
 
 /// The `Link` to the next page.
 pub fn link(path: &str, query: &str, next: &str) -> Option<HeaderValue> {
-    // Recognised by its meaning: a name may be percent-encoded.
+    // Recognised after decoding: the name may be percent-encoded.
     let is_cursor = |pair: &str| decode(pair.split('=').next().unwrap_or("")).is_some_and(|name| name == "cursor");
     let kept = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
     let query: Vec<_> = kept.map(str::to_owned).chain([format!("cursor={next}")]).collect();
     HeaderValue::try_from(format!("<{path}?{}>; rel=\"next\"", query.join("&"))).ok()
 }
 
-/// A random number in a document, so that nobody can guess its content by its digest.
+/// A random number for a document, so that nobody can guess its content from its digest.
 pub fn nonce() -> Result<String, Problem> {
     let bytes = random::nonce().map_err(|error| Problem::internal(&error))?;
     Ok(data_encoding::HEXLOWER.encode(&bytes))

@@ -1,4 +1,4 @@
-//! The operator console's files, packed into the program when it was built. A program built without them says so
+//! The operator console's files, included in the program when it was built. A program built without them says so
 //! instead of showing an empty page.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::call::Answer;
 use crate::problem::{Code, Problem};
 
-/// One file as built, and packed for readers who can unpack it.
+/// One file as built, and compressed for clients that can decompress it.
 pub struct File {
     path: &'static str,
     tag: &'static str,
@@ -34,19 +34,19 @@ const PLACEHOLDER: &str = include_str!("console/placeholder.html");
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Scripts and styles only from here, nothing inline, nothing evaluated, no form that leaves, no frame around it.
-/// The one Trusted Types policy is Svelte's, for the constant templates in its own code. Where people sign in at an
-/// identity provider, the places that give out tokens and end them may be called too, and nothing else outside.
+/// Scripts and styles only from here, nothing inline, nothing evaluated, no form that submits elsewhere, no framing.
+/// The only Trusted Types policy is Svelte's, for the constant templates in its own code. If people sign in at an
+/// identity provider, its token and revocation endpoints may be called too, and nothing else outside.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
 
-/// The one page; its own script shows the screen that the address names.
+/// The only page; its script shows the screen that the address names.
 pub fn get_console(app: &App, head: &Parts, _: Option<&str>) -> Answer {
     let Some(index) = FILES.iter().find(|file| file.path == "index.html") else {
         return Ok(document(PLACEHOLDER));
     };
-    // Asked for each time, so that a new version is seen at once.
+    // Revalidated each time, so that a new version is seen at once.
     let mut response = serve(index, &head.headers, "no-cache");
     let policy = app.identity.sign_in().map(|sign_in| {
         let called = [Some(sign_in.token_endpoint), sign_in.revocation_endpoint].into_iter().flatten();
@@ -59,7 +59,7 @@ pub fn get_console(app: &App, head: &Parts, _: Option<&str>) -> Answer {
     Ok(response)
 }
 
-/// Files with a hash in their names: what was fetched once stays good for ever.
+/// Files with a hash in their names: once fetched, they stay valid forever.
 pub fn get_console_asset(_: &App, head: &Parts, file: Option<&str>) -> Answer {
     let wanted = file.unwrap_or("");
     let found = FILES.iter().find(|file| file.path.strip_prefix("assets/") == Some(wanted));

@@ -1,4 +1,4 @@
-//! Credentials: for those who watch over access, and for the one who ends them.
+//! Lists credentials for those who oversee access, and revokes them.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub fn list_credentials(app: &App, _: &Caller, _: Option<&str>) -> Answer {
     json(&CredentialsView { credentials: app.identity.credentials() })
 }
 
-/// Ends a credential at once and for good: open feeds too, and across restarts.
+/// Ends a credential immediately and permanently: open feeds too, and across restarts.
 pub async fn revoke_credential(call: &mut Call) -> Answer {
     let mut body = read_optional_body(call, &["comment"]).await?;
     let key = body.key(call)?;
@@ -32,7 +32,7 @@ pub async fn revoke_credential(call: &mut Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let app = Arc::clone(&call.app);
-    // A colon may come percent-encoded; most clients do that.
+    // A colon may be percent-encoded; most clients do that.
     let id = call.parameter.as_deref().and_then(decode).and_then(|id| id.parse().ok());
     let known = id.and_then(|id| app.identity.credential(&id));
     let known = known.ok_or_else(|| Problem::new(Code::NotFound, "There is no credential with this id."))?;

@@ -1,4 +1,4 @@
-//! The ledger as a feed: in pages, or live as server-sent events that resume where they were cut off.
+//! The ledger as a feed: in pages, or live as server-sent events that resume where they were interrupted.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
@@ -19,7 +19,7 @@ use crate::problem::Problem;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const PAGE_EVENTS: u64 = 100;
-/// How many entries one request looks at when only some of them are for the caller.
+/// How many entries one request looks at when only some of them are visible to the caller.
 const LOOKED_AT_MAX: usize = 10_000;
 
 pub async fn list_events(call: &Call) -> Answer {
@@ -35,8 +35,8 @@ pub async fn list_events(call: &Call) -> Answer {
     json(&EventsView { events, next_after })
 }
 
-/// Entries the caller may see, and the index of the last one that was looked at. An empty page means the end of the
-/// ledger, or a long stretch of entries for others.
+/// The entries the caller may see, and the index of the last one looked at. An empty page means the end of the ledger,
+/// or a long stretch of entries the caller may not see.
 async fn page(call: &Call, after: Option<u64>, limit: usize) -> Result<(Vec<StoredEntry>, Option<u64>), Problem> {
     let role = call.caller.actor.role;
     let at_once = if sees_everything(role) { limit } else { PAGE_ITEMS_MAX };
@@ -63,7 +63,7 @@ fn wants_stream(headers: &HeaderMap) -> bool {
     accepted.flat_map(|value| value.split(',')).any(|range| {
         let mut parts = range.split(';').map(str::trim);
         let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("text/event-stream"));
-        // A weight of zero says "anything but this".
+        // A weight of zero means "anything but this".
         let refused = |part: &str| {
             let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
             weight.is_some_and(|weight| weight.parse() == Ok(0.0_f32))

@@ -1,4 +1,4 @@
-//! What an auditor takes away.
+//! Evidence bundles for auditors.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::call::{Answer, Call};
 use crate::problem::Problem;
 use crate::workshop::step_back;
 
-/// How many entries are to come, for those who show progress.
+/// How many entries will follow, for clients that show progress.
 const EVIDENCE_ENTRIES: HeaderName = HeaderName::from_static("evidence-entries");
 
 pub async fn get_evidence(call: &Call) -> Answer {
@@ -36,14 +36,14 @@ pub async fn get_evidence(call: &Call) -> Answer {
     let disposition = HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
     let entries = HeaderValue::from(plan.entries());
     let (sender, receiver) = mpsc::channel(EXPORT_PIECES_WAITING_MAX);
-    // Who asks for the head alone is told what there is, and nothing is made of it.
+    // HEAD says what a bundle would contain, but none is built.
     if call.head.method == Method::GET {
         let runtime = tokio::runtime::Handle::current();
         let work = move || {
             step_back();
             runtime.block_on(evidence::write(sources, plan, place, sender));
         };
-        // A thread of its own: in the workshop it would be in the way of others for as long as its reader takes.
+        // A thread of its own: in the workshop it would block others for as long as its reader takes.
         let begun = std::thread::Builder::new().name("evidence".into()).spawn(work);
         begun.map_err(|error| Problem::unavailable("No thread is free to build a bundle right now.", &error))?;
     }

@@ -33,7 +33,7 @@ use crate::problem::Problem;
 
 const PAGE_ITEMS: u64 = 50;
 const EDIT_TRIES_MAX: u32 = 8;
-/// How often one request comes back to the store for a page: others have their turn in between.
+/// How many times one request returns to the store for a page; other requests get their turn in between.
 const VISITS_MAX: usize = SEARCH_ROWS_MAX / SEARCH_VISIT_ROWS_MAX;
 /// How many items are read in one visit: each may be as large as a payload.
 const ITEMS_AT_ONCE: usize = 50;
@@ -119,8 +119,8 @@ pub async fn edit_item(call: &mut Call) -> Answer {
     settle_edit(&call.app, &call.caller, &id, &Edit { title, payload, if_match, nonce }).await
 }
 
-/// An edit is prepared from the item as it is, here and not on the one thread that writes. When the content changed in
-/// between, it is prepared again; after so many times the caller hears that it changed.
+/// An edit is prepared from the item as it is, here and not on the single writing thread. If the content changed in
+/// between, it is prepared again; after several attempts the caller is told that it changed.
 async fn settle_edit(app: &App, caller: &Caller, id: &ItemId, edit: &Edit) -> Answer {
     let mut tries = EDIT_TRIES_MAX;
     loop {
@@ -160,13 +160,14 @@ pub async fn list_items(call: &mut Call) -> Answer {
         before: query.get("cursor").map(read_cursor).transpose()?,
     };
     let actor_id = &call.caller.actor.actor_id;
-    // A search keeps a reader of the store busy for long: one actor has one at a time, and the others are for everyone else.
+    // A search keeps a reader of the store busy for long: each actor gets one at a time, and the others are left for
+    // everyone else.
     let is_search = filter.text.is_some() || is_inbox;
     let bytes = if is_search { ACTOR_BYTES_HELD_MAX } else { PAGE_BYTES_MAX };
     let mut share = Box::pin(call.app.budget.take(actor_id, bytes)).await?;
     let (mut page, mut bytes, mut next): (Vec<Item>, usize, Option<ItemId>) = (Vec::new(), 0, None);
     for _ in 0..VISITS_MAX {
-        // As many as there is room for; where only some are for the caller, as many as may be.
+        // As many as there is room for; if only some will be for the caller, the full limit.
         let wanted = if is_inbox { limit } else { limit - page.len() }.min(ITEMS_AT_ONCE);
         let found;
         (found, share) = visit(&call.app, filter.clone(), wanted, share).await?;
@@ -194,15 +195,15 @@ pub async fn list_items(call: &mut Call) -> Answer {
     Box::pin(call.app.workshop.long(actor_id, move || page.answer(&query))).await?
 }
 
-/// One visit to the store. It holds the share to its end, also when its caller hangs up: whoever asks and goes away again
-/// and again keeps one reader busy, and not all of them.
+/// One visit to the store. It holds the share until it is done, even if its caller hangs up: a caller who keeps asking
+/// and hanging up keeps one reader busy, not all of them.
 async fn visit(app: &App, filter: Filter, wanted: usize, share: Share) -> Result<(ItemPage, Share), Problem> {
     let store = Arc::clone(&app.ledger.store);
     let visiting = tokio::spawn(async move { store.items_page(filter, wanted).await.map(|found| (found, share)) });
     Ok(visiting.await.map_err(|error| Problem::internal(&error))??)
 }
 
-/// What a list shows, and where it goes on.
+/// What a list shows, and where it continues.
 struct Page {
     app: Arc<App>,
     caller: Actor,
@@ -210,12 +211,13 @@ struct Page {
     next: Option<ItemId>,
 }
 
-/// Part of a title, or an id as the store knows it.
+/// Part of a title, or an id in the store's spelling.
 fn searched(text: &str) -> String {
     read_item_id(text).map_or_else(|| text.to_owned(), |id| id.to_string())
 }
 
-/// Those of the items that wait for the caller. What the caller may do with a draft depends on all of its payload.
+/// Those of the items that are waiting for the caller. What the caller may do with a draft depends on its whole
+/// payload.
 async fn waiting(call: &Call, items: Vec<Item>) -> Result<Vec<Item>, Problem> {
     let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
     let bytes: usize = items.iter().map(|item| item.payload.as_str().len()).sum();
@@ -234,11 +236,11 @@ async fn waiting(call: &Call, items: Vec<Item>) -> Result<Vec<Item>, Problem> {
     Box::pin(call.app.workshop.long(&call.caller.actor.actor_id, select)).await?
 }
 
-/// The actor's turn: something could be done that would bring the item on.
+/// Whether it is the actor's turn: there is something they could do that would move the item forward.
 fn waits_for(app: &App, actor: &Actor, item: &Item) -> Result<bool, Problem> {
     let definition = app.workflows.kept_by(item)?;
     let actions = actions_for(&definition, item, actor, app.ledger.clock.now());
-    // Where a vote is asked for, only those who have not voted are waited for.
+    // If a vote is in progress, the item waits only for those who have not voted.
     let votes = definition
         .rules()
         .transitions
@@ -253,7 +255,7 @@ fn waits_for(app: &App, actor: &Actor, item: &Item) -> Result<bool, Problem> {
 }
 
 impl Page {
-    /// Written item by item: each is let go of once it is in the answer.
+    /// Written item by item, so that each is freed once it is in the answer.
     fn answer(self, query: &str) -> Answer {
         let now = self.app.ledger.clock.now();
         let mut text = b"{\"items\":[".to_vec();

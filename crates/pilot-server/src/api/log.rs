@@ -26,7 +26,7 @@ pub async fn get_checkpoint(call: &Call) -> Answer {
     let (ledger, witnesses) = (&call.app.ledger, &call.app.witnesses);
     let signed = match ledger.signer.checkpoint().await {
         Ok(signed) => signed,
-        // Older than the ledger, but as true as ever: whoever needs a newer one sees its size.
+        // Older than the ledger, but still true: whoever needs a newer one can see its size.
         Err(_) => Arc::clone(&ledger.signer.newest().borrow()),
     };
     let covered = if is_any { None } else { witnesses.newest_covered() };
@@ -41,7 +41,7 @@ pub async fn get_tile(call: &Call) -> Answer {
     Ok(page("application/octet-stream", Body::from(bytes)))
 }
 
-/// Entries as they were hashed, each with its length before it.
+/// Entries as they were hashed, each preceded by its length.
 pub async fn get_entry_bundle(call: &Call) -> Answer {
     let Some(Wanted::Entries { index, width }) = wanted(call, "entries/") else { return Err(no_such_tile()) };
     let entries = call.app.ledger.store.entries(index * TILE_WIDTH as u64, width).await?;
@@ -54,7 +54,7 @@ pub async fn get_entry_bundle(call: &Call) -> Answer {
     Ok(page("application/octet-stream", Body::from(bytes)))
 }
 
-/// What the path asks for, when the log reaches that far.
+/// What the path asks for, if the log reaches that far.
 fn wanted(call: &Call, prefix: &str) -> Option<Wanted> {
     let path = format!("{prefix}{}", call.parameter.as_deref()?);
     let wanted = Wanted::parse(&path)?;
@@ -69,7 +69,8 @@ fn no_such_tile() -> Problem {
     Problem::new(Code::NotFound, "The log has no such tile, or is not that long yet.")
 }
 
-/// Entries of an item that are read at a time: each may come with documents as large as a body, which a proof does not need.
+/// How many entries of an item are read at a time: each may come with documents as large as a body, which a proof does
+/// not need.
 const ENTRIES_AT_ONCE: usize = 64;
 
 pub async fn get_item_proof(call: &mut Call) -> Answer {
@@ -83,7 +84,7 @@ pub async fn get_item_proof(call: &mut Call) -> Answer {
     let (mut leaves, mut last, mut is_last) = (Vec::new(), after, false);
     while leaves.len() < limit && !is_last {
         let wanted = (limit - leaves.len()).min(ENTRIES_AT_ONCE);
-        // One more than is wanted tells whether there are more.
+        // One more than wanted shows whether there are more.
         let read = store.history_page(id.clone(), last, wanted + 1).await?;
         is_last = read.len() <= wanted;
         let read = read.iter().take(wanted);
@@ -96,7 +97,7 @@ pub async fn get_item_proof(call: &mut Call) -> Answer {
     let last = leaves.last().map(|(index, _)| *index);
     let signed = call.app.ledger.signer.covering(last.map_or(0, |last| last + 1)).await?;
     let indices = leaves.iter().map(|(index, _)| *index).collect();
-    // Dropped with the request: when the caller hangs up, the store stops.
+    // Dropped with the request: if the caller hangs up, the store stops.
     let paths = store.inclusions(indices, signed.checkpoint.size).await?;
     let (next, checkpoint) = (last.filter(|_| !is_last), call.app.witnesses.cosigned(&signed));
     let is_short = leaves.len() <= ENTRIES_AT_ONCE;

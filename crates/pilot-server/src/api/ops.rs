@@ -1,4 +1,4 @@
-//! The operations listener: metrics and health, for the inside of the house.
+//! The ops listener: metrics and health, for internal use.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::call::Answer;
 use crate::problem::{Code, Problem};
 
-/// What the operations listener serves.
+/// What the ops listener serves.
 pub struct Operations(pub Arc<App>);
 
 impl Served for Operations {

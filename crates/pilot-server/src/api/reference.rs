@@ -1,4 +1,4 @@
-//! The interface's own description: for programs, and as a page for people.
+//! The API's own description: for programs, and as a page for people.
 
 use super::console;
 use crate::api::answers::page;

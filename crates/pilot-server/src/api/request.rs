@@ -1,4 +1,4 @@
-//! Reading what a caller sent: bodies, query parameters and the headers that matter.
+//! Reads what a caller sent: bodies, query parameters and the headers that matter.
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -30,7 +30,7 @@ use crate::exposure;
 use crate::problem::{Code, Problem};
 use crate::upload::Upload;
 
-/// A body may be nested a little deeper than the payload inside of it.
+/// A body may be nested slightly deeper than the payload inside it.
 const BODY_BOUNDS: Bounds = Bounds { depth: PAYLOAD_DEPTH_MAX + 4, values: BODY_VALUES_MAX };
 
 /// A JSON object from the body, and the bytes it was read from.
@@ -39,11 +39,11 @@ pub struct JsonBody {
     bytes: Bytes,
 }
 
-/// Reads a body strictly: media type, size and time, JSON without ambiguities, known members alone, and no token in it.
+/// Reads a body strictly: media type, size and time, unambiguous JSON, only known members, and no token in it.
 pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) -> Result<JsonBody, Problem> {
     let Some(upload) = &mut call.upload else { return Err(Problem::framing("The body has already been read.")) };
     let bytes_max = call.body_bytes_max;
-    // What is too large by its own account is not waited for.
+    // A body that declares itself too large is not waited for.
     if upload.bytes_at_least() > bytes_max as u64 {
         return Err(body_too_large(bytes_max));
     }
@@ -86,7 +86,7 @@ pub async fn read_body(call: &mut Call, media_types: &[&str], known: &[&str]) ->
     if faults.is_empty() { Ok(JsonBody { members, bytes }) } else { Err(Problem::invalid(faults)) }
 }
 
-/// As [`read_body`], for operations that need nothing said: no body is an empty object.
+/// Like [`read_body`], for operations that work without a body: none counts as an empty object.
 pub async fn read_optional_body(call: &mut Call, known: &[&str]) -> Result<JsonBody, Problem> {
     if call.upload.as_ref().is_none_or(Upload::is_at_end) {
         return Ok(JsonBody { members: Map::new(), bytes: Bytes::new() });
@@ -94,13 +94,13 @@ pub async fn read_optional_body(call: &mut Call, known: &[&str]) -> Result<JsonB
     read_body(call, &["application/json"], known).await
 }
 
-/// Why a body cannot be taken, and what was found in it that someone has to hear of.
+/// Why a body is refused, and any token found in it, which has to be reported.
 struct Unsound {
     problem: Problem,
     found: Option<exposure::Found>,
 }
 
-/// The whole cost of a body before it is known to be sound.
+/// All the work a body causes before it is known to be valid.
 fn read_json(guard: &LeakGuard, bytes: &[u8]) -> Result<Value, Box<Unsound>> {
     let value = json::parse(bytes, BODY_BOUNDS);
     let value = value.map_err(|faults| Box::new(Unsound { problem: Problem::invalid(faults), found: None }))?;
@@ -118,14 +118,14 @@ fn check_media_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Pro
     let mut sent = headers.get_all(CONTENT_TYPE).iter();
     let first = sent.next().and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = first.split(';').next().unwrap_or("").trim();
-    // Of two, different readers would believe different ones.
+    // Given two, different readers would pick different ones.
     if sent.next().is_none() && media_types.iter().any(|known| known.eq_ignore_ascii_case(essence)) {
         return Ok(());
     }
     Err(Problem::new(Code::UnsupportedMediaType, format!("Send Content-Type: {}.", media_types.join(" or "))))
 }
 
-/// Room for a body that has to be waited for. Many small ones that never end hold as much as a few large ones.
+/// Memory for a body that has to be waited for. Many small ones that never end take as much as a few large ones.
 struct Room<'c> {
     budget: &'c Budget,
     caller: &'c Caller,
@@ -145,7 +145,8 @@ impl Room<'_> {
 /// The body, and whether it had to be waited for.
 async fn collect(upload: &mut Upload, bytes_max: usize, room: Room<'_>) -> Result<(Bytes, bool), Problem> {
     let mut reading = pin!(read_all(upload, bytes_max));
-    // Most bodies came with their head, or are here when the HTTP library is asked a second time: they need no timer.
+    // Most bodies arrive with their head, or are there when the HTTP library is polled a second time: they need no
+    // timer.
     let mut asked = false;
     let at_once = poll_fn(|context| match reading.as_mut().poll(context) {
         Poll::Ready(read) => Poll::Ready(Some(read)),
@@ -159,18 +160,18 @@ async fn collect(upload: &mut Upload, bytes_max: usize, room: Room<'_>) -> Resul
     if let Some(read) = at_once.await {
         return read.map(|bytes| (bytes, asked));
     }
-    // Apart, so that the many requests that need no timer have no room for one.
+    // Boxed, so that the many requests that need no timer do not carry the space for one.
     Box::pin(room.make()).await?;
     let read = Box::pin(tokio::time::timeout(BODY_DEADLINE, reading)).await.map_err(|_| Problem::body_too_slow())?;
     read.map(|bytes| (bytes, true))
 }
 
 async fn read_all(upload: &mut Upload, bytes_max: usize) -> Result<Bytes, Problem> {
-    // Almost always a body is one piece, which need not be copied.
+    // A body is almost always one piece, which need not be copied.
     let (mut first, mut rest) = (Bytes::new(), Vec::new());
     while let Some(frame) = upload.next().await {
         let frame = frame.map_err(|_| Problem::framing("The body ended before it was complete."))?;
-        // What else there can be are trailers, which nobody asked for.
+        // The only other frames are trailers, which nobody asked for.
         let Ok(piece) = frame.into_data() else { continue };
         if first.len() + rest.len() + piece.len() > bytes_max {
             return Err(body_too_large(bytes_max));
@@ -198,7 +199,7 @@ fn refuse_tokens(guard: &LeakGuard, value: &Value) -> Result<(), Problem> {
 }
 
 impl JsonBody {
-    /// A member that must be a string when it is there.
+    /// A member that must be a string if present.
     pub fn text(&mut self, name: &str, faults: &mut Vec<Fault>) -> Option<String> {
         match self.members.remove(name) {
             None => None,
@@ -217,7 +218,7 @@ impl JsonBody {
         self.text(name, faults)
     }
 
-    /// The caller's idempotency key in its scope, when one was sent.
+    /// The caller's idempotency key in its scope, if one was sent.
     pub fn key(&self, call: &Call) -> Result<Option<Key>, Problem> {
         let mut sent = call.head.headers.get_all("idempotency-key").iter();
         let Some(value) = sent.next() else { return Ok(None) };
@@ -253,13 +254,14 @@ fn scope(call: &Call, key: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// `If-Match: "7"`, or a list of such tags. A wildcard matches whatever is there; what is not a tag of ours, nothing.
+/// `If-Match: "7"`, or a list of such tags. A wildcard matches any version; a tag that is not one of ours matches none.
 pub fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
     let mut lines = headers.get_all(IF_MATCH).iter().peekable();
     lines.peek()?;
     let tags = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).map(str::trim);
     let tags: Vec<_> = tags.collect();
-    // Written as this service writes it: "01" is another tag than "1", and a weak one never matches (RFC 9110, 13.1.1).
+    // Exactly as this service writes it: "01" is a different tag from "1", and a weak one never matches (RFC 9110,
+    // 13.1.1).
     let version = |tag: &&str| {
         let tag = tag.strip_prefix('"')?.strip_suffix('"')?;
         tag.parse().ok().filter(|version: &u64| version.to_string() == tag)
@@ -267,12 +269,12 @@ pub fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
     (!tags.contains(&"*")).then(|| IfMatch::any_of(tags.iter().filter_map(version).collect()))
 }
 
-/// The item a path names. An id that is none is simply not found.
+/// The item that a path names. Something that is not an id is simply not found.
 pub fn item_id(call: &Call) -> Result<ItemId, Problem> {
     call.parameter.as_deref().and_then(read_item_id).ok_or_else(Problem::no_such_item)
 }
 
-/// An id as anyone may write it: in either letter case (RFC 9562). It is answered in lower case.
+/// An id in either letter case (RFC 9562). Answers use lower case.
 pub fn read_item_id(text: &str) -> Option<ItemId> {
     text.to_ascii_lowercase().parse().ok()
 }
@@ -324,7 +326,7 @@ impl Query {
     }
 }
 
-/// Percent-decoded text, unless it is malformed.
+/// Percent-decoded text, or `None` if it is malformed.
 pub fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -9,8 +9,8 @@ use crate::caller::Caller;
 
 const CREDENTIAL_EXPIRES_AT: HeaderName = HeaderName::from_static("credential-expires-at");
 
-/// The actor and the role come from the credential; the request has no say in either. When the credential has an end,
-/// a header tells of it: the body is the specification's, to the letter.
+/// The actor and the role come from the credential; the request cannot influence either. If the credential expires, a
+/// header says when, because the body is exactly the specification's.
 pub fn get_session(_: &App, caller: &Caller, _: Option<&str>) -> Answer {
     let mut response = json(&caller.actor)?;
     if let Some(expires_at) = caller.credential.expires_at

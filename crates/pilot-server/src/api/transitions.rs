@@ -1,4 +1,4 @@
-//! Moving an item, and what has happened to it.
+//! Moves an item, and lists what has happened to it.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub async fn take_action(call: &mut Call) -> Answer {
     show(&id, settled, comment.as_deref(), inputs.as_ref())
 }
 
-/// What happened to the item, with what the request said: a repeated one says the same.
+/// What happened to the item, together with what the request said: a repeated request says the same.
 fn show(id: &ItemId, settled: Settled, comment: Option<&str>, inputs: Option<&Value>) -> Answer {
     let entry = match settled {
         Settled::Recorded { entry, .. } | Settled::Repeated(Repeated::Entry(entry)) => entry,
@@ -52,7 +52,7 @@ fn show(id: &ItemId, settled: Settled, comment: Option<&str>, inputs: Option<&Va
     created(entry.version, None, &view.ok_or_else(|| Problem::internal(&"the entry of a move is not about its item"))?)
 }
 
-/// What a caller wants to happen to an item.
+/// What a caller wants to do to an item.
 #[derive(Clone)]
 struct Asked {
     id: ItemId,
@@ -85,15 +85,16 @@ impl Asked {
     }
 }
 
-/// An effect waits until what it rests on is cosigned. Whether it is, is asked where the effect is recorded; the waiting
-/// is done here.
+/// An effect waits until the entries it depends on are cosigned. Whether they are is checked where the effect is
+/// recorded; the waiting happens here.
 async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) -> Result<Settled, Problem> {
     let (waiting, mut gate) = (Stopwatch::start(), app.witnesses.gate());
     loop {
         let write = asked.clone().into_write(app, caller, gate.clone())?;
         match app.ledger.settle(&caller.actor, action, write).await {
             Err(SettleError::Refused(Refusal::NotCosigned { entries, version })) => {
-                // Once for all attempts: whoever keeps moving the item cannot keep its executor waiting for longer.
+                // One deadline for all attempts: by moving the item again and again, nobody can keep its executor
+                // waiting longer.
                 let patience = WITNESSES_DEADLINE.saturating_sub(waiting.elapsed());
                 app.witnesses.cover(&app.ledger.signer, entries, patience).await?;
                 gate = gate.knowing(version);
@@ -133,12 +134,12 @@ pub async fn add_comment(call: &mut Call) -> Answer {
     show(&id, call.app.ledger.settle(&call.caller.actor, "comment", write).await?, Some(&text), None)
 }
 
-/// The moves of an item, oldest first: accepted actions, and what time did.
+/// The moves of an item, oldest first: accepted actions and timers.
 pub async fn list_transitions(call: &mut Call) -> Answer {
     list(call, "transitions", |entry| entry.r#type == EntryType::ItemTransition).await
 }
 
-/// Everything that happened to an item, oldest first: creation, edits and comments too.
+/// Everything that happened to an item, oldest first, including its creation, edits and comments.
 pub async fn list_history(call: &mut Call) -> Answer {
     list(call, "history", |_| true).await
 }
@@ -175,7 +176,7 @@ async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool
                 listed += 1;
             }
         }
-        // Others have their turn: what was read may be large.
+        // Lets others run: what was read may be large.
         tokio::task::yield_now().await;
     }
     if !is_known {
@@ -196,7 +197,7 @@ fn usize_of(number: u64) -> usize {
     usize::try_from(number).unwrap_or(PAGE_ITEMS_MAX)
 }
 
-/// Opaque to callers: the index of the last entry that was looked at.
+/// Opaque to callers: the index of the last entry looked at.
 fn write_cursor(index: u64) -> String {
     BASE64URL_NOPAD.encode(&index.to_be_bytes())
 }

@@ -35,7 +35,7 @@ pub fn get_workflow_diagram(call: &Call) -> Answer {
     Ok(response)
 }
 
-/// The definition in force, or with a digest the very one that an item was created under.
+/// The definition in force or, given a digest, exactly the one an item was created under.
 fn wanted(call: &Call) -> Result<&Arc<Definition>, Problem> {
     let query = Query::read(call, &["digest"])?;
     let (name, workflows) = (call.parameter.as_deref().unwrap_or(""), &call.app.workflows);

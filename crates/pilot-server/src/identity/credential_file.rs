@@ -29,9 +29,9 @@ pub struct CredentialFile {
     clock: Clock,
 }
 
-/// What is kept of each credential, at its place in the file.
+/// What is stored about each credential, at its position in the file.
 struct Place {
-    /// When it was last used, in microseconds since 1970; before the first use, never.
+    /// When it was last used, in microseconds since 1970, or `NEVER`.
     seen: AtomicI64,
     shown: Arc<ShownCredential>,
     named: NamedCredential,
@@ -83,7 +83,7 @@ impl CredentialFile {
             expires_at: credential.expires_at,
             state: match self.counts(credential, now) {
                 Ok(()) => State::Live,
-                // Not before an operator says that it counts.
+                // Not valid until an operator says so.
                 Err(Unknown::NotYet | Unknown::Doubted) => State::NotYet,
                 Err(Unknown::Expired) => State::Expired,
                 Err(_) => State::Revoked,
@@ -121,7 +121,7 @@ impl CredentialFile {
         self.counts(credential, now).inspect_err(|unknown| {
             match unknown {
                 Unknown::NotYet => return,
-                // Its end comes before its refusal, also when nobody else looked at the time yet.
+                // Its end is recorded before its refusal, even if nobody else has looked at the time yet.
                 Unknown::Expired => self.register.expire(&place.named),
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! Why a request has no caller.
 
-/// Why a request has no caller. The cause is for the request's log line alone.
+/// Why a request has no caller. The cause is only for the request's log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     pub unknown: Unknown,
@@ -19,7 +19,7 @@ impl From<Unknown> for Denial {
     }
 }
 
-/// Why nobody was recognised. Told to metrics, never to the caller, who sees the same answer for each.
+/// Why nobody was recognised. For the metrics, never for the caller, who gets the same answer for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     Missing,
@@ -28,7 +28,7 @@ pub enum Unknown {
     NotYet,
     Expired,
     Revoked,
-    /// It is older than a loss that may have taken its revocation with it, and no operator has said that it counts.
+    /// It is older than a loss that may include its revocation, and no operator has said that it is valid.
     Doubted,
     /// Whoever could tell does not answer: neither yes nor no.
     Undecided,

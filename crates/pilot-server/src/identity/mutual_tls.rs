@@ -1,7 +1,7 @@
 //! Client certificates: a certificate names a subject, and the role map says which actor that is.
 //!
-//! The handshake, or the mesh, has judged the certificate when the connection was opened. It is judged here again, by
-//! the clock and the revocation list of now: a connection may stay open for days.
+//! The handshake, or the mesh, checked the certificate when the connection was opened. It is checked here again, with
+//! the current time and revocation list: a connection may stay open for days.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -34,9 +34,9 @@ use crate::watched::{LOOK, Watched};
 
 mod subject;
 
-/// More certificates than this are not in use at once; a stranger's is never kept.
+/// No more certificates than this are in use at once; those of strangers are never kept.
 const KEPT_MAX: usize = 16 * 1024;
-/// What the name of a certificate begins with; its SHA-256 follows.
+/// The prefix of a certificate's name; its SHA-256 follows.
 const PREFIX: &str = "x509:";
 const NAME_BYTES: usize = 16;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -52,7 +52,7 @@ pub struct MutualTls {
     clock: Clock,
 }
 
-/// A certificate that was accepted under the trust of now.
+/// A certificate that was accepted under the current trust.
 struct Known {
     chain: Arc<[CertificateDer<'static>]>,
     actor: Actor,
@@ -62,8 +62,8 @@ struct Known {
     seen: AtomicI64,
 }
 
-/// A browser shows the certificate whoever made it ask, so that a hostile page could act in its owner's name. Which
-/// site's page asked stands in a header that no page can write; programs do not send it.
+/// A browser presents the certificate no matter which page made it send the request, so a hostile page could act in its
+/// owner's name. A header that no page can set says which site's page it was; other programs do not send it.
 pub fn is_of_another_site(headers: &HeaderMap) -> bool {
     headers.get_all(SEC_FETCH_SITE).iter().any(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
@@ -76,7 +76,7 @@ impl MutualTls {
         register: Arc<Register>,
         clock: Clock,
     ) -> Result<MutualTls, TlsError> {
-        // Looked at before it is read: a file replaced in between is then read once more.
+        // Taken before the files are read: a file replaced in between is then read again.
         let watched = Arc::new(Watched::new(trust.paths()));
         let verifier = RwLock::new(tls::client_verifier(trust)?);
         let trust_domain = settings.and_then(|settings| settings.trust_domain.clone());
@@ -123,7 +123,7 @@ impl MutualTls {
         named.into_iter().map(view).collect()
     }
 
-    /// Every name a certificate can have is accepted, also before that certificate is shown.
+    /// Every name a certificate can have is accepted, even before that certificate is shown.
     pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
         let hash = id.as_str().strip_prefix(PREFIX)?;
         HEXLOWER.decode(hash.as_bytes()).ok().filter(|hash| hash.len() == NAME_BYTES)?;
@@ -192,7 +192,8 @@ impl MutualTls {
                 seen: AtomicI64::new(now.unix_micros()),
             });
             let mut all = self.known();
-            // While it was judged, the trust may have changed; whoever changed it looks at what is kept by now.
+            // The trust may have changed while the certificate was judged, and this one may have been missed when the
+            // kept ones were checked.
             if !Arc::ptr_eq(&verifier, &self.verifier()) {
                 continue;
             }
@@ -200,7 +201,7 @@ impl MutualTls {
             if all.len() >= KEPT_MAX {
                 all.retain(|_, known| known.shown.expires_at.is_some_and(|expires_at| now < expires_at));
             }
-            // Beyond that it is judged anew whenever it is shown: slower, and never wrong.
+            // Beyond that it is judged again whenever it is shown: slower, but never wrong.
             if all.len() < KEPT_MAX {
                 all.insert(id, Arc::clone(&known));
             }
@@ -216,14 +217,14 @@ impl MutualTls {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up a replaced issuer or revocation list. Runs for as long as the service does.
+    /// Applies a replaced issuer or revocation list. Runs as long as the service does.
     pub async fn follow(&self) {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             looks.tick().await;
             let (watched, trust) = (Arc::clone(&self.watched), self.trust.clone());
-            // Files may lie on a disk that does not answer; requests must not wait for it.
+            // The files may be on a disk that does not respond; requests must not wait for it.
             let look = move || watched.look().then(|| tls::client_verifier(&trust));
             match tokio::task::spawn_blocking(look).await {
                 Ok(Some(Ok(verifier))) => self.trust_anew(&verifier),
@@ -236,7 +237,7 @@ impl MutualTls {
         }
     }
 
-    /// Whoever was accepted under the old trust and is not under the new one is out, open feeds included.
+    /// Whoever was accepted under the old trust and is not under the new one is shut out, open feeds included.
     fn trust_anew(&self, verifier: &Arc<dyn ClientCertVerifier>) {
         *self.verifier.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(verifier);
         tracing::info!("client_ca and crl were reloaded");
@@ -250,7 +251,7 @@ impl MutualTls {
                     register::revoke_by_itself(&self.register, revoked, Automatic::RevocationList);
                 }
                 (Unknown::Expired, _) => self.register.expire(&known.named),
-                // Another issuer, perhaps by mistake: when it is back, so is whoever it vouches for.
+                // Another issuer, perhaps by mistake: when it is restored, so are the certificates it issued.
                 _ => {
                     self.known().remove(id);
                     self.register.withdraw(&known.shown);
@@ -279,7 +280,7 @@ fn verify(verifier: &dyn ClientCertVerifier, chain: &[CertificateDer<'static>], 
 fn name_of(certificate: &CertificateDer<'_>) -> CredentialId {
     let hash: [u8; 32] = Sha256::digest(certificate).into();
     let short = hash.first_chunk::<NAME_BYTES>().map(|short| HEXLOWER.encode(short)).unwrap_or_default();
-    // Letters, digits and a colon: always an id.
+    // Letters, digits and a colon: always a valid id.
     format!("{PREFIX}{short}")
         .parse()
         .unwrap_or_else(|_| CredentialId::from(pilot_core::digest::Digest::of(certificate).fingerprint()))

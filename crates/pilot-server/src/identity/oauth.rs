@@ -1,5 +1,5 @@
-//! Access tokens of one identity provider. It says who is calling; who that is here, and in which role, the role map
-//! says alone.
+//! Access tokens of one identity provider. The provider says who is calling; only the role map says which actor that
+//! is, and in which role.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,9 +46,9 @@ pub struct Oauth {
     role_map: RoleMap,
     register: Arc<Register>,
     clock: Clock,
-    /// Tokens that were shown and have not expired yet.
+    /// Tokens that were shown and have not expired.
     seen: Mutex<HashMap<CredentialId, Seen>>,
-    /// Tokens that were shown after they had expired, those that did so first in front.
+    /// Tokens that were shown after they had expired, earliest expiry first.
     expired: Mutex<BTreeSet<(Time, CredentialId)>>,
 }
 
@@ -58,10 +58,10 @@ struct Seen {
     at: Time,
 }
 
-/// What is asked about for as long as a feed is open under it.
+/// What is checked again as long as a feed is open under it.
 pub enum Watch {
     Token(WatchedToken),
-    /// A token had to be, and could not be judged again: the feed must not go on unwatched.
+    /// There should be a token, but it could not be judged again: the feed must not continue unwatched.
     Lost,
 }
 
@@ -113,18 +113,18 @@ impl Oauth {
         }
         if let Some(introspector) = &self.introspector {
             if !introspector.is_active(self.provider.outgoing(), token, &subject).await? {
-                // Whatever else is open under it ends too.
+                // Everything else that is open under it ends too.
                 self.register.end_here(&shown.id);
                 return Err(Denial::because(Unknown::Revoked, "the provider says that the token is not active"));
             }
-            // While the provider was asked, the token may have been revoked here.
+            // The token may have been revoked here while the provider was asked.
             self.refuse_ended(&actor, &shown)?;
         }
         self.note_seen(&actor, &shown);
         Ok(Caller { actor, credential: Arc::new(shown) })
     }
 
-    /// The token of a request that will stay open for long, when the provider has to be asked about it again.
+    /// The token of a request that will stay open for long, if the provider has to be asked about it again.
     pub fn watch(&self, headers: &HeaderMap) -> Option<Watch> {
         self.introspector.as_ref()?;
         Some(self.watched(headers).map_or(Watch::Lost, Watch::Token))
@@ -143,7 +143,7 @@ impl Oauth {
         })
     }
 
-    /// Comes back when the provider no longer says that the token is active, or says nothing.
+    /// Returns when the provider no longer says that the token is active, or does not answer.
     pub async fn until_inactive(&self, watch: &Watch) {
         let Some(introspector) = &self.introspector else { return std::future::pending().await };
         let Watch::Token(watched) = watch else { return };
@@ -159,7 +159,7 @@ impl Oauth {
         }
     }
 
-    /// One actor, one role, as approved. The token's own word about roles counts for nothing.
+    /// One actor, one role, as approved. What the token itself says about roles does not count.
     fn holder(&self, verified: Verified) -> Result<Holder, Denial> {
         let Verified { subject, token_id, expires_at, .. } = verified;
         let stranger = || Denial::because(Unknown::Unrecognised, "the token's sub is not in the role map");
@@ -176,8 +176,8 @@ impl Oauth {
         self.register.end_of(id).or_else(|| expires_at.filter(|at| is_expired(*at)).map(|_| Ended::Expired))
     }
 
-    /// What has expired stays so, whatever the clock says later. When there are too many, those go that the clock would
-    /// have to be set back furthest for.
+    /// What has expired stays expired, whatever the clock says later. If there are too many, those are dropped for
+    /// which the clock would have to be set back furthest.
     fn note_expired(&self, claims: &Claims, fault: Fault) {
         let said = claims.at_any_time();
         if fault != Fault::Expired || self.role_map.actor_of_subject(&said.subject).is_none() {
@@ -226,19 +226,19 @@ impl Oauth {
         }
     }
 
-    /// Whose token this is, when it would be accepted now by what is known without asking anyone.
+    /// Whose token this is, if it would be accepted now, as far as is known without asking anyone.
     pub fn holder_of(&self, token: &[u8]) -> Option<(Actor, CredentialId)> {
         let keys = self.provider.keys().ok()?;
         let verified = signature::verify(token, &keys, &self.rules, self.clock.now()).ok()?;
         let Holder { actor, shown, .. } = self.holder(verified).ok()?;
-        // Whoever asks is about to end it, and has to say whose it was.
+        // The caller is about to end it, and has to say whose it was.
         self.note_seen(&actor, &shown);
         Some((actor, shown.id))
     }
 
     pub fn actors(&self) -> Vec<ActorView> {
         let now = self.clock.now();
-        // How many each has, and when the last was shown.
+        // How many each actor has, and when the last was shown.
         let mut shown: HashMap<Actor, (usize, Time)> = HashMap::new();
         for seen in self.seen.lock().unwrap_or_else(PoisonError::into_inner).values() {
             let is_live = usize::from(seen.expires_at > now);
@@ -284,11 +284,11 @@ impl Oauth {
         views
     }
 
-    /// Any name may be that of a token: the provider makes them, and one can be revoked before it is shown here.
+    /// Any name may be that of a token: the provider chooses them, and one can be revoked before it is shown here.
     pub fn credential(&self, id: &CredentialId) -> Option<KnownCredential> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = seen.get(id);
-        // Issued by now, give or take the leeway, it cannot live longer than this.
+        // If it has been issued by now, give or take the leeway, it cannot live longer than this.
         let seconds = u64::from(self.rules.lifetime_seconds_max) + 2 * u64::from(self.rules.leeway_seconds);
         let latest = self.clock.now().plus(Duration::from_secs(seconds));
         Some(KnownCredential {
@@ -300,14 +300,14 @@ impl Oauth {
     }
 }
 
-/// Whom the configuration trusts, with everything that can be known before the provider is asked.
+/// The provider that the configuration trusts, with everything that can be known before asking it.
 pub struct Trusted {
     pub provider: Provider,
     pub introspector: Option<Introspector>,
 }
 
 impl Trusted {
-    /// Nothing when another mechanism is in force.
+    /// `None` if another mechanism is active.
     pub fn open(config: &Config, clock: &Clock) -> Result<Option<Trusted>, StartError> {
         let section = config.identity.as_ref().filter(|identity| identity.mechanism == Mechanism::Oauth);
         let Some(oauth) = section.and_then(|identity| identity.oauth.as_ref()) else { return Ok(None) };
@@ -338,7 +338,7 @@ fn introspector(section: &Introspection, others: Others, clock: &Clock) -> Resul
     Ok(Introspector::new(section.url.clone(), &section.client_id, secret, clock.clone()))
 }
 
-/// What a token is called here: by its own id, or by a digest of it when that is not written as ours are.
+/// What a token is called here: its own id, or a digest of it if that does not have our format.
 pub fn credential_id(token_id: &str) -> CredentialId {
     token_id.parse().unwrap_or_else(|_| {
         let digest = HEXLOWER.encode(&sha2::Sha256::digest(token_id.as_bytes()));

@@ -1,4 +1,4 @@
-//! What each reason of the rooms below is to a caller.
+//! How the errors of the crates below are shown to a caller.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ use super::{Code, Problem};
 use crate::budget::Exhausted;
 use crate::workshop::WorkshopError;
 
-/// When a caller with too much under way may try again.
+/// When a caller with too much in progress may try again.
 const CROWDED_RETRY: Duration = Duration::from_secs(1);
-/// How long witnesses are given before another attempt is worth it.
+/// How long to wait for witnesses before another attempt is worthwhile.
 const COVER_RETRY: Duration = Duration::from_secs(5);
 
 impl From<Malformed> for Problem {

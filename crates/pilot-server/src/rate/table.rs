@@ -1,5 +1,5 @@
-//! Buckets in a table of fixed size. A key has eight places it may be in; when all are taken, the bucket that is nearest
-//! to being whole makes room: of all eight, forgetting it gives the least away. Who floods is kept the longest.
+//! Buckets in a table of fixed size. A key can be in one of eight places. If all are taken, the bucket that is closest
+//! to full is dropped: of all eight, forgetting it gives away the least. Whoever floods is kept longest.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,13 +17,13 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Every place is made now; none is added later.
+    /// Every place is allocated now; none is added later.
     pub(super) fn new(places: usize) -> Table {
         Table { sets: (0..(places / WAYS).max(1)).map(|_| Mutex::default()).collect() }
     }
 
-    /// Takes one request's worth out of a bucket. Either way: how many microseconds until it is whole again; `Err` when
-    /// it had not enough, and then nothing was taken.
+    /// Takes one request's worth out of a bucket. Both results say how many microseconds until it is full again; `Err`
+    /// means that it had too little, and nothing was taken.
     pub(super) fn take(&self, key: u64, now: u64, interval: u64, burst: u64) -> Result<u64, u64> {
         let index = key % self.sets.len() as u64;
         let Some(set) = usize::try_from(index).ok().and_then(|index| self.sets.get(index)) else { return Ok(interval) };
@@ -42,7 +42,7 @@ impl Table {
         Ok(owed + interval)
     }
 
-    /// How many microseconds it takes until a bucket is whole again. Takes nothing.
+    /// How many microseconds until a bucket is full again. Takes nothing.
     pub(super) fn owed(&self, key: u64, now: u64) -> u64 {
         let index = usize::try_from(key % self.sets.len() as u64).unwrap_or(0);
         let Some(set) = self.sets.get(index) else { return 0 };

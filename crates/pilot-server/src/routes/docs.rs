@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of each operation besides the table's own columns.
+//! What the OpenAPI document says about each operation in addition to the table's own columns.
 
 use pilot_core::limits::{ACTION_BODY_BYTES_MAX, BODY_BYTES_MAX, COMMENT_BODY_BYTES_MAX, CONTENT_BODY_BYTES_MAX};
 
@@ -144,7 +144,7 @@ pub(super) const HISTORY: Docs = Docs {
 pub(super) const COMMENT: Docs = Docs {
     answer_headers: &["ETag"],
     request: Some(RequestBody(&[JSON], "NewComment", Needed::Always, COMMENT_BODY_BYTES_MAX)),
-    // `If-Match` is honoured too, except where a request is repeated: that gets the answer it got before.
+    // `If-Match` is honoured too, except if a request is repeated: that gets the same answer as before.
     headers: WRITES,
     problems: &[
         Code::NotFound,

@@ -8,17 +8,17 @@ use crate::call::{Answer, Call, Pending};
 use crate::caller::{Access, Caller};
 use crate::problem::Code;
 
-/// A guarded handler receives a caller, and only a guarded route can give it one.
+/// A guarded handler takes a caller, and only a guarded route can provide one.
 pub enum Handler {
     Open(fn(&App) -> Answer),
-    /// A file of the console, chosen by path and by what the reader already has.
+    /// A file of the console, selected by path and by what the client already has.
     File(fn(&App, &Parts, Option<&str>) -> Answer),
     Guarded(Access, Guarded),
 }
 
 #[derive(Clone, Copy)]
 pub enum Guarded {
-    /// Answers at once: everything it needs is in memory.
+    /// Answers immediately: everything it needs is in memory.
     AtOnce(fn(&App, &Caller, Option<&str>) -> Answer),
     /// Reads a body or asks the store.
     InTime(fn(Call) -> Pending),
@@ -33,14 +33,14 @@ pub struct Route {
     pub docs: Docs,
 }
 
-/// What the OpenAPI document says of an operation besides the table's own columns. Schemas are named as in
+/// What the OpenAPI document says about an operation in addition to the table's own columns. Schemas are named as in
 /// `openapi/schemas.json` and `pilot_api::schemas`.
 pub struct Docs {
     pub summary: &'static str,
     pub success: Success,
-    /// The same answer in other media types, for those who ask for one of them.
+    /// The same answer in other media types, for clients that ask for one of them.
     pub also: &'static [(&'static str, &'static str)],
-    /// Headers of the answer, besides those every answer has.
+    /// Headers of the answer, in addition to those every answer has.
     pub answer_headers: &'static [&'static str],
     pub request: Option<RequestBody>,
     pub query: &'static [Parameter],
@@ -52,7 +52,7 @@ pub struct Docs {
 #[derive(Clone, Copy)]
 pub struct Success(pub u16, pub &'static str, pub &'static str, pub Option<&'static str>);
 
-/// Media types and schema of a request body, whether there must be one, and how large it may be.
+/// Media types and schema of a request body, whether it is required, and how large it may be.
 #[derive(Clone, Copy)]
 pub struct RequestBody(pub &'static [&'static str], pub &'static str, pub Needed, pub usize);
 

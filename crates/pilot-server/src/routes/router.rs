@@ -15,7 +15,7 @@ pub struct Router {
 #[error("the route table is inconsistent at {0}")]
 pub struct FaultyTable(&'static str);
 
-/// The route of a request, its place in the table, and what stands in the path's variable part.
+/// The route of a request, its position in the table, and the value of the path's variable part.
 pub struct Found<'r> {
     pub index: usize,
     pub route: &'r Route,
@@ -46,7 +46,7 @@ impl Router {
         &self.routes
     }
 
-    /// 404 or 405 when there is no route. HEAD goes wherever GET does.
+    /// 404 or 405 if there is no route. HEAD is accepted wherever GET is.
     pub fn find(&self, method: &Method, path: &str) -> Result<Found<'_>, Problem> {
         let not_found = || Problem::new(Code::NotFound, "There is nothing at this path.");
         let matched = self.paths.at(path).map_err(|_| not_found())?;
@@ -64,7 +64,7 @@ impl Router {
     }
 }
 
-/// Under `/v1` nothing is answered, not even that a path does not exist, before the caller is known.
+/// Under `/v1` nothing is answered before the caller is known, not even that a path does not exist.
 pub fn is_under_v1(path: &str) -> bool {
     path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,4 +1,4 @@
-//! The sections about who reaches the service and how often: `[tls]`, `[rate_limits]`, `[identity]`.
+//! The sections about who can reach the service and how often: `[tls]`, `[rate_limits]`, `[identity]`.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Every fault of a configuration file at once. The library stops at the first, so what was found is taken out of the
-//! text, in a way that leaves lines where they are and makes no new fault, and the rest is read again.
+//! Finds all faults of a configuration file at once. The library stops at the first, so each fault that was found is
+//! removed from the text, without moving any line or adding a new fault, and the rest is read again.
 
 use pilot_core::limits::FAULTS_MAX;
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ pub(super) struct Found {
 
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Vec<Found>> {
     let mut faults = Vec::new();
-    // What is not TOML at all has one fault; everything after it would be a guess.
+    // A file that is not TOML at all has one fault; anything after it would be a guess.
     let is_toml = toml::from_str::<toml::Table>(text).is_ok();
     let mut rest = text.to_owned();
     loop {

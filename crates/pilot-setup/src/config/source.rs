@@ -1,4 +1,4 @@
-//! The section `[credentials]`: where the credential file comes from, and the role map it is held against.
+//! The section `[credentials]`: where the credential file comes from, and the role map it is compared with.
 
 use std::borrow::Cow;
 use std::fmt;

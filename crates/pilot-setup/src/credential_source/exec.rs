@@ -1,4 +1,4 @@
-//! A program that prints the credential file: no shell, an environment of its own, a deadline, and a bound.
+//! A program that prints the credential file: without a shell, with its own environment, a deadline and a size limit.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -13,7 +13,7 @@ use crate::config::Exec;
 use crate::error::{StartError, with_cause};
 use crate::private_file;
 
-/// What it says beyond this is not heard.
+/// Any further output is ignored.
 const REMARKS_BYTES_MAX: u64 = 8 * 1024;
 const REMARKS_MAX: usize = 10;
 const REMARK_CHARS_MAX: usize = 200;
@@ -25,7 +25,7 @@ pub(super) async fn run(exec: &Exec) -> Result<Fetched, StartError> {
     let mut command = Command::new(&exec.program);
     command.args(&exec.arguments).env_clear().envs(exec.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own, so that what it starts ends with it.
+    // Its own process group, so that whatever it starts ends with it.
     command.process_group(0).kill_on_drop(true);
     let cannot = |error| refused(format!("{program}: cannot be started; name an executable program ({error})"));
     let mut child = command.spawn().map_err(cannot)?;
@@ -88,7 +88,7 @@ async fn hear_all(stream: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Unh
     if bytes.len() as u64 > PRIVATE_FILE_BYTES_MAX { Err(Unheard::TooMuch) } else { Ok(bytes) }
 }
 
-/// The beginning is kept. The rest is read too, because a program that cannot write stands still.
+/// Keeps the beginning. The rest is read too, because a program that cannot write would block.
 async fn hear_some(stream: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Unheard> {
     let mut bytes = Vec::new();
     if let Some(mut stream) = stream {

@@ -1,17 +1,17 @@
-//! The credential file as it was fetched, and what its keeper said.
+//! The credential file as fetched, and what its source printed.
 
 use zeroize::Zeroizing;
 
 use crate::private_file::FileError;
 
-/// A word this long in what others print may be a secret of theirs; a word of a sentence never is.
+/// In the output of others, a word this long may be one of their secrets; an ordinary word is never this long.
 const WORD_CHARS_MAX: usize = 20;
 
 pub struct Fetched {
     pub bytes: Zeroizing<Vec<u8>>,
-    /// Set when others may read a file though they should not.
+    /// Set if others can read the file although they should not.
     pub exposed: Option<FileError>,
-    /// What a helper had to say, without words that could be a secret.
+    /// What a helper printed, without words that could be a secret.
     pub remarks: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ impl Fetched {
     }
 }
 
-/// Someone else's text for our log: one line, no long word.
+/// Someone else's text made safe for our log: one line, no long words.
 pub(super) fn plain_words(text: &str) -> String {
     let word = |word: &str| {
         if word.chars().count() < WORD_CHARS_MAX { word.replace(char::is_control, "") } else { "(withheld)".to_owned() }

@@ -18,14 +18,14 @@ use crate::private_file::{self, Others};
 use pilot_wire::outgoing::{Outgoing, OutgoingError, Reply, request};
 
 const BOUNDS: Bounds = Bounds { depth: 16, values: FILE_VALUES_MAX };
-/// As text in JSON, each quotation mark and line of the file takes twice its place.
+/// As a JSON string, each quotation mark and line end of the file takes twice its space.
 const ANSWER_BYTES_MAX: u64 = 2 * PRIVATE_FILE_BYTES_MAX;
-/// Nothing waits for the goodbye.
+/// Nothing waits long for signing out.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(2);
 const SECRET_BYTES_MAX: usize = 8 * 1024;
 const SAID_CHARS_MAX: usize = 300;
 
-/// A token or a secret_id, which must not be seen anywhere.
+/// A token or a secret_id, which must not appear anywhere.
 struct Secret(Zeroizing<String>);
 
 pub(super) async fn fetch(vault: &Vault, others: Others) -> Result<Fetched, StartError> {
@@ -101,7 +101,7 @@ impl Client<'_> {
         }
     }
 
-    /// The short token served its purpose. When it cannot be revoked, it ends by itself.
+    /// The short-lived token has served its purpose. If it cannot be revoked, it expires by itself.
     async fn sign_out(&self, token: &Secret) {
         let patience = GOODBYE_PATIENCE.min(self.vault.timeout);
         let left = self.ask(Method::POST, "auth/token/revoke-self", Some(token), "{}".into(), patience).await;
@@ -126,7 +126,7 @@ impl Client<'_> {
             .map_err(|_| refused(format!("{url}/v1/{path} is not a valid address")))?;
         let json = HeaderValue::from_static("application/json");
         let mut headers = vec![(ACCEPT, json.clone()), (CONTENT_TYPE, json)];
-        // Asked for by some agents in front of a Vault, against requests that a browser was tricked into.
+        // Required by some agents in front of a Vault, against requests that a browser was tricked into sending.
         headers.push((HeaderName::from_static("x-vault-request"), HeaderValue::from_static("true")));
         let value = |text: &str| {
             HeaderValue::from_str(text).map_err(|_| refused("a configured value cannot be sent in a header"))
@@ -158,7 +158,7 @@ impl Client<'_> {
         StartError::environment(format!("credentials.vault: {url} cannot be reached; {remedy}"), error)
     }
 
-    /// It answered, and not in the way of a server that is ready for us.
+    /// The server answered, but not like one that is ready for us.
     fn cannot(&self, reply: &Reply, said: &str) -> StartError {
         let url = &self.vault.url;
         match reply.status {
@@ -185,7 +185,7 @@ impl Client<'_> {
         json::parse(&reply.body, BOUNDS).map_err(|_| self.strange("with valid JSON"))
     }
 
-    /// Version 2 of the store wraps what version 1 gives as it is.
+    /// Version 2 of the store wraps what version 1 returns directly.
     fn find_file(&self, reply: &Value) -> Result<Fetched, StartError> {
         let Vault { path, field, .. } = self.vault;
         let Some(data) = reply.get("data").filter(|data| data.is_object()) else {
@@ -214,7 +214,7 @@ impl Client<'_> {
     }
 }
 
-/// The status and what the server says of it, without anything that could be a secret.
+/// The status and what the server says about it, without anything that could be a secret.
 fn said(reply: &Reply, secret: &Secret) -> String {
     let value: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     let texts = value.get("errors").and_then(Value::as_array).into_iter().flatten().chain(value.get("error"));

@@ -1,11 +1,11 @@
-//! Access control lists of files. A file with one shows, in the place of its group's rights, the most that anyone on the
-//! list may have. systemd hands credentials to a service that way: owner root, readable for root and the service's user,
-//! and a mode of 0440 that looks as if the group could read.
+//! Access control lists of files. For a file that has one, the group bits of the mode show the most that anyone on the
+//! list may have. systemd passes credentials to a service this way: owner root, readable for root and the service's
+//! user, and a mode of 0440 that looks as if the group could read.
 
 use std::fs::File;
 
 const NAME: &str = "system.posix_acl_access";
-/// Far more than a list that we would accept can have.
+/// Far more than any list we would accept.
 const BYTES_MAX: usize = 1024;
 const VERSION: u32 = 2;
 const READ: u16 = 4;
@@ -25,7 +25,7 @@ struct Entry {
     id: u32,
 }
 
-/// None where there is no list, or none that can be read: then the mode is all there is to go by.
+/// `None` if there is no list, or none that can be read: then the mode is all there is to go by.
 pub(super) fn of(file: &File) -> Option<Acl> {
     let mut bytes = [0; BYTES_MAX];
     let length = rustix::fs::fgetxattr(file, NAME, &mut bytes).ok()?;
@@ -33,7 +33,7 @@ pub(super) fn of(file: &File) -> Option<Acl> {
 }
 
 impl Acl {
-    /// As the kernel gives it: a version, then eight bytes for each entry, all in little endian.
+    /// As the kernel returns it: a version, then eight bytes for each entry, all little endian.
     fn parse(bytes: &[u8]) -> Option<Acl> {
         let (version, entries) = bytes.split_first_chunk()?;
         let (entries, rest) = entries.as_chunks::<8>();
@@ -48,8 +48,8 @@ impl Acl {
         Some(Acl(entries.iter().map(entry).collect()))
     }
 
-    /// The bits of a mode that look like rights of the group and are rights of the user `own_id` or of root alone. Nothing
-    /// when anyone else is on the list with any right at all, or with more than reading.
+    /// The bits of the mode that look like rights of the group but are rights of only root or the user `own_id`. Zero
+    /// if anyone else on the list has any right at all, or if a listed user has more than read access.
     pub(super) fn withheld_from_group(&self, own_id: u32) -> u32 {
         let is_ours = |entry: &Entry| match entry.tag {
             OWNER | MOST => true,
@@ -73,7 +73,7 @@ mod tests {
     const NOBODY: u32 = u32::MAX;
     const OURS: u32 = 61_234;
 
-    /// The kernel's form of a list, always with an owner who may read.
+    /// A list in the kernel's format, always with an owner who may read.
     fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
         let mut bytes = VERSION.to_le_bytes().to_vec();
         for (tag, rights, id) in [&[(OWNER, READ, NOBODY)], entries].concat() {

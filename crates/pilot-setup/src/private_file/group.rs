@@ -1,22 +1,22 @@
-//! Whether a group is this process's own, with nobody else in it as far as this machine knows.
+//! Whether a group belongs to this process, with nobody else in it as far as this machine knows.
 
 use std::collections::BTreeSet;
 
 const USERS: &str = "/etc/passwd";
 const GROUPS: &str = "/etc/group";
 
-/// Root needs no group to read a file: a group that root is in says nothing about who else is.
+/// Root needs no group to read a file, so for root, being in a group says nothing about who else is.
 pub(super) fn is_ours_alone(group: u32) -> bool {
     let own_id = rustix::process::geteuid().as_raw();
     let is_ours = rustix::process::getegid().as_raw() == group
         || rustix::process::getgroups().is_ok_and(|groups| groups.iter().any(|found| found.as_raw() == group));
-    // An image without a system has neither file, and nobody else either.
+    // A container image without an operating system has neither file, and nobody else either.
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     own_id != 0 && group != 0 && is_ours && !has_others(group, own_id, &read(USERS), &read(GROUPS))
 }
 
-/// Anyone but `own_id` and root whose group this is, or who is listed in it. A listed name that is no user here counts:
-/// it may be one elsewhere.
+/// Whether this is the primary group of anyone but `own_id` and root, or lists anyone else. A listed name that is not a
+/// user here counts too: it may be one elsewhere.
 fn has_others(group: u32, own_id: u32, users: &str, groups: &str) -> bool {
     let mut own_names = BTreeSet::from(["root"]);
     for user in users.lines().map(fields) {

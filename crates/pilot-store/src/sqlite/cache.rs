@@ -1,13 +1,14 @@
-//! Items that were written lately, so that the next write to one need not read it again.
+//! Recently written items, so that the next write to one does not have to read it again.
 
 use std::collections::HashMap;
 
 use super::row::ItemKey;
 
-/// A payload has at most 64 KiB, so two generations hold at most 64 MiB, and in practice far less.
+/// A payload is at most 64 KiB, so two generations hold at most 64 MiB, and in practice far less.
 const GENERATION_MAX: usize = 512;
 
-/// Two generations: what is used moves to the young one, and what was not used for a whole generation is forgotten.
+/// Two generations: an item that is used moves to the young one; an item that was not used for a whole generation is
+/// dropped.
 pub(super) struct Cache<T> {
     young: HashMap<ItemKey, Box<T>>,
     old: HashMap<ItemKey, Box<T>>,
@@ -20,7 +21,7 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T> Cache<T> {
-    /// Out of the cache: the caller puts back what became of it.
+    /// Removes the item from the cache; the caller puts back the changed one.
     pub(super) fn take(&mut self, key: ItemKey) -> Option<Box<T>> {
         self.young.remove(&key).or_else(|| self.old.remove(&key))
     }
@@ -32,7 +33,7 @@ impl<T> Cache<T> {
         self.young.insert(key, value);
     }
 
-    /// After a group that failed: what it changed here never happened.
+    /// After a failed group: the changes it made here never happened.
     pub(super) fn clear(&mut self) {
         *self = Cache::default();
     }

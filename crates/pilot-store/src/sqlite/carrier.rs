@@ -1,7 +1,7 @@
 //! Copies the write-ahead log into the database in parallel with the writer, so that writes hardly wait for it.
 //!
-//! SQLite restarts the log, and syncs the database, only when all of the log was copied; next to a busy writer there is
-//! always a little more. So the bulk is carried and synced here, and the writing thread carries the short rest.
+//! SQLite restarts the log, and syncs the database, only when all of the log has been copied, and a busy writer always
+//! adds a little more. So the bulk is copied and synced here, and the writing thread copies the short rest.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::health::Health;
 use crate::{Result, StoreError};
 
 pub(super) struct Carrier {
-    /// Taken at the end, which ends the thread.
+    /// Taken to end the thread.
     asks: Option<SyncSender<()>>,
     answers: Receiver<Result<()>>,
     thread: Option<JoinHandle<()>>,
@@ -25,7 +25,7 @@ pub(super) struct Carrier {
 }
 
 impl Drop for Carrier {
-    /// Closes its connection: the one that writes is the last.
+    /// Closes this connection first: the writer's must be the last.
     fn drop(&mut self) {
         self.asks = None;
         if let Some(thread) = self.thread.take() {
@@ -35,23 +35,23 @@ impl Drop for Carrier {
 }
 
 impl Carrier {
-    /// `database` is the file at `path`, to be closed after every connection to it: closing any descriptor of a file gives
-    /// up the locks that SQLite holds on it.
+    /// `database` is the file at `path`. It must be closed after every connection to it, because closing any descriptor
+    /// of a file drops the locks that SQLite holds on it.
     pub(super) fn start(path: &Path, database: Arc<File>, health: Arc<Health>) -> Result<Carrier> {
         let connection = open_carrier(path)?;
         let (asks, asked) = mpsc::sync_channel(1);
         let (answer, answers) = mpsc::channel();
         let run = move || {
             while let Ok(()) = asked.recv() {
-                // After a disk error nothing is copied: the log has what the database may have lost.
+                // After a disk error nothing is copied: the log still has what the database may have lost.
                 if let Err(error) = health.check_disk() {
                     let _ = answer.send(Err(error));
                     return;
                 }
-                // The second time what was written during the first: then the rest is short.
+                // The second pass copies what was written during the first, so that the rest is short.
                 let carried =
                     carry_and_sync(&connection, &database).and_then(|()| carry_and_sync(&connection, &database));
-                // Immediately: nothing may be acknowledged on a disk that failed.
+                // At once: nothing may be acknowledged on a disk that failed.
                 if let Err(error) = &carried {
                     health.stop_if_lasting(error);
                 }
@@ -70,13 +70,13 @@ impl Carrier {
         self.is_busy
     }
 
-    /// Whether it began.
+    /// Returns whether it began.
     pub(super) fn begin(&mut self) -> bool {
         self.is_busy = self.asks.as_ref().is_some_and(|asks| asks.try_send(()).is_ok());
         self.is_busy
     }
 
-    /// What became of it, once it is done; when told to, waits until it is.
+    /// The result, once there is one; with `wait`, blocks until then.
     pub(super) fn finished(&mut self, wait: bool) -> Option<Result<()>> {
         let answer = if wait { self.answers.recv().ok() } else { self.answers.try_recv().ok() };
         self.is_busy &= answer.is_none() && !wait;
@@ -89,8 +89,8 @@ fn carry_and_sync(connection: &Connection, database: &File) -> Result<()> {
     database.sync_data().map_err(|error| StoreError::DiskFailed(error.to_string()))
 }
 
-/// As much of the log as there is and no reader needs: how many pages it has, and how many of them were carried. When
-/// that is all of it, the next commit restarts the log.
+/// Copies as much of the log as no reader needs. Returns how many pages the log has and how many of them are copied; if
+/// that is all of them, the next commit restarts the log.
 pub(super) fn carry(connection: &Connection) -> Result<(i64, i64)> {
     let carried = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)));
     carried.map_err(|error| failed(&error))
@@ -106,7 +106,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pilot.db");
         let writer = open_writer(&path).unwrap();
-        // Something that is not a file on disk cannot be synced.
+        // Syncing something that is not a file on disk fails.
         for (database, is_failed) in [(path.as_path(), false), (Path::new("/dev/null"), true)] {
             let (database, health) = (Arc::new(File::open(database).unwrap()), Arc::new(Health::default()));
             let mut carrier = Carrier::start(&path, Arc::clone(&database), Arc::clone(&health)).unwrap();

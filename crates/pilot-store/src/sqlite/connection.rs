@@ -12,14 +12,14 @@ use crate::{Result, StoreError};
 
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
 const VERSION_MIN: i32 = 3_051_003;
-/// The number of the schema this program writes. A file with a higher one belongs to a newer program.
+/// The schema version this program writes. A file with a higher one belongs to a newer program.
 pub(super) const SCHEMA_VERSION: i64 = 4;
-/// All have the same tables. The first has more in an item's JSON, and its row is written again with the item's next move;
-/// the second has the register of credentials in one fact, which the next start divides; the third has no form in front of
-/// an item's list, and answers with idempotency keys.
+/// All versions have the same tables. Version 1 has more in an item's JSON; the item's next move rewrites its row.
+/// Version 2 has the register of credentials in one fact, which the next start splits. Version 3 has no form number in
+/// an item's list, and stores whole answers with idempotency keys.
 pub(super) const OLDEST_SCHEMA_VERSION: i64 = 1;
 pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
-/// What ends the path in the name of a file that is written as a URI, or begins an escape.
+/// Characters that would end the path in a file URI, or begin an escape.
 const NOT_OF_A_PATH: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#');
 /// Marks the file as ours ("PILT").
 pub(super) const APPLICATION_ID: i64 = 0x5049_4c54;
@@ -37,7 +37,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
     keep_log(&connection).map_err(|error| failed(path, &error))?;
     let kept_bytes = Thresholds::at(path).kept_bytes();
-    // FULL: a commit is on disk when it returns. When the log is carried over is the writer's own choice.
+    // FULL: a commit is on disk when it returns. No automatic checkpoints: the writer decides when the log is copied.
     let settings = format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
          PRAGMA journal_size_limit = {kept_bytes}; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY; \
@@ -49,14 +49,15 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// By default SQLite copies the log into the database and deletes it when the last connection closes. After a failed
-/// sync that would lose what the database has lost and the log still has: so we do it ourselves, or not at all.
+/// When the last connection closes, SQLite by default copies the log into the database and deletes it. After a failed
+/// sync that would destroy the only good copy: the log may still have what the database has lost. So we copy it
+/// ourselves, or not at all.
 fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
-/// Closes the connection to a file whose log was carried over to the end, and lets go of the log. It matters to no
-/// start whether it is there.
+/// Closes the connection to a file whose log was copied completely, and lets SQLite delete the log. The next start
+/// works with or without it.
 pub(super) fn close_carried(connection: Connection) {
     let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
     drop(connection);
@@ -78,8 +79,8 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     set_up_reader(connection, path)
 }
 
-/// For reading where there may be no service, and perhaps no right to write: SQLite wants to create a file next to the
-/// database even for reading. Where nobody can write, it need not: nothing changes.
+/// For reading where there may be no service, and perhaps no permission to write: even for reading, SQLite wants to
+/// create a file next to the database. On a read-only file system it does not need to, because nothing can change.
 pub(super) fn open_alone(path: &Path) -> Result<Connection> {
     let opened_to_write = std::fs::OpenOptions::new().write(true).open(path);
     let is_read_only = opened_to_write.is_err_and(|error| error.kind() == std::io::ErrorKind::ReadOnlyFilesystem);
@@ -129,7 +130,7 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// Made before SQLite does, which would let others read it; its companion files take over the mode.
+/// Created before SQLite does it, because SQLite would let others read it; its companion files inherit the mode.
 pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)

@@ -1,4 +1,4 @@
-//! Copies of the database: made while a service may be writing, and looked at without one.
+//! Copies of the database: made while a service may be writing, and read without one.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use super::tree::Tree;
 use super::{connection, failure, opening, read};
 use crate::{Result, StoreError};
 
-/// Copies the database as it is at one moment into a new file, private to its owner and on disk when this returns.
+/// Copies the database as it is at one moment into a new file, readable only by its owner and on disk when this
+/// returns.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let unwritten = |error: &dyn std::fmt::Display| {
         StoreError::Unavailable(format!("{}: the copy cannot be written: {error}", to.display()))
@@ -19,7 +20,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     connection::make_private(to).map_err(|error| unwritten(&error))?;
     let mut target = Connection::open(to).map_err(|error| unwritten(&error))?;
     let backup = Backup::new(&source, &mut target).map_err(|error| unwritten(&error))?;
-    // All pages in one step are one snapshot; in pieces, every commit of the service would make it begin again.
+    // All pages in one step are one snapshot; in several steps, every commit of the service would restart the copy.
     match backup.step(-1).map_err(|error| unwritten(&error))? {
         StepResult::Done => {}
         other => return Err(unwritten(&format!("{other:?}"))),
@@ -31,7 +32,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(|error| unwritten(&error))
 }
 
-/// The root of the tree at a size, from what is stored; none when there are fewer entries.
+/// The root of the tree at a size, computed from what is stored; `None` if there are fewer entries.
 pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
     let connection = connection::open_alone(path)?;
     let last: Option<i64> = connection
@@ -45,12 +46,12 @@ pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
     Ok(Some(Tree::new(&connection, &head).edge_at(size)?.root()))
 }
 
-/// What is stored under a name with the entries, without a service.
+/// One stored fact, read without a service.
 pub fn fact_in(path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
     read::fact(&connection::open_alone(path)?, name)
 }
 
-/// Every fact whose name begins so, without a service.
+/// Every fact whose name begins with this prefix, read without a service.
 pub fn facts_in(path: &Path, beginning: &str) -> Result<Vec<(String, Vec<u8>)>> {
     read::facts(&connection::open_alone(path)?, beginning)
 }

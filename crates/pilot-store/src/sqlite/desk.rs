@@ -1,4 +1,4 @@
-//! What the writing thread has before it, within reach of others for when it cannot answer.
+//! The writing thread's queue and current group, shared so that others can answer when the thread is stuck.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -15,12 +15,12 @@ pub(super) enum Job {
 
 pub(super) type Waiting = oneshot::Sender<Result<Outcome>>;
 
-/// What the writing thread has before it, within reach of others for when it cannot answer.
+/// The queue and the current group of the writing thread.
 pub(super) struct Desk {
     queue: Mutex<mpsc::Receiver<Job>>,
-    /// Those who wait for the current group. The place of each is that of its write in the group.
+    /// Those waiting for the current group, in the order of its writes.
     in_hand: Mutex<Vec<Waiting>>,
-    /// Odd while the thread works, and another number each time.
+    /// Odd while the thread works; incremented at every change.
     turn: AtomicU64,
 }
 
@@ -29,7 +29,7 @@ impl Desk {
         Desk { queue: Mutex::new(queue), in_hand: Mutex::default(), turn: AtomicU64::new(0) }
     }
 
-    /// What has queued up, once there is something; nothing when nobody can hand in any more.
+    /// Waits until something is queued and takes it; `None` when nobody can queue anything more.
     pub(super) fn next(&self, max: usize) -> Option<Vec<Job>> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let first = queue.recv().ok()?;
@@ -51,12 +51,12 @@ impl Desk {
         *self.in_hand.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
     }
 
-    /// Those who still wait: everyone, or no one.
+    /// Takes everyone who is still waiting; a second call finds nobody.
     pub(super) fn release(&self) -> Vec<Waiting> {
         std::mem::take(&mut *self.in_hand.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Answers everyone instead of the writing thread.
+    /// Answers everyone in place of the writing thread.
     pub(super) fn give_up(&self, since: Duration) {
         for waiting in self.release() {
             let _ =

@@ -1,4 +1,4 @@
-//! Erasing what people wrote about an item that has ended. The entries stay, and with them every proof.
+//! Erases what people wrote about an item that has ended. The entries stay, and so does every proof.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::row::to_key;
 use super::{connection, failure, lock, read};
 use crate::{Result, StoreError};
 
-/// Stands where the title was.
+/// Replaces the title.
 const ERASED_TITLE: &str = "(erased)";
 
 /// The entries about an item, newest first, as in a history.
@@ -18,7 +18,7 @@ const CHAIN: &str = "WITH RECURSIVE chain (idx) AS ( \
      SELECT last_entry FROM item WHERE id = ?1 \
      UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx)";
 
-/// How many documents an item has. Refused while it is open: decisions still depend on them.
+/// How many documents an item has. Refused while the item is open, because decisions still depend on them.
 pub fn erasable(path: &Path, id: &ItemId) -> Result<u64> {
     count(&connection::open_reader(path)?, id)
 }
@@ -42,7 +42,8 @@ fn count(connection: &Connection, id: &ItemId) -> Result<u64> {
     }
 }
 
-/// Erases them, and whatever else in the file repeats them. The bytes are overwritten, not only forgotten.
+/// Erases the documents and every other copy of their contents in the file. The bytes are overwritten, not just
+/// unlinked.
 pub fn erase(path: &Path, id: &ItemId) -> Result<u64> {
     let _lock = lock(path)?;
     let connection = connection::open_writer(path)?;
@@ -51,11 +52,11 @@ pub fn erase(path: &Path, id: &ItemId) -> Result<u64> {
     connection.execute_batch("PRAGMA secure_delete = ON; BEGIN IMMEDIATE").map_err(failed)?;
     let erase = format!("{CHAIN} UPDATE document SET data = NULL WHERE entry IN (SELECT idx FROM chain)");
     connection.execute(&erase, [to_key(id)]).map_err(failed)?;
-    // A row of the first schema repeats the title in its data.
+    // In schema version 1, a row repeats the title in its data.
     let title = "UPDATE item SET title = ?2, data = CASE WHEN data LIKE '{%' THEN json_set(data, '$.title', ?2) ELSE data END \
                  WHERE id = ?1";
     connection.execute(title, (to_key(id), ERASED_TITLE)).map_err(failed)?;
-    // An answer kept for repetition quotes what it answered.
+    // An answer stored for repetition quotes the item.
     let answers = "DELETE FROM idempotency WHERE instr(CAST(answer AS TEXT), ?1) > 0";
     connection.execute(answers, [id.as_str()]).map_err(failed)?;
     connection.execute_batch("COMMIT").map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What an error of SQLite means: damage, a failed disk, or something that passes.
+//! What a SQLite error means: damage, a failed disk, or something temporary.
 
 use pilot_core::limits::QUESTION_DEADLINE;
 use rusqlite::ErrorCode;
@@ -8,7 +8,7 @@ use crate::StoreError;
 pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
     match error.sqlite_error_code() {
-        // What is stored is not what was written.
+        // What was read is not what was written.
         None if matches!(
             error,
             FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
@@ -26,8 +26,8 @@ pub(super) fn failed(error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// An error of the file itself. The index of the write-ahead log is not part of it: it is memory shared through a file,
-/// recreated at every start, and if the disk has no space for it nothing that matters is lost.
+/// Whether the file itself failed. The index of the write-ahead log does not count: it is shared memory in a file,
+/// recreated at every start, and if the disk has no space for it nothing of value is lost.
 pub(super) fn is_of_the_disk(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
     let harmless = [SQLITE_IOERR_NOMEM, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE];

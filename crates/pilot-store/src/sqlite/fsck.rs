@@ -31,7 +31,7 @@ pub fn fsck(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
     std::fs::File::open(path)
         .map_err(|error| StoreError::Unavailable(format!("{}: cannot be read: {error}", path.display())))?;
     let mut report = Report::default();
-    // Before anything is read: what was acknowledged by then must be there.
+    // Read first: whatever was acknowledged by then must be there.
     let head = head::read(path)?;
     if let Some(what) = log_damage(path)? {
         report.fault("write-ahead log", what);
@@ -51,7 +51,7 @@ pub fn fsck(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
     Ok(check.report)
 }
 
-/// What is wrong with the write-ahead log. While a service writes it, only that service can tell.
+/// What is wrong with the write-ahead log. While a service is writing it, only that service can tell.
 pub fn log_damage(path: &Path) -> Result<Option<String>> {
     if std::fs::metadata(wal::beside(path)).map_or(0, |log| log.len()) == 0 {
         return Ok(None);
@@ -67,7 +67,7 @@ struct Check<'c> {
     definitions: HashMap<String, Arc<Definition>>,
 }
 
-/// What the entries say about an item, for its row to agree with.
+/// What the entries say about an item; its row must agree.
 struct Trace {
     last: u64,
     count: u64,
@@ -107,7 +107,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Damage is a fault like others; a file that cannot be read at the moment is not.
+    /// Damage is a fault like any other; a file that cannot be read at the moment is not.
     fn or_fault(&mut self, place: &str, done: Result<()>) -> Result<()> {
         match done {
             Ok(()) => Ok(()),
@@ -124,7 +124,7 @@ impl Check<'_> {
             StoreError::Refused(reason) => Err(StoreError::Refused(reason.clone())),
             StoreError::Hangs(reason) => Err(StoreError::Hangs(reason.clone())),
             StoreError::Full(reason) => Err(StoreError::Full(reason.clone())),
-            // A row of another type than its column is damage too, though SQLite has no complaint.
+            // A value of the wrong type for its column is damage too, although SQLite does not complain.
             StoreError::Unavailable(reason)
                 if ["locked", "unable to open", NEWER].iter().any(|passing| reason.contains(passing)) =>
             {
@@ -151,7 +151,7 @@ impl Check<'_> {
         read::counted(self.number(&format!("SELECT count(*) FROM {table}"))?)
     }
 
-    /// Tables, indices and the triggers that keep the ledger from being changed are those this program makes.
+    /// Checks that the tables, indices and the triggers that protect the ledger are those this program creates.
     fn schema(&mut self, path: &Path) -> Result<()> {
         let found = self.number("PRAGMA user_version")?;
         if found > SCHEMA_VERSION {
@@ -206,7 +206,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Every entry in order, with its documents and the tree growing over it.
+    /// Reads every entry in order, with its documents, and builds the tree over them.
     fn entries(&mut self, traces: &mut Traces) -> Result<()> {
         let total = self.count("entry")?;
         let mut ledger = Ledger::default();
@@ -250,7 +250,7 @@ impl Check<'_> {
         let beside = documents.of(index)?;
         let entry = match Entry::parse(bytes) {
             Ok(entry) => entry,
-            // Not called damaged: what it says is for a program that knows the format.
+            // Not reported as damage: a newer program can read it.
             Err(EntryError::Newer { v }) => {
                 self.report.fault(place, format!("has format {v}, which this program does not know"));
                 return Ok(());
@@ -328,7 +328,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// `prev` leads to the entry before it about the same item.
+    /// Checks that `prev` points to the previous entry about the same item.
     fn chain(&mut self, entry: &Entry, index: u64, previous: Option<i64>, traces: &mut Traces) {
         let previous = previous.map(|previous| u64::try_from(previous).unwrap_or(u64::MAX));
         let expected = match &entry.item {
@@ -384,20 +384,20 @@ fn span(from: u64, to: u64) -> String {
 
 fn described(connection: &Connection) -> Result<Vec<(String, String, Option<String>)>> {
     let failed = |error: rusqlite::Error| failure::failed(&error);
-    // What ANALYZE leaves behind is not part of the schema.
+    // The tables that ANALYZE creates are not part of the schema.
     let sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(failed)?;
     rows.collect::<rusqlite::Result<_>>().map_err(failed)
 }
 
-/// The ledger as far as it was read.
+/// The ledger as read so far.
 #[derive(Default)]
 struct Ledger {
     edge: Edge,
     next: u64,
     last_at: Option<Time>,
-    /// Full tiles, by level.
+    /// The number of full tiles, by level.
     tiles: Vec<u64>,
     /// An entry is missing, so there is no tree to compare with.
     is_broken: bool,

@@ -1,10 +1,10 @@
 //! Size and root of the ledger as of the last acknowledgement, in a small file next to the database.
 //!
-//! It is written after each commit and never synced, so it costs next to nothing. When the process dies it is exact.
-//! When the power fails it may be older than the ledger, but never newer: so whatever it refers to must exist.
+//! It is written after each commit and never synced, so it costs next to nothing. If the process dies, it is exact. If
+//! the power fails, it may be older than the ledger but never newer, so whatever it refers to must exist.
 //!
-//! A store that was stopped properly has none: everything is in the database, and the second place covers it. So it
-//! says nothing about a database that replaces another.
+//! A properly stopped store has no such file: everything is in the database, and the second place covers it. So a
+//! leftover file cannot contradict a database that was put in place of another.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -18,15 +18,15 @@ use sha2::{Digest, Sha256};
 use crate::archive::Head;
 use crate::{Result, StoreError};
 
-/// A mark and a version, then size, root, and the beginning of a digest of all of it: half a line is not a head. Later
-/// versions may have anything in between, but begin and end like this.
+/// A mark and a version, then size, root, and the beginning of a digest over all of it, so that a partial write is
+/// detected. Later versions may put anything in between, but begin and end like this.
 const MARK: [u8; 7] = *b"pilothd";
 const VERSION: u8 = 1;
 const BYTES: u64 = 7 + 1 + 8 + 32 + 8;
-/// Longer than any version so far.
+/// More than any version needs so far.
 const BYTES_MAX: u64 = 4_096;
 
-/// Where the size and root of the tree are kept, as of the last commit.
+/// The fact that holds the size and root of the tree as of the last commit.
 pub(super) const HEAD_FACT: &str = "head";
 
 pub(super) fn head_bytes(edge: &Edge) -> Vec<u8> {
@@ -44,8 +44,8 @@ fn seal(bytes: &[u8]) -> [u8; 8] {
     *digest.first_chunk().certain("a digest has 32 bytes")
 }
 
-/// What was acknowledged last, as far as the file knows. One that is missing, cut or of zeroes knows nothing: a power cut
-/// can leave it like that.
+/// What was acknowledged last, as far as the file knows. A file that is missing, truncated or full of zeros says
+/// nothing: a power cut can leave it like that.
 pub fn read(database: &Path) -> Result<Option<Head>> {
     let mut bytes = Vec::new();
     match File::open(beside(database)).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes)) {
@@ -57,7 +57,7 @@ pub fn read(database: &Path) -> Result<Option<Head>> {
         return Ok(None);
     };
     match body.strip_prefix(&MARK).and_then(<[u8]>::split_first) {
-        // Written before it had a version.
+        // A file from before there was a version.
         None => Ok(head_of(body)),
         Some((&VERSION, rest)) => Ok(head_of(rest)),
         Some((version, _)) => Err(StoreError::Unavailable(format!(
@@ -72,17 +72,17 @@ fn head_of(bytes: &[u8]) -> Option<Head> {
     Some(Head { size: u64::from_be_bytes(*size), root: Hash(root.try_into().ok()?) })
 }
 
-/// After everything was carried over.
+/// Called once everything has been copied into the database.
 pub(super) fn forget(database: &Path) {
-    // One that stays refers to what exists.
+    // If it cannot be removed, it still refers to entries that exist.
     let _ = std::fs::remove_file(beside(database));
 }
 
-/// The file, for as long as the store is open.
+/// The file, open for as long as the store is.
 pub(super) struct HeadFile(Option<File>);
 
 impl HeadFile {
-    /// If there is no space for it, the store works without it.
+    /// If there is no space for the file, the store works without it.
     pub(super) fn open(database: &Path, edge: &Edge) -> Result<HeadFile> {
         let mut options = File::options();
         let opened = options.write(true).create(true).truncate(false).mode(0o600).open(beside(database));
@@ -92,7 +92,7 @@ impl HeadFile {
         Ok(file)
     }
 
-    /// What another version has left behind its end.
+    /// Removes the tail of a longer head that another version wrote.
     fn cut(&self) -> Result<()> {
         let Some(file) = &self.0 else { return Ok(()) };
         let cut = file.metadata().and_then(|found| if found.len() > BYTES { file.set_len(BYTES) } else { Ok(()) });
@@ -106,7 +106,7 @@ impl HeadFile {
         bytes.extend_from_slice(&seal);
         match file.write_all_at(&bytes, 0) {
             Ok(()) => Ok(()),
-            // What stays there is older, and as true as it was.
+            // The old head stays: it is older, but still true.
             Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Ok(()),
             Err(error) => {
                 self.0 = None;

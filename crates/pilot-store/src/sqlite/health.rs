@@ -10,7 +10,7 @@ use crate::{Pulse, Result, StoreError};
 #[derive(Default)]
 pub(super) struct Health {
     is_failed: AtomicBool,
-    /// What is stored contradicts itself: not even reading can be trusted.
+    /// The stored data contradicts itself, so not even reads can be trusted.
     is_damaged: AtomicBool,
     reason: Mutex<String>,
     /// Milliseconds that writes have been waiting for the disk; 0 if they are not.
@@ -27,7 +27,7 @@ impl Health {
         }
     }
 
-    /// Whether the disk has failed: then nothing is copied or deleted any more, whatever happens.
+    /// Fails once the disk has failed: from then on nothing is copied or deleted, whatever happens.
     pub(super) fn check_disk(&self) -> Result<()> {
         if !self.is_failed.load(Ordering::Acquire) {
             return Ok(());
@@ -40,8 +40,8 @@ impl Health {
         })
     }
 
-    /// After a disk error, what the disk reports next cannot be trusted: only a restart reads the true state again. A
-    /// full disk is not such an error; it accepts writes again when it has space.
+    /// After a disk error, nothing the disk reports can be trusted; only a restart reads the true state again. A full
+    /// disk is not such an error: it accepts writes again when there is space.
     pub(super) fn stop_if_lasting(&self, error: &StoreError) {
         match error {
             StoreError::Damaged(_) | StoreError::Refused(_) | StoreError::DiskFailed(_) => self.fail(error),
@@ -52,7 +52,7 @@ impl Health {
     pub(super) fn fail(&self, error: &StoreError) {
         let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = !self.is_failed.load(Ordering::Acquire);
-        // The first error is the one that the operator has to look for.
+        // The first error is the one the operator has to look for.
         if is_news || matches!(error, StoreError::Damaged(_)) {
             *reason = format!("writing has stopped until the service is restarted: {error}");
         }

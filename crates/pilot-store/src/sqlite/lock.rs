@@ -1,4 +1,4 @@
-//! One process at a time.
+//! Only one process at a time.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Result, StoreError};
 
-/// A second process on the same file would number its entries the same: it must not start.
+/// A second process on the same file would assign the same indices to its entries, so it must not start.
 pub(crate) fn lock(path: &Path) -> Result<File> {
     let beside: PathBuf = path.with_extension("lock");
     let failed = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));

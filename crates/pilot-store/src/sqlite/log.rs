@@ -1,4 +1,4 @@
-//! When the write-ahead log is copied into the database.
+//! Decides when the write-ahead log is copied into the database.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct WriteAheadLog {
     carrier: Option<Carrier>,
     /// See [`count_pages`].
     pages: Arc<AtomicU64>,
-    /// How many there were at the last check: if there are fewer now, the log was restarted.
+    /// The number of pages at the last check. If there are fewer now, the log was restarted.
     seen: u64,
     carry_at: u64,
     thresholds: Thresholds,
@@ -51,7 +51,8 @@ impl WriteAheadLog {
         WriteAheadLog { health, beside, carrier: None, pages, seen: 0, carry_at, thresholds }
     }
 
-    /// After each commit: has the log copied when it has grown, most of it in parallel, the rest here.
+    /// Called after each commit. When the log has grown enough, has most of it copied in parallel, and copies the rest
+    /// here.
     pub(super) fn tend(&mut self, connection: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.seen {
@@ -71,8 +72,8 @@ impl WriteAheadLog {
         }
     }
 
-    /// Before the connection is closed: whether everything is in the database. After an error of the disk nothing is
-    /// touched, because what was copied before it may be lost, and the log still has it.
+    /// Called before the connection is closed; returns whether everything is in the database. After a disk error it
+    /// touches nothing: what was copied before may be lost, and the log still has it.
     pub(super) fn finish(&mut self, connection: &Connection) -> bool {
         self.carrier = None;
         if self.health.check_disk().is_err() {
@@ -116,9 +117,9 @@ fn warn_not_carried(error: &StoreError) {
     tracing::warn!(cause = %error, "the write-ahead log could not be copied into the database");
 }
 
-/// What a crash left in the log may be only in the machine's memory, whatever the disk reports now: a sync that failed
-/// is not repeated by the next one. Written into the database and synced, it is on the disk before anyone is told of
-/// it.
+/// What a crash left in the log may exist only in the machine's memory, whatever the disk reports now: after a failed
+/// sync, the next one does not write those pages again. Copying the log into the database and syncing that puts
+/// everything on disk before anyone is told about it.
 pub(super) fn carry_recovered(connection: &Connection, path: &Path) -> Result<()> {
     let begin_anew = "PRAGMA wal_checkpoint(TRUNCATE)";
     let (log, carried): (i64, i64) =

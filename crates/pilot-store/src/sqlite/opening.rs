@@ -1,4 +1,5 @@
-//! Whether what is stored is whole: the tree's right edge made again and compared, and what was acknowledged looked for.
+//! Checks that the store is intact when it is opened: rebuilds the tree's right edge, compares it, and looks for what
+//! was acknowledged.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ pub(super) struct Opened {
     pub(super) last_at: Time,
 }
 
-/// Rebuilds the tree's right edge from what is stored, and checks on the way that the newest part of it is whole.
+/// Rebuilds the tree's right edge from what is stored, checking that the newest part of the tree is intact.
 pub(super) fn load(connection: &Connection) -> Result<Opened> {
     let last: Option<i64> =
         connection.query_row("SELECT max(idx) FROM entry", [], |row| row.get(0)).map_err(|error| failed(&error))?;
@@ -38,11 +39,11 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
     Ok(Opened { edge, last_at })
 }
 
-/// For operators who find that acknowledged entries are missing.
+/// For operators who find acknowledged entries missing.
 pub(super) const AFTER_LOSS: &str = "do not delete anything: the missing entries may still be readable from the \
      files by hand; `pilot restore` continues from a backup, or with --accept-loss from what is left";
 
-/// Before SQLite reads the log, and drops what it cannot read.
+/// Must run before SQLite reads the log, because SQLite drops what it cannot read.
 pub(super) fn refuse_damaged_log(path: &Path) -> Result<()> {
     let unreadable = |error| StoreError::DiskFailed(format!("{}: {error}", wal::beside(path).display()));
     match wal::damage(path).map_err(unreadable)? {
@@ -51,7 +52,7 @@ pub(super) fn refuse_damaged_log(path: &Path) -> Result<()> {
     }
 }
 
-/// What was acknowledged and is not there, in words.
+/// Which acknowledged entries are missing, as text.
 pub(super) fn lost(connection: &Connection, edge: &Edge, head: Option<Head>) -> Result<Option<String>> {
     let Some(Head { size, root }) = head.filter(|head| head.size > 0) else { return Ok(None) };
     if edge.size() < size {
@@ -106,7 +107,7 @@ fn tile_root(connection: &Connection, level: u8, index: u64) -> Result<Hash> {
     tile.map(|hashes| root_of(&hashes)).ok_or_else(|| damaged(&format!("tile {level}/{index} is missing")))
 }
 
-/// The tiles of a level must be exactly those the number of entries calls for.
+/// A level must have exactly the tiles that the number of entries requires.
 fn check_tiles(connection: &Connection, level: u8, expected: u64) -> Result<()> {
     let last: Option<i64> = connection
         .query_row("SELECT max(idx) FROM tile WHERE level = ?1", [level], |row| row.get(0))

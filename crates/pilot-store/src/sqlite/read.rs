@@ -1,4 +1,4 @@
-//! Reading: each function is one query, on any connection.
+//! Reading: each function is one query and works on any connection.
 
 use std::ops::Range;
 
@@ -14,23 +14,23 @@ use super::failure::failed;
 use super::row::{Columns, ItemKey, from_key, to_item, to_key};
 use crate::{Result, StoreError, StoredEntry};
 
-/// Indices and versions count from zero or one; a negative one is damage.
+/// Indices and versions are never negative; a negative one is damage.
 fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number = row.get::<_, i64>(column)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
 }
 
-/// A number of rows, or the number after the last one: what SQLite counts is not negative.
+/// A number of rows, or the index after the last one. A negative one is damage.
 pub(super) fn counted(number: i64) -> Result<u64> {
     u64::try_from(number).map_err(|_| StoreError::Damaged(format!("a number of rows is {number}")))
 }
 
-/// How many there are when this is the last index.
+/// The number of rows if this is the last index.
 pub(super) fn size_after(last: Option<i64>) -> Result<u64> {
     last.map_or(Ok(0), |last| counted(last).map(|last| last + 1))
 }
 
-/// As a bound of a question: nothing is stored beyond what SQLite can count.
+/// For bounds in queries: nothing is stored beyond what SQLite can count.
 fn bound(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -39,14 +39,14 @@ const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, 
      i.workflow, i.created_by, i.title FROM item i \
      LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0";
 
-/// An item with the places in the ledger its row points to.
+/// An item with the ledger indices that its row points to.
 pub(super) struct Placed {
     pub(super) key: ItemKey,
     pub(super) item: Item,
     pub(super) last_entry: u64,
     pub(super) content_entry: u64,
     pub(super) is_open: bool,
-    /// How many entries there are about it, once somebody asked.
+    /// How many entries there are about it, once counted.
     pub(super) entries: Option<usize>,
 }
 
@@ -85,8 +85,8 @@ pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &s
     counted(count).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// From after an index on. The chain leads from the newest back: it is followed only as far as is asked for, and only
-/// what belongs to the page is read with its documents.
+/// Entries after an index. The chain runs from the newest entry backwards: it is followed only as far as needed, and
+/// documents are read only for the entries of the page.
 pub(super) fn history(
     connection: &Connection,
     id: &ItemId,
@@ -106,7 +106,7 @@ pub(super) fn history(
     with_documents(statement.query((to_key(id), after, limit)), usize::MAX).map_err(|error| failed(&error))
 }
 
-/// How many entries there are about the item whose newest this is. Counts no further than `most`.
+/// How many entries there are about the item whose newest entry is `last_entry`. Stops counting at `most`.
 pub(super) fn entries_of(connection: &Connection, last_entry: u64, most: usize) -> Result<usize> {
     let sql = "WITH RECURSIVE chain (idx) AS ( \
                  SELECT ?1 UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx LIMIT ?2) \
@@ -138,7 +138,7 @@ pub(super) fn earlier_places(connection: &Connection, first: u64, entries: &Rang
     rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
 }
 
-/// One entry may fill several rows, one a document. No entry is begun once there are `bytes_max`.
+/// An entry fills one row for each of its documents. No further entry is begun once `bytes_max` is reached.
 fn with_documents(rows: rusqlite::Result<rusqlite::Rows<'_>>, bytes_max: usize) -> rusqlite::Result<Vec<StoredEntry>> {
     let (mut rows, mut entries, mut bytes) = (rows?, Vec::new(), 0);
     while let Some(row) = rows.next()? {
@@ -156,7 +156,7 @@ fn is_new(row: &rusqlite::Row<'_>, entries: &[StoredEntry]) -> rusqlite::Result<
     Ok(entries.last().is_none_or(|last| last.index != index))
 }
 
-/// Gives how many bytes it has read.
+/// Returns how many bytes it read.
 fn read_with_document(
     row: &rusqlite::Row<'_>,
     is_new: bool,
@@ -260,9 +260,9 @@ pub(super) fn fact(connection: &Connection, name: &str) -> Result<Option<Vec<u8>
     statement.query_row([name], |row| row.get(0)).optional().map_err(|error| failed(&error))
 }
 
-/// Every fact whose name begins so, in the order of their names.
+/// Every fact whose name begins with this prefix, ordered by name.
 pub(super) fn facts(connection: &Connection, beginning: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    // Names are ASCII, so everything that begins so is below its beginning with the highest character behind it.
+    // Names are ASCII, so every name with this prefix sorts below the prefix followed by the highest character.
     let sql = "SELECT name, value FROM fact WHERE name >= ?1 AND name < ?1 || char(1114111) ORDER BY name";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
     let rows =

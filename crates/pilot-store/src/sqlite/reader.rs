@@ -1,5 +1,5 @@
-//! Threads with a connection each, so that reading never waits for writing. Queries wait in a queue of bounded length;
-//! one that nobody waits for any more is dropped, and one that takes too long is interrupted.
+//! Reading threads with a connection each, so that reads never wait for writes. Queries wait in a queue of bounded
+//! length; a query nobody is waiting for is dropped, and one that takes too long is interrupted.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::failure::too_long;
 use super::health::Health;
 use crate::{Pending, Result, StoreError};
 
-/// How many steps SQLite's virtual machine makes between two checks whether the answer is still wanted: a fraction of a
+/// How many steps SQLite's virtual machine runs between two checks whether the answer is still wanted: a fraction of a
 /// millisecond.
 const STEPS: i32 = 10_000;
 
@@ -25,22 +25,22 @@ type GiveUp = Box<dyn FnOnce(StoreError) + Send>;
 type Ask = Box<dyn FnOnce(&Connection, &Ticket) + Send>;
 type UnderWay = Option<(Arc<Ticket>, Duration)>;
 
-/// Who waits for an answer, and for how long still.
+/// A caller waiting for an answer.
 #[derive(Default)]
 pub(super) struct Ticket {
     is_gone: AtomicBool,
     is_late: AtomicBool,
-    /// Tells the waiting caller that there will be no answer. Taken by the answer.
+    /// Tells the waiting caller that there will be no answer. The answer takes it.
     give_up: Mutex<Option<GiveUp>>,
 }
 
 impl Ticket {
-    /// Nobody wants the answer, or not this late.
+    /// Nobody is waiting for the answer, or it is too late.
     pub(super) fn is_void(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed) || self.is_late.load(Ordering::Relaxed)
     }
 
-    /// Between the parts of a long answer.
+    /// Called between the parts of a long answer.
     pub(super) fn check(&self) -> Result<()> {
         if self.is_void() { Err(too_long()) } else { Ok(()) }
     }
@@ -53,7 +53,7 @@ impl Ticket {
     }
 }
 
-/// The caller has gone.
+/// Marks the ticket when the caller goes away.
 struct Gone(Arc<Ticket>);
 
 impl Drop for Gone {
@@ -73,12 +73,12 @@ struct Waiting {
     is_closed: bool,
 }
 
-/// The queue for a few threads, and what each of them is doing.
+/// The queue of a few threads, and what each of them is doing.
 pub(super) struct Line {
     waiting: Mutex<Waiting>,
     grown: Condvar,
     waiting_max: usize,
-    /// One for each thread: the question it answers, and for how long.
+    /// For each thread, the query it is answering and for how long.
     under_way: Vec<Mutex<UnderWay>>,
 }
 
@@ -94,7 +94,7 @@ impl Line {
             return Err(stopped());
         }
         if waiting.questions.len() >= self.waiting_max {
-            // Those who have gone make room for those who are there.
+            // Queries whose callers have gone make room for the others.
             waiting.questions.retain(|question| !question.ticket.is_void());
         }
         if waiting.questions.len() >= self.waiting_max {
@@ -106,7 +106,7 @@ impl Line {
         Ok(())
     }
 
-    /// The next one that somebody waits for; none when the line is closed.
+    /// The next query somebody is waiting for; `None` when the line is closed.
     fn next(&self) -> Option<Question> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -136,7 +136,8 @@ impl Line {
         self.grown.notify_all();
     }
 
-    /// From time to time: interrupts what takes too long, and answers those who are waiting for the disk.
+    /// Called at intervals: interrupts queries that take too long, and answers callers whose query is stuck on the
+    /// disk.
     pub(super) fn look(&self, passed: Duration) {
         let mut stuck = 0;
         for place in &self.under_way {
@@ -146,7 +147,7 @@ impl Line {
             if *since >= QUESTION_DEADLINE {
                 ticket.is_late.store(true, Ordering::Relaxed);
             }
-            // Interrupting is left to SQLite, which cannot do it while it waits for the disk.
+            // SQLite does the interrupting, and cannot while it waits for the disk.
             if *since >= COMMIT_DEADLINE {
                 ticket.give_up(StoreError::Hangs("it was asked for what it holds".into()));
                 stuck += 1;
@@ -198,12 +199,12 @@ impl Readers {
         Arc::clone(&self.line)
     }
 
-    /// Closes the connections: the one that writes is the last, and can put everything into the database.
+    /// Closes these connections first: the writer's must be the last, so that it can copy everything into the database.
     pub(super) fn close(&self) {
         self.line.close();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
-            // The last one to hold the store may be an answer; its thread cannot wait for itself.
+            // The store's last owner may be an answer; its thread cannot join itself.
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }
@@ -221,7 +222,7 @@ impl Readers {
         let (unanswered, health) = (Arc::clone(&reply), Arc::clone(&self.health));
         let send = |reply: &Mutex<Option<oneshot::Sender<Result<T>>>>, answer| {
             if let Some(reply) = reply.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                // A caller who went away does not want the answer any more.
+                // A caller who went away no longer wants the answer.
                 let _ = reply.send(answer);
             }
         };
@@ -229,7 +230,7 @@ impl Readers {
             Some(Box::new(move |error| send(&unanswered, Err(error))));
         let ask = move |connection: &Connection, ticket: &Ticket| {
             let answer = ask(connection, ticket);
-            // Damage is permanent, whoever finds it; and so is a read error reported by the disk.
+            // Damage is permanent, whichever thread finds it; so is a read error reported by the disk.
             if let Err(error) = &answer {
                 health.stop_if_lasting(error);
             }
@@ -248,7 +249,7 @@ impl Readers {
 fn answer(line: &Line, number: usize, mut connection: Connection) {
     while let Some(Question { ticket, ask }) = line.next() {
         let watched = Arc::clone(&ticket);
-        // It fails only for a connection that is gone.
+        // Fails only if the connection is gone.
         let _ = connection.progress_handler(STEPS, Some(move || watched.is_void()));
         line.at(number, Some(&ticket));
         ask(&connection, &ticket);
@@ -310,7 +311,7 @@ mod tests {
         assert!(matches!(health.check(), Err(StoreError::Damaged(_))));
     }
 
-    /// A thread that answers, held up until it is let go.
+    /// Keeps one thread busy until it is released.
     fn held(readers: &Readers) -> (Pending<'_, ()>, mpsc::Sender<()>) {
         let ((begun, has_begun), (go, gone)) = (mpsc::channel(), mpsc::channel::<()>());
         let pending = readers.run(move |_, _| {
@@ -340,7 +341,7 @@ mod tests {
         let refused = runtime().block_on(note(3)).unwrap_err();
         assert!(refused.to_string().contains("too many queries"), "{refused}");
         drop(first);
-        // A caller that has gone makes room.
+        // The query of a caller who went away makes room.
         let fourth = note(4);
         go.send(()).unwrap();
         runtime().block_on(async {
@@ -375,7 +376,7 @@ mod tests {
         let abandoned = endless();
         has_begun.recv().unwrap();
         drop(abandoned);
-        // The one thread is free again, so it was broken off.
+        // The only thread is free again, so the query was interrupted.
         assert_eq!(runtime().block_on(readers.run(|_, _| Ok(7))).unwrap(), 7);
     }
 

@@ -1,5 +1,5 @@
-//! How an item is laid out in its row: columns to find it by, and JSON for the rest. What a column has, the JSON does not
-//! repeat, and the payload is in the content document. And what is kept with an idempotency key.
+//! How an item is stored in its row: columns to find it by, and JSON for the rest. The JSON repeats no column, and the
+//! payload is in the content document. Also what is stored with an idempotency key.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,17 +31,17 @@ pub(super) struct Columns<'r> {
     pub(super) created_by: &'r str,
     pub(super) title: &'r str,
     pub(super) data: &'r str,
-    /// The item's content document; without it, after an erasure, the payload is empty.
+    /// The item's content document. After an erasure there is none, and the payload is empty.
     pub(super) content: Option<&'r [u8]>,
 }
 
-/// How the list of an item's row is laid out.
+/// The form number of the list in an item's row.
 const FORM: u32 = 3;
-/// What the message about one of a newer program says.
+/// Part of the message about a row from a newer program.
 pub(super) const NEWER: &str = "was written by a newer version of pilot";
 
-/// The rest of an item. It is written as a list in the order of these fields: it is written with every move, and names
-/// would be the larger part of it. Times are microseconds.
+/// The rest of an item, written as a list in the order of these fields: every move writes it, and field names would
+/// make up most of it. Times are in microseconds.
 #[derive(Deserialize)]
 struct Rest {
     workflow_version: u32,
@@ -76,12 +76,12 @@ struct Holding {
 struct Cast {
     actor_id: ActorId,
     action: Name,
-    /// Only when it is not the item's own.
+    /// Only if it differs from the item's own.
     content_digest: Option<ContentDigest>,
     at: i64,
 }
 
-/// An item as [`Rest`] is written.
+/// Serializes an item in the form of [`Rest`].
 struct Written<'i>(&'i Item);
 
 impl Serialize for Written<'_> {
@@ -118,14 +118,14 @@ impl Serialize for Votes<'_> {
     }
 }
 
-/// Into `json`, whose room is used again for the next item.
+/// Writes into `json`, whose buffer is reused for the next item.
 pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
     json.clear();
     serde_json::to_writer(json, &(FORM.to_string(), Written(item)))
         .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
 }
 
-/// A list, after the number of its form, in quotes. Before forms had numbers it stood alone, and began with a bare one.
+/// The form number in quotes, then a list. Before forms had numbers, the list stood alone and began with a bare number.
 fn read_rest(id: &ItemId, data: &str) -> Result<Rest> {
     #[derive(Deserialize)]
     struct Formed<'a>(IgnoredAny, #[serde(borrow)] &'a RawValue);
@@ -142,7 +142,7 @@ fn read_rest(id: &ItemId, data: &str) -> Result<Rest> {
     serde_json::from_str(rest.get()).map_err(damaged)
 }
 
-/// As in the first version of the schema, before an item's next move rewrites it: an object that repeats the columns.
+/// A row of schema version 1, until the item's next move rewrites it: an object that repeats the columns.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct First<'a> {
@@ -240,7 +240,7 @@ impl First<'_> {
     }
 }
 
-/// JSON as it was just written: text, though it is kept as bytes.
+/// JSON that was just written: stored as text, although held as bytes.
 pub(super) struct TextBytes<'a>(pub(super) &'a [u8]);
 
 impl ToSql for TextBytes<'_> {
@@ -249,7 +249,7 @@ impl ToSql for TextBytes<'_> {
     }
 }
 
-/// A UUID as 16 bytes, whose order is the order of creation.
+/// A UUID as 16 bytes, which sort in order of creation.
 pub(super) fn to_key(id: &ItemId) -> ItemKey {
     let digits = id.as_str().bytes().filter(|digit| *digit != b'-');
     let value = |digit: u8| u128::from(digit & 0xf) + if digit.is_ascii_digit() { 0 } else { 9 };
@@ -277,7 +277,7 @@ pub(super) fn role_bit(role: Role) -> i64 {
     }
 }
 
-/// What is kept with an idempotency key.
+/// What is stored with an idempotency key.
 pub(super) fn remember(entry: u64) -> Vec<u8> {
     format!("{REMEMBERED}{entry}").into_bytes()
 }

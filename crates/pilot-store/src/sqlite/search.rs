@@ -1,5 +1,5 @@
-//! Looking for items, newest first. A visit reads a limited number of rows: a search for something rare takes several
-//! visits, and others have their turn in between.
+//! Searches for items, newest first. Each visit reads a limited number of rows: a search for something rare takes
+//! several visits, and other queries get their turn in between.
 
 use pilot_core::item::ItemId;
 use pilot_core::limits::SEARCH_VISIT_ROWS_MAX;
@@ -31,16 +31,16 @@ impl Condition {
     }
 }
 
-/// Where to look: rows that an index has in the order of creation.
+/// Where to look: rows that an index has in order of creation.
 struct Source {
     from: &'static str,
     rows: Condition,
 }
 
-/// What one source had to offer.
+/// What one source returned.
 struct Found {
     keys: Vec<ItemKey>,
-    /// The last row it looked at, when there are more.
+    /// The last row it looked at, if there are more.
     stopped_at: Option<ItemKey>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> R
 }
 
 fn page(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize) -> Result<ItemPage> {
-    // One moment for the search and for what is shown of it. It ends when it goes out of scope.
+    // One snapshot for the search and for the items shown. It ends when it goes out of scope.
     let _moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
     let mut found = Vec::new();
     for source in sources(filter) {
@@ -64,7 +64,8 @@ fn page(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize)
     Ok(ItemPage { items: keys.iter().map(read).collect::<Result<_>>()?, next: next.as_ref().map(id).transpose()? })
 }
 
-/// The newest of all sources. Where one stopped, others may not go further: what it would have had there is missing.
+/// The newest of all sources. Where one source stopped, the others must stop too: what it would have found beyond is
+/// missing.
 fn merge(found: &[Found], limit: usize) -> (Vec<ItemKey>, Option<ItemKey>) {
     let stopped_at = found.iter().filter_map(|found| found.stopped_at).max();
     let mut keys: Vec<_> = found.iter().flat_map(|found| found.keys.iter().copied()).collect();
@@ -90,7 +91,7 @@ fn sources(filter: &Filter) -> Vec<Source> {
         return vec![Source { from, rows: rows("i.created_by = ?", Box::new(created_by.clone())) }];
     }
     if let Some(state) = &filter.state {
-        // Those that have ended lie together by state. It is not known here whether a state is terminal, so both are
+        // Ended items are indexed by state. Whether a state is terminal is not known here, so both sources are
         // searched.
         let from = "item i INDEXED BY item_ended";
         let ended = rows("i.open = 0 AND i.state = ?", Box::new(state.clone()));
@@ -103,7 +104,7 @@ fn searched_id(filter: &Filter) -> Option<ItemId> {
     filter.text.as_ref().and_then(|text| text.parse().ok())
 }
 
-/// Everything that is asked for, whether or not the source sees to it already.
+/// Everything that was asked for, even if the source already guarantees part of it.
 fn wanted(filter: &Filter) -> Condition {
     let mut wanted = Condition::default();
     if let Some(state) = &filter.state {
@@ -119,7 +120,7 @@ fn wanted(filter: &Filter) -> Condition {
         wanted = wanted.and("i.open = 1 AND i.waits_for & ? != 0", Some(Box::new(role_bit(role))));
     }
     match (&filter.text, searched_id(filter)) {
-        // Not LIKE: it ends at the first NUL, behind which a title could hide.
+        // Not LIKE, which stops at the first NUL: a title could hide text behind one.
         (Some(text), None) => wanted.and("instr(lower(i.title), lower(?)) > 0", Some(Box::new(text.clone()))),
         _ => wanted,
     }
@@ -150,7 +151,7 @@ fn look(
         let key: ItemKey = row.get(0).map_err(|error| failed(&error))?;
         if row.get(1).map_err(|error| failed(&error))? {
             if found.keys.len() == limit {
-                // There are more, and the next page begins after the last that is shown.
+                // There are more, and the next page begins after the last one shown.
                 found.stopped_at = found.keys.last().copied();
                 break;
             }
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
     use crate::sqlite::connection::SCHEMA;
 
-    /// Every third has ended; titles and creators come round.
+    /// Every third item has ended; titles and creators repeat.
     fn database(items: u64) -> Connection {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(SCHEMA).unwrap();
@@ -187,7 +188,7 @@ mod tests {
         format!("01a1de8a-ca3b-7000-8000-{number:012x}").parse().unwrap()
     }
 
-    /// All that a search finds, page by page, and how many pages it took.
+    /// Everything a search finds, page by page, and how many pages that took.
     fn all(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize) -> (Vec<ItemId>, usize) {
         let (mut filter, mut found, mut pages) = (filter.clone(), Vec::new(), 0);
         loop {

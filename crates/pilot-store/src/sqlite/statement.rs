@@ -1,5 +1,5 @@
-//! The statements that the writing thread sends to SQLite for every write. Each statement is read once, when it is
-//! first needed, and kept for as long as the connection.
+//! The statements that the writing thread runs for every write. Each is prepared when it is first needed, and kept as
+//! long as the connection.
 
 use rusqlite::{Connection, ErrorCode, Params, Statement};
 
@@ -21,7 +21,8 @@ pub(super) struct Statements<'c> {
     pub(super) forgotten: Prepared<'c>,
     pub(super) key: Prepared<'c>,
     pub(super) new_item: Prepared<'c>,
-    /// What almost every move changes. A column that is named is looked up in its indices, also when it stays the same.
+    /// Sets only what almost every move changes: SQLite looks up every named column in its indices, even if the value
+    /// stays the same.
     pub(super) moved_item: Prepared<'c>,
     pub(super) changed_item: Prepared<'c>,
 }
@@ -40,7 +41,7 @@ impl Default for Statements<'_> {
                  ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             ),
             forgotten: prepared("DELETE FROM fact WHERE name = ?1"),
-            // Only a key that is older than promised can be there already.
+            // Replaces only a key that is older than promised.
             key: prepared("INSERT OR REPLACE INTO idempotency (scope, body, answer, at) VALUES (?1, ?2, ?3, ?4)"),
             new_item: prepared(
                 "INSERT INTO item (id, version, state, workflow, created_by, title, open, waits_for, due_at, \
@@ -60,7 +61,7 @@ impl Default for Statements<'_> {
 }
 
 impl<'c> Prepared<'c> {
-    /// How many rows it changed.
+    /// Returns how many rows it changed.
     pub(super) fn execute(&mut self, connection: &'c Connection, values: impl Params) -> Result<usize> {
         let statement = match &mut self.statement {
             Some(statement) => statement,
@@ -74,8 +75,8 @@ impl<'c> Prepared<'c> {
         })
     }
 
-    /// Changes the row that was decided on. Nobody else writes to this engine, so one that is not as it was then is damage:
-    /// what is decided on it again would be in the ledger for ever.
+    /// Changes the row that was decided on. Nobody else writes to this engine, so a row that has changed since is
+    /// damage; deciding again on top of it would put the damage into the ledger permanently.
     pub(super) fn swap(&mut self, connection: &'c Connection, values: impl Params) -> Result<()> {
         match self.execute(connection, values)? {
             1 => Ok(()),
@@ -83,7 +84,7 @@ impl<'c> Prepared<'c> {
         }
     }
 
-    /// For what must change exactly one row.
+    /// For statements that must change exactly one row.
     pub(super) fn run(&mut self, connection: &'c Connection, values: impl Params) -> Result<()> {
         match self.execute(connection, values)? {
             1 => Ok(()),

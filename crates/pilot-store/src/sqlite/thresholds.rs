@@ -1,25 +1,24 @@
-//! How long the write-ahead log gets before it is carried into the database.
+//! How large the write-ahead log gets before it is copied into the database.
 
 use std::path::Path;
 
-/// Once the log has this many pages, 48 MiB, it is carried into the database. Pages are counted and not entries: one
-/// entry alone in its commit writes several pages, and a start after a crash reads all of them.
+/// The log is copied into the database once it has this many pages, 48 MiB. Pages are counted, not entries: an entry
+/// that is alone in its commit writes several pages, and a start after a crash reads all of them.
 const CARRIED_PAGES_MAX: u64 = 12_288;
-/// However small the disk is, carrying costs a sync, and is not worth it for less.
+/// A minimum, however small the disk: copying costs a sync, which fewer pages are not worth.
 const CARRIED_PAGES_MIN: u64 = 64;
-/// Of a small disk, the log takes about this part before it is carried: as much as is kept free for carrying it.
+/// On a small disk, the log may take about this fraction before it is copied: as much as is kept free for copying it.
 const PART: u64 = 16;
 const PAGE_BYTES: u64 = 4_096;
 
-/// When the log is carried, by the size of the disk it is on.
+/// When the log is copied, depending on the size of its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Thresholds {
     pub(super) carried_pages: u64,
 }
 
 impl Thresholds {
-    /// For the disk that holds this file. A disk whose size is unknown is treated as large: then the log only grows
-    /// longer.
+    /// For the disk that holds this file. A disk of unknown size is treated as large; then the log just grows longer.
     pub(super) fn at(path: &Path) -> Thresholds {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let size = rustix::fs::statvfs(directory).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
@@ -30,17 +29,18 @@ impl Thresholds {
         Thresholds { carried_pages: (bytes / PART / PAGE_BYTES).clamp(CARRIED_PAGES_MIN, CARRIED_PAGES_MAX) }
     }
 
-    /// When it has this many and is still being carried, the disk cannot keep up: everyone waits for it once.
+    /// If the log has this many pages and is still being copied, the disk cannot keep up, and all writes wait for it
+    /// once.
     pub(super) fn waited_pages(self) -> u64 {
         4 * self.carried_pages
     }
 
-    /// How much of the file is kept for reuse when the log is restarted; growing costs more than overwriting.
+    /// How much of the file is kept for reuse when the log restarts; growing a file costs more than overwriting it.
     pub(super) fn kept_bytes(self) -> u64 {
         self.waited_pages() * PAGE_BYTES
     }
 
-    /// A reader held on to the log, so it could not be restarted: it is tried again after this many more.
+    /// If a reader kept the log from restarting, the next attempt is made after this many more pages.
     pub(super) fn again_pages(self) -> u64 {
         self.carried_pages / 12
     }

@@ -1,4 +1,4 @@
-//! The tree as it is stored: full tiles from the file, the unfinished ones from the right edge, which is in memory.
+//! The tree as stored: full tiles from the file, unfinished ones from the right edge, which is in memory.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -14,10 +14,10 @@ use crate::{Result, StoreError};
 
 const WIDTH: u64 = TILE_WIDTH as u64;
 
-/// For one request: what was read and hashed once is kept for the rest of it.
+/// Lives for one request: what was read and hashed once is reused for the rest of it.
 pub(super) struct Tree<'t> {
     connection: &'t Connection,
-    /// As of before the reading began: everything below it is in the file.
+    /// Taken before reading began, so everything below it is in the file.
     head: &'t Edge,
     tiles: HashMap<(u8, u64), Rc<[Hash]>>,
     /// Roots over whole tiles, which the paths of many entries share.
@@ -30,7 +30,7 @@ impl<'t> Tree<'t> {
         Tree { connection, head, tiles: HashMap::new(), roots: HashMap::new(), hashed: 0 }
     }
 
-    /// Hashes of complete subtrees of 256^level leaves, side by side.
+    /// Hashes of consecutive complete subtrees of 256^level leaves.
     pub(super) fn row(&mut self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>> {
         let mut hashes = Vec::new();
         let (mut at, end) = (start, start.saturating_add(count));
@@ -42,7 +42,7 @@ impl<'t> Tree<'t> {
         Ok(hashes)
     }
 
-    /// The right edge of the tree as it was at a size.
+    /// The right edge of the tree at a given size.
     pub(super) fn edge_at(&mut self, size: u64) -> Result<Edge> {
         let mut levels = Vec::new();
         let (mut level, mut row_size) = (0_u8, size);
@@ -75,7 +75,7 @@ impl<'t> Tree<'t> {
         Ok(path)
     }
 
-    /// The root over leaves `low..high`, where `low` is where RFC 6962 would divide.
+    /// The root over leaves `low..high`, where `low` is a point at which RFC 6962 would split.
     fn root(&mut self, low: u64, high: u64) -> Result<Hash> {
         let count = high - low;
         if let Some(root) = self.roots.get(&(low, high)) {
@@ -91,7 +91,7 @@ impl<'t> Tree<'t> {
             self.hashed += 1;
             Hash::of_children(self.root(low, middle)?, self.root(middle, high)?)
         };
-        // Smaller ones belong to one tile, and few would ask for them again.
+        // Smaller ones belong to a single tile, and are rarely asked for again.
         if count >= WIDTH || !count.is_power_of_two() {
             self.roots.insert((low, high), root);
         }
@@ -186,9 +186,9 @@ mod tests {
         for index in (0..100_u64).map(|number| number * 997) {
             tree.inclusion(index, 100_000).unwrap();
         }
-        // A tile for each entry, those above them, and the edge.
+        // One tile for each entry, those above them, and the edge.
         assert!(tree.tiles.len() <= 100 + 2 + 2, "{} tiles", tree.tiles.len());
-        // Within its tile an entry costs at most 255; what is above costs all of them little together.
+        // Within its tile an entry costs at most 255 hashes; the levels above cost little for all entries together.
         assert!(tree.hashed <= 100 * 255 + 2 * 1_024, "{} hashes", tree.hashed);
         let mut tree = Tree::new(&connection, &edge);
         for index in 5_000..6_000 {

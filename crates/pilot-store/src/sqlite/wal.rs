@@ -1,13 +1,13 @@
 //! Checks the write-ahead log before SQLite reads it. SQLite reads it up to the first frame that does not match and
-//! silently drops the rest: that is right after a power cut in the middle of a commit, and wrong if a bit has flipped
+//! silently drops the rest. That is right after a power cut in the middle of a commit, and wrong if a bit has flipped
 //! in something that was acknowledged.
 //!
-//! The two can be told apart, because commits are made one after the other, each synced before the next is begun. A
-//! power cut leaves at most one commit in pieces, the last. So a commit with another one chained to it was complete
-//! once, and if anything up to its end does not match now, that is damage. What cannot be told apart is damage to the
-//! very last commit; the file in `head` is for that.
+//! The two can be told apart, because commits are made one after the other, each synced before the next begins. A power
+//! cut leaves at most one incomplete commit, the last. So a commit that another one is chained to was complete once; if
+//! anything up to its end does not match now, that is damage. Only damage to the very last commit cannot be recognised;
+//! the file in `head` covers that.
 //!
-//! Every start empties the log, so that nothing in it is left over from an earlier crash.
+//! Every start empties the log, so nothing in it is left over from an earlier crash.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// The last bit says in which order the bytes of a word are summed up.
+/// The lowest bit gives the byte order in which words are summed.
 const MAGIC: u32 = 0x377f_0682;
 
 type Sum = (u32, u32);
 
-/// Of a frame, as it says itself.
+/// A frame, as its own header describes it.
 struct Frame {
     salts: (u32, u32),
     sum: Sum,
     is_commit: bool,
-    /// It continues from the previous frame.
+    /// Its checksum continues that of the previous frame.
     is_chained: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn beside(database: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// What is wrong with the log of a database that nobody has open, in words; nothing when SQLite may read it.
+/// What is wrong with the log of a database that nobody has open, as text; `None` if SQLite may read it.
 pub(super) fn damage(database: &Path) -> std::io::Result<Option<String>> {
     let file = match File::open(beside(database)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -56,7 +56,7 @@ fn look(log: &mut impl Read) -> std::io::Result<Option<String>> {
     let is_big_endian = magic & 1 == 1;
     let sum = (word(&header, 24), word(&header, 28));
     let is_sound = magic & !1 == MAGIC && summed((0, 0), header.get(..24).unwrap_or_default(), is_big_endian) == sum;
-    // A header that does not match says nothing about the frames: then they are only compared with each other.
+    // A header that does not match says nothing about the frames, so they are only compared with each other.
     let mut salts = is_sound.then(|| (word(&header, 16), word(&header, 20)));
     let (mut before, mut is_whole) = (sum, is_sound);
     let (mut first_fault, mut commit_before) = ((!is_sound).then_some(0), false);
@@ -73,10 +73,10 @@ fn look(log: &mut impl Read) -> std::io::Result<Option<String>> {
             first_fault = Some(number);
         }
         if let (Some(fault), true, true) = (first_fault, commit_before, is_chained) {
-            // The frame before ends a commit that the fault lies in or before.
+            // The previous frame ends a commit, and the fault is in or before that commit.
             return Ok(Some(in_words(fault, number)));
         }
-        // The commit must lie at or after the fault to be lost by it; and that it is one must be certain.
+        // A commit counts only if it ends at or after the fault, and if it certainly is a commit.
         let is_certain = is_chained || !is_on_two_sectors(number, page_bytes);
         commit_before = frame.is_commit && is_of_this_log && first_fault.is_some() && is_certain;
         before = frame.sum;
@@ -84,7 +84,8 @@ fn look(log: &mut impl Read) -> std::io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Then a power cut may have left one half of its head from an earlier log, and that half may say that it ends a commit.
+/// If a frame's head spans two sectors, a power cut may have left one half from an earlier log, and that half may claim
+/// to end a commit.
 fn is_on_two_sectors(number: u64, page_bytes: usize) -> bool {
     const SECTOR: u64 = 512;
     let frame_bytes = (FRAME_HEADER_BYTES + page_bytes) as u64;
@@ -100,7 +101,7 @@ fn in_words(fault: u64, number: u64) -> String {
     )
 }
 
-/// Whether there was as much as was wanted.
+/// Returns whether the buffer could be filled.
 fn fill(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<bool> {
     match log.read_exact(buffer) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
@@ -120,7 +121,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     word.map_or(0, u32::from_be_bytes)
 }
 
-/// SQLite's checksum, going on from another.
+/// SQLite's checksum, continued from a previous value.
 fn summed((mut first, mut second): Sum, bytes: &[u8], is_big_endian: bool) -> Sum {
     let (pairs, _) = bytes.as_chunks::<8>();
     for [a, b, c, d, e, f, g, h] in pairs {
@@ -143,7 +144,7 @@ mod tests {
     const PAGE: usize = 512;
     const SALTS: (u32, u32) = (7, 11);
 
-    /// A log as SQLite writes it: for each commit, its number of frames.
+    /// A log as SQLite writes it, with this number of frames in each commit.
     fn log(commits: &[usize]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for word in [MAGIC, 3_007_000, 512, 0, SALTS.0, SALTS.1] {
@@ -185,8 +186,8 @@ mod tests {
             bytes[at / 8] ^= 1 << (at % 8);
             missed += usize::from(!is_damaged(&bytes));
         }
-        // Where the last commit but one ends, in the head of its last frame, a flip looks like the end of the log. And some
-        // bits of the header mean nothing.
+        // A flip in the last frame header of the last commit but one looks like the end of the log. And some bits of
+        // the log's header mean nothing.
         assert!(missed <= (FRAME_HEADER_BYTES + HEADER_BYTES) * 8, "{missed} bits");
     }
 
@@ -200,7 +201,7 @@ mod tests {
             }
             assert!(!is_damaged(&bytes), "of the last commit, {lost:04b} are lost");
         }
-        // The log was restarted over a longer one, with other salts.
+        // The log was restarted over a longer one, with new salts.
         let (mut newer, older) = (log(&[2]), log(&[2, 1, 3, 2]));
         for word in [16, 20] {
             newer[word] ^= 0x40;
@@ -209,7 +210,8 @@ mod tests {
         newer[24..32].copy_from_slice(&[sum.0.to_be_bytes(), sum.1.to_be_bytes()].concat());
         newer.extend_from_slice(&older[newer.len()..]);
         assert!(!is_damaged(&newer));
-        // Half of a head from an earlier log, which ended a commit there: the first sector was not written, the second was.
+        // Half of a frame header is from an earlier log, which ended a commit there: the first sector was not written,
+        // the second was.
         let straddling = (0..64).find(|frame| (frame_at(*frame) + 8).is_multiple_of(512)).unwrap();
         let mut torn = log(&[straddling, 3]);
         torn[frame_at(straddling) + 4..frame_at(straddling) + 8].copy_from_slice(&9_u32.to_be_bytes());

@@ -1,6 +1,7 @@
 //! Watches the threads of the store: a disk that does not respond must not keep callers waiting without an answer.
 //!
-//! It counts its own ticks and reads no clock: on a busy machine they are longer, and no request is given up early.
+//! It counts its own ticks and reads no clock: on a busy machine ticks take longer, so no request is given up too
+//! early.
 
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -15,7 +16,7 @@ use crate::{Result, StoreError};
 
 const TICK: Duration = Duration::from_millis(250);
 
-/// What was seen at the last look.
+/// What the last check saw.
 struct Watcher {
     desk: Arc<Desk>,
     lines: Vec<Arc<Line>>,
@@ -44,9 +45,9 @@ impl Watcher {
     }
 }
 
-/// The thread, until it is dropped.
+/// Runs the thread until dropped.
 pub(super) struct Watch {
-    /// Dropped to end it.
+    /// Dropping it ends the thread.
     end: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -121,7 +122,7 @@ mod tests {
         watcher.look(Duration::from_secs(20));
         let pulse = health.pulse();
         assert_eq!((pulse.hanging, pulse.hangs), (Some(COMMIT_DEADLINE + Duration::from_secs(20)), 1));
-        // The disk answers after all: nobody is left to be told.
+        // The disk responds after all, but nobody is waiting any more.
         assert!(desk.release().is_empty());
         desk.done();
         watcher.look(TICK);

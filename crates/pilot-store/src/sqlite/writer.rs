@@ -1,5 +1,5 @@
 //! The one thread that writes. It takes whatever has queued up, decides each write in order, and commits them together:
-//! one sync serves many writes, and nobody waits longer than for the previous commit.
+//! one sync serves many writes, and a write waits for at most the previous commit before its own.
 
 use std::sync::Arc;
 
@@ -26,21 +26,21 @@ use crate::{
     Fact, Key, NoRecord, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write,
 };
 
-/// How many writes one commit takes at the most.
+/// The most writes one commit takes.
 const GROUP_MAX: usize = 512;
-/// Bundles of entries have two bytes for the length of each.
+/// Entry bundles use two bytes for the length of each entry.
 const ENTRY_BYTES_MAX: usize = u16::MAX as usize;
 
 pub(super) struct Writer<'c> {
     connection: &'c Connection,
     statements: Statements<'c>,
-    /// Where an entry and an item are written before they are stored.
+    /// Buffers in which an entry and an item are serialised before they are stored.
     bytes: Vec<u8>,
     json: Vec<u8>,
     edge: Edge,
     last_at: Time,
     now: Now,
-    /// As the current group has left them.
+    /// Items as the current group left them.
     cache: Cache<Placed>,
     health: Arc<Health>,
     told: Told,
@@ -54,31 +54,31 @@ pub(super) struct Told {
     pub(super) acknowledged: Acknowledged,
 }
 
-/// What a group has changed so far; it becomes true with the commit, or never.
+/// What a group has changed so far; the commit makes all of it permanent, or none.
 struct Group {
     edge: Edge,
     last_at: Time,
 }
 
-/// A write that was settled. It goes back whole: memory that one thread takes and another gives back costs several times
-/// what it costs within one.
+/// A settled write. It is sent back whole, to be freed on the side that allocated it: memory that one thread allocates
+/// and another frees costs several times as much.
 struct Reply {
     outcome: Outcome,
     write: Write,
 }
 
-/// A group that is on disk, and those who waited for it: as many, or nobody any more.
+/// A group that is on disk, and those waiting for it: one for each reply, or nobody any more.
 struct Settled {
     waiting: Vec<Waiting>,
     replies: Vec<Reply>,
 }
 
-/// Where whole groups of acknowledgements go. Waking a task from a foreign thread costs a lock, and often a call of the
-/// kernel; waking one of their own runtime costs its tasks next to nothing.
+/// Where whole groups of acknowledgements go. Waking a task from a thread outside its runtime takes a lock, and often a
+/// system call; waking it from a task of the same runtime costs next to nothing.
 pub(super) struct Acknowledged(Option<tokio::sync::mpsc::UnboundedSender<Settled>>);
 
 impl Acknowledged {
-    /// Through the runtime this is called in, if it is called in one.
+    /// Through the current runtime, if there is one.
     pub(super) fn through_this_runtime() -> Acknowledged {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Acknowledged(None) };
         let (sender, mut groups) = tokio::sync::mpsc::unbounded_channel();
@@ -93,7 +93,7 @@ impl Acknowledged {
     fn send(&self, settled: Settled) {
         match &self.0 {
             None => tell(settled),
-            // The runtime is gone, and so are most of those who would hear of it.
+            // The runtime is gone, and so are most of those who were waiting.
             Some(sender) => drop(sender.send(settled).map_err(|unsent| tell(unsent.0))),
         }
     }
@@ -101,7 +101,7 @@ impl Acknowledged {
 
 fn tell(Settled { waiting, replies }: Settled) {
     for (to, Reply { outcome, write }) in waiting.into_iter().zip(replies) {
-        // A caller who went away finds the outcome by its idempotency key.
+        // A caller who went away can find the outcome by its idempotency key.
         let _ = to.send(Ok(outcome));
         drop(write);
     }
@@ -131,7 +131,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Runs until nobody can hand in any more. Says whether everything is in the database then.
+    /// Runs until nobody can queue anything more. Returns whether everything is in the database then.
     pub(super) fn run(mut self, desk: &Desk) -> bool {
         while let Some(jobs) = desk.next(GROUP_MAX) {
             self.take(jobs, desk);
@@ -192,11 +192,11 @@ impl<'c> Writer<'c> {
 
     fn commit(&mut self, group: &Group) -> Result<()> {
         if group.edge.size() == self.edge.size() {
-            // Everyone was refused: there is nothing to write, and no reason to wait for the disk.
+            // Every write was refused: there is nothing to write, and no reason to wait for the disk.
             return self.execute("ROLLBACK");
         }
-        // The root of the entries is stored with them: the last ones have no full tile yet that would tell a flipped
-        // bit, and a wrong root must never be signed.
+        // The root is stored with the entries: the newest have no full tile yet that would reveal a flipped bit, and a
+        // wrong root must never be signed.
         self.statements.fact.run(self.connection, (HEAD_FACT, head_bytes(&group.edge)))?;
         self.statements.commit.execute(self.connection, []).map(drop)
     }
@@ -209,12 +209,12 @@ impl<'c> Writer<'c> {
             .map_err(|error| failure::failed(&error))
     }
 
-    /// Durable now: the tree and the callers may know.
+    /// Durable now, so the tree and the callers may be told.
     fn acknowledge(&mut self, group: Group, settled: Settled) {
         self.last_at = group.last_at;
         if group.edge.size() != self.edge.size() {
             self.edge = group.edge;
-            // Before anyone is told: everything acknowledged is in it.
+            // Before anyone is told, so that it covers everything acknowledged.
             if let Err(error) = self.told.file.write(&self.edge) {
                 self.health.stop_if_lasting(&error);
             }
@@ -314,7 +314,7 @@ impl<'c> Writer<'c> {
     ) -> Result<Outcome> {
         let index = group.edge.size();
         let Record { entry, documents, standing, shown, facts } = record;
-        // Assertions in pairs: the rules made this entry for this place, and it is written for no other.
+        // Assertions in pairs: the rules made this entry for this index, and it is written at no other.
         if entry.index != index || entry.at < group.last_at {
             return Err(StoreError::Damaged(format!("entry {} at {} is out of order", entry.index, entry.at)));
         }
@@ -346,7 +346,7 @@ impl<'c> Writer<'c> {
             let entries = before.as_ref().and_then(|before| before.entries).map(|entries| entries + 1);
             let after = Placed { key: id, item: standing.item, last_entry: index, content_entry, is_open, entries };
             let placed = match before {
-                // In the place of what was: taking and giving back memory in turns costs little, in whole groups much.
+                // Reuses the allocation: allocating and freeing in turn is cheap, in whole groups it is expensive.
                 Some(mut placed) => {
                     *placed = after;
                     placed
@@ -361,7 +361,7 @@ impl<'c> Writer<'c> {
         for Fact { name, value } in facts {
             match value {
                 Some(value) => self.statements.fact.run(self.connection, (name, value))?,
-                // It may be gone already: forgetting twice is no contradiction.
+                // It may be gone already: deleting twice is not a contradiction.
                 None => self.statements.forgotten.execute(self.connection, [name]).map(drop)?,
             }
         }
@@ -434,7 +434,7 @@ impl<'c> Writer<'c> {
         )
     }
 
-    /// Now and then, keys that are older than promised make room.
+    /// Called now and then: deletes keys that are older than promised.
     fn forget_old_keys(&self, now: Time) -> Result<()> {
         let mut statement = self
             .connection
@@ -457,7 +457,7 @@ impl<'c> Writer<'c> {
     }
 }
 
-/// When the oldest key was recorded that is still remembered.
+/// Keys recorded before this time are no longer remembered.
 fn oldest_key(now: Time) -> i64 {
     let kept = i64::try_from(IDEMPOTENCY_KEY_KEPT.as_micros()).certain("keys are kept for days");
     now.unix_micros().saturating_sub(kept)

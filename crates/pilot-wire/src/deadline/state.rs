@@ -1,17 +1,17 @@
-//! What is known of a connection, and until when its peer has to do something.
+//! What is known about a connection, and by when its peer has to do something.
 
 use std::time::Duration;
 
 use pilot_core::limits;
 
-/// How long a streamed answer goes on.
+/// How long a streamed answer lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasts {
     UntilDone,
     UntilStopped,
 }
 
-/// How often the connections are looked at; a deadline is met to this precision.
+/// How often connections are checked; deadlines are kept to this precision.
 pub const TICK: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ impl Default for Deadlines {
     }
 }
 
-/// How long a connection that is to end may idle, and how long it may take the last answer in.
+/// How long a connection that is ending may idle, and how long it may take to receive the last answer.
 const ENDING: Duration = Duration::from_secs(1);
 const ENDING_MAX: Duration = Duration::from_secs(5);
 
@@ -48,42 +48,42 @@ pub(super) enum Event {
     StreamBegan(Lasts),
     StreamEnded(Lasts),
     CallerKnown,
-    /// The service stops.
+    /// The service is stopping.
     Stop,
-    /// The peer is to be let go.
+    /// Close the connection.
     Expire,
 }
 
 /// Times are ticks of the watchdog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State {
-    /// No request is under way and none of its bytes has been seen.
+    /// No request is in progress, and no byte of one has arrived.
     is_waiting: bool,
     requests: usize,
-    /// Answers that are still being streamed, and those of them that have no end of their own.
+    /// Answers still being streamed, and how many of them never end by themselves.
     streams: usize,
     endless: usize,
-    /// Nobody with a valid credential has been heard on it.
+    /// Nobody with a valid credential has used it.
     is_anonymous: bool,
-    /// Since when nothing has been under way.
+    /// Since when nothing has been in progress.
     idle_since: u64,
     /// At least one request was answered.
     has_served: bool,
     framing: Framing,
-    /// None while the peer owes nothing.
+    /// `None` while the peer owes nothing.
     until: Option<u64>,
-    /// Until when a connection that is to end may take in its last answer.
+    /// By when a connection that is ending must have received its last answer.
     ends_by: Option<u64>,
     end: End,
 }
 
-/// Whether the connection goes on.
+/// Whether the connection continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Open,
-    /// The service stops: what was begun is finished.
+    /// The service is stopping: what was begun is finished.
     Stopping,
-    /// The peer is let go at once.
+    /// The connection is closed immediately.
     Expired,
 }
 
@@ -115,7 +115,7 @@ impl State {
         self.end
     }
 
-    /// Since when it has idled, if nobody would miss it.
+    /// Since when it has been idle, if nobody would miss it.
     pub(super) fn spared_since(&self) -> Option<u64> {
         let is_spare = self.is_anonymous && self.requests == 0 && self.streams == 0 && self.end != End::Expired;
         is_spare.then_some(self.idle_since)
@@ -152,16 +152,17 @@ impl State {
                 let ended = State { streams: self.streams - 1, endless: self.endless - counted(lasts), ..self };
                 if ended.requests > 0 { ended } else { ended.idling(now, deadlines) }
             }
-            // In time, stopping already, or in the middle of something.
+            // In time, already stopping, or in the middle of something.
             Event::Tick | Event::Stop | Event::Read => self,
         }
     }
 
-    /// An answer that the peer takes in keeps the connection. Settings and pings of HTTP/2 are written too, and must not.
+    /// A peer that is still receiving an answer keeps the connection. HTTP/2 settings and pings are written too, and
+    /// must not keep it.
     fn written(self, now: u64, deadlines: &Deadlines) -> State {
         let is_answer = self.framing == Framing::OneByOne && self.has_served && self.requests == 0;
         if self.is_at_its_end() {
-            // What is written may be the last of an answer. It may also be told to a peer that never stops asking.
+            // This may be the last part of an answer. It may also go to a peer that never stops asking.
             let until = later(now, ENDING);
             State { until: Some(self.ends_by.map_or(until, |ends_by| until.min(ends_by))), ..self }
         } else if is_answer || self.streams > 0 {
@@ -171,7 +172,7 @@ impl State {
         }
     }
 
-    /// A request or a stream has ended, and no request is under way.
+    /// A request or a stream has ended, and no request is in progress.
     fn idling(self, now: u64, deadlines: &Deadlines) -> State {
         let idle = State { idle_since: now, ..self };
         if idle.is_at_its_end() { idle.ending(now) } else { State { until: Some(later(now, deadlines.idle)), ..idle } }
@@ -181,8 +182,8 @@ impl State {
         State { ends_by: Some(later(now, ENDING_MAX)), until: Some(later(now, ENDING)), ..self }
     }
 
-    /// It is to end, and nothing is under way that has to be finished. HTTP/1 ends by itself once its answer is given; a
-    /// feed has an end only when its reader takes it in.
+    /// The connection is ending, and nothing is in progress that has to be finished. HTTP/1 ends by itself once its
+    /// answer is sent; a feed ends only when its reader receives the end.
     fn is_at_its_end(&self) -> bool {
         let lingers = self.framing == Framing::Multiplexed || self.endless > 0;
         self.end == End::Stopping && lingers && self.requests == 0 && self.streams == self.endless

@@ -1,20 +1,20 @@
-//! Follows the bytes of an HTTP/1 connection from head to head, and says which head states a length twice.
+//! Follows the bytes of an HTTP/1 connection from head to head, and reports which head states a length twice.
 //!
-//! The HTTP library takes two equal `Content-Length` lines for one, and drops the line beside a `Transfer-Encoding`,
-//! before anyone else sees them. A proxy in front might read such a message differently. So the lines are counted
-//! here, in the bytes as they came. Bodies are stepped over by the length their head states: what follows one is the
-//! next head, also when both came in one piece.
+//! The HTTP library treats two equal `Content-Length` lines as one, and drops such a line next to a
+//! `Transfer-Encoding`, before anyone else sees them. A proxy in front might read such a message differently. So the
+//! lines are counted here, in the bytes as they arrive. Bodies are skipped by the length their head states: what
+//! follows is the next head, even if both arrive in one piece.
 
 use memchr::memchr;
 
-/// What HTTP/2 begins with. Its frames are no business of ours.
+/// How HTTP/2 begins. Its frames are not examined.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Room for a length, however it is aligned. What is as long as this or longer states none.
+/// Enough for a length, however it is padded. A line of this length or more does not state one.
 const LINE_BYTES_MAX: usize = 64;
 
 const UNCERTAIN: &str = "It is not certain where the previous request ends.";
 
-/// A head that must not be believed.
+/// A head that must not be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faulty {
     /// How many heads came before it on its connection.
@@ -24,7 +24,7 @@ pub struct Faulty {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The first bytes of the connection, which so far are those of the HTTP/2 preface.
+    /// The first bytes of the connection, which so far match the HTTP/2 preface.
     Opening(usize),
     /// Before a request line, where empty lines do not count.
     Start,
@@ -35,19 +35,19 @@ enum Place {
     Chunk(u64),
     ChunkEnd,
     Trailer,
-    /// HTTP/2, or behind a faulty head.
+    /// HTTP/2, or after a faulty head.
     Done,
 }
 
-/// Where in the conversation a connection is.
+/// Where in the message stream a connection is.
 #[derive(Debug)]
 pub struct Heads {
     place: Place,
     index: u64,
-    /// The length the present head states, and whether its body comes in chunks.
+    /// The length that the current head states, and whether its body is chunked.
     length: Option<u64>,
     is_chunked: bool,
-    /// The beginning of a line that comes in pieces.
+    /// The beginning of a line that arrives in pieces.
     begun: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ impl Default for Heads {
 }
 
 impl Heads {
-    /// Whether anything was sent of the head after so many others.
+    /// Whether any byte of the head after this many others was sent.
     pub fn has_begun(&self, others: u64) -> bool {
         let is_in_head = matches!(self.place, Place::RequestLine | Place::Field);
         self.index > others || self.index == others && is_in_head
@@ -69,8 +69,8 @@ impl Heads {
         self.place == Place::RequestLine
     }
 
-    /// Takes note of what arrived, and tells of the first head at fault. There is nothing to hear after it: its answer
-    /// is the last of the connection.
+    /// Reads what arrived, and reports the first faulty head. Nothing is reported after it: its answer is the last on
+    /// the connection.
     pub fn see(&mut self, bytes: &[u8]) -> Option<Faulty> {
         let Place::Opening(seen) = self.place else { return self.walk(bytes) };
         let expected = HTTP2_PREFACE.get(seen..).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Heads {
         None
     }
 
-    /// A line is only looked at whole. Beyond what is looked at, only its last byte is remembered.
+    /// A line is examined only when complete. Beyond the part that is examined, only its last byte is kept.
     fn keep(&mut self, piece: &[u8]) {
         let room = (LINE_BYTES_MAX + 1).saturating_sub(self.begun.len());
         self.begun.extend_from_slice(piece.get(..room).unwrap_or(piece));
@@ -191,8 +191,8 @@ impl Heads {
     }
 }
 
-/// Where a line of a body in chunks leads. Of such lines the library is strict about every byte, and so are we: when the
-/// two of us disagree, the next head is not believed.
+/// Where a line of a chunked body leads. The library is strict about every byte of such lines, and so are we: if the
+/// two disagree, the next head is not trusted.
 fn after_line(place: Place, line: &[u8]) -> Option<Place> {
     match (place, line) {
         (Place::ChunkSize, size) => Some(match chunk_size(size)? {
@@ -206,7 +206,7 @@ fn after_line(place: Place, line: &[u8]) -> Option<Place> {
     }
 }
 
-/// Steps over this many bytes, and returns how many of them are still to come.
+/// Skips this many bytes, and returns how many of them are still to come.
 fn step_over(rest: &mut &[u8], length: u64) -> u64 {
     let here = usize::try_from(length).map_or(rest.len(), |length| length.min(rest.len()));
     *rest = rest.get(here..).unwrap_or_default();
@@ -234,7 +234,7 @@ fn chunk_size(line: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is said of these bytes, however they are cut: whole, byte by byte, and in two at every place.
+    /// Checks the result for these bytes however they are split: whole, byte by byte, and in two at every position.
     #[track_caller]
     fn check(bytes: &str, expected: Option<(u64, &str)>) {
         let bytes = bytes.as_bytes();
@@ -310,7 +310,7 @@ mod tests {
         for chunks in ["\r\n", "x\r\n", "10000000000000000\r\n", &zeros, "4\n", "1\r\nbb\r\n", "1\r\nb\n"] {
             check(&format!("{head}{chunks}\r\n"), Some((1, UNCERTAIN)));
         }
-        // The library takes a line end alone for a part of the trailer, so that another line would end it.
+        // The library treats a bare line feed as part of the trailer, so that another line would end it.
         for trailer in ["X: y\n", "X: y\n\r\n", "\n", "X: y\r\nZ\n", &format!("X: {}\n", "y".repeat(80))] {
             check(&format!("{head}0\r\n{trailer}\r\n"), Some((1, UNCERTAIN)));
         }

@@ -1,4 +1,4 @@
-//! Who holds how many connections, and who has to go when there are too many.
+//! Who holds how many connections, and which ones are closed when there are too many.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,8 +18,8 @@ use crate::served::Served;
 
 pub(super) type Shared = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// How long a connection that was just accepted waits for another to leave. Whoever waits longer is turned away: behind it
-/// stand others, and one of them may be known.
+/// How long a newly accepted connection waits for another to end. After that it is turned away: others are waiting
+/// behind it, and one of them may be a known caller.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many connections each address holds.
@@ -27,9 +27,10 @@ pub(super) struct Crowd {
     of_address_max: usize,
     shared: Shared,
     held: Mutex<HashMap<IpAddr, usize>>,
-    /// How many connections each address has opened lately: as many as may be opened in a second are forgotten in one.
+    /// How many connections each address has opened recently: each second, as many are forgotten as may be opened in
+    /// one.
     arrived: Mutex<HashMap<IpAddr, usize>>,
-    /// Requests over HTTP/2, of which one connection may have many: of each address, and in all.
+    /// HTTP/2 requests, of which one connection may have many: by address, and in total.
     streams: Mutex<(HashMap<IpAddr, usize>, usize)>,
 }
 
@@ -43,7 +44,7 @@ impl Crowd {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more may come from this address now.
+    /// Whether this address may open one more connection now.
     fn admits(&self, address: IpAddr) -> bool {
         let mut arrived = self.arrived();
         let lately = arrived.entry(origin(address)).or_default();
@@ -52,7 +53,7 @@ impl Crowd {
         is_admitted
     }
 
-    /// Some time has passed.
+    /// Called as time passes.
     pub(super) fn forget_arrivals(&self, passed: Duration) {
         let millis = usize::try_from(passed.as_millis()).unwrap_or(usize::MAX);
         let forgotten = ADDRESS_ARRIVALS_PER_SECOND.saturating_mul(millis) / 1_000;
@@ -103,14 +104,14 @@ impl Drop for Place {
     }
 }
 
-/// A request over HTTP/2, until its answer was taken in.
+/// An HTTP/2 request, until its answer has been received.
 pub(super) struct Stream {
     crowd: Arc<Crowd>,
     origin: IpAddr,
 }
 
 impl Place {
-    /// None when there are too many of this address, or in all.
+    /// `None` if this address has too many, or there are too many in total.
     pub(super) fn begin_stream(&self) -> Option<Stream> {
         let crowd = &self.crowd;
         let mut streams = crowd.streams.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,8 +140,8 @@ impl Drop for Stream {
     }
 }
 
-/// A place for a connection that was accepted. When there is none, those who idle and are not known make room; when nobody
-/// can be spared, the connection is closed.
+/// A place for an accepted connection. If there is none, idle connections of unknown callers are closed; if none can be
+/// closed, this one is.
 pub(super) async fn find_place(
     app: &impl Served,
     places: &Arc<Semaphore>,

@@ -1,7 +1,7 @@
-//! The bytes of a connection as they come and go, around the HTTP library.
+//! The raw bytes of a connection, around the HTTP library.
 //!
-//! What comes is looked at for heads that state a length twice ([`Heads`]). What goes is looked at for the answers the
-//! library gives by itself to what it cannot read: they are empty. A whole problem is sent in their place.
+//! Incoming bytes are searched for heads that state a length twice ([`Heads`]). Outgoing bytes are searched for the
+//! empty answers that the library itself gives to what it cannot read; a complete problem is sent in their place.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::framing::Malformed;
 use crate::framing::heads::{Faulty, Heads};
 use crate::served::Served;
 
-/// The library's own answers up to the date, and what each refuses. `Date` has always the same length.
+/// The library's own answers up to the date, and what each refuses. The length of `Date` is always the same.
 const BARE: [(&[u8], Bare); 3] = [
     (b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\ndate: ", Bare::Unreadable),
     (b"HTTP/1.1 414 URI Too Long\r\nconnection: close\r\ncontent-length: 0\r\ndate: ", Bare::UrlTooLong),
@@ -36,7 +36,7 @@ enum Bare {
     TooLarge,
 }
 
-/// Where an answer of the library's own begins in what it writes, if there is one. It is always the last.
+/// Where one of the library's own answers begins in what it writes, if there is one. It is always the last.
 fn find_bare(bytes: &[u8]) -> Option<(usize, Bare)> {
     BARE.iter().find_map(|(beginning, bare)| {
         let at = bytes.len().checked_sub(beginning.len() + DATE_AND_END_BYTES)?;
@@ -44,8 +44,7 @@ fn find_bare(bytes: &[u8]) -> Option<(usize, Bare)> {
     })
 }
 
-/// Which request of a connection is the one whose head is at fault: known where bytes are read, needed where it is
-/// answered.
+/// Which request of a connection has the faulty head: known where bytes are read, needed where the request is answered.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     begun: AtomicU64,
@@ -53,15 +52,15 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// To be called for each request, in their order. Says what is wrong with its head.
+    /// Must be called for each request, in order. Returns what is wrong with its head.
     pub(super) fn request_began(&self) -> Option<&'static str> {
         let fault = self.fault();
-        // One task reads and answers; with HTTP/2, where there are several, no head is ever at fault.
+        // One task reads and answers. With HTTP/2 there are several, but then no head is ever faulty.
         self.begun.store(self.begun.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         fault
     }
 
-    /// What is wrong with the head that is next.
+    /// What is wrong with the next head.
     fn fault(&self) -> Option<&'static str> {
         let faulty = self.faulty.get()?;
         (faulty.index == self.begun.load(Ordering::Relaxed)).then_some(faulty.detail)
@@ -73,7 +72,7 @@ pub(super) struct Raw<A, T> {
     stream: T,
     heads: Heads,
     marks: Arc<Marks>,
-    /// A problem that goes out in the place of an empty answer, as far as it is not written yet.
+    /// A problem sent in place of an empty answer: the part that is not written yet.
     problem: Vec<u8>,
 }
 
@@ -89,19 +88,19 @@ impl<A: Served, T: AsyncWrite + Unpin> Raw<A, T> {
         match bare {
             Bare::Unreadable => Malformed::Framing(self.marks.fault().unwrap_or(malformed)),
             Bare::UrlTooLong => Malformed::UrlTooLong,
-            // The library gives up on a head as a whole, wherever it is.
+            // The library gives up on the head as a whole, wherever the fault is.
             Bare::TooLarge if self.heads.is_in_request_line() => Malformed::UrlTooLong,
             Bare::TooLarge => Malformed::HeadersTooLarge,
         }
     }
 
-    /// Whether there is something the library may refuse by itself: more than the requests it has passed on. Without
-    /// that, whatever is written answers one of those.
+    /// Whether there is something that the library may refuse by itself: more than the requests it has passed on. If
+    /// not, whatever is written answers one of those.
     fn is_unanswerable(&self) -> bool {
         self.heads.has_begun(self.marks.begun.load(Ordering::Relaxed)) || self.marks.fault().is_some()
     }
 
-    /// Writes what there is of a problem.
+    /// Writes the rest of a problem.
     fn poll_problem(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.problem.is_empty() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.problem))?;
@@ -113,8 +112,8 @@ impl<A: Served, T: AsyncWrite + Unpin> Raw<A, T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Only an answer of the library's own is not simply passed on: what is before it goes first, then the problem is
-    /// kept to be written in its place.
+    /// Everything is passed on except one of the library's own answers: what comes before it is written first, then the
+    /// problem is queued to be written in its place.
     fn poll_bare(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Poll<io::Result<usize>>> {
         if !self.is_unanswerable() {
             return None;
@@ -125,12 +124,12 @@ impl<A: Served, T: AsyncWrite + Unpin> Raw<A, T> {
         }
         let date = bytes.get(bytes.len() - DATE_AND_END_BYTES..)?;
         self.problem = whole(self.app.refuse(self.refuse(bare)), date);
-        // It goes out with the flush, which follows at once.
+        // It is written with the flush that follows immediately.
         Some(Poll::Ready(Ok(bytes.len())))
     }
 }
 
-/// An answer as HTTP/1.1 writes it, the last of its connection. `date` is a date with the two line ends.
+/// An answer in HTTP/1.1 form, the last of its connection. `date` includes the two line ends.
 fn whole(response: Response<Body>, date: &[u8]) -> Vec<u8> {
     let (head, body) = response.into_parts();
     let body = if let Body::Whole(Some(bytes)) = body { bytes } else { Bytes::new() };
@@ -154,7 +153,7 @@ impl<A, T: AsyncRead + Unpin> AsyncRead for Raw<A, T> {
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         let arrived = buffer.filled().get(before..).unwrap_or_default();
         if let Some(faulty) = self.heads.see(arrived) {
-            // There is one at most.
+            // There is at most one.
             let _ = self.marks.faulty.set(faulty);
         }
         polled
@@ -217,7 +216,7 @@ mod tests {
         }
     }
 
-    /// A peer that takes only so many bytes at once, and makes one wait in between.
+    /// A peer that accepts only a few bytes at once, and makes the writer wait in between.
     struct Narrow {
         taken: Vec<u8>,
         at_once: usize,
@@ -244,7 +243,8 @@ mod tests {
         }
     }
 
-    /// What a peer that has sent `read` receives of `written`, written as the library does: again and again until it is out, then flushed.
+    /// What a peer that has sent `read` receives of `written`, written as the library does: repeatedly until everything
+    /// is out, then flushed.
     fn received(read: &str, written: &str, at_once: usize, vectored: bool) -> String {
         let context = &mut Context::from_waker(Waker::noop());
         let peer = Narrow { taken: Vec::new(), at_once, waits: false };

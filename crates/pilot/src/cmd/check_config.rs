@@ -1,4 +1,4 @@
-//! `pilot check-config`: would the service start, and if not, why.
+//! `pilot check-config`: whether the service would start, and if not, why.
 
 use std::path::PathBuf;
 

@@ -34,7 +34,7 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
 fn accept(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
     let path = config.clock_path();
-    // The wall clock first, as the service reads them.
+    // The wall clock first, in the same order as the service.
     let (wall, since_boot, boot_id) = (Clock::System.now(), SinceBoot::System.micros(), boot_id());
     // A record that cannot be read is replaced; the service reports it.
     let known = Record::read(&path).ok().flatten();
@@ -64,7 +64,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// What it is compared with.
+/// What the clock is compared with.
 fn told(known: Option<&Record>, expected: Option<Time>) -> String {
     match (known, expected) {
         (_, Some(expected)) => format!("; by the time elapsed it should be {expected}"),

@@ -1,4 +1,4 @@
-//! `pilot evidence`: what an auditor does with a bundle. To check one, no network and no service is needed.
+//! `pilot evidence`: what an auditor does with a bundle. Checking one needs no network and no service.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -116,7 +116,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))
 }
 
-/// Evidence is for those it was given to: nobody else on the machine reads it, and nothing is written over.
+/// Evidence is only for those it was given to: nobody else on the machine can read it, and nothing is overwritten.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = file.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
@@ -145,7 +145,8 @@ fn concluded(verdict: Conclusion, allow_left_out: bool) -> Result<(), Failure> {
     }
 }
 
-/// The page is made even of evidence that does not hold, or was not all checked, and says so; so does the exit code.
+/// The page is generated even if the evidence does not hold or could not be checked completely, and says so; so does
+/// the exit code.
 fn tell(arguments: &ReportArguments) -> Result<(), Failure> {
     let trust = arguments.trust.read()?;
     let bundle = read(&arguments.bundle)?;

@@ -8,7 +8,7 @@ use clap_mangen::Man;
 
 use crate::exit::Failure;
 
-/// Where each shell looks below the directory, as packages install it.
+/// Where each shell looks, relative to the directory, as packages install it.
 const SHELLS: [(Shell, &str, &str); 3] = [
     (Shell::Bash, "bash-completion/completions", "pilot"),
     (Shell::Zsh, "zsh/vendor-completions", "_pilot"),
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments, mut program: clap::Command) -> Result<(
     let failed = |error| Failure::environment(arguments.directory.display(), error);
     let pages = arguments.directory.join("man/man1");
     std::fs::create_dir_all(&pages).map_err(failed)?;
-    // A page for each command, and none for the help about help.
+    // A page for each command, but none for the help about help.
     let mut documented = program.clone().disable_help_subcommand(true);
     documented.build();
     for (shell, directory, name) in SHELLS {
@@ -42,7 +42,7 @@ fn write_pages(command: &clap::Command, directory: &Path) -> io::Result<()> {
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         write_pages(command, directory)?;
     }
-    // A blank date: the same program gives the same pages, and an empty one would be left out of the line.
+    // A blank date: the same program gives the same pages. An empty date would be left out of the line.
     let source = concat!("pilot ", env!("CARGO_PKG_VERSION"));
     Man::new(command.clone()).date(" ").source(source).manual("Pilot").generate_to(directory).map(drop)
 }

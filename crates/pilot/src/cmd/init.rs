@@ -1,4 +1,4 @@
-//! `pilot init`: an installation that is ready to be filled in.
+//! `pilot init`: creates an installation that is ready to be filled in.
 
 use std::path::{Path, PathBuf};
 

@@ -75,7 +75,7 @@ fn check(report: &Report, output: Output) -> Result<(), Failure> {
         Output::Json => print_json(report)?,
         Output::Table => print(&in_words(report))?,
     }
-    // What to do depends on what it is: a key or a checkpoint can be put back without touching the ledger.
+    // The remedy depends on the fault: a key or a checkpoint can be put back without touching the ledger.
     let remedy = "fix what is named, or restore the ledger from a backup";
     match report.faults.len() {
         0 => Ok(()),

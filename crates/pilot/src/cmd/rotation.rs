@@ -1,7 +1,7 @@
-//! `pilot rotation`: the specification's rotation procedure, one command a step, each step recorded.
+//! `pilot rotation`: the specification's rotation procedure, one command per step, each step recorded.
 //!
-//! begin adds a new credential next to the old one; verify proves that it works; finish removes the old one; verify,
-//! with the old token, proves that it is refused.
+//! `begin` adds a new credential next to the old one; `verify` proves that it works; `finish` removes the old one;
+//! `verify`, with the old token, proves that it is refused.
 
 use std::path::PathBuf;
 
@@ -118,7 +118,7 @@ impl Who {
     }
 }
 
-/// The newest rotation of an actor, which must be in one of the states a step can follow.
+/// The newest rotation of an actor, which must be in a state that a step can follow.
 fn open_rotation(files: &Files, actor: &ActorId) -> Result<Rotation, Failure> {
     let rotations = Record::open(&files.rotation_record).read()?;
     let newest = rotations.into_iter().rfind(|rotation| rotation.actor.actor_id == *actor);
@@ -225,7 +225,7 @@ fn finish(arguments: &FinishArguments, environment: &Environment) -> Result<(), 
     note("Now restart the service, then run `pilot rotation verify` with the old token: it must be refused.")
 }
 
-/// The new token was lost, or never reached its actor: take its digest out again.
+/// The new token was lost, or never reached its actor, so its digest is removed again.
 fn abandon(arguments: &FinishArguments, environment: &Environment) -> Result<(), Failure> {
     let operator = arguments.who.operator(environment)?;
     let files = arguments.files.find(environment)?;

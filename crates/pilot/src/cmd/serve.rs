@@ -1,4 +1,4 @@
-//! `pilot serve`: the service, until it is told to stop.
+//! `pilot serve`: runs the service until it is told to stop.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ pub(crate) fn serve(
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
     runtime.block_on(async {
-        // Before anything is announced: a signal that follows the announcement must find its handler.
+        // Before anything is announced: a signal right after the announcement must find its handler.
         let stop = stop_on_signal(supervisor)?;
         supervisor.starting();
         let service = start(config, log, stop).await?;
@@ -103,7 +103,7 @@ pub(crate) fn serve(
     })
 }
 
-/// Without waiting for anyone: what is still under way would only make it worse.
+/// Waits for nobody: whatever is still in progress would only make it worse.
 fn stop_at_once(stopped: &Stopped, log: &Log) -> ! {
     match stopped {
         Stopped::Damaged(cause) => {
@@ -118,8 +118,8 @@ fn stop_at_once(stopped: &Stopped, log: &Log) -> ! {
     std::process::exit(exit::ENVIRONMENT)
 }
 
-/// One core is left to the thread that writes the ledger. With a worker for every core they would take turns on one, and
-/// a transition would cost a tenth more.
+/// One core is left to the thread that writes the ledger. With a worker for every core, the two would take turns on
+/// one, and a transition would cost a tenth more.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
 }

@@ -21,7 +21,7 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::print;
 
-/// Enough to see what led to it; more than anyone reads.
+/// Enough to see what led to the problem, and more than anyone reads.
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
     let config = Config::load(&arguments.config, environment.variables())?;
-    // Whatever is wrong with the credentials, the bundle is wanted all the more; but then it can be guarded less.
+    // If something is wrong with the credentials, the bundle is needed all the more, but can be guarded less well.
     let credentials = credentials::load_credentials(&config);
     let (guard, guarded_by) = match &credentials {
         Ok((credentials, _)) => {
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     print(&format!("{}: read it before you send it\n", arguments.out.display()))
 }
 
-/// The file in the making. Nothing gets into it past the leak guard.
+/// The file being built. Everything that goes into it passes the leak guard.
 struct Bundle {
     text: String,
     guard: LeakGuard,
@@ -107,7 +107,7 @@ fn version(config: &Config) -> String {
     format!("pilot {}\n{engine}\n{kernel}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Names, sizes and modes; never what is in them.
+/// Names, sizes and modes; never the contents.
 fn list_files(config: &Config) -> String {
     use std::os::unix::fs::MetadataExt;
     let mut text = String::new();

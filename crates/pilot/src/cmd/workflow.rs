@@ -98,7 +98,7 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
     }
 }
 
-/// Only the text for people; for programs a member next to the definition it is about.
+/// For people, only the text; for programs, a member next to the definition it is about.
 fn tell(
     definition: &Definition,
     output: Output,
@@ -120,7 +120,7 @@ impl WhichArguments {
         self.which.display().to_string()
     }
 
-    /// A file of that name wins over a built-in.
+    /// A file of that name takes precedence over a built-in definition.
     fn text(&self) -> Result<String, Failure> {
         if !self.which.exists() {
             match self.which.to_str() {
@@ -153,8 +153,7 @@ fn check(arguments: &CheckArguments, environment: &Environment) -> Result<(), Fa
         Output::Json => print_json(&report)?,
         Output::Table => {
             let name = arguments.which.name();
-            // A definition that contains escape sequences itself, for example one that conceals text, gets no colours
-            // at all.
+            // A definition that itself contains escape sequences, for example to conceal text, gets no colours at all.
             let is_ours = !text.contains('\u{1b}') && !name.contains('\u{1b}');
             let colour = is_ours && std::io::stdout().is_terminal() && environment.get("NO_COLOR").is_none();
             let text = to_text(&report, &name, colour);

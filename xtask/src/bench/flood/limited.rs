@@ -1,5 +1,5 @@
-//! Rate limits under a flood: how long well-behaved actors wait for an answer while others send wrong tokens, and one of
-//! their own number sends far too much.
+//! Rate limits under a flood: how long well-behaved actors wait for an answer while others send wrong tokens, and one
+//! actor sends far too much.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -50,7 +50,7 @@ pub(super) fn run(pilot: &Path) -> Result<(), Failure> {
 
 const WRONG: &str = "not-a-token-of-anyone-not-a-token-of-anyone";
 
-/// A service with limits, its well-behaved actors, and one who is not.
+/// A service with limits, its well-behaved actors, and one that is not.
 struct Installation<'a> {
     pilot: &'a Path,
     directory: Directory,
@@ -58,7 +58,7 @@ struct Installation<'a> {
     greedy: String,
 }
 
-/// What the well-behaved saw.
+/// What the well-behaved actors saw.
 struct Seen {
     p99: f64,
     answers: usize,
@@ -84,7 +84,7 @@ impl Installation<'_> {
         Server::start(&mut serve, &self.directory.path().join("pilot.log"))
     }
 
-    /// Every actor asks at its pace for a while, on a connection of its own.
+    /// Every actor sends requests at its pace for a while, each on its own connection.
     fn behave(&self, server: &Server) -> Result<Seen, Failure> {
         let refused = AtomicBool::new(false);
         let mut waits: Vec<Duration> = thread::scope(|scope| {
@@ -111,7 +111,7 @@ impl Installation<'_> {
     }
 }
 
-/// One actor's requests, and how long each answer took; nothing when one was not 200.
+/// One actor's requests, and how long each answer took; `None` if one was not 200.
 fn converse(address: &str, token: &str, offset: Duration) -> Option<Vec<Duration>> {
     let mut stream = BufReader::new(TcpStream::connect(address).ok()?);
     stream.get_ref().set_nodelay(true).ok()?;
@@ -145,7 +145,7 @@ fn converse(address: &str, token: &str, offset: Duration) -> Option<Vec<Duration
     Some(waits)
 }
 
-/// As much as goes through, for as long as a round.
+/// As many requests as get through, for as long as a round.
 fn flood(server: &Server, token: &str) -> Result<Child, Failure> {
     let seconds = format!("{}s", ROUND_SECONDS + 1);
     let mut command = program("wrk", &["-t1", "-c", FLOOD_CONNECTIONS, "-d", &seconds, "-H"]);

@@ -1,4 +1,4 @@
-//! What only shows when the rules are followed: who must have granted, what cannot be reached, where items get stuck.
+//! What shows only when the rules are followed: who must have granted, what cannot be reached, where items get stuck.
 
 use std::collections::BTreeSet;
 
@@ -43,8 +43,8 @@ fn granting_timers(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     findings
 }
 
-/// No effect without each of the required roles. Separation makes them different people: one actor acts on an item in
-/// one role only.
+/// No effect without each of the required roles. Separation of duties makes them different people: one actor acts on an
+/// item in only one role.
 fn effects(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     let required = model.rules.required_roles;
     let missing = |index: usize| match reached.nodes.get(index) {
@@ -88,7 +88,7 @@ fn unreachable(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
         .collect()
 }
 
-/// Rules that no situation fits: a promise nobody can keep.
+/// Rules that are possible in no situation: a promise nobody can keep.
 fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     let live = |name: &str| {
         let index = model.rules.states.iter().position(|state| *state.name == *name);
@@ -97,7 +97,7 @@ fn never_taken(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, rule) in model.rules.transitions.iter().enumerate() {
         for (place, from) in rule.from.iter().enumerate() {
-            // An owner who can never have the role is told of elsewhere.
+            // An owner who can never have the role is reported elsewhere.
             let owner_fits = match rule.own {
                 Some(Own::Creator) => rule.roles.contains(Role::Initiator),
                 Some(Own::Voter | Own::Holder) | None => true,
@@ -138,7 +138,7 @@ fn lacking(rule: &Rule) -> &'static str {
     }
 }
 
-/// A vote that grants names the content it is given for, or it could be given for another than the voter saw.
+/// A vote that grants must name its content; otherwise it could count for content the voter never saw.
 fn blind_votes(model: &Model<'_>) -> Vec<Finding> {
     let number = |name: &str| model.rules.states.iter().position(|state| *state.name == *name);
     let grants = |rule: &Rule| {
@@ -156,7 +156,7 @@ fn blind_votes(model: &Model<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// An item must be able to end whatever has run out: its window, its attempts, or the patience of the lease holder.
+/// An item must be able to end whatever has run out: its window, its attempts, or the lease holder's patience.
 fn dead_ends(model: &Model<'_>, reached: &Reached) -> Vec<Finding> {
     let rules = model.rules;
     let sure = |rule: &&Rule| {

@@ -1,4 +1,4 @@
-//! What can be seen on single rules, without following them.
+//! What can be checked on single rules, without following them.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) fn check(rules: &Rules) -> Vec<Finding> {
         description: _,
         initial: _,
         required_roles: _,
-        // Asked when an item is created, where it only refuses.
+        // Checked when an item is created, where it can only refuse.
         one_open_per_creator: _,
         states,
         transitions,
@@ -197,7 +197,8 @@ fn ends(rules: &Rules, rule: &Rule, at: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Two rules for one action in one state are told apart by the same input with different values, or not at all.
+/// Two rules for one action in one state must be distinguished by different values of the same input; otherwise they
+/// conflict.
 fn determinism(rules: &Rules, findings: &mut Vec<Finding>) {
     for (later, second) in rules.transitions.iter().enumerate() {
         for first in rules.transitions.iter().take(later).filter(|first| first.action == second.action) {
@@ -250,7 +251,7 @@ fn timers(rules: &Rules, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Held, yet it ran: a hold stops every action that leads into an effect.
+/// A held item must not run: a hold stops every action that leads into an effect.
 fn hold(rules: &Rules, findings: &mut Vec<Finding>) {
     let Some(Hold { roles: holders, release_roles, blocks }) = &rules.hold else { return };
     roles(*holders, "/hold/roles", findings);

@@ -1,4 +1,5 @@
-//! Values of one type each, with what to say when they are not. `need_…` reports an absent key, the others let it be.
+//! Readers for values of one type each, with the message if they do not fit. `need_…` reports a missing key; the others
+//! accept it.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::workflow::{Name, Span};
 
 const NAME_RULE: &str = "a name has 1 to 64 characters: lowercase letters, digits, - and _, beginning with a letter";
 
-/// An object of the document and where it stands.
+/// An object of the document and its pointer.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'v> {
     pub(super) members: &'v Map<String, Value>,

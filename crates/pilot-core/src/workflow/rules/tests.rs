@@ -1,4 +1,4 @@
-//! What the API says a definition looks like is what it looks like.
+//! The API schema of a definition matches what a definition looks like.
 
 use std::collections::BTreeSet;
 use std::iter::successors;
@@ -11,7 +11,7 @@ use crate::workflow::parse::{INPUTS, KINDS, MARKS, OWNS};
 
 const OPENAPI: &str = include_str!("../../../../../docs/reference/openapi.json");
 
-/// With everything said that can be said. Written out: a new field does not compile until it is here.
+/// A rule with every field set. Written out in full: a new field does not compile until it is here.
 fn rule() -> Rule {
     let span = || Some(Span { text: "1h".into(), length: Duration::from_hours(1) });
     Rule {
@@ -77,7 +77,7 @@ fn keys(object: &Map<String, Value>) -> BTreeSet<&str> {
     object.keys().map(String::as_str).collect()
 }
 
-/// The members of all these objects together are those the schema names.
+/// The members of all these objects together are exactly those the schema names.
 fn check_members<'a>(objects: impl IntoIterator<Item = &'a Value>, schema: &Value, besides: &[&'a str]) {
     let mut shown: BTreeSet<_> = objects.into_iter().flat_map(|object| keys(object.as_object().unwrap())).collect();
     shown.extend(besides);
@@ -99,7 +99,7 @@ fn every_member_of_a_definition_is_in_the_schema_and_nothing_else_is() {
     check_members([&shown["transitions"][0]["when"]], &rule["when"], &[]);
 }
 
-/// Every variant, as it is written, is a word of the schema and one that a definition may use.
+/// Every variant, as serialised, is in the schema and can be used in a definition.
 fn check_words<T: Serialize + PartialEq + Copy>(variants: impl Iterator<Item = T>, schema: &Value, read: &[(&str, T)]) {
     let variants: Vec<T> = variants.collect();
     let shown: BTreeSet<_> =

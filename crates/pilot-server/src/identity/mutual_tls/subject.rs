@@ -1,4 +1,4 @@
-//! Whom a certificate names: its SPIFFE ID when it has one, else its subject as RFC 4514 writes it.
+//! Whom a certificate names: its SPIFFE ID if it has one, otherwise its subject in RFC 4514 form.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ pub(super) struct Subject {
     pub not_after: Time,
 }
 
-/// None when the certificate names nobody, or two: one with several SPIFFE IDs is not one identity.
+/// `None` if the certificate names nobody, or more than one: several SPIFFE IDs are not one identity.
 pub(super) fn read(der: &[u8], trust_domain: Option<&str>) -> Option<Subject> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let alternatives = certificate.subject_alternative_name().ok()?;
@@ -71,7 +71,7 @@ fn distinguished(name: &X509Name<'_>) -> Option<String> {
                 (Some(short), Some(value)) => {
                     let _ = write!(text, "{short}={}", escaped(&value));
                 }
-                // A longer one would need a longer length, and nobody is called by it.
+                // A longer one would need a longer length field, and nobody has such a name.
                 _ if attribute.attr_value().data.len() > 127 => return None,
                 _ => {
                     let value = attribute.attr_value();
@@ -84,7 +84,7 @@ fn distinguished(name: &X509Name<'_>) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Those RFC 4514 and openssl know by a name.
+/// Attributes that have a short name in RFC 4514 and openssl.
 const SHORT_NAMES: [(&str, &str); 10] = [
     ("2.5.4.3", "CN"),
     ("2.5.4.5", "serialNumber"),
@@ -98,7 +98,7 @@ const SHORT_NAMES: [(&str, &str); 10] = [
     ("1.2.840.113549.1.9.1", "emailAddress"),
 ];
 
-/// The kinds of text a name is written in today.
+/// The string types in which names are written today.
 fn value_of(value: &Any<'_>) -> Option<String> {
     let is_text = [Tag::Utf8String, Tag::PrintableString, Tag::Ia5String].contains(&value.tag());
     std::str::from_utf8(value.data).ok().filter(|_| is_text).map(str::to_owned)

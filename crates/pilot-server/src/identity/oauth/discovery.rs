@@ -1,4 +1,5 @@
-//! What an issuer says about itself: where its keys are, and where people sign in (RFC 8414, OpenID Connect Discovery).
+//! What an issuer publishes about itself: where its keys are, and where people sign in (RFC 8414, OpenID Connect
+//! Discovery).
 
 use http::Uri;
 use pilot_core::json::{self, Bounds};
@@ -19,18 +20,18 @@ pub enum DiscoveryFault {
     NoKeys,
 }
 
-/// As written in the document, and kept like that.
+/// As written in the document, and stored like that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoints {
     pub jwks: Option<String>,
     pub authorization: Option<String>,
     pub token: Option<String>,
-    /// Where a token is ended before its time (RFC 7009). Copies made before this was read have none.
+    /// Where a token can be revoked (RFC 7009). Absent in copies stored before this was read.
     #[serde(default)]
     pub revocation: Option<String>,
 }
 
-/// Where the document may be: between host and path, and after the path.
+/// Where the document may be: with the well-known part between host and path, or after the path.
 pub fn locations(issuer: &ProviderUrl) -> Vec<Uri> {
     let origin = issuer.origin();
     let path = issuer.uri.path().trim_end_matches('/');
@@ -47,7 +48,7 @@ impl Endpoints {
         if !document.is_object() {
             return Err(DiscoveryFault::Malformed);
         }
-        // Whoever answers here must say that it is the one that is trusted, or a mixed-up address would decide.
+        // The document must name the trusted issuer itself; otherwise a mixed-up address would decide whom to trust.
         if document.get("issuer").and_then(Value::as_str) != Some(issuer.text.as_str()) {
             return Err(DiscoveryFault::OtherIssuer);
         }
@@ -65,7 +66,7 @@ impl Endpoints {
     }
 }
 
-/// An issuer reached over TLS must not send us on to where there is none.
+/// An issuer reached over TLS must not redirect us to an address without TLS.
 fn is_as_private(url: &ProviderUrl, issuer: &ProviderUrl) -> bool {
     url.is_https() || !issuer.is_https()
 }

@@ -1,7 +1,8 @@
-//! Asks the provider whether a token is still active (RFC 7662), so that a revocation there acts here within seconds.
+//! Asks the provider whether a token is still active (RFC 7662), so that a revocation there takes effect here within
+//! seconds.
 //!
-//! A token is asked about only after its signature and its claims have passed. While the provider does not answer,
-//! nobody comes in: what is not known to be active may have been revoked.
+//! A token is asked about only after its signature and claims were accepted. While the provider does not answer, nobody
+//! is let in: a token that is not known to be active may have been revoked.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -21,7 +22,7 @@ use sha2::Digest as _;
 
 use super::provider::Undecided;
 
-/// After a failure, others who ask for the same token are told so for this long, instead of waiting in turn.
+/// After a failure, others who ask about the same token get it too for this long, instead of waiting in turn.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 
@@ -45,7 +46,7 @@ impl Introspector {
         Introspector { url, authorization, clock, asked: Mutex::default() }
     }
 
-    /// Whether the provider says, or said a moment ago, that the token is active and speaks of this subject.
+    /// Whether the provider says, or said a moment ago, that the token is active and belongs to this subject.
     pub async fn is_active(&self, outgoing: &Outgoing, token: &[u8], subject: &str) -> Answer {
         let asked = self.asked_about(sha2::Sha256::digest(token).into());
         let mut last = asked.lock().await;
@@ -63,7 +64,7 @@ impl Introspector {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= INTROSPECTIONS_MAX {
             let now = self.clock.now();
-            // Those that are being asked about are locked, and stay.
+            // Those being asked about are locked, and stay.
             asked.retain(|_, asked| {
                 asked
                     .try_lock()
@@ -100,7 +101,7 @@ fn is_fresh(at: Time, answer: &Answer, now: Time) -> bool {
     now >= at && now.since(at) < kept
 }
 
-/// As `application/x-www-form-urlencoded` writes it; everything but letters, digits and four marks is encoded.
+/// In `application/x-www-form-urlencoded` form; everything except letters, digits and four marks is encoded.
 pub fn form_encoded(text: &str) -> String {
     text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {

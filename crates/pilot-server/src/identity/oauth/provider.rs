@@ -1,7 +1,7 @@
-//! The identity provider as this service knows it: its keys, kept fresh and kept through its absence.
+//! The identity provider as this service knows it: its keys, refreshed regularly and kept while it is unreachable.
 //!
-//! Requests with a key that is known wait for nobody. Whatever has to be fetched is fetched once at a time, by a task of
-//! its own, so that a caller who goes away does not take it along.
+//! Requests with a known key wait for nobody. Whatever has to be fetched is fetched once at a time, in a task of its
+//! own, so that it continues if the caller goes away.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -35,7 +35,7 @@ enum FetchError {
     Keys(#[from] KeySetFault),
 }
 
-/// Why nothing can be said about a token.
+/// Why a token cannot be judged.
 #[derive(Debug, Clone)]
 pub struct Undecided(pub String);
 
@@ -49,7 +49,7 @@ struct Held {
     trouble: Option<String>,
 }
 
-/// The same on disk, for a start while the provider is out of reach.
+/// The same on disk, for a start while the provider is unreachable.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Copy {
@@ -66,7 +66,7 @@ pub struct Provider {
     clock: Clock,
     copy: PathBuf,
     held: RwLock<Arc<Held>>,
-    /// Held by the one who is asking.
+    /// Held by whoever is asking.
     flight: Arc<tokio::sync::Mutex<()>>,
     /// Places for requests that wait for it.
     waiting: Semaphore,
@@ -77,7 +77,7 @@ pub struct Provider {
 const NEVER: i64 = i64::MIN;
 
 impl Provider {
-    /// Knows what the last run knew, if that is not too long ago.
+    /// Starts with what the last run knew, if that is recent enough.
     pub fn new(config: Oauth, copy: PathBuf, clock: Clock) -> Result<Provider, TrustError> {
         let outgoing = Outgoing::new(config.needs_tls(), config.ca_file.as_deref())?;
         let held = read_copy(&copy, &config, clock.now()).unwrap_or_default();
@@ -106,11 +106,11 @@ impl Provider {
         Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The keys, when there are any that may still be used.
+    /// The keys, if there are any that may still be used.
     pub fn keys(&self) -> Result<Arc<KeySet>, Undecided> {
         let (held, now) = (self.held(), self.clock.now());
         match (&held.keys, held.fetched_at) {
-            // After the clock was set back their age is not known; counted as none, it would begin anew each time.
+            // After the clock was set back their age is unknown; treating it as zero would start it again each time.
             (Some(_), Some(at)) if now < at => Err(Undecided(
                 "the identity provider's keys were fetched in the future: the clock was set back".to_owned(),
             )),
@@ -123,8 +123,8 @@ impl Provider {
         }
     }
 
-    /// The keys after having asked for one that is missing, if it is time to. When the provider could not be asked, it
-    /// is not known whether the key is its own.
+    /// The keys, after asking for a missing one if enough time has passed. If the provider could not be asked, it is
+    /// unknown whether the key is one of its own.
     pub async fn keys_with(self: &Arc<Self>, key_id: &str) -> Result<Arc<KeySet>, Undecided> {
         if let Ok(keys) = self.keys()
             && keys.find(key_id).is_some()
@@ -142,7 +142,7 @@ impl Provider {
         }
     }
 
-    /// Where people sign in, and where the code they come back with becomes a token.
+    /// Where people sign in, and where the code they return with is exchanged for a token.
     pub fn sign_in(&self) -> Option<(ProviderUrl, ProviderUrl)> {
         let held = self.held();
         let endpoints = held.endpoints.as_ref()?;
@@ -150,7 +150,7 @@ impl Provider {
         Some((url(&endpoints.authorization)?, url(&endpoints.token)?))
     }
 
-    /// Where a token is ended when someone signs out, if the provider says.
+    /// Where a token is revoked when someone signs out, if the provider says.
     pub fn revocation(&self) -> Option<ProviderUrl> {
         self.held().endpoints.as_ref()?.revocation.as_deref().and_then(ProviderUrl::parse)
     }
@@ -179,7 +179,7 @@ impl Provider {
         )
     }
 
-    /// Keeps the keys fresh for as long as the service runs.
+    /// Keeps the keys fresh as long as the service runs.
     pub async fn follow(self: &Arc<Self>) {
         loop {
             let pause = if self.held().trouble.is_some() { KEY_SET_RETRIED } else { KEY_SET_REFETCHED };
@@ -191,7 +191,7 @@ impl Provider {
     async fn refresh_if_due(self: &Arc<Self>) {
         let attempts = self.attempts.load(Ordering::Acquire);
         let flight = Arc::clone(&self.flight).lock_owned().await;
-        // Someone else has asked while we waited, or a moment ago.
+        // Someone else asked while we waited, or a moment ago.
         if self.attempts.load(Ordering::Acquire) != attempts || !self.is_due() {
             return;
         }
@@ -201,7 +201,7 @@ impl Provider {
     fn is_due(&self) -> bool {
         let last = self.attempted_at.load(Ordering::Acquire);
         let now = self.clock.now();
-        // A clock that was set back must not make us wait for the past to return.
+        // If the clock was set back, do not wait until it catches up.
         last == NEVER || now.unix_micros() < last || now.since(Time::from_unix_micros(last)) >= KEY_SET_PAUSE
     }
 
@@ -215,7 +215,7 @@ impl Provider {
         let landed = tokio::spawn(async move {
             provider.note_attempt();
             provider.fetch().await;
-            // Again, or an attempt that took as long as the pause would be followed by the next at once.
+            // Once more; otherwise an attempt that took as long as the pause would be followed by the next immediately.
             provider.note_attempt();
             provider.attempts.fetch_add(1, Ordering::AcqRel);
             drop(flight);
@@ -238,7 +238,7 @@ impl Provider {
                 if before.trouble.is_some() {
                     tracing::info!("the identity provider answers again");
                 }
-                // What was learned of the sign-in stays, when only the keys could be had.
+                // What is known about signing in is kept if only the keys could be fetched.
                 let endpoints = endpoints.or_else(|| before.endpoints.clone());
                 self.write_copy(at, endpoints.as_ref(), raw).await;
                 Held { keys: Some(Arc::new(keys)), fetched_at: Some(at), endpoints, trouble: None }
@@ -262,7 +262,7 @@ impl Provider {
                 let jwks = endpoints.jwks()?;
                 (Some(endpoints), jwks)
             }
-            // The document is for the console alone then, and without it everything else still works.
+            // Then the document is only for the console, and everything else works without it.
             Some(jwks) if self.config.console_client_id.is_some() => (self.discover().await.ok(), jwks.clone()),
             Some(jwks) => (None, jwks.clone()),
         };
@@ -278,7 +278,8 @@ impl Provider {
             let body = self.get("discovery document", &location).await;
             match body.and_then(|body| Ok(Endpoints::parse(&body, &self.config.issuer)?)) {
                 Ok(endpoints) => return Ok(endpoints),
-                // Some answer any address with a page for people. A document that was there says more than its absence.
+                // Some servers answer any address with a page for people. A document that was found says more than a
+                // missing one.
                 Err(error) if !matches!(failed, Some(FetchError::Discovery(_))) => failed = Some(error),
                 Err(_) => {}
             }
@@ -306,7 +307,7 @@ impl Provider {
     }
 }
 
-/// Says which keys are not used, once for each set.
+/// Logs which keys are not used, once for each set.
 fn report_keys(keys: &KeySet, before: Option<&KeySet>) {
     if before == Some(keys) {
         return;
@@ -327,7 +328,7 @@ fn read_copy(path: &std::path::Path, config: &Oauth, now: Time) -> Option<Held> 
     };
     let file = private_file::read(path, Others::MayRead).map_err(|error| refused(error.to_string())).ok()?;
     let copy: Copy = serde_json::from_slice(&file.bytes).map_err(|error| refused(error.to_string())).ok()?;
-    // A copy from the future would be good for ever.
+    // A copy from the future would stay valid forever.
     if copy.schema_version != 1 || copy.issuer != config.issuer.text || copy.fetched_at > now {
         refused("it belongs to another issuer or version, or is from the future".to_owned());
         return None;

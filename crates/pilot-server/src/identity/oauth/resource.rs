@@ -1,4 +1,4 @@
-//! What this service tells strangers about how to come in: which provider to ask (RFC 9728), and for the console, where
+//! What this service tells unknown callers: which provider to ask for a token (RFC 9728) and, for the console, where
 //! people sign in.
 
 use bytes::Bytes;
@@ -10,22 +10,22 @@ use super::provider::Provider;
 
 pub struct Resource {
     pub document: Bytes,
-    /// Where that document is, as a challenge names it.
+    /// Where that document is, for the challenge.
     pub metadata_url: String,
 }
 
-/// Everything the console needs to send someone to the provider and to take them back.
+/// Everything the console needs to send someone to the provider and to receive them back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SignIn {
     pub issuer: String,
     pub authorization_endpoint: String,
     pub token_endpoint: String,
-    /// Where signing out ends the tokens (RFC 7009).
+    /// Where signing out revokes the tokens (RFC 7009).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
     pub client_id: String,
     pub scope: String,
-    /// What the token is to be for (RFC 8707).
+    /// The resource that the token is requested for (RFC 8707).
     pub resource: String,
 }
 
@@ -47,7 +47,7 @@ impl Resource {
     }
 }
 
-/// Nothing while the provider has not said where that is; then the console offers only what it always does.
+/// `None` until the provider has said where that is; then the console offers only its usual way.
 pub fn sign_in(provider: &Provider) -> Option<SignIn> {
     let oauth = provider.config();
     let client_id = oauth.console_client_id.clone()?;

@@ -1,4 +1,4 @@
-//! Signatures of access tokens, by the cryptography that TLS uses.
+//! Checks signatures of access tokens, with the cryptography library that TLS uses.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
@@ -9,7 +9,7 @@ use pilot_core::access_token::{Algorithm, Claims, Fault, Rules, Signed, Unverifi
 use pilot_core::key_set::{Key, KeySet, Material};
 use pilot_core::time::Time;
 
-/// The whole verdict on a token: its shape, its key, its signature, then what it says. Pure, so that every forged and
+/// The whole verdict on a token: its shape, its key, its signature, then its claims. Pure, so that every forged and
 /// confused token can be tried on it.
 pub fn verify(token: &[u8], keys: &KeySet, rules: &Rules, now: Time) -> Result<Verified, Fault> {
     let unverified = Unverified::read(token, rules)?;
@@ -26,7 +26,7 @@ pub fn claims_of(unverified: Unverified<'_>, keys: &KeySet, rules: &Rules) -> Re
 }
 
 fn is_signed(key: &Key, Signed { algorithm, message, signature }: &Signed<'_>) -> bool {
-    // A key is looked at by its own kind, never by what the token says it is.
+    // A key is used according to its own kind, never according to what the token says.
     match (&key.material, algorithm) {
         (Material::Rsa { modulus, exponent }, algorithm) => rsa(*algorithm).is_some_and(|parameters| {
             let key = RsaPublicKeyComponents { n: modulus.as_slice(), e: exponent.as_slice() };

@@ -1,4 +1,5 @@
-//! Remembered answers against the ledger: a caller who repeats a request is told what is recorded, or nothing.
+//! Compares remembered answers with the ledger: a caller who repeats a request must be told what is recorded, or
+//! nothing.
 
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
@@ -11,7 +12,7 @@ use crate::sqlite::read;
 use crate::sqlite::row::remembered;
 use crate::{Remembered, Result, StoreError};
 
-/// What an answer says about its place in the ledger, whichever kind it is.
+/// What an answer says about its place in the ledger, whatever its kind.
 #[derive(Deserialize)]
 struct Said {
     id: Option<ItemId>,
@@ -45,7 +46,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What a request with a key may have recorded.
+    /// Checks that the entry is of a kind that a request with a key can record.
     fn recorded(&self, index: u64) -> std::result::Result<(), String> {
         let sql = "SELECT data FROM entry WHERE idx = ?1";
         let found = i64::try_from(index)
@@ -65,7 +66,7 @@ impl Check<'_> {
         }
     }
 
-    /// As older programs kept it: a line with status, version and place, then what was shown.
+    /// As older programs stored it: a line with status, version and location, then the body.
     fn answer(&self, answer: &[u8], traces: &Traces) -> std::result::Result<(), String> {
         let end = answer.iter().position(|byte| *byte == b'\n').ok_or("it has no first line")?;
         let (line, shown) = answer.split_at_checked(end).unwrap_or_default();

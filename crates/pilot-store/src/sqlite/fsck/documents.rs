@@ -1,4 +1,4 @@
-//! Documents in the order of their entries, a page at a time.
+//! Reads documents in the order of their entries, one page at a time.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use crate::sqlite::failure;
 
 pub(super) type StoredDocument = (u64, i64, Option<Vec<u8>>);
 
-/// A reader that never holds more than a page.
+/// Never holds more than one page.
 pub(super) struct Documents<'c> {
     connection: &'c Connection,
     page: VecDeque<StoredDocument>,
-    /// The key of the last one that was read.
+    /// The key of the last document read.
     after: (i64, i64),
     is_last: bool,
 }
@@ -44,7 +44,7 @@ impl<'c> Documents<'c> {
         Ok(())
     }
 
-    /// The documents of this entry; earlier ones that nobody asked for come with it, and belong to no entry.
+    /// The documents of this entry, preceded by any that were skipped: those belong to no entry.
     pub(super) fn of(&mut self, entry: u64) -> Result<Vec<(i64, Option<Vec<u8>>)>> {
         let mut found = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Item rows against a replay of their history.
+//! Compares item rows with a replay of their history.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ use crate::sqlite::row::{from_key, role_bits, to_key};
 use crate::{Result, StoreError, StoredEntry};
 
 impl Check<'_> {
-    /// Every item row against a replay of its history.
     pub(super) fn items(&mut self, traces: &Traces) -> Result<()> {
         let total = self.count("item")?;
         let failed = |error: rusqlite::Error| failure::failed(&error);
@@ -143,7 +142,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Without its documents an item cannot be compared as a whole; its state is still in its entries.
+    /// Without its documents an item cannot be compared as a whole, but its entries still tell its state.
     fn compare_ends(&mut self, place: &str, placed: &Placed, history: &[StoredEntry]) {
         let entries: Vec<Entry> =
             history.iter().filter_map(|stored| serde_json::from_slice(&stored.bytes).ok()).collect();
@@ -154,7 +153,7 @@ impl Check<'_> {
         }
     }
 
-    /// If a workflow allows each person one open item, no two were open at the same time.
+    /// If a workflow allows each person one open item, no two may have been open at the same time.
     fn one_at_a_time(&mut self, mut spans: Vec<Span>) {
         spans.sort_by(|one, other| (&one.whose, one.created).cmp(&(&other.whose, other.created)));
         for pair in spans.windows(2) {
@@ -168,7 +167,7 @@ impl Check<'_> {
     }
 }
 
-/// Which member differs: the value itself may be anything.
+/// Names the member that differs, and not its value, which may be anything.
 fn difference(stored: &Item, replayed: &Item) -> String {
     let (Ok(stored), Ok(replayed)) = (serde_json::to_value(stored), serde_json::to_value(replayed)) else {
         return "it cannot be compared".into();
@@ -190,7 +189,7 @@ struct Replayed {
     ended: Option<u64>,
 }
 
-/// From when to when an item was open that must be its creator's only one.
+/// How long an item was open that had to be its creator's only one.
 struct Span {
     whose: (String, String),
     id: ItemId,
@@ -199,7 +198,7 @@ struct Span {
 }
 
 impl Replayed {
-    /// Erased: whether it moved by the rules was asked, as far as they need no content.
+    /// Erased. Its moves were still checked against the rules, as far as the rules need no content.
     fn lacks_content(&self) -> bool {
         self.item.payload.is_left_out() || self.item.window.as_ref().is_some_and(|window| window.is_left_out)
     }

@@ -1,4 +1,4 @@
-//! What the files of a backup are called.
+//! The file names in a backup.
 
 pub(crate) const DATABASE: &str = "pilot.db";
 pub(crate) const CHECKPOINT: &str = "log.checkpoint";

@@ -100,8 +100,8 @@ impl Manifest {
         }
     }
 
-    /// Compares what the manifest says about the ledger with the files: it has the files' digests, but nothing has its
-    /// own.
+    /// Compares what the manifest says about the ledger with the files: the manifest contains the files' digests, but
+    /// nothing contains its own.
     pub(crate) fn check_claims(&self, directory: &Path, report: &Report) -> Result<(), Failure> {
         let mut wrong = Vec::new();
         if self.entries != report.entries {
@@ -124,7 +124,7 @@ impl Manifest {
         )))
     }
 
-    /// The key and the checkpoint that are in the backup, as far as they are.
+    /// Checks the key and the checkpoint, if they are in the backup.
     fn check_signed(&self, directory: &Path, key: &VerifierKey, wrong: &mut Vec<String>) -> Result<(), Failure> {
         let read = |name: &str| -> Result<Option<String>, Failure> {
             let path = directory.join(name);
@@ -176,7 +176,7 @@ impl Manifest {
     }
 }
 
-/// Every file below the directory, in the order of their names.
+/// Every file below the directory, sorted by name.
 fn files(directory: &Path) -> Result<Vec<File>, Failure> {
     let (mut found, mut directories) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(below) = directories.pop() {
@@ -210,7 +210,7 @@ fn describe(directory: &Path, name: &Path) -> std::io::Result<File> {
     Ok(File { name: name.display().to_string(), bytes, sha256 })
 }
 
-/// A configuration without what could be a secret in it: who may use a database is part of its address.
+/// A configuration without anything that could be a secret: the credentials of a database are part of its address.
 pub(crate) fn redact_config(text: &str) -> String {
     let mut redacted = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! `pilot credential convert`: from the format of a pilot to the one that production reads. Digests do not change, so
-//! tokens keep working.
+//! `pilot credential convert`: from a pilot's format to the one that production reads. Digests do not change, so tokens
+//! keep working.
 
 use pilot_core::credentials::{Credential, Credentials, Schema};
 use pilot_ledger::clock::Clock;

@@ -1,4 +1,4 @@
-//! From when to when a new credential counts, and what it is called.
+//! The validity period and the name of a new credential.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(crate) struct LifeArguments {
 const EXPIRES_IN_DAYS: u32 = 90;
 
 impl LifeArguments {
-    /// A credential as a file of this schema has it.
+    /// A credential for a file of this schema.
     pub(crate) fn credential(
         &self,
         schema: Schema,
@@ -48,13 +48,13 @@ impl LifeArguments {
         }
     }
 
-    /// The format these options can only mean.
+    /// The only format in which these options make sense.
     pub(super) fn schema(&self) -> Option<Schema> {
         (self.id.is_some() || self.expires_in.is_some()).then_some(Schema::Two)
     }
 }
 
-/// When a credential that begins now ends.
+/// The expiry of a credential that begins now.
 pub(super) fn end(days: Option<u32>, now: Time) -> Time {
     now.plus(Duration::from_hours(24 * u64::from(days.unwrap_or(EXPIRES_IN_DAYS))))
 }

@@ -18,7 +18,7 @@ use crate::files;
 use crate::output::print;
 use crate::reason;
 
-/// They are all named in one entry, which is less than 64 KiB long.
+/// They are all named in one entry, which must be shorter than 64 KiB.
 const IDS_MAX: usize = 100;
 
 #[derive(clap::Args)]

@@ -30,7 +30,7 @@ impl From<&Credential> for CredentialView {
             actor_id: credential.actor.actor_id.clone(),
             role: credential.actor.role,
             fingerprint: credential.digest.fingerprint().to_string(),
-            // In version 2 every credential has an end.
+            // In version 2 every credential expires.
             credential_id: credential.expires_at.map(|_| credential.id.clone()),
             not_before: credential.not_before,
             expires_at: credential.expires_at,

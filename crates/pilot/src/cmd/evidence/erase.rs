@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     let store = ledger.open(Arc::new(move || clock.now())).map_err(failed)?;
     let documents = ledger.erasable(&arguments.item).map_err(failed)?;
     if documents > 0 {
-        // Said before it is done: what is gone without a word would look like damage.
+        // Recorded before it is done: what disappears without a record would look like damage.
         write_entry(&*store, arguments, environment, documents)?;
     }
     drop(store);

@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     }
 }
 
-/// What to ask the service for, and a name for the file.
+/// The path to request from the service, and a name for the file.
 fn request(arguments: &Arguments) -> (String, String) {
     let documents = if arguments.without_documents { "none" } else { "all" };
     match (&arguments.item, &arguments.from, &arguments.to) {
@@ -88,7 +88,7 @@ pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// What can stand in a file's name anywhere.
+/// Characters that are safe in a file name anywhere.
 fn plain(text: &str) -> String {
     text.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').take(64).collect()
 }
@@ -128,17 +128,17 @@ impl Drop for Part {
     }
 }
 
-/// Follows the container as it arrives: each file has its length before it, and each line of `entries/` is an entry.
+/// Follows the container as it arrives: each file is preceded by its length, and each line of `entries/` is an entry.
 #[derive(Default)]
 struct Progress {
     bytes: u64,
     entries: u64,
     of: u64,
     header: Vec<u8>,
-    /// What is left of the file that is arriving.
+    /// How much of the current file is still to come.
     left: u64,
     counts: bool,
-    /// The files are over; what follows is the container's own.
+    /// There are no more files; the rest belongs to the container itself.
     is_over: bool,
 }
 
@@ -165,7 +165,7 @@ impl Progress {
         }
     }
 
-    /// Looks whether a header is complete: 30 bytes, with the lengths of content, name and extra field in them.
+    /// Checks whether a header is complete: 30 bytes, which include the lengths of content, name and extra field.
     fn open(&mut self) {
         let two = |at: usize| self.header.get(at..at + 2).and_then(|two| two.try_into().ok()).map(u16::from_le_bytes);
         let four =

@@ -1,4 +1,4 @@
-//! `pilot log checkpoint`: the signed head of a log, as the service gives it or as it is in the second place.
+//! `pilot log checkpoint`: the signed head of a log, from the service or from the second place.
 
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ fn kept(config: &Config) -> Result<(String, Option<VerifierKey>), Failure> {
     let path = config.checkpoint_path();
     let note = second_place::read(&path).map_err(|error| Failure::environment(path.display(), error))?;
     let note = note.ok_or_else(|| Failure::Refused(format!("{}: there is no checkpoint yet", path.display())))?;
-    // A user who may read the checkpoint need not be allowed to read the key.
+    // A user who can read the checkpoint may not be allowed to read the key.
     let key = log_key::load(&config.log_key_path()).ok().map(|key| key.verifier());
     Ok((note, key))
 }

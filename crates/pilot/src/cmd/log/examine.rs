@@ -1,11 +1,11 @@
-//! Reading the whole ledger.
+//! Reads the whole ledger.
 
 use pilot_store::archive::{Archive, Progress, Report};
 
 use crate::exit::Failure;
 use crate::output::ProgressLine;
 
-/// Reads the whole ledger, and shows how far it has come to whoever watches.
+/// Reads the whole ledger, and shows the progress on a terminal.
 pub(crate) fn examine(ledger: &dyn Archive) -> Result<Report, Failure> {
     let line = ProgressLine::default();
     let mut show = |Progress { step, done, of }: Progress| {

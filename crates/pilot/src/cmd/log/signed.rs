@@ -14,9 +14,9 @@ use pilot_store::archive::{Archive, Report, StoredFault};
 use super::examine::examine;
 use crate::exit::Failure;
 
-/// Reads the whole store as [`examine`] does, and also says whether it is the one that was signed.
+/// Reads the whole store like [`examine`], and also says whether it is the one that was signed.
 pub(crate) fn examine_signed(config: &Config, ledger: &dyn Archive) -> Result<Report, Failure> {
-    // Before the ledger, which a service may be writing to: then it has everything the checkpoint covers.
+    // Before the ledger, to which a service may be writing: then the ledger has everything the checkpoint covers.
     let place = config.checkpoint_path();
     let kept = second_place::read(&place);
     let mut report = examine(ledger)?;

@@ -42,7 +42,7 @@ impl EvidenceArguments {
         self.from.is_some() || self.bundle.is_some()
     }
 
-    /// A key alone would silently verify nothing.
+    /// A key on its own would silently verify nothing.
     pub(super) fn check_alone(&self) -> Result<(), Failure> {
         match self.key {
             Some(_) => Err(Failure::Usage("--key is for evidence: give --from and --to, or --bundle".into())),
@@ -78,7 +78,7 @@ pub(super) fn report(
     }
 }
 
-/// The key that was given, or the ledger's own if the user may read it.
+/// The key that was given, or the ledger's own if the user can read it.
 fn whom_to_trust(
     arguments: &EvidenceArguments,
     config: Option<&Path>,
@@ -98,7 +98,7 @@ fn whom_to_trust(
     Ok(Trust::log(key.verifier()))
 }
 
-/// Without documents: they are about items, and none of them is needed here.
+/// Without documents: they are about items, and none is needed here.
 fn fetch(arguments: &EvidenceArguments, environment: &Environment) -> Result<Vec<u8>, Failure> {
     let (from, to) = (arguments.from.as_deref().unwrap_or_default(), arguments.to.as_deref().unwrap_or_default());
     let path = format!("/v1/evidence?from={}&to={}&documents=none", encode(from), encode(to));
@@ -110,7 +110,7 @@ fn fetch(arguments: &EvidenceArguments, environment: &Environment) -> Result<Vec
     Ok(bundle)
 }
 
-/// Only evidence that holds, and that is complete for its period, is reported from.
+/// Reports only from evidence that holds and is complete for its period.
 fn held(verdict: &Verdict) -> Result<&About, Failure> {
     match &verdict.about {
         Some(about) if verdict.holds && matches!(about.scope, Scope::Period { .. }) => Ok(about),

@@ -196,7 +196,7 @@ impl Record {
         }
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
         let mut file = file.map_err(failed)?;
-        // Root may do this; the service's user must be able to read it and to continue it.
+        // Root may run this; the service's user must be able to read the record and to append to it.
         private_file::give_to_owner_of_directory(&self.path).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
     }
