@@ -16,7 +16,7 @@ use crate::time::Time;
 const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 /// A key's name is an identifier, not prose.
 const KEY_ID_CHARS_MAX: usize = 256;
-/// The last second of the year 9999.
+/// The latest time the calendar library can represent, close to the end of the year 9999.
 const SECONDS_MAX: i64 = 253_402_207_199;
 
 /// Why a token is not accepted. For the log and the tests: the caller gets the same answer for all of them.

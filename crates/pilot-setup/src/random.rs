@@ -1,4 +1,4 @@
-//! The only place that draws random numbers.
+//! The only place that draws random numbers, apart from the keys of hash tables.
 
 use std::cell::RefCell;
 

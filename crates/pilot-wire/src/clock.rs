@@ -1,4 +1,4 @@
-//! The only place that reads a clock of the machine.
+//! The only place that reads the wall clock or a stopwatch. The guard in pilot-ledger also reads the time since boot.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};

@@ -28,7 +28,7 @@ pub enum EntryType {
     CredentialRefused,
     #[serde(rename = "credential.expired")]
     CredentialExpired,
-    /// By a security_admin, or by the service when it saw the token in a URL.
+    /// By a security_admin, or by the service itself: the entry states the cause.
     #[serde(rename = "credential.revoked")]
     CredentialRevoked,
     /// Credential changes found by a start that do not fit into its own entry, which follows.
