@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use pilot_wire::exposition::Exposition;
+
 /// How often the disk is checked, and how often when little is left.
 const LOOK: Duration = Duration::from_millis(250);
 const CLOSE_LOOK: Duration = Duration::from_millis(25);
@@ -64,14 +66,10 @@ impl Reserve {
         self.free.store(free, Ordering::Relaxed);
     }
 
-    pub fn metrics(&self) -> String {
+    pub fn metrics(&self, text: &mut Exposition) {
         let (free, kept) = (self.free.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed));
-        format!(
-            "# HELP pilot_disk_free_bytes Free space on the disk of the data directory.\n\
-             # TYPE pilot_disk_free_bytes gauge\npilot_disk_free_bytes {free}\n\
-             # HELP pilot_disk_reserve_bytes Writes are refused while less space than this is free.\n\
-             # TYPE pilot_disk_reserve_bytes gauge\npilot_disk_reserve_bytes {kept}\n"
-        )
+        text.gauge("pilot_disk_free_bytes", "Free space on the disk of the data directory.", free);
+        text.gauge("pilot_disk_reserve_bytes", "Writes are refused while less space than this is free.", kept);
     }
 }
 

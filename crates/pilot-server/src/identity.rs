@@ -21,6 +21,7 @@ pub mod oauth;
 pub use denial::{Denial, Unknown};
 use oauth::provider::{Provider, Undecided};
 use oauth::resource::{self, Resource, SignIn};
+use pilot_wire::exposition::Exposition;
 
 pub enum Identity {
     CredentialFile(credential_file::CredentialFile),
@@ -119,8 +120,10 @@ impl Identity {
         resource::sign_in(&self.oauth()?.provider)
     }
 
-    pub fn metrics(&self) -> String {
-        self.oauth().map_or_else(String::new, |oauth| oauth.provider.metrics())
+    pub fn metrics(&self, text: &mut Exposition) {
+        if let Some(oauth) = self.oauth() {
+            oauth.provider.metrics(text);
+        }
     }
 
     pub fn provider(&self) -> Option<&Arc<Provider>> {

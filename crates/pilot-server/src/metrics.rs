@@ -1,10 +1,10 @@
 //! Metrics for Prometheus. Counting costs one atomic addition; the text is generated on request.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pilot_core::time::Time;
+use pilot_wire::exposition::{Exposition, Kind};
 use pilot_wire::traffic::Traffic;
 
 use crate::identity::Unknown;
@@ -89,97 +89,67 @@ impl Metrics {
         add(self.certificate_reloads.get(usize::from(!taken_up)), 1);
     }
 
-    /// The Prometheus text format, version 0.0.4.
-    pub fn text(&self, ledger_entries: u64, clock_behind: Duration) -> String {
-        let mut text = String::with_capacity(8 * 1024);
-        family(&mut text, "pilot_build_info", "gauge", "The version of the running program.");
-        line(&mut text, &format!("pilot_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1);
-        family(&mut text, "pilot_ledger_entries", "gauge", "Entries in the ledger.");
-        line(&mut text, "pilot_ledger_entries", ledger_entries);
-        let name = "pilot_clock_behind_seconds";
-        family(&mut text, name, "gauge", "How far the machine's clock is behind the ledger's time.");
-        // In whole milliseconds: any smaller difference only shows how long reading them takes.
+    pub fn write(&self, ledger_entries: u64, clock_behind: Duration, text: &mut Exposition) {
+        text.family("pilot_build_info", Kind::Gauge, "The version of the running program.");
+        text.sample("pilot_build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
+        text.gauge("pilot_ledger_entries", "Entries in the ledger.", ledger_entries);
+        // In whole milliseconds: below them the two differ by how long it takes to look.
         let millis = u64::try_from(clock_behind.as_millis()).unwrap_or(u64::MAX / 1000);
-        let _ = writeln!(text, "{name} {}", seconds(millis.saturating_mul(1000)));
-        self.write_requests(&mut text);
-        family(&mut text, "pilot_authentication_failures_total", "counter", "Requests answered 401, by reason.");
+        let help = "How far the machine's clock is behind the ledger's time.";
+        text.gauge("pilot_clock_behind_seconds", help, seconds(millis.saturating_mul(1000)));
+        self.write_requests(text);
+        let name = "pilot_authentication_failures_total";
+        text.family(name, Kind::Counter, "Requests answered 401, by reason.");
         for (reason, count) in Unknown::ALL.iter().zip(&self.authentication_failures) {
-            line(
-                &mut text,
-                &format!("pilot_authentication_failures_total{{reason=\"{}\"}}", reason.as_str()),
-                read(count),
-            );
+            text.sample(name, &[("reason", &reason.as_str())], read(count));
         }
-        for (name, kind, help, value) in [
-            (
-                "pilot_tokens_in_url_total",
-                "counter",
-                "Requests refused because their URL contained a live token.",
-                read(&self.tokens_in_url),
-            ),
-            ("pilot_connections_open", "gauge", "Connections open now.", self.traffic.open()),
-            ("pilot_connections_total", "counter", "Connections accepted.", self.traffic.total()),
-            (
-                "pilot_connections_expired_total",
-                "counter",
-                "Connections closed because the peer was too slow.",
-                self.traffic.expired(),
-            ),
-        ] {
-            family(&mut text, name, kind, help);
-            line(&mut text, name, value);
-        }
-        self.write_limits(&mut text);
+        let help = "Requests refused because their URL contained a live token.";
+        text.counter("pilot_tokens_in_url_total", help, read(&self.tokens_in_url));
+        text.gauge("pilot_connections_open", "Connections open now.", self.traffic.open());
+        text.counter("pilot_connections_total", "Connections accepted.", self.traffic.total());
+        let help = "Connections closed because the peer was too slow.";
+        text.counter("pilot_connections_expired_total", help, self.traffic.expired());
+        self.write_limits(text);
         if read(&self.certificate_expires) > 0 {
-            self.write_tls(&mut text);
+            self.write_tls(text);
         }
-        text
     }
 
-    fn write_limits(&self, text: &mut String) {
-        family(text, "pilot_rate_limited_total", "counter", "Requests answered 429, by the budget that was used up.");
+    fn write_limits(&self, text: &mut Exposition) {
+        let name = "pilot_rate_limited_total";
+        text.family(name, Kind::Counter, "Requests answered 429, by the budget that was used up.");
         for (budget, count) in Budget::ALL.iter().zip(&self.rate_limited) {
-            line(text, &format!("pilot_rate_limited_total{{budget=\"{}\"}}", budget.as_str()), read(count));
+            text.sample(name, &[("budget", &budget.as_str())], read(count));
         }
-        family(text, "pilot_caps_reached_total", "counter", "How often a limit was reached, by limit.");
+        let name = "pilot_caps_reached_total";
+        text.family(name, Kind::Counter, "How often a limit was reached, by limit.");
         for (cap, times) in self.traffic.caps.counts() {
-            line(text, &format!("pilot_caps_reached_total{{cap=\"{cap}\"}}"), times);
+            text.sample(name, &[("cap", &cap)], times);
         }
     }
 
-    fn write_tls(&self, text: &mut String) {
-        let name = "pilot_tls_handshakes_failed_total";
-        family(text, name, "counter", "TLS handshakes that failed.");
-        line(text, name, self.traffic.handshakes_failed());
-        family(
-            text,
-            "pilot_tls_reloads_total",
-            "counter",
-            "Certificate reloads, by whether the new certificate could be used.",
-        );
+    fn write_tls(&self, text: &mut Exposition) {
+        let failed = self.traffic.handshakes_failed();
+        text.counter("pilot_tls_handshakes_failed_total", "TLS handshakes that failed.", failed);
+        let name = "pilot_tls_reloads_total";
+        text.family(name, Kind::Counter, "Certificate reloads, by whether the new certificate could be used.");
         for (outcome, count) in ["used", "refused"].iter().zip(&self.certificate_reloads) {
-            line(text, &format!("pilot_tls_reloads_total{{outcome=\"{outcome}\"}}"), read(count));
+            text.sample(name, &[("outcome", outcome)], read(count));
         }
-        let name = "pilot_tls_certificate_expires_seconds";
-        family(text, name, "gauge", "When the certificate in use expires, in seconds since 1970.");
-        line(text, name, read(&self.certificate_expires));
+        let help = "When the certificate in use expires, in seconds since 1970.";
+        text.gauge("pilot_tls_certificate_expires_seconds", help, read(&self.certificate_expires));
     }
 
-    fn write_requests(&self, text: &mut String) {
-        family(text, "pilot_requests_total", "counter", "Requests answered, by operation and status.");
+    fn write_requests(&self, text: &mut Exposition) {
+        let name = "pilot_requests_total";
+        text.family(name, Kind::Counter, "Requests answered, by operation and status.");
         for operation in &self.operations {
-            for (status, count) in STATUSES.iter().zip(&operation.statuses) {
-                if read(count) > 0 {
-                    let name = operation.name;
-                    line(
-                        text,
-                        &format!("pilot_requests_total{{operation=\"{name}\",status=\"{status}\"}}"),
-                        read(count),
-                    );
-                }
+            for (status, count) in STATUSES.iter().zip(&operation.statuses).filter(|(_, count)| read(count) > 0) {
+                text.sample(name, &[("operation", &operation.name), ("status", status)], read(count));
             }
         }
-        family(text, "pilot_request_seconds", "histogram", "Time from the end of the headers to the answer.");
+        let help = "Time from the end of the headers to the answer.";
+        text.family("pilot_request_seconds", Kind::Histogram, help);
         for operation in &self.operations {
             operation.write_histogram(text);
         }
@@ -187,35 +157,26 @@ impl Metrics {
 }
 
 impl Operation {
-    fn write_histogram(&self, text: &mut String) {
-        let name = self.name;
+    fn write_histogram(&self, text: &mut Exposition) {
         let total: u64 = self.buckets.iter().map(read).sum();
         if total == 0 {
             return;
         }
+        let (bucket, name) = ("pilot_request_seconds_bucket", &self.name);
         let mut below = 0;
         for (bound, count) in BUCKETS.iter().zip(&self.buckets) {
             below += read(count);
-            let bound = seconds(*bound);
-            line(text, &format!("pilot_request_seconds_bucket{{operation=\"{name}\",le=\"{bound}\"}}"), below);
+            text.sample(bucket, &[("operation", name), ("le", &seconds(*bound))], below);
         }
-        line(text, &format!("pilot_request_seconds_bucket{{operation=\"{name}\",le=\"+Inf\"}}"), total);
-        let _ = writeln!(text, "pilot_request_seconds_sum{{operation=\"{name}\"}} {}", seconds(read(&self.micros)));
-        line(text, &format!("pilot_request_seconds_count{{operation=\"{name}\"}}"), total);
+        text.sample(bucket, &[("operation", name), ("le", &"+Inf")], total);
+        text.sample("pilot_request_seconds_sum", &[("operation", name)], seconds(read(&self.micros)));
+        text.sample("pilot_request_seconds_count", &[("operation", name)], total);
     }
 }
 
 fn seconds(micros: u64) -> String {
     let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn family(text: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-fn line(text: &mut String, series: &str, value: u64) {
-    let _ = writeln!(text, "{series} {value}");
 }
 
 fn read(counter: &AtomicU64) -> u64 {
@@ -241,7 +202,9 @@ mod tests {
         metrics.answered(None, 401, 6_000_000);
         metrics.authentication_failed(Unknown::Malformed);
         metrics.traffic.connection_opened();
-        let text = metrics.text(7, Duration::from_micros(3_600_250_001));
+        let mut text = Exposition::default();
+        metrics.write(7, Duration::from_micros(3_600_250_001), &mut text);
+        let text = text.into_text();
         let shown: Vec<_> =
             text.lines().filter(|line| !line.starts_with('#') && !line.contains("build_info")).collect();
         expect![[r#"

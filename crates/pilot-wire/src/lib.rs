@@ -4,6 +4,7 @@ pub mod body;
 pub mod caps;
 pub mod clock;
 pub mod deadline;
+pub mod exposition;
 pub mod framing;
 pub mod listen;
 pub mod outgoing;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pilot_core::limits::CLOCK_LEAP_MAX;
 use pilot_core::time::Time;
+use pilot_wire::exposition::Exposition;
 
 use super::record::Record;
 use super::wall::Wall;
@@ -169,16 +170,12 @@ impl ClockGuard {
         is_believed.then(|| Record::new(boot_id, now.since_boot, Time::from_unix_micros(now.wall)))
     }
 
-    pub fn metrics(&self) -> String {
+    pub fn metrics(&self, text: &mut Exposition) {
         let doubt = self.doubt();
-        format!(
-            "# HELP pilot_clock_doubted Whether the machine's clock has jumped ahead and is not trusted: writes are refused.\n\
-             # TYPE pilot_clock_doubted gauge\npilot_clock_doubted {}\n\
-             # HELP pilot_clock_ahead_seconds How far it is ahead while it is not trusted.\n\
-             # TYPE pilot_clock_ahead_seconds gauge\npilot_clock_ahead_seconds {}\n",
-            u8::from(doubt.is_some()),
-            doubt.unwrap_or_default().as_secs()
-        )
+        let help = "Whether the machine's clock has jumped ahead and is not trusted: writes are refused.";
+        text.gauge("pilot_clock_doubted", help, u8::from(doubt.is_some()));
+        let ahead = doubt.unwrap_or_default().as_secs();
+        text.gauge("pilot_clock_ahead_seconds", "How far it is ahead while it is not trusted.", ahead);
     }
 
     fn anchor(&self) -> MutexGuard<'_, Anchor> {

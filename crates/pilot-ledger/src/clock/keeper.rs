@@ -9,6 +9,7 @@ use pilot_core::entry::details::{ClockAccepted, Details};
 use pilot_core::time::Time;
 use pilot_store::{Outcome, Situation, Store, Subject, Write};
 use pilot_wire::clock::Stopwatch;
+use pilot_wire::exposition::Exposition;
 
 use super::guard::ClockGuard;
 use super::record::{self, Record};
@@ -44,8 +45,8 @@ impl ClockKeeper {
         self.guard.doubt()
     }
 
-    pub fn metrics(&self) -> String {
-        self.guard.metrics()
+    pub fn metrics(&self, text: &mut Exposition) {
+        self.guard.metrics(text);
     }
 
     /// A record that cannot be read counts as none; then the ledger's last entry is what is known.

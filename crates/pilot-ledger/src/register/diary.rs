@@ -9,6 +9,7 @@ use pilot_core::entry::Entry;
 use pilot_core::entry::details::{Details, OneCredential, RefusedCredential};
 use pilot_core::time::Time;
 use pilot_store::{Fact, NoRecord, Outcome, Record, Situation, Store, Subject, Write};
+use pilot_wire::exposition::Exposition;
 use tokio::sync::oneshot;
 
 use super::ended::{End, Ended};
@@ -102,21 +103,15 @@ impl Register {
 }
 
 impl Register {
-    /// For Prometheus; empty if no credential expires.
-    pub fn metrics(&self, now: Time) -> String {
+    /// For Prometheus; nothing if no credential expires.
+    pub fn metrics(&self, now: Time, text: &mut Exposition) {
         let expiring = self.expiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(next) = expiring.values().map(|(expires_at, ..)| *expires_at).min() else { return String::new() };
+        let Some(next) = expiring.values().map(|(expires_at, ..)| *expires_at).min() else { return };
         let [soon, ..] = WARNINGS;
         let count = expiring.values().filter(|(expires_at, ..)| expires_at.since(now) <= soon).count();
-        format!(
-            "# HELP pilot_credentials_expiring Credentials that expire within 14 days.\n\
-             # TYPE pilot_credentials_expiring gauge\n\
-             pilot_credentials_expiring {count}\n\
-             # HELP pilot_credentials_next_expiry_seconds When the next credential expires, in seconds since 1970.\n\
-             # TYPE pilot_credentials_next_expiry_seconds gauge\n\
-             pilot_credentials_next_expiry_seconds {}\n",
-            next.unix_micros() / 1_000_000
-        )
+        text.gauge("pilot_credentials_expiring", "Credentials that expire within 14 days.", count);
+        let help = "When the next credential expires, in seconds since 1970.";
+        text.gauge("pilot_credentials_next_expiry_seconds", help, next.unix_micros() / 1_000_000);
     }
 }
 

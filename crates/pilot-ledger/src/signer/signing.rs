@@ -11,6 +11,7 @@ use pilot_evidence::merkle::Edge;
 use pilot_evidence::note::{NoteKey, VerifierKey};
 use pilot_evidence::proof::check_consistency;
 use pilot_store::{Store, StoreError};
+use pilot_wire::exposition::Exposition;
 use tokio::sync::watch;
 
 use super::edge::edge_at;
@@ -196,15 +197,11 @@ impl Signer {
         }
     }
 
-    pub fn metrics(&self) -> String {
+    pub fn metrics(&self, text: &mut Exposition) {
         let size = self.newest.borrow().checkpoint.size;
+        text.gauge("pilot_log_checkpoint_entries", "Entries under the newest signed checkpoint.", size);
         let failures = self.failures.load(Ordering::Relaxed);
-        format!(
-            "# HELP pilot_log_checkpoint_entries Entries under the newest signed checkpoint.\n\
-             # TYPE pilot_log_checkpoint_entries gauge\npilot_log_checkpoint_entries {size}\n\
-             # HELP pilot_log_signing_failures_total Attempts to sign the log that failed.\n\
-             # TYPE pilot_log_signing_failures_total counter\npilot_log_signing_failures_total {failures}\n"
-        )
+        text.counter("pilot_log_signing_failures_total", "Attempts to sign the log that failed.", failures);
     }
 }
 

@@ -4,7 +4,6 @@
 //! witness that is slow or down delays nobody: it is left out of the rounds until it has answered.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use pilot_core::limits::WITNESSES_DEADLINE;
 use pilot_evidence::note::VerifierKey;
 use pilot_evidence::verify::Trust;
 use pilot_setup::config;
+use pilot_wire::exposition::Exposition;
 use pilot_wire::outgoing::{Outgoing, TrustError};
 use tokio::sync::watch;
 
@@ -207,18 +207,16 @@ impl Witnesses {
         CoverError::NotCovered { required: self.required, all: self.list.len(), missing }
     }
 
-    pub fn metrics(&self) -> String {
-        let mut text = String::new();
+    pub fn metrics(&self, text: &mut Exposition) {
         for (name, kind, help, value) in witness::FIGURES {
             if self.list.is_empty() {
                 break;
             }
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            text.family(name, kind, help);
             for witness in &self.list {
-                let _ = writeln!(text, "{name}{{witness=\"{}\"}} {}", witness.name(), value(witness));
+                text.sample(name, &[("witness", &witness.name())], value(witness));
             }
         }
-        text
     }
 }
 

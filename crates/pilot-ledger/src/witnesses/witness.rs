@@ -7,6 +7,7 @@ use http::Uri;
 use pilot_evidence::cosignature::CosignerVerifier;
 use pilot_setup::config;
 use pilot_wire::clock::Stopwatch;
+use pilot_wire::exposition::Kind;
 
 use super::trouble::OfferError;
 
@@ -36,28 +37,34 @@ struct State {
 type Value = fn(&Witness) -> u64;
 
 /// Name, type, description and value of each metric.
-pub(super) const FIGURES: [(&str, &str, &str, Value); 5] = [
-    ("pilot_witness_up", "gauge", "Whether the witness cosigned the last checkpoint offered to it.", |witness| {
+pub(super) const FIGURES: [(&str, Kind, &str, Value); 5] = [
+    ("pilot_witness_up", Kind::Gauge, "Whether the witness cosigned the last checkpoint offered to it.", |witness| {
         u64::from(witness.state().trouble.is_none())
     }),
-    ("pilot_witness_cosigned_entries", "gauge", "Entries under the newest cosignature of the witness.", |witness| {
-        witness.state().cosigned
-    }),
+    (
+        "pilot_witness_cosigned_entries",
+        Kind::Gauge,
+        "Entries under the newest cosignature of the witness.",
+        |witness| witness.state().cosigned,
+    ),
     (
         "pilot_witness_in_conflict",
-        "gauge",
+        Kind::Gauge,
         "Whether the witness knows a different history of this log (a fork).",
         |witness| u64::from(witness.state().is_in_conflict),
     ),
     (
         "pilot_witness_conflicts_total",
-        "counter",
+        Kind::Counter,
         "Answers in which the witness reported a different history.",
         |witness| witness.state().conflicts,
     ),
-    ("pilot_witness_failures_total", "counter", "Requests to the witness that returned no cosignature.", |witness| {
-        witness.state().failures
-    }),
+    (
+        "pilot_witness_failures_total",
+        Kind::Counter,
+        "Requests to the witness that returned no cosignature.",
+        |witness| witness.state().failures,
+    ),
 ];
 
 impl Witness {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use pilot_wire::body::Body;
+use pilot_wire::exposition::Exposition;
 use pilot_wire::framing::{self, Malformed};
 use pilot_wire::served::Served;
 use pilot_wire::traffic::Traffic;
@@ -39,18 +40,17 @@ pub async fn answer_ops(operations: Arc<Operations>, request: Request<Incoming>)
 fn route(app: &App, method: &Method, path: &str) -> Answer {
     match (method, path) {
         (&Method::GET, "/metrics") => {
-            let parts = [
-                app.ledger.signer.metrics(),
-                store_metrics(app),
-                app.ledger.reserve.metrics(),
-                app.ledger.clock_keeper.metrics(),
-                app.witnesses.metrics(),
-                app.register.metrics(app.clock.now()),
-                app.identity.metrics(),
-            ];
-            let text = app.metrics.text(app.ledger.store.head().borrow().size(), app.ledger.clock.machine_behind())
-                + &parts.concat();
-            Ok(page("text/plain; version=0.0.4; charset=utf-8", text))
+            let mut text = Exposition::default();
+            let (entries, behind) = (app.ledger.store.head().borrow().size(), app.ledger.clock.machine_behind());
+            app.metrics.write(entries, behind, &mut text);
+            app.ledger.signer.metrics(&mut text);
+            store_metrics(app, &mut text);
+            app.ledger.reserve.metrics(&mut text);
+            app.ledger.clock_keeper.metrics(&mut text);
+            app.witnesses.metrics(&mut text);
+            app.register.metrics(app.clock.now(), &mut text);
+            app.identity.metrics(&mut text);
+            Ok(page("text/plain; version=0.0.4; charset=utf-8", text.into_text()))
         }
         (&Method::GET, "/healthz") => health::get_health(app),
         (&Method::GET, "/readyz") => health::get_readiness(app),
@@ -59,13 +59,10 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
     }
 }
 
-fn store_metrics(app: &App) -> String {
+fn store_metrics(app: &App, text: &mut Exposition) {
     let pulse = app.ledger.store.pulse();
-    let (seconds, hangs) = (pulse.hanging.unwrap_or_default().as_secs(), pulse.hangs);
-    format!(
-        "# HELP pilot_store_hang_seconds How long writes have been waiting for the disk, once that exceeds the limit.\n\
-         # TYPE pilot_store_hang_seconds gauge\npilot_store_hang_seconds {seconds}\n\
-         # HELP pilot_store_hangs_total How often writes waited for the disk longer than the limit.\n\
-         # TYPE pilot_store_hangs_total counter\npilot_store_hangs_total {hangs}\n"
-    )
+    let help = "How long writes have been waiting for the disk, once that exceeds the limit.";
+    text.gauge("pilot_store_hang_seconds", help, pulse.hanging.unwrap_or_default().as_secs());
+    let help = "How often writes waited for the disk longer than the limit.";
+    text.counter("pilot_store_hangs_total", help, pulse.hangs);
 }

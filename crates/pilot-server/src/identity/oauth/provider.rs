@@ -16,6 +16,7 @@ use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::{Oauth, ProviderUrl};
 use pilot_setup::private_file::{self, Others};
+use pilot_wire::exposition::Exposition;
 use pilot_wire::outgoing::{Outgoing, OutgoingError, TrustError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -164,19 +165,16 @@ impl Provider {
         Ok(())
     }
 
-    pub fn metrics(&self) -> String {
+    pub fn metrics(&self, text: &mut Exposition) {
         let held = self.held();
         let is_up = u8::from(held.trouble.is_none() && held.fetched_at.is_some());
         let age = held.fetched_at.map_or(-1.0, |at| self.clock.now().since(at).as_secs_f64());
         let keys = held.keys.as_ref().map_or(0, |set| set.keys.len());
-        format!(
-            "# HELP pilot_identity_provider_up Whether the last request for the identity provider's keys succeeded.\n\
-             # TYPE pilot_identity_provider_up gauge\npilot_identity_provider_up {is_up}\n\
-             # HELP pilot_identity_keys How many of its keys are in use.\n\
-             # TYPE pilot_identity_keys gauge\npilot_identity_keys {keys}\n\
-             # HELP pilot_identity_keys_age_seconds Time since they were fetched; -1 when they never were.\n\
-             # TYPE pilot_identity_keys_age_seconds gauge\npilot_identity_keys_age_seconds {age:.3}\n"
-        )
+        let up = "Whether the last request for the identity provider's keys succeeded.";
+        text.gauge("pilot_identity_provider_up", up, is_up);
+        text.gauge("pilot_identity_keys", "How many of its keys are in use.", keys);
+        let help = "Time since they were fetched; -1 when they never were.";
+        text.gauge("pilot_identity_keys_age_seconds", help, format_args!("{age:.3}"));
     }
 
     /// Keeps the keys fresh as long as the service runs.
