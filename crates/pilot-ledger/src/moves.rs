@@ -39,7 +39,7 @@ pub fn create(
     actor: Actor,
     new: NewItem,
     content: Document,
-) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+) -> impl Fn(&Situation<'_>) -> Decided + Send + 'static {
     move |situation| {
         let (transition, item) =
             decide::decide_creation(&definition, &new, &actor, situation.now, situation.open_items)?;
@@ -97,7 +97,7 @@ pub fn edit(
     workflows: Arc<Workflows>,
     actor: Actor,
     edit: PreparedEdit,
-) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+) -> impl Fn(&Situation<'_>) -> Decided + Send + 'static {
     let PreparedEdit { request, document } = edit;
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
@@ -116,7 +116,7 @@ pub fn act(
     comment: Option<Document>,
     inputs: Option<Document>,
     gate: EffectGate,
-) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+) -> impl Fn(&Situation<'_>) -> Decided + Send + 'static {
     let request = Request::Act(request);
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
@@ -138,7 +138,7 @@ pub fn comment(
     actor: Actor,
     document: Document,
     if_match: Option<IfMatch>,
-) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+) -> impl Fn(&Situation<'_>) -> Decided + Send + 'static {
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         if_match.as_ref().map_or(Ok(()), |if_match| if_match.check(item))?;
@@ -151,7 +151,7 @@ pub fn comment(
 }
 
 /// What the passing of time does to an item, if something is due.
-pub fn expire(workflows: Arc<Workflows>) -> impl FnMut(&Situation<'_>) -> Decided + Send + 'static {
+pub fn expire(workflows: Arc<Workflows>) -> impl Fn(&Situation<'_>) -> Decided + Send + 'static {
     move |situation| {
         let (item, definition) = subject(&workflows, situation)?;
         let transition = decide::decide(&definition, item, &Request::Timer, &Caller::Timer, situation.now)?;
@@ -186,7 +186,7 @@ mod tests {
         let (_, item) = decide_creation(&definition, &new, &ana, Time::EPOCH, 0).unwrap();
         for (entries, is_taken) in [(1, true), (COMMENTED_ENTRIES_MAX - 1, true), (COMMENTED_ENTRIES_MAX, false)] {
             let document = Document::comment("seen", "nonce");
-            let mut decide = comment(Arc::clone(&workflows), ana.clone(), document, None);
+            let decide = comment(Arc::clone(&workflows), ana.clone(), document, None);
             let entries = Some(entries);
             let (item, last_entry, now) = (Some(&item), Some(0), Time::EPOCH);
             let decided = decide(&Situation { item, last_entry, entries, open_items: 0, facts: &[], now, index: 1 });

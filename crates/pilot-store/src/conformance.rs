@@ -445,7 +445,7 @@ pub async fn definitions_and_facts_are_kept(engine: &dyn Engine) {
 /// An entry with changes of facts.
 fn noting(facts: &[(&str, Option<&[u8]>)]) -> Write {
     let facts = facts.iter().map(|(name, value)| Fact { name: (*name).into(), value: value.map(<[u8]>::to_vec) });
-    let (facts, mut plain): (Vec<_>, _) = (facts.collect(), remark(0).decide);
+    let (facts, plain): (Vec<_>, _) = (facts.collect(), remark(0).decide);
     let decide = move |situation: &Situation<'_>| Ok(Record { facts: facts.clone(), ..plain(situation)? });
     Write::new(Subject::Ledger, None, decide)
 }
@@ -454,7 +454,7 @@ pub async fn a_write_decides_by_the_facts_it_reads_as_they_are_then(engine: &dyn
     let store = engine.open();
     // Both are queued before either is decided: the second sees what the first left.
     let once = || {
-        let mut note = noting(&[("once", Some(b"done"))]).decide;
+        let note = noting(&[("once", Some(b"done"))]).decide;
         let decide = move |situation: &Situation<'_>| match situation.facts {
             [None] => note(situation),
             _ => Err(NoRecord::Nothing),

@@ -137,7 +137,8 @@ pub struct Standing {
     pub due_at: Option<Time>,
 }
 
-pub type Decide = Box<dyn FnMut(&Situation<'_>) -> Decided + Send>;
+/// May be called more than once: an engine that is not told whether its commit succeeded decides again.
+pub type Decide = Box<dyn Fn(&Situation<'_>) -> Decided + Send>;
 
 /// An idempotency key in its scope (actor, method and path), and the digest of the body that came with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +159,7 @@ impl Write {
     pub fn new(
         subject: Subject,
         key: Option<Key>,
-        decide: impl FnMut(&Situation<'_>) -> Decided + Send + 'static,
+        decide: impl Fn(&Situation<'_>) -> Decided + Send + 'static,
     ) -> Write {
         Write { subject, key, reads: Vec::new(), decide: Box::new(decide) }
     }

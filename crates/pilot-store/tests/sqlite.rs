@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use pilot_core::limits::IDEMPOTENCY_KEY_KEPT;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_store::conformance::{self, Cast, Engine, TestClock, actor, remark};
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
-use pilot_store::{Outcome, Situation, Store, StoreError, Subject, Write};
+use pilot_store::{Key, Outcome, Situation, Store, StoreError, Subject, Write};
 use tempfile::TempDir;
 
 struct Embedded {
@@ -92,6 +93,31 @@ async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
     assert_eq!(engine.open().head().borrow().size(), 40_000);
     let report = fsck(&path, &mut |_| ()).unwrap();
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
+}
+
+#[tokio::test]
+async fn keys_that_are_older_than_promised_are_removed_in_time_and_newer_ones_stay() {
+    let engine = Embedded::new();
+    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
+    let keyed = |scope: u8| Write {
+        key: Some(Key { scope: [scope; 32], body: [0; 32] }),
+        ..cast.creation(&cast.id(), "keyed", "ana", "low")
+    };
+    for scope in 0..10 {
+        store.settle(keyed(scope)).await.unwrap();
+    }
+    engine.clock.step(i64::try_from(IDEMPOTENCY_KEY_KEPT.as_secs()).unwrap() + 1);
+    store.settle(keyed(100)).await.unwrap();
+    let path = engine.directory.path().join("pilot.db");
+    let kept = || {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.query_row("SELECT count(*) FROM idempotency", [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!(kept(), 11);
+    for number in 0..1_100 {
+        store.settle(remark(number)).await.unwrap();
+    }
+    assert_eq!(kept(), 1);
 }
 
 #[tokio::test]

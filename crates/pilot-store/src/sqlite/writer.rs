@@ -28,6 +28,10 @@ use crate::{
 
 /// The most writes one commit takes.
 const GROUP_MAX: usize = 512;
+/// After this many entries, old idempotency keys are removed.
+const KEYS_TENDED_EVERY: u64 = 1_024;
+/// How many are removed at once: more than are added in between, and few enough that nobody waits long.
+const KEYS_FORGOTTEN_MAX: u32 = 2_048;
 /// Entry bundles use two bytes for the length of each entry.
 const ENTRY_BYTES_MAX: usize = u16::MAX as usize;
 
@@ -45,6 +49,8 @@ pub(super) struct Writer<'c> {
     health: Arc<Health>,
     told: Told,
     log: WriteAheadLog,
+    /// How large the ledger was when old keys were last removed.
+    keys_tended_at: u64,
 }
 
 /// Who is told about a commit.
@@ -121,6 +127,7 @@ impl<'c> Writer<'c> {
             statements: Statements::default(),
             bytes: Vec::new(),
             json: Vec::new(),
+            keys_tended_at: opened.edge.size(),
             edge: opened.edge,
             last_at: opened.last_at,
             now,
@@ -135,6 +142,7 @@ impl<'c> Writer<'c> {
     pub(super) fn run(mut self, desk: &Desk) -> bool {
         while let Some(jobs) = desk.next(GROUP_MAX) {
             self.take(jobs, desk);
+            self.forget_old_keys();
             self.log.tend(self.connection);
             desk.done();
         }
@@ -169,8 +177,8 @@ impl<'c> Writer<'c> {
         let mut replies: Vec<Reply> = Vec::with_capacity(writes.len());
         let mut settled = self.begin();
         if settled.is_ok() {
-            for mut write in writes {
-                match self.settle(&mut write, &mut group) {
+            for write in writes {
+                match self.settle(&write, &mut group) {
                     Ok(outcome) => replies.push(Reply { outcome, write }),
                     Err(error) => {
                         settled = Err(error);
@@ -236,7 +244,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    fn settle(&mut self, write: &mut Write, group: &mut Group) -> Result<Outcome> {
+    fn settle(&mut self, write: &Write, group: &mut Group) -> Result<Outcome> {
         let Write { subject, key, reads, decide } = write;
         let now = (self.now)().max(group.last_at);
         if let Some(outcome) = key.as_ref().map_or(Ok(None), |key| self.recall(key, now))? {
@@ -253,7 +261,7 @@ impl<'c> Writer<'c> {
             },
         };
         let index = group.edge.size();
-        if let (Subject::CountedItem(_), Some(before)) = (&*subject, &mut before)
+        if let (Subject::CountedItem(_), Some(before)) = (subject, &mut before)
             && before.entries.is_none()
         {
             before.entries = Some(read::entries_of(self.connection, before.last_entry, COMMENTED_ENTRIES_MAX)?);
@@ -369,7 +377,6 @@ impl<'c> Writer<'c> {
         group.edge.push(leaf, &mut full);
         for tile in full {
             self.statements.tile.run(self.connection, (tile.level, number(tile.index), tile.to_bytes()))?;
-            self.forget_old_keys(now)?;
         }
         group.last_at = entry.at;
         Ok(Outcome::Recorded { entry, shown })
@@ -434,13 +441,26 @@ impl<'c> Writer<'c> {
         )
     }
 
-    /// Called now and then: deletes keys that are older than promised.
-    fn forget_old_keys(&self, now: Time) -> Result<()> {
-        let mut statement = self
-            .connection
-            .prepare_cached("DELETE FROM idempotency WHERE at < ?1")
-            .map_err(|error| failure::failed(&error))?;
-        statement.execute([oldest_key(now)]).map(drop).map_err(|error| failure::failed(&error))
+    /// In a transaction of its own, between groups: no write waits for it, and none fails with it.
+    fn forget_old_keys(&mut self) {
+        let size = self.edge.size();
+        if size < self.keys_tended_at + KEYS_TENDED_EVERY || self.health.check_disk().is_err() {
+            return;
+        }
+        let sql = "DELETE FROM idempotency WHERE scope IN \
+                   (SELECT scope FROM idempotency WHERE at < ?1 ORDER BY at LIMIT ?2)";
+        let values = (oldest_key(self.last_at), KEYS_FORGOTTEN_MAX);
+        let forgotten = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        match forgotten {
+            // There may be more: the next group is followed by another round.
+            Ok(forgotten) if forgotten >= KEYS_FORGOTTEN_MAX as usize => {}
+            Ok(_) => self.keys_tended_at = size,
+            Err(error) => {
+                let error = failure::failed(&error);
+                tracing::error!(cause = %error, "old idempotency keys could not be removed; it will be tried again");
+                self.health.stop_if_lasting(&error);
+            }
+        }
     }
 
     fn keep_definitions(&self, definitions: &[StoredDefinition]) -> Result<Vec<StoredDefinition>> {
