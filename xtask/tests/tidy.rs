@@ -148,24 +148,64 @@ fn every_dependency_is_used() {
     for manifest in files.iter().filter(|file| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml")) {
         let folder = manifest.path.trim_end_matches("Cargo.toml");
         let (own, for_tests) = manifest.text.split_once("[dev-dependencies]").unwrap_or((&manifest.text, ""));
-        let mut used_in = |table: &str, from: usize, places: &[&str]| {
-            let is_code = |file: &&File| {
-                file.is_rust() && places.iter().any(|place| file.path.starts_with(&format!("{folder}{place}")))
-            };
-            let code: Vec<_> = files.iter().filter(is_code).collect();
-            for (line, dependency) in dependencies(table) {
-                let path = format!("{}::", dependency.replace('-', "_"));
-                if !code.iter().any(|file| file.text.contains(&path)) {
-                    findings.add(&manifest.path, from + line, format!("{dependency} is not used"));
-                }
-            }
+        let code = |places: &[&str]| {
+            let is_there = |file: &&File| places.iter().any(|place| file.path.starts_with(&format!("{folder}{place}")));
+            files.iter().filter(|file| file.is_rust()).filter(is_there).collect::<Vec<_>>()
         };
-        used_in(own, 0, &["src/"]);
-        // The tables after the first begin with the line that divides them.
-        let for_tests = format!("[dev-dependencies]{for_tests}");
-        used_in(&for_tests, own.lines().count(), &["src/", "tests/", "examples/"]);
+        let (program, everything) = (code(&["src/"]), code(&["src/", "tests/", "examples/"]));
+        for (line, dependency) in dependencies(own) {
+            let is_used = |file: &&File| file.program_lines().any(|(_, code)| names_crate(code, dependency));
+            if !program.iter().any(is_used) {
+                findings.add(&manifest.path, line, format!("{dependency} is not used outside of tests"));
+            }
+        }
+        let before = own.lines().count();
+        for (line, dependency) in dependencies(&format!("[dev-dependencies]{for_tests}")) {
+            let is_used = |file: &&File| file.lines().any(|(_, code)| names_crate(code, dependency));
+            if !everything.iter().any(is_used) {
+                findings.add(&manifest.path, before + line, format!("{dependency} is not used"));
+            }
+        }
     }
-    findings.settle("Every dependency is one to defend to an auditor: remove it from the manifest.");
+    findings.settle("Every dependency is one to defend to an auditor: remove it, or move it to [dev-dependencies].");
+}
+
+/// Whether a line has a path that begins with this crate.
+fn names_crate(line: &str, dependency: &str) -> bool {
+    let path = format!("{}::", dependency.replace('-', "_"));
+    let is_part_of_a_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == ':';
+    line.match_indices(&path).any(|(at, _)| !line[..at].ends_with(is_part_of_a_name))
+}
+
+#[test]
+fn a_crate_is_told_from_one_whose_name_ends_alike() {
+    for (line, expected) in [
+        ("use rustls::Error;", true),
+        ("let error = rustls::Error::General;", true),
+        ("use tokio_rustls::client;", false),
+        ("crate::rustls::x()", false),
+    ] {
+        assert_eq!(names_crate(line, "rustls"), expected, "{line}");
+    }
+}
+
+#[test]
+fn every_file_of_tests_is_compiled() {
+    let files = files();
+    let mut findings = Findings::default();
+    let is_test = |file: &&File| file.is_rust() && file.path.starts_with("crates/") && file.path.contains("/tests/");
+    for file in files.iter().filter(is_test).filter(|file| !file.path.ends_with("/main.rs")) {
+        let (folder, name) = file.path.rsplit_once('/').unwrap();
+        let parent = if folder.ends_with("/tests") { format!("{folder}/main.rs") } else { format!("{folder}.rs") };
+        let declares = |line: &str| line.ends_with(&format!("mod {};", name.trim_end_matches(".rs")));
+        let parent = files.iter().find(|file| file.path == parent);
+        // A crate with one file of tests needs no main.rs.
+        let is_alone = folder.ends_with("/tests") && parent.is_none();
+        if !is_alone && !parent.is_some_and(|parent| parent.lines().any(|(_, line)| declares(line))) {
+            findings.add(&file.path, 1, "no `mod` names this file");
+        }
+    }
+    findings.settle("A file that is not compiled tests nothing: declare it in the file above it.");
 }
 
 /// Names in the dependency tables of a manifest, whether `name = …`, `name.workspace = …` or `[dependencies.name]`.

@@ -26,7 +26,7 @@ use crate::call::{Call, Pending, end_upload};
 use crate::caller::Caller;
 use crate::exposure;
 use crate::log::RequestLine;
-use crate::problem::{Code, Problem, is_for_known_callers};
+use crate::problem::{Problem, is_for_known_callers};
 use crate::rate::Standing;
 use crate::routes::{Found, Guarded, Handler, RequestBody, Router, is_under_v1};
 use crate::upload::Upload;
@@ -116,7 +116,7 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
             if let Some(cap) = problem.cap {
                 app.metrics.traffic.caps.reached(cap, &trace.whose());
             }
-            if matches!(problem.code, Code::RateLimited | Code::Unavailable) {
+            if problem.is_slowed {
                 app.flood.hold_back().await;
             }
             let (ends_connection, peer_is_late) = (problem.ends_connection, problem.peer_is_late);

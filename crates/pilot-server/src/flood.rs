@@ -76,6 +76,17 @@ mod tests {
         assert_eq!(flood.held.load(Ordering::Relaxed), 0);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn when_as_many_wait_as_may_the_next_one_is_answered_at_once() {
+        let flood = Flood::default();
+        flood.held.store(HELD_MAX, Ordering::Relaxed);
+        for _ in 0..2 * REFUSALS_AT_ONCE {
+            // The clock of the test stands still, so anything that waits would wait for ever.
+            flood.hold_back().await;
+        }
+        assert_eq!(flood.held.load(Ordering::Relaxed), HELD_MAX);
+    }
+
     #[test]
     fn a_hundred_refusals_a_second_are_answered_at_once_and_those_beyond_are_held_back() {
         let flood = Flood::default();

@@ -93,7 +93,7 @@ impl Metrics {
         text.family("pilot_build_info", Kind::Gauge, "The version of the running program.");
         text.sample("pilot_build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
         text.gauge("pilot_ledger_entries", "Entries in the ledger.", ledger_entries);
-        // In whole milliseconds: below them the two differ by how long it takes to look.
+        // In whole milliseconds: any smaller difference only shows how long reading them takes.
         let millis = u64::try_from(clock_behind.as_millis()).unwrap_or(u64::MAX / 1000);
         let help = "How far the machine's clock is behind the ledger's time.";
         text.gauge("pilot_clock_behind_seconds", help, seconds(millis.saturating_mul(1000)));

@@ -105,6 +105,8 @@ pub struct Problem {
     pub cause: Option<String>,
     /// The limit that was reached, for the operators.
     pub cap: Option<Cap>,
+    /// The caller has reached a limit of its own: a flood of such refusals is answered late.
+    pub is_slowed: bool,
 }
 
 impl Problem {
@@ -120,13 +122,14 @@ impl Problem {
             peer_is_late: false,
             cause: None,
             cap: None,
+            is_slowed: false,
         }
     }
 
     /// A limit was reached: it is counted, logged and reported by `/readyz`.
     #[must_use]
     pub fn beyond(self, cap: Cap) -> Problem {
-        Problem { cap: Some(cap), ..self }
+        Problem { cap: Some(cap), is_slowed: true, ..self }
     }
 
     /// `metadata` is where a client learns where to get a token, if there is a provider (RFC 9728).
@@ -182,7 +185,8 @@ impl Problem {
 
     pub fn rate_limited(seconds: u64) -> Problem {
         let detail = format!("Too many requests; try again in {seconds} s.");
-        Problem::new(Code::RateLimited, detail).with(RETRY_AFTER, HeaderValue::from(seconds))
+        let problem = Problem::new(Code::RateLimited, detail).with(RETRY_AFTER, HeaderValue::from(seconds));
+        Problem { is_slowed: true, ..problem }
     }
 
     /// When to try again.

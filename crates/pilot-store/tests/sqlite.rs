@@ -96,28 +96,34 @@ async fn the_write_ahead_log_stays_within_bounds_while_writing_goes_on() {
 }
 
 #[tokio::test]
-async fn keys_that_are_older_than_promised_are_removed_in_time_and_newer_ones_stay() {
+async fn keys_that_are_older_than_promised_are_removed_also_by_a_service_that_is_often_restarted() {
     let engine = Embedded::new();
-    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
-    let keyed = |scope: u8| Write {
-        key: Some(Key { scope: [scope; 32], body: [0; 32] }),
-        ..cast.creation(&cast.id(), "keyed", "ana", "low")
+    let keyed = |number: u32| {
+        let mut scope = [0; 32];
+        scope[..4].copy_from_slice(&number.to_be_bytes());
+        Write { key: Some(Key { scope, body: [0; 32] }), ..remark(number.into()) }
     };
-    for scope in 0..10 {
-        store.settle(keyed(scope)).await.unwrap();
-    }
+    let write = async |numbers: std::ops::Range<u32>| {
+        let store = engine.open();
+        let pending: Vec<_> = numbers.map(|number| store.settle(keyed(number))).collect();
+        for written in pending {
+            assert!(matches!(written.await.unwrap(), Outcome::Recorded { .. }));
+        }
+    };
+    // More than are removed at once.
+    write(0..1_500).await;
     engine.clock.step(i64::try_from(IDEMPOTENCY_KEY_KEPT.as_secs()).unwrap() + 1);
-    store.settle(keyed(100)).await.unwrap();
     let path = engine.directory.path().join("pilot.db");
     let kept = || {
         let connection = rusqlite::Connection::open(&path).unwrap();
         connection.query_row("SELECT count(*) FROM idempotency", [], |row| row.get::<_, i64>(0)).unwrap()
     };
-    assert_eq!(kept(), 11);
-    for number in 0..1_100 {
-        store.settle(remark(number)).await.unwrap();
+    assert_eq!(kept(), 1_500);
+    // Never as many entries in one run as there are between two rounds.
+    for run in 0..30 {
+        write(2_000 + run * 60..2_060 + run * 60).await;
     }
-    assert_eq!(kept(), 1);
+    assert_eq!(kept(), 30 * 60);
 }
 
 #[tokio::test]

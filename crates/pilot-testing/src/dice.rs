@@ -1,6 +1,7 @@
 //! Chance that can be repeated: a seed gives the same throws everywhere.
 
 use std::fmt::Debug;
+use std::hash::{BuildHasher as _, RandomState};
 
 /// SplitMix64: neighbouring seeds give unlike throws.
 pub struct Dice(u64);
@@ -37,7 +38,8 @@ impl Dice {
 
 /// Another one in each run. The test prints it.
 pub fn fresh_seed() -> u64 {
-    u64::from(std::process::id()) << 32
+    // Not the number of the process: in a container it is the same each time. Room for a million seeds after it.
+    RandomState::new().hash_one(()) >> 24 << 20
 }
 
 /// A number that someone who runs the tests asks for: `PILOT_SEED`, `PILOT_LONG`.

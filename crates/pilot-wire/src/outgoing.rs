@@ -155,7 +155,7 @@ impl Arriving {
     }
 }
 
-/// Drives the connection, and ends it when it is dropped.
+/// Drives the connection, and ends it when it is dropped: without a farewell, because the answer's length was known.
 struct Connection(JoinHandle<Result<(), hyper::Error>>);
 
 impl Drop for Connection {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::uri::InvalidUri;
-use http::{Method, Request, Uri};
+use http::{Method, Request, StatusCode, Uri};
 use pilot_core::token::Token;
 use pilot_wire::outgoing::{self, Outgoing, OutgoingError, Pair};
 use serde::Deserialize;
@@ -204,18 +204,15 @@ impl Reply {
             pointer: String,
             detail: String,
         }
-        match serde_json::from_slice::<Problem>(&self.0.body) {
-            Ok(problem) => {
-                let Problem { detail, code, errors } = problem;
-                // Where each fault is listed, the sentence that says so adds nothing.
-                let lines = errors.iter().map(|fault| format!("\n  {}: {}", fault.pointer, fault.detail));
-                let said = if errors.is_empty() { format!(" {detail}") } else { lines.collect() };
-                Failure::Refused(format!("{} {code}:{said}", self.status()))
-            }
-            Err(_) => {
-                Failure::Environment(format!("the answer is {} and does not come from a pilot service", self.status()))
-            }
-        }
+        let Ok(Problem { detail, code, errors }) = serde_json::from_slice(&self.0.body) else {
+            let status =
+                StatusCode::from_u16(self.status()).map_or_else(|_| String::new(), |status| status.to_string());
+            return Failure::Environment(format!("the answer is {status} and does not come from a pilot service"));
+        };
+        // Where each fault is listed, the sentence that says so adds nothing.
+        let lines = errors.iter().map(|fault| format!("\n  {}: {}", fault.pointer, fault.detail));
+        let said = if errors.is_empty() { format!(" {detail}") } else { lines.collect() };
+        Failure::Refused(format!("{} {code}:{said}", self.status()))
     }
 }
 

@@ -191,7 +191,8 @@ impl From<RevokeError> for Problem {
 
 impl From<Busy> for Problem {
     fn from(busy: Busy) -> Self {
-        Problem::new(Code::Unavailable, busy.to_string()).retry_after(EXPORT_RETRY)
+        let problem = Problem::new(Code::Unavailable, busy.to_string()).retry_after(EXPORT_RETRY);
+        Problem { is_slowed: busy == Busy::ForActor, ..problem }
     }
 }
 

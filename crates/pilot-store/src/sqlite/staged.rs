@@ -19,7 +19,8 @@ pub(super) struct StagedFile {
 
 impl StagedFile {
     pub(super) fn copy_of(from: &dyn Archive, place: PathBuf) -> Result<StagedFile> {
-        let file = StagedFile { staged: with_suffix(&place, ".restoring"), place };
+        // Its lock file must not have the name of the ledger's own, which is held: no dot before the suffix.
+        let file = StagedFile { staged: with_suffix(&place, "-restoring"), place };
         file.remove();
         from.copy(&file.staged)?;
         Ok(file)

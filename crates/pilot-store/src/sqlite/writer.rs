@@ -29,9 +29,9 @@ use crate::{
 /// The most writes one commit takes.
 const GROUP_MAX: usize = 512;
 /// After this many entries, old idempotency keys are removed.
-const KEYS_TENDED_EVERY: u64 = 1_024;
+const KEYS_TENDED_EVERY: u64 = 256;
 /// How many are removed at once: more than are added in between, and few enough that nobody waits long.
-const KEYS_FORGOTTEN_MAX: u32 = 2_048;
+const KEYS_FORGOTTEN_MAX: u32 = 512;
 /// Entry bundles use two bytes for the length of each entry.
 const ENTRY_BYTES_MAX: usize = u16::MAX as usize;
 
@@ -127,7 +127,7 @@ impl<'c> Writer<'c> {
             statements: Statements::default(),
             bytes: Vec::new(),
             json: Vec::new(),
-            keys_tended_at: opened.edge.size(),
+            keys_tended_at: opened.edge.size() / KEYS_TENDED_EVERY * KEYS_TENDED_EVERY,
             edge: opened.edge,
             last_at: opened.last_at,
             now,
@@ -441,7 +441,7 @@ impl<'c> Writer<'c> {
         )
     }
 
-    /// In a transaction of its own, between groups: no write waits for it, and none fails with it.
+    /// In a transaction of its own, between groups: no write fails with it, and each waits for one round at most.
     fn forget_old_keys(&mut self) {
         let size = self.edge.size();
         if size < self.keys_tended_at + KEYS_TENDED_EVERY || self.health.check_disk().is_err() {
@@ -454,8 +454,9 @@ impl<'c> Writer<'c> {
         match forgotten {
             // There may be more: the next group is followed by another round.
             Ok(forgotten) if forgotten >= KEYS_FORGOTTEN_MAX as usize => {}
-            Ok(_) => self.keys_tended_at = size,
+            Ok(_) => self.keys_tended_at = size / KEYS_TENDED_EVERY * KEYS_TENDED_EVERY,
             Err(error) => {
+                self.keys_tended_at = size;
                 let error = failure::failed(&error);
                 tracing::error!(cause = %error, "old idempotency keys could not be removed; it will be tried again");
                 self.health.stop_if_lasting(&error);

@@ -1,8 +1,10 @@
 //! Bounds of single requests: each refusal names the bound, and where to mend what was sent.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::support::harness::bearer;
+use crate::support::harness::{bearer, now};
 use crate::support::team::{JSON, payload, person, submitted, team, token};
 use crate::support::wire::Response;
 
@@ -138,6 +140,30 @@ fn an_actor_has_so_many_feeds_and_closing_one_makes_room() {
         tries += 1;
         assert!(tries < 1_000, "the place of a feed that was closed is never given back");
     }
+}
+
+#[test]
+fn a_flood_of_refusals_is_answered_late_and_so_slows_itself_down() {
+    let installation = team();
+    let server = installation.serve();
+    let headers = [&*bearer(&token("eli")), "Accept: text/event-stream"];
+    let mut feeds: Vec<_> = (0..64).map(|_| server.wire()).collect();
+    for feed in &mut feeds {
+        feed.request("GET /v1/events HTTP/1.1", &headers);
+        assert_eq!(feed.response_without_body().expect("an answer").status, 200);
+    }
+    let (began, mut wire) = (now(), server.wire());
+    for _ in 0..300 {
+        wire.request("GET /v1/events HTTP/1.1", &headers);
+    }
+    for _ in 0..300 {
+        refused(&wire.response().expect("an answer"), 429, "rate_limited", "64 live feeds");
+    }
+    // Where a machine needs longer than this for all of them, there was no flood.
+    assert!(began.elapsed() >= Duration::from_millis(500), "{:?} for 300 refusals", began.elapsed());
+    // What is not the caller's own limit is answered at once, also in a flood.
+    let (began, health) = (now(), server.get("/healthz", &[]));
+    assert_eq!(health.status, 200, "after {:?}", began.elapsed());
 }
 
 #[test]

@@ -173,8 +173,8 @@ impl Provider {
         let up = "Whether the last request for the identity provider's keys succeeded.";
         text.gauge("pilot_identity_provider_up", up, is_up);
         text.gauge("pilot_identity_keys", "How many of its keys are in use.", keys);
-        let help = "Time since they were fetched; -1 when they never were.";
-        text.gauge("pilot_identity_keys_age_seconds", help, format_args!("{age:.3}"));
+        let since = "Time since they were fetched; -1 when they never were.";
+        text.gauge("pilot_identity_keys_age_seconds", since, format_args!("{age:.3}"));
     }
 
     /// Keeps the keys fresh as long as the service runs.
