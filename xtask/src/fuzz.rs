@@ -17,6 +17,7 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "credential_file", dictionary: Some("fuzz/json.dict"), kib_max: 256 },
     Target { name: "evidence_text", dictionary: None, kib_max: 64 },
     Target { name: "leak_guard", dictionary: None, kib_max: 256 },
+    Target { name: "payload_schema", dictionary: Some("fuzz/schema.dict"), kib_max: 64 },
     Target { name: "strict_json", dictionary: Some("fuzz/json.dict"), kib_max: 1024 },
 ];
 

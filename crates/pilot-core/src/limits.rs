@@ -161,6 +161,17 @@ pub const DEFINITION_STATES_MAX: usize = 50;
 pub const DEFINITION_TRANSITIONS_MAX: usize = 200;
 /// More people than this cannot be gathered for one decision, and the search for the smallest group stays small.
 pub const QUORUM_MAX: u32 = 9;
+/// What checking a payload may cost. In a released program a million steps take at most some forty milliseconds; a payload
+/// of 64 KiB for a schema with a few patterns takes some ten or hundred thousand of them.
+pub const SCHEMA_STEPS_MAX: usize = 1_000_000;
+/// How deep schemas may be nested while a payload is checked, so that none exhausts the stack; and how deep for the same
+/// value.
+pub const SCHEMA_DEPTH_MAX: usize = 512;
+pub const SCHEMA_CHAIN_MAX: usize = 64;
+/// A longer pattern would be a list of words, for which there is `enum`.
+pub const PATTERN_BYTES_MAX: usize = 8 * 1024;
+/// How many states the patterns of a schema may have when their repetitions are written out.
+pub const SCHEMA_PATTERNS_MAX: usize = 100_000;
 pub const RESULT_CHARS_MAX: usize = 4_000;
 pub const ARTIFACTS_MAX: usize = 100;
 
@@ -246,8 +257,14 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Title", "200 characters", "422 `invalid_request`"),
     ("Comment", "4,000 characters", "422 `invalid_request`"),
     ("Payload", "64 KiB, 32 levels deep, 4,000 values", "422 `invalid_request`"),
+    ("Check of a payload against its schema", "1,000,000 steps, 512 nested schemas", "422 `invalid_request`"),
     ("Result of an execution", "4,000 characters, 100 artifacts", "422 `invalid_request`"),
     ("Workflow definition", "256 KiB, 50 states, 200 transitions, quorum 9", "the definition is refused"),
+    (
+        "Payload schema of a definition",
+        "64 nested schemas for one value; 8 KiB per pattern, and 100,000 states for all patterns",
+        "the definition is refused",
+    ),
     ("Workflow definitions in force", "256, the built-in ones included", "the service does not start"),
     ("Page of a list", "200", "422 `invalid_request`"),
     ("Items searched for one page of a list", "50,000", "the page has fewer items, and `next` continues from there"),

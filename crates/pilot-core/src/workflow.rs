@@ -19,3 +19,4 @@ pub use definition::{Action, Definition};
 pub use rules::{
     Due, Hold, Input, Kind, Mark, Name, Own, QuorumIf, RESERVED_ACTIONS, Rule, Rules, Span, State, Timer, When,
 };
+pub use schema::PayloadSchema;

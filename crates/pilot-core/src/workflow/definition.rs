@@ -127,7 +127,7 @@ impl Judged {
                 Judged { verdict: Ok(Definition::compile(rules, schema)), refused: None, situations }
             }
             compiled => {
-                flaws.add(compiled.err());
+                flaws.add(compiled.err().into_iter().flatten());
                 Judged { verdict: Err(flaws), refused: Some(rules), situations }
             }
         }
