@@ -27,7 +27,7 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// How much of a value of the definition a fault shows.
 const SHOWN_BYTES_MAX: usize = 256;
 
-/// Keywords with a meaning that is not kept here: without it, a schema would accept what its author wants refused.
+/// Keywords that are not implemented. Ignoring them would accept what the author wants refused.
 const NOT_DONE: [(&str, &str); 6] = [
     ("$dynamicAnchor", "use $anchor"),
     ("$dynamicRef", "use $ref"),
@@ -55,7 +55,7 @@ const COUNTS: [Count; 6] = [
     ("maxProperties", Rule::MaxProperties, "has more than", ["property", "properties"]),
 ];
 
-/// All that is wrong with the schema, as far as anyone reads.
+/// All findings at once, up to [`FAULTS_MAX`].
 pub(super) fn compile(document: &Value) -> Result<Schema, Vec<Finding>> {
     let mut compiler = Compiler::new(document);
     compiler.node_at(String::new(), document);
@@ -138,7 +138,7 @@ impl<'d> Compiler<'d> {
         }
     }
 
-    /// What judges nothing, but should be as JSON Schema wants it, and what is not supported.
+    /// Annotations, which judge nothing but must have the right type; and what is not supported.
     fn annotations(&mut self, table: Table<'_, 'd>, is_root: bool) {
         for (name, mend) in NOT_DONE.iter().filter(|(name, _)| table.keywords.contains_key(*name)) {
             self.reader.fault_of_keyword(table, name, &format!("`{name}` is not supported"), mend);
@@ -217,7 +217,7 @@ impl<'d> Compiler<'d> {
     fn rules_of_text_and_lists(&mut self, table: Table<'_, 'd>) -> Vec<Keyword> {
         let mut rules = Vec::new();
         if let Some(text) = self.reader.text(table, "pattern") {
-            // The pattern for texts that say something.
+            // The usual way to say that a text must not be empty.
             let sentence = if text == "\\S" {
                 "must not be empty".to_owned()
             } else {
@@ -346,7 +346,7 @@ impl<'d> Compiler<'d> {
                 self.reader.fault(&below(&at, "$ref"), "this `$ref` leads back to itself for the same value", mend);
             }
             Flaw::TooLong => {
-                let says = "too many schemas follow each other here for the same value";
+                let says = "too many schemas are nested here for the same value";
                 self.reader.fault(&at, says, "combine some of them");
             }
         }

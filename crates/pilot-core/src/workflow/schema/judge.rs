@@ -54,7 +54,7 @@ struct Judge<'s, 'v> {
     depth: usize,
     path: Vec<Step<'v>>,
     faults: Vec<Fault>,
-    /// Inside of a branch that may fail: only its verdict counts.
+    /// Inside a branch that may fail: only its verdict counts.
     is_quiet: bool,
     /// Whether anyone will ask which members and items of the current value were judged.
     takes_notes: bool,
@@ -68,7 +68,7 @@ impl<'s, 'v> Judge<'s, 'v> {
         Judge { schema, extent, work, depth: 0, path, faults, is_quiet: false, takes_notes: false, notes }
     }
 
-    /// A verdict that was not reached is no verdict, whatever was found on the way.
+    /// A check that ran out of steps has no verdict, whatever it found on the way.
     fn into_faults(self) -> Vec<Fault> {
         if self.work.is_spent() {
             return vec![Fault::new("/payload", "is too complex to be checked against the schema of this workflow")];
@@ -126,7 +126,7 @@ impl<'s, 'v> Judge<'s, 'v> {
             (Keyword::AllOf(branches), _) => self.every(branches, |judge, branch| judge.node(*branch, value)),
             (Keyword::AnyOf { branches, .. }, _) => self.any_of(branches, value, NOT_ANY_OF),
             (Keyword::OneOf(branches), _) => self.one_of(branches, value),
-            (Keyword::Not(id), _) => !self.without_notes(|judge| judge.node(*id, value)) || self.fault(NOT),
+            (Keyword::Not(id), _) => !self.quietly(|judge| judge.node(*id, value)) || self.fault(NOT),
             (Keyword::If { test, then, otherwise }, _) => {
                 let next = if self.quietly(|judge| judge.node(*test, value)) { then } else { otherwise };
                 next.is_none_or(|id| self.node(id, value))
@@ -166,7 +166,7 @@ impl<'s, 'v> Judge<'s, 'v> {
                 return holds;
             }
             has_unknown = true;
-            // Told once, after all members.
+            // Reported once, after all members.
             !judge.is_quiet || !matches!(rules.others, Others::Refused)
         });
         let is_refused = has_unknown && matches!(rules.others, Others::Refused);
@@ -300,7 +300,7 @@ impl<'s, 'v> Judge<'s, 'v> {
         is_noted
     }
 
-    /// Judges a value inside of the current one, about which no notes are taken.
+    /// Judges a value inside the current one. No notes are taken about it.
     fn inside(&mut self, step: Step<'v>, id: NodeId, value: &'v Value) -> bool {
         self.path.push(step);
         let took_notes = mem::replace(&mut self.takes_notes, false);
@@ -314,13 +314,6 @@ impl<'s, 'v> Judge<'s, 'v> {
         let was_quiet = mem::replace(&mut self.is_quiet, true);
         let answer = ask(self);
         self.is_quiet = was_quiet;
-        answer
-    }
-
-    fn without_notes<T>(&mut self, ask: impl FnOnce(&mut Self) -> T) -> T {
-        let took_notes = mem::replace(&mut self.takes_notes, false);
-        let answer = self.quietly(ask);
-        self.takes_notes = took_notes;
         answer
     }
 

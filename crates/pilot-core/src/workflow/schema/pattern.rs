@@ -36,6 +36,12 @@ const SPACE: [(char, char); 10] = [
 const DIGIT: [(char, char); 1] = [('0', '9')];
 const WORD: [(char, char); 4] = [('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
 
+/// What reading a class takes, as so many states: one of Unicode has hundreds of ranges, and the case of letters in a large
+/// range may have to be looked up.
+const UNICODE_CLASS_STATES: usize = 300;
+const LARGE_RANGE_STATES: usize = 100;
+const SMALL_RANGE_MAX: u32 = 1_000;
+
 #[derive(Debug)]
 pub(super) struct Pattern(Program);
 
@@ -47,11 +53,11 @@ impl Pattern {
         }
         let text = literal_in_classes(text);
         let mut ast = Parser::new().parse(&text).map_err(|error| error.kind().to_string())?;
-        if !to_ecma(&mut ast) {
-            return Err("unrecognized escape sequence".to_owned());
-        }
+        let states = to_ecma(&mut ast).ok_or("unrecognized escape sequence")?;
+        // Before they are looked up.
+        *room = room.checked_sub(states).ok_or("it has too many classes")?;
         let hir = Translator::new().translate(&text, &ast).map_err(|error| error.kind().to_string())?;
-        Program::of(&hir, room).map(Pattern).ok_or_else(|| "it repeats too much".to_owned())
+        Program::of(&hir, room).map(Pattern).ok_or_else(|| "its repetitions are too large".to_owned())
     }
 
     /// Whether the pattern is found anywhere in the text.
@@ -123,46 +129,54 @@ fn escape(rest: &mut Peekable<Chars<'_>>, text: &mut String) {
     }
 }
 
-/// Gives `\d`, `\w` and `\s` the meaning they have in ECMA-262. False for `\a`, which is not an escape there.
-fn to_ecma(ast: &mut Ast) -> bool {
+/// Gives `\d`, `\w` and `\s` the meaning they have in ECMA-262. Returns what its classes take, or nothing for `\a`, which is
+/// not an escape there.
+fn to_ecma(ast: &mut Ast) -> Option<usize> {
     match ast {
-        Ast::Literal(literal) => literal.kind != LiteralKind::Special(SpecialLiteralKind::Bell),
+        Ast::Literal(literal) => (literal.kind != LiteralKind::Special(SpecialLiteralKind::Bell)).then_some(0),
         Ast::ClassPerl(class) => {
-            *ast = Ast::class_bracketed(written_out(class));
-            true
+            let mut class = written_out(class);
+            let states = class_to_ecma(&mut class);
+            *ast = Ast::class_bracketed(class);
+            Some(states)
         }
-        Ast::ClassBracketed(class) => {
-            set_to_ecma(&mut class.kind);
-            true
-        }
+        Ast::ClassBracketed(class) => Some(class_to_ecma(class)),
         Ast::Repetition(repetition) => to_ecma(&mut repetition.ast),
         Ast::Group(group) => to_ecma(&mut group.ast),
-        Ast::Alternation(alternation) => alternation.asts.iter_mut().all(to_ecma),
-        Ast::Concat(concat) => concat.asts.iter_mut().all(to_ecma),
-        Ast::Empty(_) | Ast::Flags(_) | Ast::Dot(_) | Ast::Assertion(_) | Ast::ClassUnicode(_) => true,
+        Ast::Alternation(alternation) => alternation.asts.iter_mut().map(to_ecma).sum(),
+        Ast::Concat(concat) => concat.asts.iter_mut().map(to_ecma).sum(),
+        Ast::ClassUnicode(_) => Some(UNICODE_CLASS_STATES),
+        Ast::Empty(_) | Ast::Flags(_) | Ast::Dot(_) | Ast::Assertion(_) => Some(0),
     }
 }
 
-fn set_to_ecma(set: &mut ClassSet) {
+fn class_to_ecma(class: &mut ClassBracketed) -> usize {
+    set_to_ecma(&mut class.kind) + if class.negated { LARGE_RANGE_STATES } else { 0 }
+}
+
+fn set_to_ecma(set: &mut ClassSet) -> usize {
     match set {
         ClassSet::Item(item) => item_to_ecma(item),
-        ClassSet::BinaryOp(operation) => {
-            set_to_ecma(&mut operation.lhs);
-            set_to_ecma(&mut operation.rhs);
-        }
+        ClassSet::BinaryOp(operation) => set_to_ecma(&mut operation.lhs) + set_to_ecma(&mut operation.rhs),
     }
 }
 
-fn item_to_ecma(item: &mut ClassSetItem) {
+fn item_to_ecma(item: &mut ClassSetItem) -> usize {
     match item {
-        ClassSetItem::Perl(class) => *item = ClassSetItem::Bracketed(Box::new(written_out(class))),
-        ClassSetItem::Bracketed(class) => set_to_ecma(&mut class.kind),
-        ClassSetItem::Union(union) => union.items.iter_mut().for_each(item_to_ecma),
-        ClassSetItem::Empty(_)
-        | ClassSetItem::Literal(_)
-        | ClassSetItem::Range(_)
-        | ClassSetItem::Ascii(_)
-        | ClassSetItem::Unicode(_) => {}
+        ClassSetItem::Perl(class) => {
+            let mut class = written_out(class);
+            let states = class_to_ecma(&mut class);
+            *item = ClassSetItem::Bracketed(Box::new(class));
+            states
+        }
+        ClassSetItem::Bracketed(class) => class_to_ecma(class),
+        ClassSetItem::Union(union) => union.items.iter_mut().map(item_to_ecma).sum(),
+        ClassSetItem::Range(range) => {
+            let length = u32::from(range.start.c).abs_diff(range.end.c.into());
+            if length > SMALL_RANGE_MAX { LARGE_RANGE_STATES } else { 0 }
+        }
+        ClassSetItem::Unicode(_) => UNICODE_CLASS_STATES,
+        ClassSetItem::Empty(_) | ClassSetItem::Literal(_) | ClassSetItem::Ascii(_) => 0,
     }
 }
 

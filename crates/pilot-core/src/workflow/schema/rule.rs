@@ -10,7 +10,7 @@ use super::format::Check;
 use super::pattern::Pattern;
 use super::work::Work;
 
-/// So many bytes of text cost a step to look at.
+/// This many bytes of text cost one step.
 const BYTES_PER_STEP: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

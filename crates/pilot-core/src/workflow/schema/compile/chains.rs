@@ -1,4 +1,4 @@
-//! How many schemas judge one value one after another. Without an end, a payload could not be judged; with very many, it
+//! How many schemas apply to the same value, one inside the other. An endless chain could never be judged; a very long one
 //! would exhaust the stack.
 
 use super::super::node::{Node, NodeId};

@@ -30,7 +30,7 @@ pub(super) struct References<'d> {
 }
 
 impl<'d> References<'d> {
-    /// Anchors that are wrong are faults.
+    /// Invalid anchors are reported.
     pub(super) fn in_document(document: &'d Value, reader: &mut Reader) -> References<'d> {
         let mut anchors = BTreeMap::new();
         let mut open = vec![(String::new(), document)];
@@ -40,7 +40,7 @@ impl<'d> References<'d> {
             if let Some(name) = reader.text(table, "$anchor") {
                 if !is_anchor(name) {
                     let mend = "begin it with a letter, and use letters, digits, \"-\", \".\" and \"_\"";
-                    reader.fault(&table.pointer("$anchor"), "this is not a name for an anchor", mend);
+                    reader.fault(&table.pointer("$anchor"), "this is not a valid name for an anchor", mend);
                 } else if anchors.insert(name, (at.clone(), schema)).is_some() {
                     let says = format!("the anchor `{name}` is given more than once");
                     reader.fault(&table.pointer("$anchor"), says, "choose another name");

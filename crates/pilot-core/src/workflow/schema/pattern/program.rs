@@ -7,9 +7,9 @@ use regex_syntax::{is_word_byte, is_word_character};
 
 use super::super::work::Work;
 
-/// So many visits to a program cost as much as one step elsewhere.
+/// This many visits cost as much as one step elsewhere.
 const VISITS_PER_STEP: usize = 4;
-/// So many ranges of a class take as much room as a state of the program.
+/// This many ranges of a class take as much room as one state.
 const RANGES_PER_STATE: usize = 4;
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Program {
         }
     }
 
-    /// From where the search has arrived to where it is after the next character. True if it has come to the end.
+    /// Follows the program from where the search has arrived to the next character. True if the pattern was found.
     fn settle(&self, before: Option<char>, after: Option<char>, work: &mut Work) -> bool {
         let (search, mut visits) = (&mut work.search, 0);
         let mut is_found = false;

@@ -36,7 +36,7 @@ fn known(both: &Both, payload: &Value) -> String {
 }
 
 #[test]
-fn faults_are_told_in_known_sentences_and_in_the_known_order() {
+fn faults_keep_their_sentences_and_their_order() {
     let schema = json!({
         "type": "object",
         "required": ["z", "a", "m"],
@@ -86,7 +86,7 @@ fn faults_are_told_in_known_sentences_and_in_the_known_order() {
 }
 
 #[test]
-fn sentences_that_were_not_english_are_now() {
+fn sentences_in_poor_english_were_corrected() {
     check(
         &json!({"contains": {"type": "null"}}),
         &json!([1]),
@@ -113,7 +113,7 @@ fn sentences_that_were_not_english_are_now() {
 }
 
 #[test]
-fn faults_inside_of_branches_are_told_only_where_every_branch_counts() {
+fn faults_inside_branches_are_listed_only_where_every_branch_must_hold() {
     let schema = json!({
         "allOf": [{"properties": {"a": {"type": "string"}}}],
         "if": {"properties": {"b": {"const": 1}}},
@@ -158,15 +158,25 @@ fn no_sentence_repeats_what_was_found() {
         json!({"required": ["a"]}),
     ];
     let payloads = [json!(secret), json!([secret, secret]), json!({secret: secret})];
-    let mut told = 0;
+    let mut listed = 0;
     for schema in schemas {
         let compiled = PayloadSchema::compile(&schema).unwrap();
         for fault in payloads.iter().flat_map(|payload| compiled.faults(payload)) {
             assert!(!fault.to_string().contains(secret), "{schema}: {fault}");
-            told += 1;
+            listed += 1;
         }
     }
-    assert!(told > 25, "{told}");
+    assert!(listed > 25, "{listed}");
+}
+
+#[test]
+fn a_fault_shows_only_the_beginning_of_a_long_value_of_the_definition() {
+    for schema in
+        [json!({"const": "ä".repeat(500)}), json!({"enum": ["ä".repeat(500)]}), json!({"pattern": "ä".repeat(500)})]
+    {
+        let faults = PayloadSchema::compile(&schema).unwrap().faults(&json!("x"));
+        assert!(faults[0].detail.contains("ä…") && faults[0].detail.len() < 300, "{}", faults[0]);
+    }
 }
 
 #[test]

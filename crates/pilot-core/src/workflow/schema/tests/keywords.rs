@@ -193,6 +193,12 @@ fn what_nothing_else_has_judged() {
         r#"{"a":{"b":1,"c":1}}"#,
         r#"{"b":1}"#,
     );
+    check(
+        r#"{"properties":{"a":{"properties":{"b":true,"c":true}}},"unevaluatedProperties":false}"#,
+        r#"{"a":{"b":1,"c":1,"d":1}}"#,
+        r#"{"a":{"b":1,"c":1},"d":1}"#,
+    );
+    check(r#"{"prefixItems":[{"items":true}],"unevaluatedItems":false}"#, "[[1,2,3]]", "[[1,2,3],4]");
     check(r#"{"prefixItems":[true],"unevaluatedItems":false}"#, "[] [1] {}", "[1,2]");
     check(r#"{"items":true,"unevaluatedItems":false}"#, "[1,2]", "");
     check(r#"{"contains":{"type":"number"},"unevaluatedItems":{"type":"null"}}"#, "[1,null,2]", r#"[1,"a"] [null]"#);

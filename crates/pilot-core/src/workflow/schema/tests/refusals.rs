@@ -176,7 +176,7 @@ fn a_reference_to_nothing_or_to_elsewhere_is_refused() {
     check(
         &json!({"$anchor": "1a"}),
         &expect![[
-            r##"#/$anchor: this is not a name for an anchor; begin it with a letter, and use letters, digits, "-", "." and "_""##
+            r##"#/$anchor: this is not a valid name for an anchor; begin it with a letter, and use letters, digits, "-", "." and "_""##
         ]],
     );
     check(
@@ -218,22 +218,28 @@ fn a_reference_that_leads_back_to_itself_for_the_same_value_is_refused() {
 }
 
 #[test]
-fn a_row_of_schemas_for_one_value_ends_somewhere() {
+fn a_long_row_of_schemas_for_one_value_is_refused() {
     let row = |length: usize| (1..length).fold(json!({"type": "null"}), |inner, _| json!({ "not": inner }));
     assert_eq!(refused(&row(SCHEMA_CHAIN_MAX)), "");
     check(
         &row(SCHEMA_CHAIN_MAX + 1),
-        &expect!["#: too many schemas follow each other here for the same value; combine some of them"],
+        &expect!["#: too many schemas are nested here for the same value; combine some of them"],
     );
     // Far more than the stack could take.
     let mut links: serde_json::Map<String, Value> =
         (0..20_000).map(|n| (format!("d{n}"), json!({"$ref": format!("#/$defs/d{}", n + 1)}))).collect();
     links.insert("d20000".to_owned(), json!(true));
-    assert!(refused(&json!({ "$defs": links })).contains("too many schemas follow each other"));
+    assert!(refused(&json!({ "$defs": links })).contains("too many schemas are nested"));
+    // From its end, each link is one more than the last.
+    let mut links: serde_json::Map<String, Value> = (1..=SCHEMA_CHAIN_MAX)
+        .map(|n| (format!("d{n:02}"), json!({"$ref": format!("#/$defs/d{:02}", n - 1)})))
+        .collect();
+    links.insert("d00".to_owned(), json!(true));
+    assert!(refused(&json!({ "$defs": links })).contains("#/$defs/d64: too many schemas are nested"));
 }
 
 #[test]
-fn a_pattern_that_is_none_or_becomes_too_large_is_refused() {
+fn a_pattern_that_is_invalid_or_too_large_is_refused() {
     check(
         &json!({"pattern": "(a"}),
         &expect![
@@ -255,7 +261,7 @@ fn a_pattern_that_is_none_or_becomes_too_large_is_refused() {
     check(
         &json!({"pattern": "((a{100}){100}){100}"}),
         &expect![
-            "#/pattern: this pattern cannot be used: it repeats too much; correct or shorten it; look-around and backreferences are not supported"
+            "#/pattern: this pattern cannot be used: its repetitions are too large; correct or shorten it; look-around and backreferences are not supported"
         ],
     );
     check(
@@ -266,13 +272,19 @@ fn a_pattern_that_is_none_or_becomes_too_large_is_refused() {
     );
     assert_eq!(refused(&json!({"pattern": "^[\\p{L}\\p{M} .'-]{1,200}$"})), "");
     assert_eq!(refused(&json!({"pattern": "^[\\s\\S]{0,20000}$"})), "");
+    check(
+        &json!({"pattern": "\\p{L}".repeat(334)}),
+        &expect![
+            "#/pattern: this pattern cannot be used: it has too many classes; correct or shorten it; look-around and backreferences are not supported"
+        ],
+    );
     // Each is small; all of them are not.
     let many: Vec<_> = (0..600).map(|n| json!({"pattern": format!("^[a-z]{{0,90}}{n}$")})).collect();
-    assert!(refused(&json!({ "allOf": many })).contains("it repeats too much"));
+    assert!(refused(&json!({ "allOf": many })).contains("its repetitions are too large"));
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_as_far_as_anyone_reads() {
+fn all_findings_are_listed_at_once_up_to_a_limit() {
     let many: serde_json::Map<String, Value> = (0..500).map(|n| (format!("m{n}"), json!({"type": n}))).collect();
     assert_eq!(refused(&json!({ "properties": many })).lines().count(), FAULTS_MAX);
 }
