@@ -180,11 +180,11 @@ impl<'s, 'v> Judge<'s, 'v> {
             is_known = true;
             holds &= self.inside(Step::Name(name), *id, member);
         }
-        let patterns = if self.extent == Extent::Whole { rules.patterns.as_slice() } else { &[] };
-        for (pattern, id) in patterns {
+        for (pattern, id) in &rules.patterns {
             if pattern.is_in(name, &mut self.work) {
                 is_known = true;
-                holds &= self.inside(Step::Name(name), *id, member);
+                // In a draft it is enough that something is said about it: what other members must be does not apply.
+                holds &= self.extent == Extent::Types || self.inside(Step::Name(name), *id, member);
             }
         }
         match rules.others {
@@ -207,11 +207,16 @@ impl<'s, 'v> Judge<'s, 'v> {
     }
 
     fn items(&mut self, first: &[NodeId], others: Option<NodeId>, list: &'v [Value]) -> bool {
-        let first = if self.extent == Extent::Whole { first } else { &[] };
-        let ids = first.iter().copied().chain(others.into_iter().cycle());
-        self.every(list.iter().zip(ids).enumerate(), |judge, (index, (item, id))| {
-            judge.note(index);
-            judge.inside(Step::Index(index), id, item)
+        let is_whole = self.extent == Extent::Whole;
+        self.every(list.iter().enumerate(), |judge, (index, item)| {
+            let id = match first.get(index) {
+                Some(id) => is_whole.then_some(*id),
+                None => others,
+            };
+            id.is_none_or(|id| {
+                judge.note(index);
+                judge.inside(Step::Index(index), id, item)
+            })
         })
     }
 

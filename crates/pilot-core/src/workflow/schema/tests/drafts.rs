@@ -5,11 +5,22 @@ use serde_json::{Map, Value, json};
 
 use super::PayloadSchema;
 
-/// What remained of a schema when drafts were judged by a schema of their own.
-const KEPT_IN_DRAFT: [&str; 9] =
-    ["type", "properties", "items", "additionalProperties", "anyOf", "allOf", "$ref", "$defs", "definitions"];
+/// What remains of a schema in a draft.
+const KEPT_IN_DRAFT: [&str; 11] = [
+    "type",
+    "properties",
+    "patternProperties",
+    "items",
+    "prefixItems",
+    "additionalProperties",
+    "anyOf",
+    "allOf",
+    "$ref",
+    "$defs",
+    "definitions",
+];
 
-/// The schema that drafts were judged by.
+/// A schema for drafts, to be judged whole by the oracle.
 pub(super) fn types_alone(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else { return schema.clone() };
     let mut kept = Map::new();
@@ -22,6 +33,11 @@ pub(super) fn types_alone(schema: &Value) -> Value {
             ("properties" | "$defs" | "definitions", Value::Object(members)) => {
                 Value::Object(members.iter().map(|(member, schema)| (member.clone(), types_alone(schema))).collect())
             }
+            // What they say does not apply, only that something is said.
+            ("patternProperties", Value::Object(members)) => {
+                Value::Object(members.keys().map(|pattern| (pattern.clone(), Value::Bool(true))).collect())
+            }
+            ("prefixItems", Value::Array(first)) => first.iter().map(|_| Value::Bool(true)).collect(),
             ("anyOf" | "allOf", Value::Array(branches)) => Value::Array(branches.iter().map(types_alone).collect()),
             ("items" | "additionalProperties", value) => types_alone(value),
             (_, value) => value.clone(),
@@ -78,4 +94,18 @@ fn a_reference_counts_in_a_draft_wherever_it_points() {
         /payload/a: this is not of type "string"
         /payload/b: this is not of type "null""#]]
     .assert_eq(&draft(&schema, &json!({"a": 1, "b": 1})));
+}
+
+#[test]
+fn a_draft_is_not_refused_for_what_a_pattern_or_a_place_in_a_list_allows() {
+    let schema = json!({
+        "properties": {"list": {"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}},
+        "patternProperties": {"^x-": {"type": "string"}},
+        "additionalProperties": false,
+    });
+    expect![""].assert_eq(&draft(&schema, &json!({"x-note": "n", "list": ["first", 2]})));
+    expect![[r#"
+        /payload/list/1: this is not of type "integer"
+        /payload: has a member that is not allowed here"#]]
+    .assert_eq(&draft(&schema, &json!({"y": "n", "list": ["first", "second"]})));
 }
