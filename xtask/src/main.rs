@@ -1,6 +1,6 @@
 //! The project's own commands. `cargo xtask` without arguments lists them.
 //!
-//! Only the standard library is used here: whoever has cargo can run everything, and nothing is built twice because of
+//! Only the standard library is used here: anyone with cargo can run everything, and nothing is built twice because of
 //! it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "these commands talk to the person who runs them")]
 

@@ -1,6 +1,6 @@
 //! Definitions: the rules an item moves by, as data.
 //!
-//! A [`Definition`] exists only for rules that were read without a fault and proved by [`check`], so whoever has one
+//! A [`Definition`] exists only for rules that were read without a fault and proved by [`check`], so code that has one
 //! need not ask whether it is sound.
 
 pub mod builtin;

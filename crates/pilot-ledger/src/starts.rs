@@ -1,5 +1,5 @@
 //! Every start is an entry: the program, the rules, the role map, and which credentials changed since the previous
-//! start. Each start names the previous one, so that whoever judges an entry finds what was in force.
+//! start. Each start names the previous one, so that a verifier of an entry finds what was in force.
 
 use std::collections::{BTreeMap, BTreeSet};
 

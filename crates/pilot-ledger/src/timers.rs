@@ -34,7 +34,7 @@ pub async fn run(timers: Timers) -> StoreError {
     loop {
         ticks.tick().await;
         match store.check() {
-            // At the second check, so that whoever ran into the damage has been answered.
+            // At the second check, so that the caller who ran into the damage has been answered.
             Err(error @ StoreError::Damaged(_)) if was_damaged => return error,
             checked => was_damaged = matches!(checked, Err(StoreError::Damaged(_))),
         }

@@ -1,5 +1,5 @@
-//! A flood of refusals is answered late: whoever waits for an answer before asking again then asks less often, and the
-//! processor is left to the others.
+//! A flood of refusals is answered late: a client that waits for an answer before asking again then asks less often,
+//! and the processor is left to the others.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -37,7 +37,11 @@ impl Drop for Held<'_> {
 impl Flood {
     /// Delays a refusal when there are many of them.
     pub(crate) async fn hold_back(&self) {
-        if !self.take(self.started.micros() / 1_000_000) {
+        self.hold_back_in(self.started.micros() / 1_000_000).await;
+    }
+
+    async fn hold_back_in(&self, second: u64) {
+        if !self.take(second) {
             return;
         }
         // Waiting takes memory, so not everyone does.
@@ -63,12 +67,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_hangs_up_while_held_back_is_counted_out() {
         let flood = Flood::default();
-        let second = flood.started.micros() / 1_000_000;
-        // This second and the next: the clock of the test stands still, the stopwatch does not.
-        flood.second.store((second << 32) + REFUSALS_AT_ONCE, Ordering::Relaxed);
-        while !flood.take(flood.started.micros() / 1_000_000) {}
+        while !flood.take(7) {}
         {
-            let mut held = std::pin::pin!(flood.hold_back());
+            let mut held = std::pin::pin!(flood.hold_back_in(7));
             let given_up = tokio::time::timeout(HELD_FOR / 2, held.as_mut()).await;
             assert!(given_up.is_err(), "it is held back");
             assert_eq!(flood.held.load(Ordering::Relaxed), 1);
@@ -79,12 +80,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn when_as_many_wait_as_may_the_next_one_is_answered_at_once() {
         let flood = Flood::default();
-        flood.held.store(HELD_MAX, Ordering::Relaxed);
-        for _ in 0..2 * REFUSALS_AT_ONCE {
-            // The clock of the test stands still, so anything that waits would wait for ever.
-            flood.hold_back().await;
-        }
-        assert_eq!(flood.held.load(Ordering::Relaxed), HELD_MAX);
+        while !flood.take(7) {}
+        // The clock of the test moves only while everything waits.
+        let waited = async |held: usize| {
+            flood.held.store(held, Ordering::Relaxed);
+            let began = tokio::time::Instant::now();
+            flood.hold_back_in(7).await;
+            assert_eq!(flood.held.load(Ordering::Relaxed), held);
+            began.elapsed()
+        };
+        assert_eq!(waited(HELD_MAX - 1).await, HELD_FOR);
+        assert_eq!(waited(HELD_MAX).await, Duration::ZERO);
     }
 
     #[test]

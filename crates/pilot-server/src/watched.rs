@@ -37,7 +37,7 @@ impl Watched {
 
 impl Looks {
     /// Whether the files differ from those in use and are the same as at the last check: a certificate and its key are
-    /// two files, and whoever replaces them needs a moment for the second.
+    /// two files, and the second is replaced a moment after the first.
     fn is_due(&mut self, now: Vec<Stamp>) -> bool {
         let settled = now == self.last;
         self.last.clone_from(&now);

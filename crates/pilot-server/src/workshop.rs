@@ -26,7 +26,7 @@ pub enum Asker {
 }
 
 impl Asker {
-    /// Whoever is at this address; with IPv6, everyone in the network that one customer is assigned.
+    /// Anyone at this address; with IPv6, everyone in the network that one customer is assigned.
     pub fn at(address: IpAddr) -> Asker {
         Asker::Address(peer::origin(address))
     }

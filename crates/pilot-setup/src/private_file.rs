@@ -59,8 +59,8 @@ pub fn read(path: &Path, others: Others) -> Result<PrivateFile, FileError> {
     Ok(PrivateFile { bytes, exposed })
 }
 
-/// A file that anyone may read, and a warning if someone other than root and ourselves can write to it: whoever can,
-/// decides what the service does.
+/// A file that anyone may read, and a warning if someone other than root and ourselves can write to it: they
+/// decide what the service does.
 pub fn read_public(path: &Path) -> io::Result<(String, Option<FileError>)> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -120,7 +120,7 @@ fn is_for_own_group(metadata: &std::fs::Metadata, mode: u32) -> bool {
     mode & 0o077 == 0o040 && metadata.uid() == 0 && group::is_ours_alone(metadata.gid())
 }
 
-/// A program that supplies the credential file decides who gets access, just as the file does: whoever can write to it
+/// A program that supplies the credential file decides who gets access, as the file does: a person who can write to it
 /// could let anyone in.
 pub fn check_program(path: &Path) -> Result<(), FileError> {
     let path = path.to_owned();

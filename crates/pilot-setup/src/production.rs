@@ -5,7 +5,7 @@ use crate::config::{Config, Mechanism, Profile, Tls};
 const MESH_REMEDY: &str = "certificates are public, and any process at a trusted address could present another \
                            actor's; set [tls] mesh_secret_file, and have the mesh send the secret in it";
 
-/// Client certificates behind a mesh that is known only by its address: whoever can connect from there can be anyone.
+/// Client certificates behind a mesh that is known only by its address: a client there can claim to be anyone.
 fn knows_mesh_by_address_only(config: &Config) -> bool {
     let mesh = config.tls.as_ref().and_then(Tls::mesh);
     config.mechanism() == Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none())

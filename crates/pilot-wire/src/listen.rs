@@ -236,7 +236,7 @@ async fn shake_hands(tls: &Tls, socket: Watched<TcpStream>) -> io::Result<Shaken
     Ok(Shaken::Encrypted(Box::new(tls.accept(socket).await?)))
 }
 
-/// Tells whoever forgot the `s`, whatever they asked for.
+/// Tells a client that used http instead of https, whatever it asked for.
 async fn answer_plain<S: Served>(app: Arc<S>, _: Request<Incoming>) -> Response<Body> {
     let mut response = app.refuse(Malformed::Framing("This address speaks TLS: use https."));
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

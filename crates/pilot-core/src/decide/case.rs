@@ -20,7 +20,7 @@ pub(super) struct Case<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// Whoever acted on an item in one role never acts on it in another, whatever the role map says now.
+    /// An actor who acted on an item in one role never acts on it in another, whatever the role map says now.
     pub(super) fn separate(self, actor: &Actor) -> Result<(), Refusal> {
         match self.item.participants.get(&actor.actor_id) {
             Some(as_role) if *as_role != actor.role => {

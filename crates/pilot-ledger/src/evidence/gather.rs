@@ -51,7 +51,7 @@ struct Gatherer<'g> {
     sources: &'g Sources,
     plan: &'g Plan,
     sender: &'g Pieces,
-    /// Released before the last piece is sent: whoever has received a bundle may ask for the next one.
+    /// Released before the last piece is sent: a caller who has received a bundle may ask for the next one.
     place: Place,
     writer: BundleWriter,
     sweep: Sweep<'g>,

@@ -20,7 +20,7 @@ use super::revocation;
 use super::state::Register;
 use crate::clock::{Clock, ClockKeeper};
 
-/// Whoever shows an expired credential is refused immediately; this loop is for those that nobody shows.
+/// An expired credential is refused as soon as it is shown; this loop is for those that nobody shows.
 const LOOK: Duration = Duration::from_millis(250);
 const DAY: Duration = Duration::from_hours(24);
 /// How long before its end a credential is warned about, once each.

@@ -147,7 +147,7 @@ async fn write(
             None => None,
         },
         Outcome::KeyReused => return Err(RevokeError::KeyReused),
-        // Once is enough: whoever asks again gets the first answer.
+        // Once is enough: anyone who asks again gets the first answer.
         Outcome::Nothing => earlier.lock().unwrap_or_else(PoisonError::into_inner).take(),
         other => return Err(RevokeError::Failed(format!("a revocation failed: {other:?}"))),
     };

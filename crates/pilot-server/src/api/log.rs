@@ -26,7 +26,7 @@ pub async fn get_checkpoint(call: &Call) -> Answer {
     let (ledger, witnesses) = (&call.app.ledger, &call.app.witnesses);
     let signed = match ledger.signer.checkpoint().await {
         Ok(signed) => signed,
-        // Older than the ledger, but still true: whoever needs a newer one can see its size.
+        // Older than the ledger, but still true: a reader who needs a newer one can see its size.
         Err(_) => Arc::clone(&ledger.signer.newest().borrow()),
     };
     let covered = if is_any { None } else { witnesses.newest_covered() };

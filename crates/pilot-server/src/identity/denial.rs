@@ -30,7 +30,7 @@ pub enum Unknown {
     Revoked,
     /// It is older than a loss that may include its revocation, and no operator has said that it is valid.
     Doubted,
-    /// Whoever could tell does not answer: neither yes nor no.
+    /// The only service that could tell does not answer: neither yes nor no.
     Undecided,
 }
 

@@ -237,7 +237,7 @@ impl MutualTls {
         }
     }
 
-    /// Whoever was accepted under the old trust and is not under the new one is shut out, open feeds included.
+    /// A caller accepted under the old trust but not under the new one is shut out, open feeds included.
     fn trust_anew(&self, verifier: &Arc<dyn ClientCertVerifier>) {
         *self.verifier.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(verifier);
         tracing::info!("client_ca and crl were reloaded");

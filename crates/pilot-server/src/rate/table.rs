@@ -1,5 +1,5 @@
 //! Buckets in a table of fixed size. A key can be in one of eight places. If all are taken, the bucket that is closest
-//! to full is dropped: of all eight, forgetting it gives away the least. Whoever floods is kept longest.
+//! to full is dropped: of all eight, forgetting it gives away the least. An address that floods is kept longest.
 
 use std::sync::{Mutex, PoisonError};
 

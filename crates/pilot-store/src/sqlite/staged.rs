@@ -19,8 +19,8 @@ pub(super) struct StagedFile {
 
 impl StagedFile {
     pub(super) fn copy_of(from: &dyn Archive, place: PathBuf) -> Result<StagedFile> {
-        // Its lock file must not have the name of the ledger's own, which is held: no dot before the suffix.
-        let file = StagedFile { staged: with_suffix(&place, "-restoring"), place };
+        // A lock file has its database's name with another extension. With one of its own, the copy's cannot be the ledger's.
+        let file = StagedFile { staged: with_suffix(&place, ".restoring.db"), place };
         file.remove();
         from.copy(&file.staged)?;
         Ok(file)
@@ -68,4 +68,28 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::LedgerFile;
+
+    #[test]
+    fn staging_a_copy_leaves_the_lock_of_the_ledger_alone_whatever_its_file_is_called() {
+        for name in ["pilot.db", "ledger", "a.b.c"] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join(name);
+            let now: Now = Arc::new(|| pilot_core::time::Time::EPOCH);
+            drop(Sqlite::open(&path, Arc::clone(&now)).unwrap());
+            let ledger = LedgerFile::at(&path);
+            let held = ledger.hold().unwrap();
+            let staged = ledger.stage(&ledger).unwrap();
+            drop(staged.open(now).unwrap());
+            assert!(ledger.hold().is_err(), "{name}: a service could start during the restore");
+            staged.discard();
+            assert!(ledger.hold().is_err(), "{name}: a service could start after the restore was given up");
+            drop(held);
+        }
+    }
 }

@@ -77,7 +77,7 @@ fn told(known: Option<&Record>, expected: Option<Time>) -> String {
 
 fn write(word: &Record, path: &Path, data_dir: &Path) -> std::io::Result<()> {
     word.write(path)?;
-    // Whoever runs this, the service must be able to read it.
+    // No matter which user runs this, the service must be able to read it.
     let (directory, file) = (std::fs::metadata(data_dir)?, std::fs::metadata(path)?);
     if (directory.uid(), directory.gid()) != (file.uid(), file.gid()) {
         chown(path, Some(directory.uid()), Some(directory.gid()))?;

@@ -27,7 +27,7 @@ const FAILURE_KEPT: Duration = Duration::from_secs(1);
 const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 
 type Answer = Result<bool, Undecided>;
-/// The last answer about one token. Whoever holds the lock is asking.
+/// The last answer about one token. The task that holds the lock is asking.
 type Asked = Arc<tokio::sync::Mutex<Option<(Time, Answer)>>>;
 
 pub struct Introspector {

@@ -67,7 +67,7 @@ pub struct Provider {
     clock: Clock,
     copy: PathBuf,
     held: RwLock<Arc<Held>>,
-    /// Held by whoever is asking.
+    /// Held by the task that is asking.
     flight: Arc<tokio::sync::Mutex<()>>,
     /// Places for requests that wait for it.
     waiting: Semaphore,
