@@ -26,7 +26,10 @@ pub mod archive;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod engines;
+pub mod postgres;
+mod row;
 pub mod sqlite;
+mod tree;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -230,6 +233,48 @@ pub struct Pulse {
     pub hangs: u64,
 }
 
+/// What only one of several nodes does at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Duty {
+    /// Signs the log, keeps its checkpoint in the second place, and asks the witnesses.
+    Signer,
+    /// Moves items whose deadline has passed.
+    Timers,
+    /// Records what happens to credentials.
+    Diary,
+}
+
+impl Duty {
+    pub const ALL: [Duty; 3] = [Duty::Signer, Duty::Timers, Duty::Diary];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Duty::Signer => "signer",
+            Duty::Timers => "timers",
+            Duty::Diary => "diary",
+        }
+    }
+}
+
+/// A node that shares the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeState {
+    /// A new one at every start.
+    pub id: String,
+    pub name: String,
+    pub build: String,
+    /// Whether it is the one that was asked.
+    pub is_this: bool,
+    /// Whether it was heard of within the last second. One that was not answers nobody.
+    pub is_alive: bool,
+    /// How many entries it has applied, and how many it has not.
+    pub applied: u64,
+    pub lag: u64,
+    pub seen_at: Option<Time>,
+    pub started_at: Option<Time>,
+    pub duties: Vec<String>,
+}
+
 /// An entry with those of its documents that have not been erased.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntry {
@@ -334,6 +379,30 @@ pub trait Store: Send + Sync {
     fn check(&self) -> Result<()>;
 
     fn pulse(&self) -> Pulse;
+
+    /// Whether this node knows the ledger as it is, or as it was less than a second ago. If not, it must answer nobody:
+    /// a credential may have been revoked in the meantime.
+    fn check_current(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether this node is the one that does it now.
+    fn holds(&self, _duty: Duty) -> bool {
+        true
+    }
+
+    /// Every node that shares the ledger. None, if the store is this process's own.
+    fn nodes(&self) -> Vec<NodeState> {
+        Vec::new()
+    }
+
+    /// The service on this node has applied so many entries: revocations among them are in force here.
+    fn has_applied(&self, _entries: u64) {}
+
+    /// Waits until every live node has applied so many entries, or until those that have not answer nobody any more.
+    fn applied_everywhere(&self, _entries: u64) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Another file on the same disk failed: from now on the store neither writes, copies nor deletes anything.
     fn distrust(&self, cause: &str);

@@ -14,6 +14,7 @@ use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use tokio::sync::{oneshot, watch as watch_channel};
 
+use crate::tree::Tree;
 use crate::{
     Filter, ItemPage, Outcome, Pending, Pulse, Result, Store, StoreError, StoredDefinition, StoredEntry, Write,
 };
@@ -34,12 +35,10 @@ mod log;
 mod opening;
 mod read;
 mod reader;
-mod row;
 mod search;
 mod staged;
 mod statement;
 mod thresholds;
-mod tree;
 mod wal;
 mod watch;
 mod writer;
@@ -50,7 +49,6 @@ use health::Health;
 use log::WriteAheadLog;
 use reader::{Readers, Ticket};
 use thresholds::Thresholds;
-use tree::Tree;
 use watch::Watch;
 
 pub use crate::archive::Now;
@@ -275,18 +273,18 @@ impl Store for Sqlite {
 
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
         let head = Arc::clone(&self.head.borrow());
-        self.read_on_duty(move |connection| Tree::new(connection, &head).row(level, start, count))
+        self.read_on_duty(move |connection| Tree::new(read::Stored(connection), &head).row(level, start, count))
     }
 
     fn tile(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
         let head = Arc::clone(&self.head.borrow());
-        self.read(move |connection| Tree::new(connection, &head).row(level, start, count))
+        self.read(move |connection| Tree::new(read::Stored(connection), &head).row(level, start, count))
     }
 
     fn inclusions(&self, indices: Vec<u64>, size: u64) -> Pending<'_, Vec<Vec<Hash>>> {
         let head = Arc::clone(&self.head.borrow());
         self.readers.run(move |connection, ticket| {
-            let mut tree = Tree::new(connection, &head);
+            let mut tree = Tree::new(read::Stored(connection), &head);
             let prove = |index| ticket.check().and_then(|()| tree.inclusion(index, size));
             indices.into_iter().map(prove).collect()
         })

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::row::ItemKey;
+use crate::row::ItemKey;
 
 /// A payload is at most 64 KiB, so two generations hold at most 64 MiB, and in practice far less.
 const GENERATION_MAX: usize = 512;

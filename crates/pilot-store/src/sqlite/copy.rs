@@ -6,7 +6,7 @@ use pilot_evidence::merkle::Hash;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::tree::Tree;
+use crate::tree::Tree;
 use super::{connection, failure, opening, read};
 use crate::{Result, StoreError};
 
@@ -43,7 +43,7 @@ pub fn root_at(path: &Path, size: u64) -> Result<Option<Hash>> {
         return Ok(None);
     }
     let head = opening::load_edge(&connection, entries)?;
-    Ok(Some(Tree::new(&connection, &head).edge_at(size)?.root()))
+    Ok(Some(Tree::new(read::Stored(&connection), &head).edge_at(size)?.root()))
 }
 
 /// One stored fact, read without a service.

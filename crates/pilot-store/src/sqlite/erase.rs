@@ -6,7 +6,7 @@ use pilot_core::item::ItemId;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::log::carry_recovered;
-use super::row::to_key;
+use crate::row::to_key;
 use super::{connection, failure, lock, read};
 use crate::{Result, StoreError};
 

@@ -20,8 +20,8 @@ use documents::Documents;
 
 use super::connection::{self, APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION};
 use super::head::{self, HEAD_FACT, head_bytes};
-use super::read::{self, kind_number, kind_of};
-use super::row::NEWER;
+use super::read;
+use crate::row::{NEWER, kind_number, kind_of};
 use super::{failure, lock, opening, wal};
 use crate::archive::{Head, Progress, Report};
 use crate::{Result, StoreError};

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::failure::failed;
 use super::head::{HEAD_FACT, head_bytes};
-use super::tree::Tree;
+use crate::tree::Tree;
 use super::{read, wal};
 use crate::archive::Head;
 use crate::{Result, StoreError};
@@ -63,7 +63,7 @@ pub(super) fn lost(connection: &Connection, edge: &Edge, head: Option<Head>) -> 
             edge.size()
         )));
     }
-    let then = Tree::new(connection, edge).edge_at(size)?;
+    let then = Tree::new(read::Stored(connection), edge).edge_at(size)?;
     Ok((then.root() != root).then(|| format!("the first {size} entries are not those that were acknowledged")))
 }
 

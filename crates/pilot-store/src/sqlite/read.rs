@@ -2,16 +2,15 @@
 
 use std::ops::Range;
 
-use pilot_core::document::DocumentKind;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::STORE_PAGE_BYTES_MAX;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Hash;
-use pilot_evidence::tile::TILE_WIDTH;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::failure::failed;
-use super::row::{Columns, ItemKey, from_key, to_item, to_key};
+use crate::row::{Columns, ItemKey, from_key, kind_of, to_item, to_key};
+use crate::tree::{Tiles, hashes_of};
 use crate::{Result, StoreError, StoredEntry};
 
 /// Indices and versions are never negative; a negative one is damage.
@@ -178,20 +177,6 @@ fn read_with_document(
     Ok(read)
 }
 
-pub(super) fn kind_number(kind: DocumentKind) -> i64 {
-    match kind {
-        DocumentKind::Content => 0,
-        DocumentKind::Comment => 1,
-        DocumentKind::Inputs => 2,
-        DocumentKind::RoleMap => 3,
-    }
-}
-
-pub(super) fn kind_of(number: i64) -> Option<DocumentKind> {
-    let kinds = [DocumentKind::Content, DocumentKind::Comment, DocumentKind::Inputs, DocumentKind::RoleMap];
-    kinds.into_iter().find(|kind| kind_number(*kind) == number)
-}
-
 pub(super) fn entries(connection: &Connection, from: u64, limit: usize) -> Result<Vec<StoredEntry>> {
     let sql = "SELECT idx, data FROM entry WHERE idx >= ?1 ORDER BY idx LIMIT ?2";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
@@ -276,11 +261,14 @@ pub(super) fn tile(connection: &Connection, level: u8, index: u64) -> Result<Opt
     let key = (level, bound(index));
     let bytes: Option<Vec<u8>> =
         statement.query_row(key, |row| row.get(0)).optional().map_err(|error| failed(&error))?;
-    let cut = || StoreError::Damaged(format!("tile {level}/{index} is cut"));
-    bytes.map(|bytes| split(&bytes).ok_or_else(cut)).transpose()
+    bytes.map(|bytes| hashes_of(level, index, &bytes)).transpose()
 }
 
-fn split(bytes: &[u8]) -> Option<Vec<Hash>> {
-    let hashes: Vec<_> = bytes.chunks_exact(32).filter_map(|chunk| Some(Hash(chunk.try_into().ok()?))).collect();
-    (bytes.len() == TILE_WIDTH * 32).then_some(hashes)
+/// The tiles in the file.
+pub(super) struct Stored<'c>(pub(super) &'c Connection);
+
+impl Tiles for Stored<'_> {
+    fn full_tile(&mut self, level: u8, index: u64) -> Result<Option<Vec<Hash>>> {
+        tile(self.0, level, index)
+    }
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ToSql};
 
 use super::failure::failed;
 use super::read::item;
-use super::row::{ItemKey, from_key, role_bit, to_key};
+use crate::row::{ItemKey, from_key, role_bit, to_key};
 use crate::{Filter, ItemPage, Result, StoreError};
 
 type Values = Vec<Box<dyn ToSql>>;

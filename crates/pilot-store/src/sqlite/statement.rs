@@ -1,7 +1,8 @@
 //! The statements that the writing thread runs for every write. Each is prepared when it is first needed, and kept as
 //! long as the connection.
 
-use rusqlite::{Connection, ErrorCode, Params, Statement};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, Params, Statement, ToSql};
 
 use super::failure;
 use crate::{Result, StoreError};
@@ -90,5 +91,14 @@ impl<'c> Prepared<'c> {
             1 => Ok(()),
             _ => Err(StoreError::Damaged("a row that was to be written is not there".into())),
         }
+    }
+}
+
+/// JSON that was just written: stored as text, although held as bytes.
+pub(super) struct TextBytes<'a>(pub(super) &'a [u8]);
+
+impl ToSql for TextBytes<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
     }
 }

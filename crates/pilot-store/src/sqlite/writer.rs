@@ -18,9 +18,9 @@ use super::head::{HEAD_FACT, HeadFile, head_bytes};
 use super::health::Health;
 use super::log::WriteAheadLog;
 use super::opening::Opened;
-use super::read::{self, Placed, kind_number};
-use super::row::{ItemKey, TextBytes, remember, remembered, role_bits, to_json, to_key};
-use super::statement::Statements;
+use super::read::{self, Placed};
+use crate::row::{ItemKey, kind_number, remember, remembered, role_bits, to_json, to_key};
+use super::statement::{Statements, TextBytes};
 use crate::archive::Now;
 use crate::{
     Fact, Key, NoRecord, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write,

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::{Check, Trace, Traces, damaged, place_of};
 use crate::sqlite::failure;
 use crate::sqlite::read::{self, Placed};
-use crate::sqlite::row::{from_key, role_bits, to_key};
+use crate::row::{from_key, role_bits, to_key};
 use crate::{Result, StoreError, StoredEntry};
 
 impl Check<'_> {

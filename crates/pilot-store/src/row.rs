@@ -6,14 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pilot_core::actor::{Actor, ActorId};
-use pilot_core::document::ContentDigest;
+use pilot_core::document::{ContentDigest, DocumentKind};
 use pilot_core::item::{Item, ItemId, Lease, Vote, Window, WorkflowRef};
 use pilot_core::payload::Payload;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
-use rusqlite::ToSql;
-use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -21,24 +19,24 @@ use serde_json::value::RawValue;
 use crate::{Remembered, Result, StoreError};
 
 /// An item's id as it is stored.
-pub(super) type ItemKey = [u8; 16];
+pub(crate) type ItemKey = [u8; 16];
 
 /// The columns an item is read from.
-pub(super) struct Columns<'r> {
-    pub(super) version: u64,
-    pub(super) state: &'r str,
-    pub(super) workflow: &'r str,
-    pub(super) created_by: &'r str,
-    pub(super) title: &'r str,
-    pub(super) data: &'r str,
+pub(crate) struct Columns<'r> {
+    pub(crate) version: u64,
+    pub(crate) state: &'r str,
+    pub(crate) workflow: &'r str,
+    pub(crate) created_by: &'r str,
+    pub(crate) title: &'r str,
+    pub(crate) data: &'r str,
     /// The item's content document. After an erasure there is none, and the payload is empty.
-    pub(super) content: Option<&'r [u8]>,
+    pub(crate) content: Option<&'r [u8]>,
 }
 
 /// The form number of the list in an item's row.
 const FORM: u32 = 3;
 /// Part of the message about a row from a newer program.
-pub(super) const NEWER: &str = "was written by a newer version of pilot";
+pub(crate) const NEWER: &str = "was written by a newer version of pilot";
 
 /// The rest of an item, written as a list in the order of these fields: every move writes it, and field names would
 /// make up most of it. Times are in microseconds.
@@ -119,7 +117,7 @@ impl Serialize for Votes<'_> {
 }
 
 /// Writes into `json`, whose buffer is reused for the next item.
-pub(super) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
     json.clear();
     serde_json::to_writer(json, &(FORM.to_string(), Written(item)))
         .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
@@ -164,7 +162,7 @@ struct First<'a> {
     executors: BTreeSet<ActorId>,
 }
 
-pub(super) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
+pub(crate) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
     #[derive(Deserialize)]
     struct Content<'d> {
         #[serde(borrow)]
@@ -240,34 +238,25 @@ impl First<'_> {
     }
 }
 
-/// JSON that was just written: stored as text, although held as bytes.
-pub(super) struct TextBytes<'a>(pub(super) &'a [u8]);
-
-impl ToSql for TextBytes<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
-    }
-}
-
 /// A UUID as 16 bytes, which sort in order of creation.
-pub(super) fn to_key(id: &ItemId) -> ItemKey {
+pub(crate) fn to_key(id: &ItemId) -> ItemKey {
     let digits = id.as_str().bytes().filter(|digit| *digit != b'-');
     let value = |digit: u8| u128::from(digit & 0xf) + if digit.is_ascii_digit() { 0 } else { 9 };
     digits.fold(0_u128, |key, digit| key << 4 | value(digit)).to_be_bytes()
 }
 
-pub(super) fn from_key(key: &[u8]) -> Result<ItemId> {
+pub(crate) fn from_key(key: &[u8]) -> Result<ItemId> {
     let hex = data_encoding::HEXLOWER.encode(key);
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     let text = [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-");
     text.parse().map_err(|_| StoreError::Damaged("an item's id is not a UUID".into()))
 }
 
-pub(super) fn role_bits(roles: &[Role]) -> i64 {
+pub(crate) fn role_bits(roles: &[Role]) -> i64 {
     roles.iter().fold(0, |bits, role| bits | role_bit(*role))
 }
 
-pub(super) fn role_bit(role: Role) -> i64 {
+pub(crate) fn role_bit(role: Role) -> i64 {
     match role {
         Role::Initiator => 1,
         Role::Approver => 1 << 1,
@@ -277,14 +266,28 @@ pub(super) fn role_bit(role: Role) -> i64 {
     }
 }
 
+pub(crate) fn kind_number(kind: DocumentKind) -> i64 {
+    match kind {
+        DocumentKind::Content => 0,
+        DocumentKind::Comment => 1,
+        DocumentKind::Inputs => 2,
+        DocumentKind::RoleMap => 3,
+    }
+}
+
+pub(crate) fn kind_of(number: i64) -> Option<DocumentKind> {
+    let kinds = [DocumentKind::Content, DocumentKind::Comment, DocumentKind::Inputs, DocumentKind::RoleMap];
+    kinds.into_iter().find(|kind| kind_number(*kind) == number)
+}
+
 /// What is stored with an idempotency key.
-pub(super) fn remember(entry: u64) -> Vec<u8> {
+pub(crate) fn remember(entry: u64) -> Vec<u8> {
     format!("{REMEMBERED}{entry}").into_bytes()
 }
 
 const REMEMBERED: &str = "entry ";
 
-pub(super) fn remembered(kept: Vec<u8>) -> Remembered {
+pub(crate) fn remembered(kept: Vec<u8>) -> Remembered {
     let named = std::str::from_utf8(&kept).ok().and_then(|text| text.strip_prefix(REMEMBERED)?.parse().ok());
     named.map_or(Remembered::Answer(kept), Remembered::Entry)
 }

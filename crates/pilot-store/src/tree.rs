@@ -1,4 +1,4 @@
-//! The tree as stored: full tiles from the file, unfinished ones from the right edge, which is in memory.
+//! The tree as stored: full tiles from the database, unfinished ones from the right edge, which is in memory.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -7,17 +7,19 @@ use std::rc::Rc;
 use pilot_core::certain::Certain as _;
 use pilot_evidence::merkle::{Edge, Hash, root_of, split};
 use pilot_evidence::tile::{TILE_HEIGHT, TILE_WIDTH};
-use rusqlite::Connection;
-
-use super::read;
 use crate::{Result, StoreError};
 
 const WIDTH: u64 = TILE_WIDTH as u64;
 
+/// Where full tiles are.
+pub(crate) trait Tiles {
+    fn full_tile(&mut self, level: u8, index: u64) -> Result<Option<Vec<Hash>>>;
+}
+
 /// Lives for one request: what was read and hashed once is reused for the rest of it.
-pub(super) struct Tree<'t> {
-    connection: &'t Connection,
-    /// Taken before reading began, so everything below it is in the file.
+pub(crate) struct Tree<'t, T> {
+    stored: T,
+    /// Taken before reading began, so everything below it is stored.
     head: &'t Edge,
     tiles: HashMap<(u8, u64), Rc<[Hash]>>,
     /// Roots over whole tiles, which the paths of many entries share.
@@ -25,13 +27,13 @@ pub(super) struct Tree<'t> {
     hashed: u64,
 }
 
-impl<'t> Tree<'t> {
-    pub(super) fn new(connection: &'t Connection, head: &'t Edge) -> Tree<'t> {
-        Tree { connection, head, tiles: HashMap::new(), roots: HashMap::new(), hashed: 0 }
+impl<'t, T: Tiles> Tree<'t, T> {
+    pub(crate) fn new(stored: T, head: &'t Edge) -> Tree<'t, T> {
+        Tree { stored, head, tiles: HashMap::new(), roots: HashMap::new(), hashed: 0 }
     }
 
     /// Hashes of consecutive complete subtrees of 256^level leaves.
-    pub(super) fn row(&mut self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>> {
+    pub(crate) fn row(&mut self, level: u8, start: u64, count: u64) -> Result<Vec<Hash>> {
         let mut hashes = Vec::new();
         let (mut at, end) = (start, start.saturating_add(count));
         while at < end {
@@ -43,7 +45,7 @@ impl<'t> Tree<'t> {
     }
 
     /// The right edge of the tree at a given size.
-    pub(super) fn edge_at(&mut self, size: u64) -> Result<Edge> {
+    pub(crate) fn edge_at(&mut self, size: u64) -> Result<Edge> {
         let mut levels = Vec::new();
         let (mut level, mut row_size) = (0_u8, size);
         while row_size > 0 {
@@ -55,7 +57,7 @@ impl<'t> Tree<'t> {
     }
 
     /// The path from an entry to the root of the tree of `size` entries (RFC 6962).
-    pub(super) fn inclusion(&mut self, index: u64, size: u64) -> Result<Vec<Hash>> {
+    pub(crate) fn inclusion(&mut self, index: u64, size: u64) -> Result<Vec<Hash>> {
         if index >= size || size > self.head.size() {
             return Err(StoreError::Unavailable(format!("the log has no entry {index} among {size}")));
         }
@@ -104,13 +106,22 @@ impl<'t> Tree<'t> {
         }
         let row_size = self.head.size().checked_shr(u32::from(level) * u32::from(TILE_HEIGHT)).unwrap_or(0);
         let tile: Rc<[Hash]> = match index.cmp(&(row_size / WIDTH)) {
-            Ordering::Less => read::tile(self.connection, level, index)?.ok_or_else(|| missing(level, index))?.into(),
+            Ordering::Less => self.stored.full_tile(level, index)?.ok_or_else(|| missing(level, index))?.into(),
             Ordering::Equal => self.head.partial(level).into(),
             Ordering::Greater => return Err(missing(level, index)),
         };
         self.tiles.insert((level, index), Rc::clone(&tile));
         Ok(tile)
     }
+}
+
+/// A full tile's hashes, from its stored bytes.
+pub(crate) fn hashes_of(level: u8, index: u64, bytes: &[u8]) -> Result<Vec<Hash>> {
+    let (hashes, rest) = bytes.as_chunks::<32>();
+    if hashes.len() != TILE_WIDTH || !rest.is_empty() {
+        return Err(StoreError::Damaged(format!("tile {level}/{index} is cut")));
+    }
+    Ok(hashes.iter().copied().map(Hash).collect())
 }
 
 fn part(tile: &[Hash], level: u8, at: u64, wanted: u64) -> Result<&[Hash]> {
@@ -128,36 +139,36 @@ mod tests {
     use pilot_evidence::proof::check_inclusion;
 
     use super::*;
-    use crate::sqlite::connection::SCHEMA;
+
+    type Stored = HashMap<(u8, u64), Vec<Hash>>;
+
+    impl Tiles for &Stored {
+        fn full_tile(&mut self, level: u8, index: u64) -> Result<Option<Vec<Hash>>> {
+            Ok(self.get(&(level, index)).cloned())
+        }
+    }
 
     fn leaf(number: u64) -> Hash {
         Hash::of_leaf(&number.to_be_bytes())
     }
 
     /// A stored tree of this many leaves.
-    fn grown(size: u64) -> (Connection, Edge) {
-        let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(SCHEMA).unwrap();
-        let (mut edge, mut full) = (Edge::default(), Vec::new());
+    fn grown(size: u64) -> (Stored, Edge) {
+        let (mut stored, mut edge, mut full) = (Stored::new(), Edge::default(), Vec::new());
         for number in 0..size {
             edge.push(leaf(number), &mut full);
-            for tile in full.drain(..) {
-                let index = i64::try_from(tile.index).unwrap();
-                connection
-                    .execute("INSERT INTO tile VALUES (?1, ?2, ?3)", (tile.level, index, tile.to_bytes()))
-                    .unwrap();
-            }
+            stored.extend(full.drain(..).map(|tile| ((tile.level, tile.index), tile.hashes)));
         }
-        (connection, edge)
+        (stored, edge)
     }
 
     #[test]
     fn an_inclusion_leads_to_the_root_at_every_size_the_tree_has_had() {
-        let (connection, edge) = grown(66_000);
+        let (stored, edge) = grown(66_000);
         for size in [1, 2, 255, 256, 257, 300, 511, 512, 1_000, 65_535, 65_536, 65_537, 65_900, 66_000] {
             let mut earlier = Edge::default();
             (0..size).for_each(|number| earlier.push(leaf(number), &mut Vec::new()));
-            let mut tree = Tree::new(&connection, &edge);
+            let mut tree = Tree::new(&stored, &edge);
             for index in [0, 1, size / 3, size / 2, size - 1].into_iter().filter(|index| *index < size) {
                 let path = tree.inclusion(index, size).unwrap();
                 check_inclusion(leaf(index), index, size, &path, earlier.root())
@@ -165,13 +176,13 @@ mod tests {
             }
             assert!(tree.inclusion(size, size).is_err());
         }
-        assert!(Tree::new(&connection, &edge).inclusion(0, 66_001).is_err(), "nothing is proved that is not there");
+        assert!(Tree::new(&stored, &edge).inclusion(0, 66_001).is_err(), "nothing is proved that is not there");
     }
 
     #[test]
     fn rows_are_those_of_the_tree_also_at_its_right_edge() {
-        let (connection, edge) = grown(1_000);
-        let mut tree = Tree::new(&connection, &edge);
+        let (stored, edge) = grown(1_000);
+        let mut tree = Tree::new(&stored, &edge);
         let leaves: Vec<_> = (700..1_000).map(leaf).collect();
         assert_eq!(tree.row(0, 700, 300).unwrap(), leaves);
         let above: Vec<_> = (0..3).map(|tile| root_of(&tree.row(0, tile * 256, 256).unwrap())).collect();
@@ -181,8 +192,8 @@ mod tests {
 
     #[test]
     fn what_the_proofs_of_one_item_share_is_read_and_hashed_once() {
-        let (connection, edge) = grown(100_000);
-        let mut tree = Tree::new(&connection, &edge);
+        let (stored, edge) = grown(100_000);
+        let mut tree = Tree::new(&stored, &edge);
         for index in (0..100_u64).map(|number| number * 997) {
             tree.inclusion(index, 100_000).unwrap();
         }
@@ -190,7 +201,7 @@ mod tests {
         assert!(tree.tiles.len() <= 100 + 2 + 2, "{} tiles", tree.tiles.len());
         // Within its tile an entry costs at most 255 hashes; the levels above cost little for all entries together.
         assert!(tree.hashed <= 100 * 255 + 2 * 1_024, "{} hashes", tree.hashed);
-        let mut tree = Tree::new(&connection, &edge);
+        let mut tree = Tree::new(&stored, &edge);
         for index in 5_000..6_000 {
             tree.inclusion(index, 100_000).unwrap();
         }

@@ -1,0 +1,140 @@
+//! What all tasks of one node share: where the database is, what is known to be durable, and how fresh that is.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pilot_core::time::Time;
+use pilot_evidence::merkle::Edge;
+use tokio::sync::{Notify, watch};
+
+use super::address::Address;
+use super::desk::Desk;
+use super::team::Team;
+use crate::archive::Now;
+use crate::{Result, StoreError};
+
+/// Without a clean commit for this long, a node cannot know that its credentials are still valid, and answers nobody.
+pub(super) const STALE: Duration = Duration::from_secs(1);
+
+/// What dates entries.
+pub enum TimeSource {
+    /// The database's clock, which all nodes share.
+    Database,
+    /// For tests.
+    Given(Now),
+}
+
+pub(super) struct Node {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) build: String,
+    pub(super) address: Address,
+    pub(super) time: TimeSource,
+    pub(super) desk: Desk,
+    /// The tree as of the last clean commit. Nothing beyond it leaves this node.
+    pub(super) durable: watch::Sender<Arc<Edge>>,
+    /// How many entries the service has applied.
+    pub(super) applied: AtomicU64,
+    pub(super) began: Instant,
+    /// When the last commit began that turned out clean, in milliseconds since `began`.
+    fresh_at: AtomicU64,
+    /// What to add to the machine's clock to get the database's, in microseconds.
+    pub(super) ahead: Arc<AtomicI64>,
+    trouble: Mutex<Option<String>>,
+    is_damaged: AtomicBool,
+    /// How long writes have been waiting, in milliseconds; 0 if not longer than allowed.
+    pub(super) hanging: AtomicU64,
+    pub(super) hangs: AtomicU64,
+    /// Someone wrote: look now.
+    pub(super) hints: Arc<Notify>,
+    /// This node wrote: tell the others.
+    pub(super) written: Notify,
+    pub(super) is_stopping: watch::Sender<bool>,
+    /// The nodes and their duties, as of the last clean beat.
+    pub(super) team: watch::Sender<Arc<Team>>,
+}
+
+impl Node {
+    pub(super) fn new(
+        (id, name, build): (String, String, String),
+        address: Address,
+        time: TimeSource,
+        edge: Edge,
+    ) -> Node {
+        Node {
+            id,
+            name,
+            build,
+            address,
+            time,
+            desk: Desk::default(),
+            applied: AtomicU64::new(edge.size()),
+            durable: watch::Sender::new(Arc::new(edge)),
+            began: Instant::now(),
+            fresh_at: AtomicU64::new(0),
+            ahead: Arc::default(),
+            trouble: Mutex::default(),
+            is_damaged: AtomicBool::new(false),
+            hanging: AtomicU64::new(0),
+            hangs: AtomicU64::new(0),
+            hints: Arc::default(),
+            written: Notify::new(),
+            is_stopping: watch::Sender::new(false),
+            team: watch::Sender::new(Arc::default()),
+        }
+    }
+
+    pub(super) fn known(&self) -> Arc<Edge> {
+        Arc::clone(&self.durable.borrow())
+    }
+
+    /// A commit that began at `sent` ended without a warning: everything up to `edge` is durable.
+    pub(super) fn is_durable(&self, edge: Edge, sent: Instant) {
+        self.durable.send_if_modified(|known| {
+            let is_news = edge.size() > known.size();
+            if is_news {
+                *known = Arc::new(edge);
+            }
+            is_news
+        });
+        self.is_fresh(sent);
+    }
+
+    pub(super) fn is_fresh(&self, sent: Instant) {
+        let millis = u64::try_from(sent.saturating_duration_since(self.began).as_millis()).unwrap_or(u64::MAX);
+        self.fresh_at.fetch_max(millis, Ordering::AcqRel);
+    }
+
+    /// How long ago this node last knew the state of the ledger.
+    pub(super) fn age(&self) -> Duration {
+        self.began.elapsed().saturating_sub(Duration::from_millis(self.fresh_at.load(Ordering::Acquire)))
+    }
+
+    /// The time for a write, if the database's clock said `locked` when the lock was had.
+    pub(super) fn now(&self, locked: Time) -> Time {
+        match &self.time {
+            TimeSource::Database => locked,
+            TimeSource::Given(now) => now(),
+        }
+    }
+
+    pub(super) fn fail(&self, error: &StoreError) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_damaged.fetch_or(matches!(error, StoreError::Damaged(_)), Ordering::AcqRel);
+        if trouble.is_none() {
+            tracing::error!(cause = %error, "writing stops until the service is restarted");
+            *trouble = Some(format!("writing has stopped until the service is restarted: {error}"));
+        }
+    }
+
+    /// Fails once nothing that the database says can be trusted any more.
+    pub(super) fn check_trust(&self) -> Result<()> {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*trouble {
+            None => Ok(()),
+            Some(reason) if self.is_damaged.load(Ordering::Acquire) => Err(StoreError::Damaged(reason.clone())),
+            Some(reason) => Err(StoreError::Unavailable(reason.clone())),
+        }
+    }
+}

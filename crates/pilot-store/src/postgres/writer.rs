@@ -1,0 +1,371 @@
+//! Takes what has queued up, decides it under the lock on the end of the ledger, and commits it as a group. A node has
+//! two writers: while one commits, the other's request for the lock is already waiting at the server.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pilot_core::time::Time;
+use pilot_evidence::merkle::Edge;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::desk::Queued;
+use super::failure::{self, Failure};
+use super::flight::{self, BEGIN, LOCK, Landing, Wanted, number};
+use super::follower;
+use super::group::Group;
+use super::node::Node;
+use super::pipeline::{Unsent, in_order};
+use super::session::Session;
+use crate::{Outcome, StoreError};
+
+/// The most writes one commit takes.
+const GROUP_MAX: usize = 512;
+/// A group that has grown to this many bytes takes no further write.
+const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
+const RETRY_PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// Which of a node's writers asks for the lock next: writes keep their order, and the second group gathers while the
+/// first waits.
+pub(super) type Turn = Mutex<()>;
+
+pub(super) struct Writer {
+    node: Arc<Node>,
+    turn: Arc<Turn>,
+    session: Option<Session>,
+    retries: u32,
+}
+
+/// How an attempt ended.
+enum Attempt {
+    /// Everything that fitted is settled; the rest has to wait for another group.
+    Settled { outcomes: Vec<Outcome>, rest: Vec<Queued>, group: Vec<Queued> },
+    Failed { failure: Failure, group: Vec<Queued>, sent: Option<Sent> },
+}
+
+/// A group whose commit was sent.
+struct Sent {
+    outcomes: Vec<Outcome>,
+    rest: Vec<Queued>,
+    edge: Edge,
+    first: u64,
+    first_bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new(node: Arc<Node>, turn: Arc<Turn>) -> Writer {
+        Writer { node, turn, session: None, retries: 0 }
+    }
+
+    /// Runs until nobody can hand in anything more.
+    pub(super) async fn run(mut self) {
+        loop {
+            let turn = Arc::clone(&self.turn).lock_owned().await;
+            let Some(group) = self.node.desk.next(GROUP_MAX).await else { return };
+            self.settle(group, turn).await;
+        }
+    }
+
+    /// Until each write is answered, by whatever it takes within its deadline.
+    async fn settle(&mut self, group: Vec<Queued>, turn: OwnedMutexGuard<()>) {
+        // Groups to settle one after the other: normally one, after a faulty one each write for itself.
+        let (mut groups, mut turn) = (VecDeque::from([group]), Some(turn));
+        while let Some(group) = groups.pop_front() {
+            let group = self.node.desk.still_wanted(group);
+            if group.is_empty() {
+                continue;
+            }
+            if let Err(error) = self.node.check_trust() {
+                self.answer_all(group, &error);
+                continue;
+            }
+            let turn = match turn.take() {
+                Some(turn) => turn,
+                None => Arc::clone(&self.turn).lock_owned().await,
+            };
+            match self.attempt(group, turn).await {
+                Attempt::Settled { outcomes, rest, group } => self.acknowledge(&group, outcomes, rest),
+                Attempt::Failed { failure: Failure::Unknown(cause), group, sent: Some(sent) } => {
+                    if let Some(again) = self.settle_unknown(group, sent, &cause).await {
+                        groups.push_front(again);
+                    }
+                }
+                Attempt::Failed { failure: Failure::Faulty { cause, .. }, group, .. } if group.len() > 1 => {
+                    tracing::warn!(cause, "a write does not fit the database; its group is settled one by one");
+                    for queued in group.into_iter().rev() {
+                        groups.push_front(vec![queued]);
+                    }
+                }
+                Attempt::Failed { failure: Failure::Transient(cause) | Failure::Unknown(cause), group, .. } => {
+                    tracing::debug!(cause, "a group of writes is tried again");
+                    self.pause().await;
+                    groups.push_front(group);
+                }
+                Attempt::Failed { failure: Failure::Faulty { cause, contradicts: false }, group, .. } => {
+                    tracing::error!(cause, "the database refuses a write");
+                    self.answer_all(group, &StoreError::Unavailable(cause));
+                }
+                Attempt::Failed {
+                    failure: Failure::Damaged(cause) | Failure::Faulty { cause, contradicts: true },
+                    group,
+                    ..
+                } => {
+                    let error = StoreError::Damaged(cause);
+                    self.node.fail(&error);
+                    self.answer_all(group, &error);
+                }
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, group: &[Queued], outcomes: Vec<Outcome>, rest: Vec<Queued>) {
+        self.retries = 0;
+        for (queued, outcome) in group.iter().zip(outcomes) {
+            self.node.desk.answer(queued, Ok(outcome));
+        }
+        if !rest.is_empty() {
+            self.node.desk.put_back(rest);
+        }
+    }
+
+    fn answer_all(&self, group: Vec<Queued>, error: &StoreError) {
+        for queued in group {
+            self.node.desk.answer(&queued, Err(clone_of(error)));
+        }
+    }
+
+    /// Longer with every failure in a row, and never the same on two nodes.
+    async fn pause(&mut self) {
+        self.retries = self.retries.saturating_add(1);
+        let most = Duration::from_millis(1 << self.retries.min(6)).min(RETRY_PAUSE_MAX);
+        let part = u32::from(self.node.id.bytes().fold(self.retries as u8, |mixed, byte| mixed ^ byte)) + 1;
+        tokio::time::sleep(most * part / 256).await;
+    }
+
+    async fn connected(&mut self) -> Result<&Session, Failure> {
+        if self.session.as_ref().is_some_and(Session::is_closed) {
+            self.session = None;
+        }
+        if self.session.is_none() {
+            let failed = |error| Failure::Transient(failure::describe(&error));
+            let session = Session::open(&self.node.address, None).await.map_err(failed)?;
+            session.prepare(flight::STATEMENTS).await.map_err(failed)?;
+            session.prepare(&[follower::BEAT]).await.map_err(failed)?;
+            self.session = Some(session);
+        }
+        self.session.as_ref().ok_or_else(|| Failure::Transient("there is no connection".into()))
+    }
+
+    async fn attempt(&mut self, mut group: Vec<Queued>, turn: OwnedMutexGuard<()>) -> Attempt {
+        let node = Arc::clone(&self.node);
+        let session = match self.connected().await {
+            Ok(session) => session,
+            Err(failure) => return Attempt::Failed { failure, group, sent: None },
+        };
+        session.take_warning();
+        let (sent_at, known) = (Instant::now(), node.known());
+        let wanted = Wanted::of(&group);
+        let locked = flight::lock_and_read(session, &wanted, &known).await;
+        drop(turn);
+        let locked = match locked {
+            Ok(locked) => locked,
+            Err(failure) => {
+                self.roll_back().await;
+                return Attempt::Failed { failure, group, sent: None };
+            }
+        };
+        let size_before = locked.ground.edge.size();
+        let mut decided = Group::on(locked.ground);
+        let outcomes = match decide_all(&mut decided, &group, || node.now(locked.time)) {
+            Ok(outcomes) => outcomes,
+            Err(failure) => {
+                self.roll_back().await;
+                return Attempt::Failed { failure, group, sent: None };
+            }
+        };
+        let rest = group.split_off(outcomes.len());
+        let Some(first) = decided.changes.entries.first() else {
+            if decided.changes.acknowledges_earlier {
+                return self.confirm(group, outcomes, rest, decided.ground.edge, sent_at).await;
+            }
+            // Every write was refused: there is nothing to write, and no reason to wait for the disk.
+            self.roll_back().await;
+            return Attempt::Settled { outcomes, rest, group };
+        };
+        let (first, first_bytes) = (first.index, first.bytes.clone());
+        node.desk.is_sent(&group, true);
+        let landing = flight::write_and_commit(session, &decided, size_before).await;
+        let sent = Sent { outcomes, rest, edge: decided.ground.edge, first, first_bytes };
+        match landing {
+            Landing::Committed if !session.take_warning() => {
+                node.is_durable(sent.edge, sent_at);
+                node.written.notify_one();
+                Attempt::Settled { outcomes: sent.outcomes, rest: sent.rest, group }
+            }
+            // Committed here, and perhaps nowhere else.
+            Landing::Committed => {
+                let failure = Failure::Unknown("PostgreSQL warned at the commit".into());
+                Attempt::Failed { failure, group, sent: Some(sent) }
+            }
+            Landing::Failed(failure @ Failure::Unknown(_)) => {
+                self.session = None;
+                Attempt::Failed { failure, group, sent: Some(sent) }
+            }
+            Landing::Failed(failure) => {
+                node.desk.is_sent(&group, false);
+                self.roll_back().await;
+                Attempt::Failed { failure, group: rejoined(group, sent.rest), sent: None }
+            }
+        }
+    }
+
+    /// Nothing new was recorded, but what was recorded earlier is acknowledged again: it must be durable first.
+    async fn confirm(
+        &mut self,
+        group: Vec<Queued>,
+        outcomes: Vec<Outcome>,
+        rest: Vec<Queued>,
+        edge: Edge,
+        sent_at: Instant,
+    ) -> Attempt {
+        let id = self.node.id.clone();
+        let transient = |cause: String| Failure::Transient(cause);
+        let failed = match self.connected().await {
+            Ok(session) => {
+                let unsent: Vec<Unsent<'_, _>> = vec![
+                    Box::pin(async { session.execute(follower::BEAT, &[&id]).await.map(drop) }),
+                    Box::pin(session.run("COMMIT")),
+                ];
+                let answers = in_order(unsent).await.into_iter().collect::<Result<Vec<_>, _>>();
+                match answers {
+                    Ok(_) if session.take_warning() => Some(transient("PostgreSQL warned at the commit".into())),
+                    Ok(_) => None,
+                    Err(error) => Some(transient(failure::describe(&error))),
+                }
+            }
+            Err(failure) => Some(failure),
+        };
+        match failed {
+            None => {
+                self.node.is_durable(edge, sent_at);
+                Attempt::Settled { outcomes, rest, group }
+            }
+            Some(failure) => {
+                self.roll_back().await;
+                Attempt::Failed { failure, group: rejoined(group, rest), sent: None }
+            }
+        }
+    }
+
+    /// Whatever the transaction was about, it is over; a connection of which that is not certain is given up.
+    async fn roll_back(&mut self) {
+        if let Some(session) = &self.session
+            && session.run("ROLLBACK").await.is_err()
+        {
+            self.session = None;
+        }
+    }
+
+    /// Looks whether the group was recorded. Returns it if it was not, to be decided again.
+    async fn settle_unknown(&mut self, group: Vec<Queued>, sent: Sent, cause: &str) -> Option<Vec<Queued>> {
+        tracing::warn!(cause, "it is not known whether a group of writes was recorded; looking");
+        loop {
+            // Those still waiting decide how long this goes on: past their deadline, their keys tell them.
+            if self.is_nobody_waiting(&group) {
+                self.node.desk.put_back(sent.rest);
+                return None;
+            }
+            let sent_at = Instant::now();
+            match self.look(sent.first, &sent.first_bytes).await {
+                Ok(true) => {
+                    self.node.is_durable(sent.edge, sent_at);
+                    self.node.written.notify_one();
+                    self.acknowledge(&group, sent.outcomes, sent.rest);
+                    return None;
+                }
+                Ok(false) => {
+                    self.node.desk.is_sent(&group, false);
+                    return Some(rejoined(group, sent.rest));
+                }
+                Err(Failure::Damaged(cause)) => {
+                    let error = StoreError::Damaged(cause);
+                    self.node.fail(&error);
+                    self.answer_all(rejoined(group, sent.rest), &error);
+                    return None;
+                }
+                Err(Failure::Transient(cause) | Failure::Unknown(cause) | Failure::Faulty { cause, .. }) => {
+                    tracing::debug!(cause, "the outcome of a group is still unknown");
+                    self.session = None;
+                    self.pause().await;
+                }
+            }
+        }
+    }
+
+    fn is_nobody_waiting(&self, group: &[Queued]) -> bool {
+        group.iter().all(|queued| !self.node.desk.is_waiting(queued))
+    }
+
+    /// Whether the entry at this index is ours, byte for byte. Groups are atomic, so one entry tells. The look is
+    /// committed with a write, which proves that what it saw is durable.
+    async fn look(&mut self, index: u64, bytes: &[u8]) -> Result<bool, Failure> {
+        let id = self.node.id.clone();
+        let session = self.connected().await?;
+        session.take_warning();
+        let sql = "SELECT data = $2 FROM entry WHERE idx = $1";
+        session.prepare(&[sql]).await.map_err(|error| failure::of_statement(&error))?;
+        let place = number(index);
+        let unsent: Vec<Unsent<'_, Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>>> = vec![
+            Box::pin(async { session.run(BEGIN).await.map(|()| Vec::new()) }),
+            Box::pin(async { session.query(LOCK, &[]).await }),
+            Box::pin(async { session.query(sql, &[&place, &bytes]).await }),
+            Box::pin(async { session.execute(follower::BEAT, &[&id]).await.map(|_| Vec::new()) }),
+            Box::pin(async { session.run("COMMIT").await.map(|()| Vec::new()) }),
+        ];
+        let answers = in_order(unsent).await.into_iter().collect::<Result<Vec<_>, _>>();
+        let answers = match answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                self.roll_back().await;
+                return Err(Failure::Transient(failure::describe(&error)));
+            }
+        };
+        if session.take_warning() {
+            return Err(Failure::Transient("PostgreSQL warned at the commit".into()));
+        }
+        let found = answers.get(2).and_then(|rows| rows.first()).map(|row| row.try_get::<_, bool>(0));
+        match found {
+            None => Ok(false),
+            Some(Ok(is_ours)) => Ok(is_ours),
+            Some(Err(error)) => Err(failure::of_statement(&error)),
+        }
+    }
+}
+
+/// In order, until the group is large enough.
+fn decide_all(decided: &mut Group, group: &[Queued], now: impl Fn() -> Time) -> Result<Vec<Outcome>, Failure> {
+    let mut outcomes = Vec::with_capacity(group.len());
+    for queued in group {
+        if decided.changes.bytes >= GROUP_BYTES_MAX {
+            break;
+        }
+        outcomes.push(decided.settle(&queued.write, now())?);
+    }
+    Ok(outcomes)
+}
+
+fn rejoined(mut group: Vec<Queued>, rest: Vec<Queued>) -> Vec<Queued> {
+    group.extend(rest);
+    group
+}
+
+pub(super) fn clone_of(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
+        StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
+        StoreError::Full(reason) => StoreError::Full(reason.clone()),
+        StoreError::DiskFailed(reason) => StoreError::DiskFailed(reason.clone()),
+        StoreError::Hangs(reason) => StoreError::Hangs(reason.clone()),
+        StoreError::Damaged(reason) => StoreError::Damaged(reason.clone()),
+    }
+}
