@@ -1,0 +1,12 @@
+//! PostgreSQL servers for tests: each with files and a port of its own, and gone when the test program ends, however it
+//! ends.
+
+mod cluster;
+mod database;
+mod home;
+mod installation;
+mod processes;
+
+pub use cluster::{Cluster, Settings};
+pub use database::Database;
+pub use installation::psql;
