@@ -6,7 +6,11 @@ mod database;
 mod home;
 mod installation;
 mod processes;
+mod standby;
+mod tls;
 
-pub use cluster::{Cluster, Settings};
+pub use cluster::{Access, Cluster, Settings};
 pub use database::Database;
 pub use installation::psql;
+pub use processes::until;
+pub use tls::{CERTIFIED, ClientFiles, ServerKey};

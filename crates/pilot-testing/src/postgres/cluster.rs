@@ -1,7 +1,6 @@
 //! A server: its life, and what tests do with it.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::sync::LazyLock;
@@ -10,6 +9,7 @@ use super::database::Database;
 use super::home::Home;
 use super::installation::{as_server, client, output, psql};
 use super::processes::{self, until};
+use super::tls::{self, CERTIFIED, ClientFiles, ServerKey};
 use crate::{Dice, fresh_seed};
 
 /// What every server has, before the settings of a test.
@@ -29,7 +29,9 @@ const OPTIONS: &[(&str, &str)] = &[
 /// Below those that the kernel chooses for others, so that a server finds its port free when it starts again.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-const LOG_LINES_SHOWN: usize = 60;
+const PORTS_TRIED: u32 = 10;
+
+const ASKS_FOR_PASSWORD: &str = "host all all 127.0.0.1/32 scram-sha-256\n";
 
 /// How a server differs from the shared one.
 #[derive(Default)]
@@ -37,16 +39,30 @@ pub struct Settings {
     /// Lines of `postgresql.conf`.
     pub options: Vec<(&'static str, &'static str)>,
     pub checksums: bool,
+    pub access: Access,
+}
+
+/// Who may connect to the port.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Anyone, without TLS.
+    #[default]
+    Trust,
+    /// With [`Cluster::password`] and SCRAM, without TLS.
+    Password,
+    /// With TLS only: [`CERTIFIED`] with its client certificate, others with [`Cluster::password`] and SCRAM.
+    Tls(ServerKey),
 }
 
 /// A PostgreSQL server on a loopback port of its own. When it is dropped, its processes are killed and its files
 /// removed; the same happens when the test program ends in any other way.
+#[must_use = "a server that is dropped is stopped"]
 pub struct Cluster {
     postmaster: Child,
     port: u16,
+    pub(super) password: Option<String>,
     is_shared: bool,
-    // Dropped last.
-    home: Home,
+    pub(super) home: Home,
 }
 
 impl Cluster {
@@ -69,23 +85,43 @@ impl Cluster {
             initdb.arg("--data-checksums");
         }
         output(&mut initdb);
-        append(&home, OPTIONS.iter().chain(&settings.options).copied());
-        Cluster::start_in(home)
+        home.configure(OPTIONS.iter().chain(&settings.options).copied());
+        match settings.access {
+            Access::Trust => Cluster::start_in(home, None),
+            Access::Password => Cluster::start_guarded(home, ASKS_FOR_PASSWORD),
+            Access::Tls(key) => {
+                tls::prepare(&home, key);
+                Cluster::start_guarded(home, tls::ACCESS)
+            }
+        }
+    }
+
+    /// With rules for those who come by way of the port. The harness itself uses the socket.
+    fn start_guarded(home: Home, rules: &str) -> Cluster {
+        let own = "local all all trust\nlocal replication all trust\n";
+        fs::write(home.data().join("pg_hba.conf"), format!("{own}{rules}")).unwrap();
+        let password = format!("{:x}", fresh_seed());
+        let cluster = Cluster::start_in(home, Some(password.clone()));
+        cluster.sql("postgres", &format!("ALTER ROLE postgres PASSWORD '{password}'"));
+        cluster.sql("postgres", &format!("CREATE ROLE {CERTIFIED} SUPERUSER LOGIN"));
+        cluster
     }
 
     /// On data that is there, on a port that is free.
-    fn start_in(home: Home) -> Cluster {
-        append(&home, [("unix_socket_directories", home.path().to_str().unwrap())]);
+    pub(super) fn start_in(home: Home, password: Option<String>) -> Cluster {
+        home.configure([("unix_socket_directories", home.path().to_str().unwrap())]);
         let mut dice = Dice::new(fresh_seed());
         // Another program may take the port between the look and the start.
-        for _ in 0..10 {
+        for _ in 0..PORTS_TRIED {
             let port = free_port(&mut dice);
-            append(&home, [("port", port.to_string().as_str())]);
-            if let Ok(postmaster) = start_server(&home, port) {
-                return Cluster { postmaster, port, is_shared: false, home };
+            home.configure([("port", port.to_string().as_str())]);
+            match start_server(&home, port) {
+                Ok(postmaster) => return Cluster { postmaster, port, password, is_shared: false, home },
+                Err(()) if home.end_of_log().contains("Address already in use") => {}
+                Err(()) => break,
             }
         }
-        panic!("the server does not start; its log:\n{}", tail(&home))
+        panic!("the server does not start; its log:\n{}", home.end_of_log())
     }
 
     /// An empty database with a name that no other test has.
@@ -97,11 +133,30 @@ impl Cluster {
         self.port
     }
 
+    /// For the superuser, with the password if there is one.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+        match &self.password {
+            None => self.url_for("postgres", database),
+            Some(password) => self.url_for(&format!("postgres:{password}"), database),
+        }
     }
 
-    /// By way of the socket, where the harness needs no password.
+    /// `user` is a name, or a name and a password with a colon between them.
+    pub fn url_for(&self, user: &str, database: &str) -> String {
+        format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// The superuser's.
+    pub fn password(&self) -> &str {
+        self.password.as_deref().unwrap_or_else(|| panic!("this server asks for no password"))
+    }
+
+    /// The files that clients of a server with TLS need.
+    pub fn tls(&self) -> ClientFiles {
+        ClientFiles::of(&self.home)
+    }
+
+    /// By way of the socket, which asks for nothing.
     fn own_url(&self, database: &str) -> String {
         let socket = self.home.path().to_str().unwrap();
         format!("postgres:///{database}?host={socket}&port={}&user=postgres", self.port)
@@ -115,7 +170,7 @@ impl Cluster {
 
     /// The end of the server's log.
     pub fn log(&self) -> String {
-        tail(&self.home)
+        self.home.end_of_log()
     }
 
     /// Kills postmaster and children at once, as a power failure would.
@@ -140,7 +195,7 @@ impl Cluster {
         processes::resume(&self.home.data());
     }
 
-    fn must_not_be_shared(&self) {
+    pub(super) fn must_not_be_shared(&self) {
         assert!(!self.is_shared, "other tests use this server: start one of your own");
     }
 }
@@ -151,14 +206,6 @@ impl Drop for Cluster {
     }
 }
 
-/// Appends lines to `postgresql.conf`: of several for the same name, the last is in effect.
-fn append<'a>(home: &Home, options: impl IntoIterator<Item = (&'a str, &'a str)>) {
-    let mut file = File::options().append(true).open(home.data().join("postgresql.conf")).unwrap();
-    for (name, value) in options {
-        writeln!(file, "{name} = '{}'", value.replace('\'', "''")).unwrap();
-    }
-}
-
 fn free_port(dice: &mut Dice) -> u16 {
     let mut tries = std::iter::repeat_with(|| PORTS.start + dice.below(PORTS.end - PORTS.start));
     tries.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
@@ -166,7 +213,7 @@ fn free_port(dice: &mut Dice) -> u16 {
 
 /// Returns when the server accepts connections; fails when it ends instead.
 fn start_server(home: &Home, port: u16) -> Result<Child, ()> {
-    let log = File::options().create(true).append(true).open(home.log()).unwrap();
+    let log = home.log();
     let mut command = as_server("postgres", &["--pdeathsig=QUIT"]);
     command.arg("-D").arg(home.data());
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
@@ -180,11 +227,4 @@ fn start_server(home: &Home, port: u16) -> Result<Child, ()> {
         probe.status().unwrap().success().then_some(Ok(()))
     })
     .map(|()| postmaster)
-}
-
-fn tail(home: &Home) -> String {
-    let log = fs::read(home.log()).unwrap_or_default();
-    let log = String::from_utf8_lossy(&log);
-    let lines: Vec<_> = log.lines().collect();
-    lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
 }

@@ -1,6 +1,7 @@
 //! The directory of a server, and the process that removes it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -34,6 +35,8 @@ rm -rf "$1"
 
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
+const LOG_LINES_SHOWN: usize = 60;
+
 /// Removed when it is dropped, and when the test program ends in any other way.
 pub(super) struct Home {
     path: PathBuf,
@@ -64,8 +67,24 @@ impl Home {
         self.path.join("data")
     }
 
-    pub(super) fn log(&self) -> PathBuf {
-        self.path.join("log")
+    /// Opened to write at its end.
+    pub(super) fn log(&self) -> File {
+        File::options().create(true).append(true).open(self.path.join("log")).unwrap()
+    }
+
+    pub(super) fn end_of_log(&self) -> String {
+        let log = fs::read(self.path.join("log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
+    }
+
+    /// Appends lines to `postgresql.conf`: of several with the same name, the last is in effect.
+    pub(super) fn configure<'a>(&self, options: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        let mut file = File::options().append(true).open(self.data().join("postgresql.conf")).unwrap();
+        for (name, value) in options {
+            writeln!(file, "{name} = '{}'", value.replace('\'', "''")).unwrap();
+        }
     }
 }
 

@@ -103,6 +103,6 @@ pub fn psql(url: &str, sql: &str) -> Result<String, String> {
     script.write_all(sql.as_bytes()).unwrap();
     script.rewind().unwrap();
     let mut command = client("psql");
-    command.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-f", "-", url]).stdin(script);
+    command.args(["-XAtqw", "-v", "ON_ERROR_STOP=1", "-f", "-", url]).stdin(script);
     attempt(&mut command).map(|text| text.trim_end().to_owned())
 }

@@ -89,7 +89,7 @@ fn is_stopped_or_gone(process: Pid) -> bool {
 }
 
 /// Tries every 20 ms for about a minute.
-pub(super) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     for _ in 0..3000 {
         if let Some(found) = attempt() {
             return found;
