@@ -9,6 +9,7 @@
 )]
 
 mod dice;
+pub mod postgres;
 mod scratch;
 
 pub use dice::{Dice, asked, fresh_seed};

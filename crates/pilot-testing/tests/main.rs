@@ -1,0 +1,3 @@
+//! The servers that tests start behave as the tests expect.
+
+mod postgres;
