@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, run_watching};
 use crate::tools::{self, CC, CURL, CXX, OPENSSL, STRACE};
-use crate::{console, deny, fuzz, manifests, pages, schema, vault};
+use crate::{console, deny, fuzz, manifests, pages, postgres, schema, vault};
 
 const FUZZ_SECONDS: u32 = 10;
 
@@ -67,6 +67,7 @@ pub(crate) fn run(pages: Pages) -> Result<(), Failure> {
 
 fn install_tools() -> Result<(), Failure> {
     tools::install_missing(&[CC, CXX, STRACE, CURL, OPENSSL])?;
+    postgres::install()?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
     tools::install_missing_components()
 }

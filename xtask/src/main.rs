@@ -18,6 +18,7 @@ mod distribution;
 mod fuzz;
 mod manifests;
 mod pages;
+mod postgres;
 mod schema;
 mod step;
 mod tools;

@@ -117,7 +117,7 @@ fn names(tools: &[&Tool]) -> String {
     tools.iter().map(|tool| tool.program).collect::<Vec<_>>().join(", ")
 }
 
-fn is_installed(name: &str) -> bool {
+pub(crate) fn is_installed(name: &str) -> bool {
     let mut search = program("sh", &["-c", "command -v \"$0\" >/dev/null", name]);
     search.status().is_ok_and(|status| status.success())
 }

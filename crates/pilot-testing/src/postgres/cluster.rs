@@ -3,12 +3,12 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use super::database::Database;
 use super::home::Home;
 use super::installation::{as_server, client, output, psql};
-use super::processes::{self, until};
+use super::processes::{self, poll};
 use super::tls::{self, CERTIFIED, ClientFiles, ServerKey};
 use crate::{Dice, fresh_seed};
 
@@ -54,8 +54,8 @@ pub enum Access {
     Tls(ServerKey),
 }
 
-/// A PostgreSQL server on a loopback port of its own. When it is dropped, its processes are killed and its files
-/// removed; the same happens when the test program ends in any other way.
+/// A PostgreSQL server on a loopback port of its own. When it is dropped, it is stopped and its files are removed; the
+/// same happens when the test program ends, however it ends.
 #[must_use = "a server that is dropped is stopped"]
 pub struct Cluster {
     postmaster: Child,
@@ -66,19 +66,22 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// One for the whole test program, started when it is first needed. What would disturb other tests panics.
+    /// One for the whole test program, started when it is first needed. Anything that would disturb other tests
+    /// panics.
     pub fn shared() -> &'static Cluster {
-        static SHARED: LazyLock<Cluster> = LazyLock::new(|| {
+        // Not a `LazyLock`, which would give the reason of a failure to the first test only.
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| {
             let mut cluster = Cluster::start(&Settings::default());
             cluster.is_shared = true;
             cluster
-        });
-        &SHARED
+        })
     }
 
     pub fn start(settings: &Settings) -> Cluster {
-        let home = Home::new();
+        // Before the directory: without PostgreSQL, there may be no user to give it to.
         let mut initdb = as_server("initdb", &[]);
+        let home = Home::new();
         initdb.args(["--no-sync", "--no-instructions", "--auth=trust", "--username=postgres"]);
         initdb.args(["--locale=C.UTF-8", "--encoding=UTF8", "--pgdata"]).arg(home.data());
         if settings.checksums {
@@ -211,7 +214,7 @@ fn free_port(dice: &mut Dice) -> u16 {
     tries.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
-/// Returns when the server accepts connections; fails when it ends instead.
+/// Returns when the server accepts connections; fails when it ends instead, or takes longer than a minute.
 fn start_server(home: &Home, port: u16) -> Result<Child, ()> {
     let log = home.log();
     let mut command = as_server("postgres", &["--pdeathsig=QUIT"]);
@@ -220,11 +223,13 @@ fn start_server(home: &Home, port: u16) -> Result<Child, ()> {
     let mut postmaster = processes::start(command);
     let mut probe = client("pg_isready");
     probe.arg("--quiet").arg("--host").arg(home.path()).args(["--port", &port.to_string()]);
-    until("the server to start", || {
-        if postmaster.try_wait().unwrap().is_some() {
-            return Some(Err(()));
-        }
-        probe.status().unwrap().success().then_some(Ok(()))
-    })
-    .map(|()| postmaster)
+    let has_started = poll(|| {
+        let has_ended = postmaster.try_wait().unwrap().is_some();
+        if has_ended { Some(false) } else { probe.status().unwrap().success().then_some(true) }
+    });
+    if has_started == Some(true) {
+        return Ok(postmaster);
+    }
+    processes::kill(&mut postmaster, &home.data());
+    Err(())
 }

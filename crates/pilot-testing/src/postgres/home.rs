@@ -1,7 +1,8 @@
 //! The directory of a server, and the process that removes it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,8 +14,8 @@ use super::installation::give_to_server;
 /// Waits until its standard input is closed, then until no process works in the data directory, and removes what the
 /// server had: a shared memory segment, if it was killed, and its files.
 ///
-/// The test program cannot do this itself when it is killed, and never drops what is static. The server has got a signal
-/// by then; a stopped one has to go on to receive it. After a second, it is killed.
+/// The test program cannot do this itself when it is killed, and never drops what is static. By then the server
+/// has got a signal; if it is paused, it has to go on to act on it. After a second, it is killed.
 const JANITOR: &str = r#"
 trap '' HUP INT QUIT TERM
 read -r _
@@ -46,7 +47,7 @@ pub(super) struct Home {
 impl Home {
     pub(super) fn new() -> Home {
         let mut builder = tempfile::Builder::new();
-        builder.prefix("pilot-postgres-");
+        builder.prefix("pilot-postgres-").permissions(Permissions::from_mode(0o700));
         let made = if has_room(Path::new("/dev/shm")) { builder.tempdir_in("/dev/shm") } else { builder.tempdir() };
         let path = fs::canonicalize(made.unwrap().keep()).unwrap();
         let mut janitor = Command::new("sh");

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use rustix::process::geteuid;
 
@@ -14,11 +14,16 @@ const MAJOR_VERSION_MIN: u32 = 15;
 /// Debian's packages create it.
 const SYSTEM_USER: &str = "postgres";
 
-static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
-    find_programs().unwrap_or_else(|| {
-        panic!("PostgreSQL is not installed: run `cargo xtask check`, or `apt-get install postgresql`")
+/// The directory of PostgreSQL's programs.
+fn programs() -> &'static Path {
+    // Not a `LazyLock`, which would give the reason of a failure to the first test only.
+    static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
+        find_programs().unwrap_or_else(|| {
+            panic!("PostgreSQL is not installed: run `cargo xtask check`, or `apt-get install postgresql`")
+        })
     })
-});
+}
 
 fn find_programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -43,7 +48,7 @@ fn find_in_path() -> Option<PathBuf> {
 
 /// A program of PostgreSQL that is run as the caller. Nothing in the environment changes what it does.
 pub(super) fn client(name: &str) -> Command {
-    let mut command = Command::new(PROGRAMS.join(name));
+    let mut command = Command::new(programs().join(name));
     without_environment(&mut command);
     command
 }
@@ -57,7 +62,7 @@ pub(super) fn as_server(name: &str, privileges: &[&str]) -> Command {
         let user = [format!("--reuid={SYSTEM_USER}"), format!("--regid={SYSTEM_USER}"), "--clear-groups".to_owned()];
         command.args(user);
     }
-    command.args(privileges).arg("--").arg(PROGRAMS.join(name));
+    command.args(privileges).arg("--").arg(programs().join(name));
     command
 }
 

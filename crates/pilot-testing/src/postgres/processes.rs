@@ -57,18 +57,17 @@ pub(super) fn stop(postmaster: &mut Child, directory: &Path) {
     }
 }
 
-/// Stops the postmaster first, so that it starts no others.
 pub(super) fn pause(postmaster: &Child, directory: &Path) {
-    let postmaster = Pid::from_child(postmaster);
-    for process in std::iter::once(postmaster).chain(iter_others(postmaster, directory)) {
-        signal(process, Signal::STOP);
-        until("a process to stop", || is_stopped_or_gone(process).then_some(()));
+    // First, so that it starts no others.
+    pause_one(Pid::from_child(postmaster));
+    for process in working_in(directory) {
+        pause_one(process);
     }
 }
 
-/// Lazy, because the postmaster is stopped before the others are looked for.
-fn iter_others(postmaster: Pid, directory: &Path) -> impl Iterator<Item = Pid> {
-    std::iter::once_with(move || working_in(directory)).flatten().filter(move |process| *process != postmaster)
+fn pause_one(process: Pid) {
+    signal(process, Signal::STOP);
+    until("a process to stop", || is_stopped_or_gone(process).then_some(()));
 }
 
 pub(super) fn resume(directory: &Path) {
@@ -88,13 +87,18 @@ fn is_stopped_or_gone(process: Pid) -> bool {
     line.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 'Z']))
 }
 
-/// Tries every 20 ms for about a minute.
-pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+/// Tries every 20 ms for about a minute, then panics.
+pub fn until<T>(what: &str, attempt: impl FnMut() -> Option<T>) -> T {
+    poll(attempt).unwrap_or_else(|| panic!("waited a minute for {what}"))
+}
+
+pub(super) fn poll<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     for _ in 0..3000 {
-        if let Some(found) = attempt() {
+        let found = attempt();
+        if found.is_some() {
             return found;
         }
         thread::sleep(Duration::from_millis(20));
     }
-    panic!("waited a minute for {what}")
+    None
 }

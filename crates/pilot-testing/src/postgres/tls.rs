@@ -19,7 +19,7 @@ pub enum ServerKey {
     /// P-384, so that the hash of the signature is not the usual SHA-256.
     Ecdsa,
     /// Its signatures name no hash, so that channel binding is not defined for them (RFC 5929). Neither PostgreSQL nor
-    /// its clients can do it: a password is accepted without channel binding only.
+    /// its clients can do it: a password works only without it.
     Ed25519,
 }
 
