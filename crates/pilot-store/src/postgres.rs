@@ -16,6 +16,7 @@ use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use tokio::sync::{oneshot, watch};
 
+use crate::archive::Now;
 use crate::{
     Duty, Filter, ItemPage, NodeState, Outcome, Pending, Pulse, Result, Store, StoreError, StoredDefinition,
     StoredEntry, Write,
@@ -47,7 +48,6 @@ use session::Session;
 use writer::{Turn, Writer};
 
 pub use address::Access;
-pub use node::TimeSource;
 
 const WRITERS: usize = 2;
 /// For callers, and separate ones for the service's own duties.
@@ -79,11 +79,11 @@ impl Drop for Postgres {
 
 impl Postgres {
     /// Opens the ledger, or creates its tables in an empty database.
-    pub fn open(access: &Access, identity: Identity, time: TimeSource) -> Result<Postgres> {
+    pub fn open(access: &Access, identity: Identity, now: Now) -> Result<Postgres> {
         let address = Address::parse(access)?;
         let (opened, has_opened) = mpsc::channel();
         let of_writer = address.clone();
-        let write = move || write_until_closed(of_writer, identity, time, &opened);
+        let write = move || write_until_closed(of_writer, identity, now, &opened);
         let writing = spawn("store-writer", write)?;
         let node = has_opened.recv().map_err(|_| desk::stopped())??;
         let (readers, duties, reading) = start_reading(address)?;
@@ -151,14 +151,14 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 fn write_until_closed(
     address: Address,
     identity: Identity,
-    time: TimeSource,
+    now: Now,
     opened: &mpsc::Sender<Result<Arc<Node>>>,
 ) {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return drop(opened.send(Err(error))),
     };
-    let (node, follower) = match runtime.block_on(open_ledger(address, identity, time)) {
+    let (node, follower) = match runtime.block_on(open_ledger(address, identity, now)) {
         Ok(started) => started,
         Err(error) => return drop(opened.send(Err(error))),
     };
@@ -179,7 +179,7 @@ fn write_until_closed(
     }
 }
 
-async fn open_ledger(address: Address, identity: Identity, time: TimeSource) -> Result<(Arc<Node>, Follower)> {
+async fn open_ledger(address: Address, identity: Identity, now: Now) -> Result<(Arc<Node>, Follower)> {
     let place = address.place();
     let unreachable = |error: tokio_postgres::Error| {
         StoreError::Unavailable(format!("{place}: cannot be reached: {}", failure::describe(&error)))
@@ -190,7 +190,7 @@ async fn open_ledger(address: Address, identity: Identity, time: TimeSource) -> 
     let edge = opening::load(&session).await?;
     // Not a secret: it only has to differ from that of every other node.
     let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
-    let node = Arc::new(Node::new((id, identity.name, identity.build), address, time, edge));
+    let node = Arc::new(Node::new((id, identity.name, identity.build), address, now, edge));
     let mut follower = Follower::new(Arc::clone(&node));
     follower.beat().await.map_err(|failure| match failure {
         failure::Failure::Damaged(cause) => StoreError::Damaged(cause),

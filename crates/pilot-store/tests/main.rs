@@ -10,4 +10,5 @@
 )]
 
 mod damage;
+mod postgres;
 mod sqlite;

@@ -99,19 +99,12 @@ impl Wanted {
     }
 }
 
-/// What the first flight brought.
-pub(super) struct Locked {
-    pub(super) ground: Ground,
-    /// The database's time when the lock was had.
-    pub(super) time: Time,
-}
-
 fn slices<const N: usize>(keys: &[[u8; N]]) -> Vec<&[u8]> {
     keys.iter().map(|key| &key[..]).collect()
 }
 
 /// Locks the end of the ledger, and reads. `known` is the tree as this node knows it.
-pub(super) async fn lock_and_read(session: &Session, wanted: &Wanted, known: &Edge) -> Result<Locked, Failure> {
+pub(super) async fn lock_and_read(session: &Session, wanted: &Wanted, known: &Edge) -> Result<Ground, Failure> {
     let known_size = number(known.size());
     let (items, scopes) = (slices(&wanted.items), slices(&wanted.scopes));
     let mut unsent: Vec<Unsent<'_, Result<Vec<Row>, Error>>> = vec![
@@ -158,8 +151,7 @@ pub(super) async fn lock_and_read(session: &Session, wanted: &Wanted, known: &Ed
     for whose in wanted.creators.iter().cloned().zip(wanted.workflows.iter().cloned()) {
         open_items.entry(whose).or_insert(0);
     }
-    let ground = Ground { edge, last_at: head.last_at, items, keys, facts, open_items };
-    Ok(Locked { ground, time: head.time })
+    Ok(Ground { edge, last_at: head.last_at, items, keys, facts, open_items })
 }
 
 /// The row that every write locks.

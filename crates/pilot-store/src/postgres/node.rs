@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pilot_core::time::Time;
 use pilot_evidence::merkle::Edge;
 use tokio::sync::{Notify, watch};
 
@@ -17,20 +16,13 @@ use crate::{Result, StoreError};
 /// Without a clean commit for this long, a node cannot know that its credentials are still valid, and answers nobody.
 pub(super) const STALE: Duration = Duration::from_secs(1);
 
-/// What dates entries.
-pub enum TimeSource {
-    /// The database's clock, which all nodes share.
-    Database,
-    /// For tests.
-    Given(Now),
-}
-
 pub(super) struct Node {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) build: String,
     pub(super) address: Address,
-    pub(super) time: TimeSource,
+    /// What dates entries.
+    pub(super) now: Now,
     pub(super) desk: Desk,
     /// The tree as of the last clean commit. Nothing beyond it leaves this node.
     pub(super) durable: watch::Sender<Arc<Edge>>,
@@ -59,7 +51,7 @@ impl Node {
     pub(super) fn new(
         (id, name, build): (String, String, String),
         address: Address,
-        time: TimeSource,
+        now: Now,
         edge: Edge,
     ) -> Node {
         Node {
@@ -67,7 +59,7 @@ impl Node {
             name,
             build,
             address,
-            time,
+            now,
             desk: Desk::default(),
             applied: AtomicU64::new(edge.size()),
             durable: watch::Sender::new(Arc::new(edge)),
@@ -109,14 +101,6 @@ impl Node {
     /// How long ago this node last knew the state of the ledger.
     pub(super) fn age(&self) -> Duration {
         self.began.elapsed().saturating_sub(Duration::from_millis(self.fresh_at.load(Ordering::Acquire)))
-    }
-
-    /// The time for a write, if the database's clock said `locked` when the lock was had.
-    pub(super) fn now(&self, locked: Time) -> Time {
-        match &self.time {
-            TimeSource::Database => locked,
-            TimeSource::Given(now) => now(),
-        }
     }
 
     pub(super) fn fail(&self, error: &StoreError) {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use pilot_core::time::Time;
+
 use super::failure;
 use super::group::oldest_key;
 use super::node::Node;
@@ -45,7 +47,7 @@ pub(super) async fn run(node: Arc<Node>) {
         }
         if tends {
             tended_at = Instant::now();
-            if let Err(error) = tend(connected, &node).await {
+            if let Err(error) = tend(connected).await {
                 let cause = failure::describe(&error);
                 tracing::warn!(cause, "old idempotency keys could not be removed; it will be tried again");
                 session = None;
@@ -55,10 +57,10 @@ pub(super) async fn run(node: Arc<Node>) {
 }
 
 /// Removes keys that are no longer remembered, and nodes that were not heard of for a day.
-async fn tend(session: &Session, node: &Node) -> Result<(), tokio_postgres::Error> {
+async fn tend(session: &Session) -> Result<(), tokio_postgres::Error> {
     let row = session.query_opt("SELECT last_at FROM head WHERE id = 0", &[]).await?;
     let Some(last_at) = row.map(|row| row.try_get(0)).transpose()? else { return Ok(()) };
-    let oldest = oldest_key(node.now(pilot_core::time::Time::from_unix_micros(last_at)));
+    let oldest = oldest_key(Time::from_unix_micros(last_at));
     let sql = "DELETE FROM idempotency WHERE scope IN (SELECT scope FROM idempotency WHERE at < $1 LIMIT $2)";
     while session.execute(sql, &[&oldest, &KEYS_FORGOTTEN_MAX]).await? == KEYS_FORGOTTEN_MAX.unsigned_abs() {}
     let sql = "DELETE FROM node WHERE seen < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1";

@@ -167,16 +167,16 @@ impl Writer {
         let wanted = Wanted::of(&group);
         let locked = flight::lock_and_read(session, &wanted, &known).await;
         drop(turn);
-        let locked = match locked {
-            Ok(locked) => locked,
+        let ground = match locked {
+            Ok(ground) => ground,
             Err(failure) => {
                 self.roll_back().await;
                 return Attempt::Failed { failure, group, sent: None };
             }
         };
-        let size_before = locked.ground.edge.size();
-        let mut decided = Group::on(locked.ground);
-        let outcomes = match decide_all(&mut decided, &group, || node.now(locked.time)) {
+        let size_before = ground.edge.size();
+        let mut decided = Group::on(ground);
+        let outcomes = match decide_all(&mut decided, &group, &*node.now) {
             Ok(outcomes) => outcomes,
             Err(failure) => {
                 self.roll_back().await;
@@ -343,7 +343,7 @@ impl Writer {
 }
 
 /// In order, until the group is large enough.
-fn decide_all(decided: &mut Group, group: &[Queued], now: impl Fn() -> Time) -> Result<Vec<Outcome>, Failure> {
+fn decide_all(decided: &mut Group, group: &[Queued], now: &dyn Fn() -> Time) -> Result<Vec<Outcome>, Failure> {
     let mut outcomes = Vec::with_capacity(group.len());
     for queued in group {
         if decided.changes.bytes >= GROUP_BYTES_MAX {
