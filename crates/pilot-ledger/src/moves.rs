@@ -192,7 +192,7 @@ mod tests {
             let decided = decide(&Situation { item, last_entry, entries, open_items: 0, facts: &[], now, index: 1 });
             let refusal = decided.err().map(|no_record| match no_record {
                 NoRecord::Refused(refusal) => refusal.code().as_str(),
-                NoRecord::Nothing => "nothing",
+                NoRecord::Nothing | NoRecord::Note(_) => "nothing",
             });
             assert_eq!(refusal, (!is_taken).then_some("state_conflict"));
         }

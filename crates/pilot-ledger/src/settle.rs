@@ -100,7 +100,7 @@ impl Ledger {
             Outcome::KeyReused => Err(SettleError::KeyReused),
             Outcome::NoSuchItem => Err(SettleError::NoSuchItem),
             // A caller's write always has something to record.
-            Outcome::Nothing => Err(SettleError::Unreadable),
+            Outcome::Nothing | Outcome::Noted => Err(SettleError::Unreadable),
             Outcome::Refused(refusal) => {
                 if refusal.is_about_access() {
                     self.refusals.note(actor, action, refusal.code().as_str(), self.clock.now());

@@ -306,7 +306,7 @@ impl World {
                 assert!(earlier.is_none_or(|earlier| earlier == entry), "request {}: another answer", sent.number);
                 self.answers.insert(sent.number, (sent, entry));
             }
-            Outcome::Nothing => panic!("no write here is for nothing"),
+            Outcome::Nothing | Outcome::Noted => panic!("no write here is for nothing"),
             Outcome::Refused(_) | Outcome::NoSuchItem => {
                 assert_eq!(earlier, None, "request {} was acknowledged, and is refused now", sent.number);
                 if let Outcome::Refused(refusal) = outcome

@@ -470,6 +470,33 @@ pub async fn a_write_decides_by_the_facts_it_reads_as_they_are_then(engine: &dyn
     assert_eq!((store.head().borrow().size(), store.fact("once").await.unwrap()), (1, Some(b"done".to_vec())));
 }
 
+pub async fn facts_can_change_without_an_entry(engine: &dyn Engine) {
+    let mut store = engine.open();
+    recorded(&*store, remark(0)).await;
+    let add = || {
+        let decide = move |situation: &Situation<'_>| {
+            let count = situation.facts[0].as_deref().map_or(0, |value| value[0]);
+            Err(NoRecord::Note(vec![Fact { name: "count".into(), value: Some(vec![count + 1]) }]))
+        };
+        Write::new(Subject::Ledger, None, decide).reading(["count".to_owned()])
+    };
+    let mut head = store.head();
+    head.borrow_and_update();
+    // In one group with an entry, and in one of their own.
+    let pending = [store.settle(add()), store.settle(add())];
+    for noted in pending {
+        assert_eq!(noted.await.unwrap(), Outcome::Noted);
+    }
+    assert_eq!(store.fact("count").await.unwrap(), Some(vec![2]));
+    assert_eq!(head.borrow_and_update().size(), 1, "there is no new entry");
+    let (entry, noted) = (store.settle(remark(1)), store.settle(add()));
+    assert!(matches!(entry.await.unwrap(), Outcome::Recorded { .. }));
+    assert_eq!(noted.await.unwrap(), Outcome::Noted);
+    drop(store);
+    store = engine.open();
+    assert_eq!((store.fact("count").await.unwrap(), store.head().borrow().size()), (Some(vec![3]), 2));
+}
+
 /// Adds entries until the ledger has this many, in groups as large as the engine takes.
 async fn grow_to(store: &Arc<dyn Store>, size: u64) {
     let mut next = store.head().borrow().size();

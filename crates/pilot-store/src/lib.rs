@@ -101,6 +101,8 @@ pub enum NoRecord {
     Refused(Refusal),
     /// There is nothing to record: what was asked for has already happened.
     Nothing,
+    /// No entry, but these facts change.
+    Note(Vec<Fact>),
 }
 
 impl From<Refusal> for NoRecord {
@@ -122,12 +124,14 @@ pub struct Record {
     pub shown: Option<Box<Item>>,
     /// What must be found again after a restart, or by another node.
     pub facts: Vec<Fact>,
+    /// From this entry on another configuration is in force: nodes that have joined an earlier one write nothing more.
+    pub adopts: bool,
 }
 
 impl Record {
     /// An entry about the service itself, and nothing else.
     pub fn of(entry: Entry) -> Record {
-        Record { entry, documents: Vec::new(), standing: None, shown: None, facts: Vec::new() }
+        Record { entry, documents: Vec::new(), standing: None, shown: None, facts: Vec::new(), adopts: false }
     }
 }
 
@@ -190,6 +194,8 @@ pub enum Outcome {
     Refused(Refusal),
     /// There was nothing to record.
     Nothing,
+    /// No entry was recorded, but facts were changed.
+    Noted,
 }
 
 /// What is stored with an idempotency key.
@@ -385,6 +391,10 @@ pub trait Store: Send + Sync {
     fn check_current(&self) -> Result<()> {
         Ok(())
     }
+
+    /// This node's configuration is the one that was adopted with this entry. Once another is adopted, it writes nothing
+    /// more and answers nobody.
+    fn join(&self, _adopted: u64) {}
 
     /// Whether this node is the one that does it now.
     fn holds(&self, _duty: Duty) -> bool {

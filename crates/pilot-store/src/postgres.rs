@@ -194,9 +194,7 @@ async fn open_ledger(address: Address, identity: Identity, now: Now) -> Result<(
     let mut follower = Follower::new(Arc::clone(&node));
     follower.beat().await.map_err(|failure| match failure {
         failure::Failure::Damaged(cause) => StoreError::Damaged(cause),
-        failure::Failure::Transient(cause)
-        | failure::Failure::Unknown(cause)
-        | failure::Failure::Faulty { cause, .. } => StoreError::Unavailable(cause),
+        other => StoreError::Unavailable(other.into_cause()),
     })?;
     Ok((node, follower))
 }
@@ -367,12 +365,17 @@ impl Store for Postgres {
     }
 
     fn check_current(&self) -> Result<()> {
+        self.node.check_trust()?;
         let age = self.node.age();
         if age <= node::STALE {
             return Ok(());
         }
         let seconds = age.as_secs();
         Err(StoreError::Unavailable(format!("this node has not heard from the database for {seconds} s")))
+    }
+
+    fn join(&self, adopted: u64) {
+        self.node.join(adopted);
     }
 
     fn holds(&self, duty: Duty) -> bool {

@@ -65,6 +65,7 @@ conforms!(
     what_is_due_comes_earliest_first,
     definitions_and_facts_are_kept,
     a_write_decides_by_the_facts_it_reads_as_they_are_then,
+    facts_can_change_without_an_entry,
     the_tree_is_that_of_its_entries_at_every_turn,
     writes_handed_in_before_the_end_are_not_lost,
 );

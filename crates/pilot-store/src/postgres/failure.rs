@@ -18,8 +18,22 @@ pub(super) enum Failure {
     },
     /// The commit was sent, and its answer never came.
     Unknown(String),
+    /// Another configuration is in force than this node's.
+    Superseded(String),
     /// What is stored contradicts itself.
     Damaged(String),
+}
+
+impl Failure {
+    pub(super) fn into_cause(self) -> String {
+        match self {
+            Failure::Transient(cause)
+            | Failure::Faulty { cause, .. }
+            | Failure::Unknown(cause)
+            | Failure::Superseded(cause)
+            | Failure::Damaged(cause) => cause,
+        }
+    }
 }
 
 /// What a statement's error means. Nothing is recorded as long as the commit was not sent.
@@ -65,9 +79,7 @@ pub(super) fn of_query(error: &Error) -> StoreError {
     }
     match of_statement(error) {
         Failure::Damaged(text) => StoreError::Damaged(text),
-        Failure::Transient(text) | Failure::Faulty { cause: text, .. } | Failure::Unknown(text) => {
-            StoreError::Unavailable(text)
-        }
+        other => StoreError::Unavailable(other.into_cause()),
     }
 }
 

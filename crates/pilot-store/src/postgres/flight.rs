@@ -59,13 +59,16 @@ const REMEMBER: &str = "INSERT INTO idempotency (scope, body, answer, at) \
 const NOTE: &str = "INSERT INTO fact (name, value) SELECT * FROM unnest($1::text[], $2::bytea[]) \
      ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 const FORGET: &str = "DELETE FROM fact WHERE name = ANY($1)";
-const HEAD: &str = "WITH changed AS (UPDATE head SET size = $1, root = $2, last_at = $3 \
+const HEAD: &str = "WITH changed AS (UPDATE head SET size = $1, root = $2, last_at = $3, epoch = $5 \
      WHERE id = 0 AND size = $4 RETURNING 1) SELECT 1 / (count(*) = 1)::integer FROM changed";
+
+/// Proves by its commit that what was read before is durable.
+pub(super) const BEAT: &str = "UPDATE node SET beat = beat + 1 WHERE id = $1";
 
 /// Every statement that a writer sends, to prepare when it connects.
 pub(super) const STATEMENTS: &[&str] = &[
     LOCK, LEAVES, KEYS, OPEN_ITEMS, FACTS, ENTRIES, DOCUMENTS, TILES, NEW_ITEMS, CHANGED_ITEMS, REMEMBER, NOTE, FORGET,
-    HEAD, read::PLACED,
+    HEAD, read::PLACED, BEAT,
 ];
 
 /// What the writes of a group are about.
@@ -151,7 +154,7 @@ pub(super) async fn lock_and_read(session: &Session, wanted: &Wanted, known: &Ed
     for whose in wanted.creators.iter().cloned().zip(wanted.workflows.iter().cloned()) {
         open_items.entry(whose).or_insert(0);
     }
-    Ok(Ground { edge, last_at: head.last_at, items, keys, facts, open_items })
+    Ok(Ground { edge, last_at: head.last_at, epoch: head.epoch, items, keys, facts, open_items })
 }
 
 /// The row that every write locks.
@@ -159,6 +162,9 @@ pub(super) struct Head {
     pub(super) size: u64,
     pub(super) root: Hash,
     pub(super) last_at: Time,
+    /// The entry that adopted the configuration in force.
+    pub(super) epoch: u64,
+    /// The database's time.
     pub(super) time: Time,
 }
 
@@ -171,6 +177,7 @@ impl Head {
             size: u64::try_from(size).unwrap_or(u64::MAX),
             root: root.try_into().map_or(Hash([0; 32]), Hash),
             last_at: Time::from_unix_micros(row.try_get(2)?),
+            epoch: u64::try_from(row.try_get::<_, i64>(3)?).unwrap_or(u64::MAX),
             time: Time::from_unix_micros(row.try_get(4)?),
         })
     }
@@ -233,13 +240,13 @@ pub(super) enum Landing {
 }
 
 /// Writes the changes and commits. Whether the commit was clean is for the session's warnings to say.
-pub(super) async fn write_and_commit(session: &Session, group: &Group, size_before: u64) -> Landing {
+pub(super) async fn write_and_commit(session: &Session, group: &Group, size_before: u64, node_id: &str) -> Landing {
     let Group { ground, changes } = group;
     let columns = match Columns::of(ground, changes) {
         Ok(columns) => columns,
         Err(failure) => return Landing::Failed(failure),
     };
-    let answers = columns.send(session, ground, number(size_before)).await;
+    let answers = columns.send(session, ground, number(size_before), node_id).await;
     let Some((commit, statements)) = answers.split_last() else { return Landing::Committed };
     for error in statements.iter().filter_map(|answer| answer.as_ref().err()) {
         return Landing::Failed(in_second_flight(error));
@@ -373,16 +380,18 @@ impl<'c> Columns<'c> {
     }
 
     /// The last answer is that of the commit.
-    async fn send(&self, session: &Session, ground: &Ground, size_before: i64) -> Vec<Answer> {
+    async fn send(&self, session: &Session, ground: &Ground, size_before: i64, node_id: &str) -> Vec<Answer> {
         let (size, root) = (number(ground.edge.size()), ground.edge.root());
-        let (root, last_at) = (&root.0[..], ground.last_at.unix_micros());
+        let (root, last_at, epoch) = (&root.0[..], ground.last_at.unix_micros(), number(ground.epoch));
         let mut unsent: Vec<Unsent<'_, Answer>> = Vec::new();
         let (entries, documents, tiles, keys) = (&self.entries, &self.documents, &self.tiles, &self.keys);
-        unsent.push(Box::pin(async move {
-            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-                [&entries.0, &entries.1, &entries.2, &entries.3, &entries.4];
-            session.execute(ENTRIES, &values).await.map(drop)
-        }));
+        if !entries.0.is_empty() {
+            unsent.push(Box::pin(async move {
+                let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+                    [&entries.0, &entries.1, &entries.2, &entries.3, &entries.4];
+                session.execute(ENTRIES, &values).await.map(drop)
+            }));
+        }
         if !documents.0.is_empty() {
             unsent.push(Box::pin(async move {
                 session.execute(DOCUMENTS, &[&documents.0, &documents.1, &documents.2]).await.map(drop)
@@ -413,9 +422,14 @@ impl<'c> Columns<'c> {
             unsent
                 .push(Box::pin(async move { session.execute(FORGET, &[&self.forgotten]).await.map(drop) }));
         }
-        unsent.push(Box::pin(async move {
-            session.query(HEAD, &[&size, &root, &last_at, &size_before]).await.map(drop)
-        }));
+        if entries.0.is_empty() {
+            // A commit waits for the standbys only if there is something to write.
+            unsent.push(Box::pin(async move { session.execute(BEAT, &[&node_id]).await.map(drop) }));
+        } else {
+            unsent.push(Box::pin(async move {
+                session.query(HEAD, &[&size, &root, &last_at, &size_before, &epoch]).await.map(drop)
+            }));
+        }
         unsent.push(Box::pin(session.run("COMMIT")));
         in_order(unsent).await
     }

@@ -23,8 +23,6 @@ const TOGETHER: Duration = Duration::from_millis(5);
 /// A beat that takes longer than this has no use any more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Proves by its commit that what was read before is durable.
-pub(super) const BEAT: &str = "UPDATE node SET beat = beat + 1 WHERE id = $1";
 const OWN_BEAT: &str = "INSERT INTO node (id, name, build, applied, beat, seen, started) \
      SELECT $1, $2, $3, $4, 0, t.now, t.now \
      FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) t \
@@ -60,8 +58,9 @@ impl Follower {
                     node.fail(&StoreError::Damaged(cause));
                     next = Instant::now() + PATIENCE;
                 }
-                Err(Failure::Transient(cause) | Failure::Unknown(cause) | Failure::Faulty { cause, .. }) => {
-                    tracing::warn!(cause, "this node cannot reach the ledger");
+                Err(Failure::Superseded(cause)) => node.fail(&StoreError::Unavailable(cause)),
+                Err(other) => {
+                    tracing::warn!(cause = other.into_cause(), "this node cannot reach the ledger");
                     self.session = None;
                 }
             }
@@ -111,6 +110,7 @@ impl Follower {
         let head = head.first().ok_or_else(|| Failure::Damaged("the head of the ledger is missing".into()))?;
         let head = Head::read(head).map_err(|error| failure::of_statement(&error))?;
         learn_time(&node, &head);
+        node.check_joined(head.epoch)?;
         let edge = match head.size.checked_sub(known.size()) {
             Some(behind) if behind > LEAVES_MAX => caught_up(session, &known, &head).await?,
             _ => flight::grown(Edge::clone(&known), &leaves, &head)?,

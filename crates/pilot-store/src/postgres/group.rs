@@ -39,6 +39,8 @@ pub(super) struct KeyRow {
 pub(super) struct Ground {
     pub(super) edge: Edge,
     pub(super) last_at: Time,
+    /// The entry that adopted the configuration in force.
+    pub(super) epoch: u64,
     pub(super) items: HashMap<ItemKey, Placed>,
     pub(super) keys: HashMap<[u8; 32], KeyRow>,
     pub(super) facts: HashMap<String, Vec<u8>>,
@@ -66,6 +68,13 @@ pub(super) struct Changes {
     pub(super) bytes: usize,
     /// Something already recorded was acknowledged again, so it must be durable before anyone is told.
     pub(super) acknowledges_earlier: bool,
+}
+
+impl Changes {
+    /// Whether anyone is told something that a failover must not undo.
+    pub(super) fn has_to_be_committed(&self) -> bool {
+        !self.entries.is_empty() || !self.facts.is_empty() || self.acknowledges_earlier
+    }
 }
 
 pub(super) struct Group {
@@ -116,6 +125,10 @@ impl Group {
                 self.changes.acknowledges_earlier = true;
                 Ok(Outcome::Nothing)
             }
+            Err(NoRecord::Note(facts)) => {
+                self.note(facts);
+                Ok(Outcome::Noted)
+            }
         }
     }
 
@@ -130,7 +143,7 @@ impl Group {
 
     fn record(&mut self, record: Record, subject: &Subject, key: Option<Key>, now: Time) -> Result<Outcome, Failure> {
         let index = self.ground.edge.size();
-        let Record { entry, documents, standing, shown, facts } = record;
+        let Record { entry, documents, standing, shown, facts, adopts } = record;
         // Assertions in pairs: the rules made this entry for this index, and it is written at no other.
         if entry.index != index || entry.at < self.ground.last_at {
             return Err(Failure::Damaged(format!("entry {} at {} is out of order", entry.index, entry.at)));
@@ -162,6 +175,16 @@ impl Group {
             self.ground.keys.insert(key.scope, row());
             self.changes.keys.insert(key.scope, row());
         }
+        self.note(facts);
+        if adopts {
+            self.ground.epoch = index;
+        }
+        self.ground.edge.push(leaf, &mut self.changes.tiles);
+        self.ground.last_at = entry.at;
+        Ok(Outcome::Recorded { entry, shown })
+    }
+
+    fn note(&mut self, facts: Vec<Fact>) {
         for Fact { name, value } in facts {
             match &value {
                 Some(value) => drop(self.ground.facts.insert(name.clone(), value.clone())),
@@ -169,9 +192,6 @@ impl Group {
             }
             self.changes.facts.insert(name, value);
         }
-        self.ground.edge.push(leaf, &mut self.changes.tiles);
-        self.ground.last_at = entry.at;
-        Ok(Outcome::Recorded { entry, shown })
     }
 
     /// Notes where the item stands now. Returns its key, and which entry about it this is.

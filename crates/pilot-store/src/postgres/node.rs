@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use super::address::Address;
 use super::desk::Desk;
+use super::failure::Failure;
 use super::team::Team;
 use crate::archive::Now;
 use crate::{Result, StoreError};
@@ -33,6 +34,8 @@ pub(super) struct Node {
     fresh_at: AtomicU64,
     /// What to add to the machine's clock to get the database's, in microseconds.
     pub(super) ahead: Arc<AtomicI64>,
+    /// The entry that adopted this node's configuration, once the node has joined.
+    joined: Mutex<Option<u64>>,
     trouble: Mutex<Option<String>>,
     is_damaged: AtomicBool,
     /// How long writes have been waiting, in milliseconds; 0 if not longer than allowed.
@@ -66,6 +69,7 @@ impl Node {
             began: Instant::now(),
             fresh_at: AtomicU64::new(0),
             ahead: Arc::default(),
+            joined: Mutex::default(),
             trouble: Mutex::default(),
             is_damaged: AtomicBool::new(false),
             hanging: AtomicU64::new(0),
@@ -91,6 +95,30 @@ impl Node {
             is_news
         });
         self.is_fresh(sent);
+    }
+
+    /// A group of this node is durable.
+    pub(super) fn has_committed(&self, edge: Edge, sent: Instant, adopted: Option<u64>) {
+        if let Some(adopted) = adopted {
+            self.join(adopted);
+        }
+        self.is_durable(edge, sent);
+        self.written.notify_one();
+    }
+
+    pub(super) fn join(&self, adopted: u64) {
+        *self.joined.lock().unwrap_or_else(PoisonError::into_inner) = Some(adopted);
+    }
+
+    /// Fails if another configuration than this node's is in force.
+    pub(super) fn check_joined(&self, epoch: u64) -> std::result::Result<(), Failure> {
+        let joined = *self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        if joined.is_none_or(|joined| joined == epoch) {
+            return Ok(());
+        }
+        Err(Failure::Superseded(format!(
+            "another configuration was adopted with entry {epoch}; give this node the same files and restart it"
+        )))
     }
 
     pub(super) fn is_fresh(&self, sent: Instant) {

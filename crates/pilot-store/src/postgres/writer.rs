@@ -11,8 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::desk::Queued;
 use super::failure::{self, Failure};
-use super::flight::{self, BEGIN, LOCK, Landing, Wanted, number};
-use super::follower;
+use super::flight::{self, BEAT, BEGIN, LOCK, Landing, Wanted, number};
 use super::group::Group;
 use super::node::Node;
 use super::pipeline::{Unsent, in_order};
@@ -48,8 +47,20 @@ struct Sent {
     outcomes: Vec<Outcome>,
     rest: Vec<Queued>,
     edge: Edge,
-    first: u64,
-    first_bytes: Vec<u8>,
+    /// The index of its first entry, and that entry. Without one, only facts were changed.
+    first: Option<(u64, Vec<u8>)>,
+    /// The entry with which another configuration was adopted.
+    adopted: Option<u64>,
+}
+
+impl Attempt {
+    /// Facts may be changed again; an entry must not be recorded twice.
+    fn unknown(cause: String, group: Vec<Queued>, sent: Sent) -> Attempt {
+        if sent.first.is_some() {
+            return Attempt::Failed { failure: Failure::Unknown(cause), group, sent: Some(sent) };
+        }
+        Attempt::Failed { failure: Failure::Transient(cause), group: rejoined(group, sent.rest), sent: None }
+    }
 }
 
 impl Writer {
@@ -101,6 +112,11 @@ impl Writer {
                     self.pause().await;
                     groups.push_front(group);
                 }
+                Attempt::Failed { failure: Failure::Superseded(cause), group, .. } => {
+                    let error = StoreError::Unavailable(cause);
+                    self.node.fail(&error);
+                    self.answer_all(group, &error);
+                }
                 Attempt::Failed { failure: Failure::Faulty { cause, contradicts: false }, group, .. } => {
                     tracing::error!(cause, "the database refuses a write");
                     self.answer_all(group, &StoreError::Unavailable(cause));
@@ -150,7 +166,6 @@ impl Writer {
             let failed = |error| Failure::Transient(failure::describe(&error));
             let session = Session::open(&self.node.address, None).await.map_err(failed)?;
             session.prepare(flight::STATEMENTS).await.map_err(failed)?;
-            session.prepare(&[follower::BEAT]).await.map_err(failed)?;
             self.session = Some(session);
         }
         self.session.as_ref().ok_or_else(|| Failure::Transient("there is no connection".into()))
@@ -174,7 +189,11 @@ impl Writer {
                 return Attempt::Failed { failure, group, sent: None };
             }
         };
-        let size_before = ground.edge.size();
+        if let Err(failure) = node.check_joined(ground.epoch) {
+            self.roll_back().await;
+            return Attempt::Failed { failure, group, sent: None };
+        }
+        let (size_before, epoch_before) = (ground.edge.size(), ground.epoch);
         let mut decided = Group::on(ground);
         let outcomes = match decide_all(&mut decided, &group, &*node.now) {
             Ok(outcomes) => outcomes,
@@ -184,75 +203,32 @@ impl Writer {
             }
         };
         let rest = group.split_off(outcomes.len());
-        let Some(first) = decided.changes.entries.first() else {
-            if decided.changes.acknowledges_earlier {
-                return self.confirm(group, outcomes, rest, decided.ground.edge, sent_at).await;
-            }
+        if !decided.changes.has_to_be_committed() {
             // Every write was refused: there is nothing to write, and no reason to wait for the disk.
             self.roll_back().await;
             return Attempt::Settled { outcomes, rest, group };
-        };
-        let (first, first_bytes) = (first.index, first.bytes.clone());
-        node.desk.is_sent(&group, true);
-        let landing = flight::write_and_commit(session, &decided, size_before).await;
-        let sent = Sent { outcomes, rest, edge: decided.ground.edge, first, first_bytes };
+        }
+        let first = decided.changes.entries.first().map(|entry| (entry.index, entry.bytes.clone()));
+        node.desk.is_sent(&group, first.is_some());
+        let landing = flight::write_and_commit(session, &decided, size_before, &node.id).await;
+        let is_clean = !session.take_warning();
+        let adopted = Some(decided.ground.epoch).filter(|epoch| *epoch != epoch_before);
+        let sent = Sent { outcomes, rest, edge: decided.ground.edge, first, adopted };
         match landing {
-            Landing::Committed if !session.take_warning() => {
-                node.is_durable(sent.edge, sent_at);
-                node.written.notify_one();
+            Landing::Committed if is_clean => {
+                node.has_committed(sent.edge, sent_at, sent.adopted);
                 Attempt::Settled { outcomes: sent.outcomes, rest: sent.rest, group }
             }
             // Committed here, and perhaps nowhere else.
-            Landing::Committed => {
-                let failure = Failure::Unknown("PostgreSQL warned at the commit".into());
-                Attempt::Failed { failure, group, sent: Some(sent) }
-            }
-            Landing::Failed(failure @ Failure::Unknown(_)) => {
+            Landing::Committed => Attempt::unknown("PostgreSQL warned at the commit".into(), group, sent),
+            Landing::Failed(Failure::Unknown(cause)) => {
                 self.session = None;
-                Attempt::Failed { failure, group, sent: Some(sent) }
+                Attempt::unknown(cause, group, sent)
             }
             Landing::Failed(failure) => {
                 node.desk.is_sent(&group, false);
                 self.roll_back().await;
                 Attempt::Failed { failure, group: rejoined(group, sent.rest), sent: None }
-            }
-        }
-    }
-
-    /// Nothing new was recorded, but what was recorded earlier is acknowledged again: it must be durable first.
-    async fn confirm(
-        &mut self,
-        group: Vec<Queued>,
-        outcomes: Vec<Outcome>,
-        rest: Vec<Queued>,
-        edge: Edge,
-        sent_at: Instant,
-    ) -> Attempt {
-        let id = self.node.id.clone();
-        let transient = |cause: String| Failure::Transient(cause);
-        let failed = match self.connected().await {
-            Ok(session) => {
-                let unsent: Vec<Unsent<'_, _>> = vec![
-                    Box::pin(async { session.execute(follower::BEAT, &[&id]).await.map(drop) }),
-                    Box::pin(session.run("COMMIT")),
-                ];
-                let answers = in_order(unsent).await.into_iter().collect::<Result<Vec<_>, _>>();
-                match answers {
-                    Ok(_) if session.take_warning() => Some(transient("PostgreSQL warned at the commit".into())),
-                    Ok(_) => None,
-                    Err(error) => Some(transient(failure::describe(&error))),
-                }
-            }
-            Err(failure) => Some(failure),
-        };
-        match failed {
-            None => {
-                self.node.is_durable(edge, sent_at);
-                Attempt::Settled { outcomes, rest, group }
-            }
-            Some(failure) => {
-                self.roll_back().await;
-                Attempt::Failed { failure, group: rejoined(group, rest), sent: None }
             }
         }
     }
@@ -276,10 +252,9 @@ impl Writer {
                 return None;
             }
             let sent_at = Instant::now();
-            match self.look(sent.first, &sent.first_bytes).await {
+            match self.look(sent.first.as_ref()).await {
                 Ok(true) => {
-                    self.node.is_durable(sent.edge, sent_at);
-                    self.node.written.notify_one();
+                    self.node.has_committed(sent.edge, sent_at, sent.adopted);
                     self.acknowledge(&group, sent.outcomes, sent.rest);
                     return None;
                 }
@@ -293,7 +268,12 @@ impl Writer {
                     self.answer_all(rejoined(group, sent.rest), &error);
                     return None;
                 }
-                Err(Failure::Transient(cause) | Failure::Unknown(cause) | Failure::Faulty { cause, .. }) => {
+                Err(
+                    Failure::Transient(cause)
+                    | Failure::Unknown(cause)
+                    | Failure::Superseded(cause)
+                    | Failure::Faulty { cause, .. },
+                ) => {
                     tracing::debug!(cause, "the outcome of a group is still unknown");
                     self.session = None;
                     self.pause().await;
@@ -308,18 +288,19 @@ impl Writer {
 
     /// Whether the entry at this index is ours, byte for byte. Groups are atomic, so one entry tells. The look is
     /// committed with a write, which proves that what it saw is durable.
-    async fn look(&mut self, index: u64, bytes: &[u8]) -> Result<bool, Failure> {
+    async fn look(&mut self, first: Option<&(u64, Vec<u8>)>) -> Result<bool, Failure> {
+        let Some((index, bytes)) = first else { return Ok(false) };
         let id = self.node.id.clone();
         let session = self.connected().await?;
         session.take_warning();
         let sql = "SELECT data = $2 FROM entry WHERE idx = $1";
         session.prepare(&[sql]).await.map_err(|error| failure::of_statement(&error))?;
-        let place = number(index);
+        let place = number(*index);
         let unsent: Vec<Unsent<'_, Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>>> = vec![
             Box::pin(async { session.run(BEGIN).await.map(|()| Vec::new()) }),
             Box::pin(async { session.query(LOCK, &[]).await }),
-            Box::pin(async { session.query(sql, &[&place, &bytes]).await }),
-            Box::pin(async { session.execute(follower::BEAT, &[&id]).await.map(|_| Vec::new()) }),
+            Box::pin(async { session.query(sql, &[&place, bytes]).await }),
+            Box::pin(async { session.execute(BEAT, &[&id]).await.map(|_| Vec::new()) }),
             Box::pin(async { session.run("COMMIT").await.map(|()| Vec::new()) }),
         ];
         let answers = in_order(unsent).await.into_iter().collect::<Result<Vec<_>, _>>();

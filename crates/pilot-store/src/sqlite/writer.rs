@@ -64,6 +64,8 @@ pub(super) struct Told {
 struct Group {
     edge: Edge,
     last_at: Time,
+    /// Facts were changed, perhaps without an entry.
+    is_noted: bool,
 }
 
 /// A settled write. It is sent back whole, to be freed on the side that allocated it: memory that one thread allocates
@@ -173,7 +175,7 @@ impl<'c> Writer<'c> {
     }
 
     fn settle_group(&mut self, writes: Vec<Write>, desk: &Desk) {
-        let mut group = Group { edge: self.edge.clone(), last_at: self.last_at };
+        let mut group = Group { edge: self.edge.clone(), last_at: self.last_at, is_noted: false };
         let mut replies: Vec<Reply> = Vec::with_capacity(writes.len());
         let mut settled = self.begin();
         if settled.is_ok() {
@@ -199,13 +201,16 @@ impl<'c> Writer<'c> {
     }
 
     fn commit(&mut self, group: &Group) -> Result<()> {
-        if group.edge.size() == self.edge.size() {
+        let has_entries = group.edge.size() != self.edge.size();
+        if !has_entries && !group.is_noted {
             // Every write was refused: there is nothing to write, and no reason to wait for the disk.
             return self.execute("ROLLBACK");
         }
-        // The root is stored with the entries: the newest have no full tile yet that would reveal a flipped bit, and a
-        // wrong root must never be signed.
-        self.statements.fact.run(self.connection, (HEAD_FACT, head_bytes(&group.edge)))?;
+        if has_entries {
+            // The root is stored with the entries: the newest have no full tile yet that would reveal a flipped bit,
+            // and a wrong root must never be signed.
+            self.statements.fact.run(self.connection, (HEAD_FACT, head_bytes(&group.edge)))?;
+        }
         self.statements.commit.execute(self.connection, []).map(drop)
     }
 
@@ -283,10 +288,14 @@ impl<'c> Writer<'c> {
                 if let Some(before) = before {
                     self.cache.put(before.key, before);
                 }
-                return Ok(match no_record {
-                    NoRecord::Refused(refusal) => Outcome::Refused(refusal),
-                    NoRecord::Nothing => Outcome::Nothing,
-                });
+                return match no_record {
+                    NoRecord::Refused(refusal) => Ok(Outcome::Refused(refusal)),
+                    NoRecord::Nothing => Ok(Outcome::Nothing),
+                    NoRecord::Note(facts) => {
+                        group.is_noted = true;
+                        self.write_facts(facts).map(|()| Outcome::Noted)
+                    }
+                };
             }
         };
         self.record(record, before, *key, now, group)
@@ -321,7 +330,8 @@ impl<'c> Writer<'c> {
         group: &mut Group,
     ) -> Result<Outcome> {
         let index = group.edge.size();
-        let Record { entry, documents, standing, shown, facts } = record;
+        // This store is written by one process, which adopts its configuration at every start.
+        let Record { entry, documents, standing, shown, facts, adopts: _ } = record;
         // Assertions in pairs: the rules made this entry for this index, and it is written at no other.
         if entry.index != index || entry.at < group.last_at {
             return Err(StoreError::Damaged(format!("entry {} at {} is out of order", entry.index, entry.at)));
@@ -366,13 +376,7 @@ impl<'c> Writer<'c> {
         if let Some(key) = key {
             self.statements.key.run(self.connection, (key.scope, key.body, remember(index), now.unix_micros()))?;
         }
-        for Fact { name, value } in facts {
-            match value {
-                Some(value) => self.statements.fact.run(self.connection, (name, value))?,
-                // It may be gone already: deleting twice is not a contradiction.
-                None => self.statements.forgotten.execute(self.connection, [name]).map(drop)?,
-            }
-        }
+        self.write_facts(facts)?;
         let mut full = Vec::new();
         group.edge.push(leaf, &mut full);
         for tile in full {
@@ -380,6 +384,17 @@ impl<'c> Writer<'c> {
         }
         group.last_at = entry.at;
         Ok(Outcome::Recorded { entry, shown })
+    }
+
+    fn write_facts(&mut self, facts: Vec<Fact>) -> Result<()> {
+        for Fact { name, value } in facts {
+            match value {
+                Some(value) => self.statements.fact.run(self.connection, (name, value))?,
+                // It may be gone already: deleting twice is not a contradiction.
+                None => self.statements.forgotten.execute(self.connection, [name]).map(drop)?,
+            }
+        }
+        Ok(())
     }
 
     fn write_item(
