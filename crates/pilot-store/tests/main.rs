@@ -11,3 +11,4 @@
 
 mod damage;
 mod sqlite;
+mod upgrade;

@@ -249,7 +249,7 @@ impl ToSql for TextBytes<'_> {
     }
 }
 
-/// A UUID as 16 bytes, which sort in order of creation.
+/// A UUID as 16 bytes.
 pub(super) fn to_key(id: &ItemId) -> ItemKey {
     let digits = id.as_str().bytes().filter(|digit| *digit != b'-');
     let value = |digit: u8| u128::from(digit & 0xf) + if digit.is_ascii_digit() { 0 } else { 9 };

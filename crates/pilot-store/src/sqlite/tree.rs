@@ -128,7 +128,7 @@ mod tests {
     use pilot_evidence::proof::check_inclusion;
 
     use super::*;
-    use crate::sqlite::connection::SCHEMA;
+    use crate::sqlite::schema::SCHEMA;
 
     fn leaf(number: u64) -> Hash {
         Hash::of_leaf(&number.to_be_bytes())
