@@ -1,4 +1,5 @@
-//! Ids of items: UUIDv7 (RFC 9562), each greater than the previous one, so that "newest first" is the order of ids.
+//! Ids of items: UUIDv7 (RFC 9562), each greater than the previous one, so that new rows are stored next to each other.
+//! Nothing reads an order from them: an id is drawn before its creation is decided, and lists go by the ledger.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

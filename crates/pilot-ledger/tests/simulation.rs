@@ -164,7 +164,7 @@ impl World {
         if items.is_empty() || self.dice.chance(12) {
             return self.creation(number, actor);
         }
-        let item = self.dice.pick(&items).clone();
+        let item = self.dice.pick(&items).item.clone();
         let actor = self.someone_able(&item, actor);
         let what = match self.dice.below(100) {
             0..=7 => What::Comment { item: item.id, text: format!("remark {number}") },

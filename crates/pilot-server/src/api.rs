@@ -4,6 +4,7 @@ pub mod actors;
 pub mod answers;
 pub mod console;
 pub mod credentials;
+pub mod cursor;
 pub mod events;
 pub mod evidence;
 pub mod health;

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 type Anything = Box<dyn Error + Send + Sync>;
 
-const SCHEMA: &str = include_str!("../src/schema/sqlite.sql");
+const SCHEMA: &str = concat!(include_str!("../src/schema/sqlite.sql"), include_str!("../src/schema/item.sql"));
 /// As the store sets them.
 const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
                         PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;";
@@ -112,9 +112,9 @@ impl Writer {
         connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT; BEGIN;"))?;
         for number in 0..items {
             connection.execute(
-                "INSERT INTO item (id, version, state, workflow, created_by, title, open, waits_for, due_at, last_entry, content_entry, data) \
-                 VALUES (?1, 1, 'submitted', 'controlled-operation', 'ana', 'An operation to measure', 1, 2, 1, 0, 0, ?2)",
-                (key(number), submitted),
+                "INSERT INTO item (id, created_entry, version, state, workflow, created_by, title, open, waits_for, due_at, last_entry, content_entry, data) \
+                 VALUES (?1, ?2, 1, 'submitted', 'controlled-operation', 'ana', 'An operation to measure', 1, 2, 1, 0, 0, ?3)",
+                (key(number), i64::try_from(number)?, submitted),
             )?;
         }
         connection.execute_batch("COMMIT")?;

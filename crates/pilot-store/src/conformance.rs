@@ -29,8 +29,14 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    Fact, Filter, Key, NoRecord, Outcome, Record, Remembered, Situation, Standing, Store, StoredDefinition, Subject,
-    Write,
+    Fact, Key, NoRecord, Outcome, Record, Remembered, Situation, Standing, Store, StoredDefinition, Subject, Write,
+};
+
+mod lists;
+
+pub use lists::{
+    items_are_found_by_what_is_known_of_them, lists_go_by_order_of_creation_whatever_the_ids_are,
+    what_is_due_comes_earliest_first,
 };
 
 /// A clock that the suite moves.
@@ -292,45 +298,6 @@ fn entry_of(outcome: Outcome) -> u64 {
     }
 }
 
-pub async fn items_are_found_by_what_is_known_of_them(engine: &dyn Engine) {
-    let (store, cast) = (engine.open(), Arc::new(Cast::default()));
-    let mut ids = Vec::new();
-    for (number, title) in ["100% sure", "100 sure", "a_b", "axb", "back\\slash", "ÄRGER", "plain"].iter().enumerate()
-    {
-        let by = if number % 2 == 0 { "ana" } else { "ada" };
-        ids.push(cast.create(&*store, title, by, "low").await);
-    }
-    cast.act(&*store, &ids[0], ANA, "submit").await;
-    cast.act(&*store, &ids[2], ANA, "withdraw").await;
-    let found = async |filter: Filter| -> Vec<usize> {
-        let items = store.items(filter, 100).await.unwrap();
-        items.iter().map(|item| ids.iter().position(|id| *id == item.id).unwrap()).collect()
-    };
-    let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };
-    assert_eq!(found(Filter::default()).await, [6, 5, 4, 3, 2, 1, 0]);
-    assert_eq!(found(text("100%")).await, [0]);
-    assert_eq!(found(text("a_b")).await, [2]);
-    assert_eq!(found(text("\\")).await, [4]);
-    assert_eq!(found(text("PLAIN")).await, [6]);
-    assert_eq!(found(text(ids[3].as_str())).await, [3]);
-    assert_eq!(found(text("nothing like it")).await, [0; 0]);
-    assert_eq!(found(Filter { state: Some("submitted".into()), ..Filter::default() }).await, [0]);
-    assert_eq!(found(Filter { created_by: Some("ada".into()), ..Filter::default() }).await, [5, 3, 1]);
-    assert_eq!(found(Filter { workflow: Some("emergency-operation".into()), ..Filter::default() }).await, [0; 0]);
-    assert_eq!(found(Filter { waits_for: Some(Role::Approver), ..Filter::default() }).await, [0]);
-    let initiators = Filter { waits_for: Some(Role::Initiator), created_by: Some("ana".into()), ..Filter::default() };
-    assert_eq!(found(initiators).await, [6, 4], "an item that has ended waits for nobody");
-    let (mut seen, mut filter) = (Vec::new(), Filter::default());
-    loop {
-        let page = store.items(filter.clone(), 3).await.unwrap();
-        let Some(last) = page.last() else { break };
-        filter.before = Some(last.id.clone());
-        seen.extend(page.into_iter().map(|item| item.id));
-    }
-    ids.reverse();
-    assert_eq!(seen, ids);
-}
-
 pub async fn a_history_is_whole_and_in_order_with_its_documents(engine: &dyn Engine) {
     let (mut store, cast) = (engine.open(), Arc::new(Cast::default()));
     let (one, other) =
@@ -400,24 +367,6 @@ pub async fn entries_about_an_item_are_counted_when_it_matters(engine: &dyn Engi
     };
     store.settle(Write::new(Subject::CountedItem(id), None, decide)).await.unwrap();
     assert_eq!(receiver.recv().unwrap(), Some(3), "counted anew after a start");
-}
-
-pub async fn what_is_due_comes_earliest_first(engine: &dyn Engine) {
-    let (store, clock, cast) = (engine.open(), engine.clock(), Arc::new(Cast::default()));
-    let mut ids = Vec::new();
-    for title in ["first", "second", "third"] {
-        ids.push(cast.create(&*store, title, "ana", "low").await);
-        clock.step(10);
-    }
-    assert!(store.due(clock.now(), 10).await.unwrap().is_empty());
-    // Submitting moves a deadline from thirty days to three: the last becomes the first.
-    cast.act(&*store, &ids[2], ANA, "submit").await;
-    let later = clock.now().plus(std::time::Duration::from_hours(24 * 31));
-    let expected = [&ids[2], &ids[0], &ids[1]].map(Clone::clone);
-    assert_eq!(store.due(later, 10).await.unwrap(), expected);
-    assert_eq!(store.due(later, 2).await.unwrap(), expected[..2]);
-    cast.act(&*store, &ids[0], ANA, "withdraw").await;
-    assert_eq!(store.due(later, 10).await.unwrap(), [ids[2].clone(), ids[1].clone()]);
 }
 
 pub async fn definitions_and_facts_are_kept(engine: &dyn Engine) {

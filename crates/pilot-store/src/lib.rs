@@ -208,7 +208,7 @@ pub enum Remembered {
     Answer(Vec<u8>),
 }
 
-/// Which items, newest first.
+/// Which items. Lists go by the order in which the ledger created the items, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     pub state: Option<String>,
@@ -218,16 +218,24 @@ pub struct Filter {
     pub waits_for: Option<Role>,
     /// Part of a title, ignoring case, or an item's id.
     pub text: Option<String>,
-    /// Only items older than this one.
-    pub before: Option<ItemId>,
+    /// Only items created before this entry.
+    pub before: Option<u64>,
 }
 
 /// The items found, and how far the search got.
 #[derive(Debug, Default, PartialEq)]
 pub struct ItemPage {
-    pub items: Vec<Item>,
+    pub items: Vec<Listed>,
     /// Where to continue, as [`Filter::before`]; `None` if everything was searched.
-    pub next: Option<ItemId>,
+    pub next: Option<u64>,
+}
+
+/// An item with its place in the order of lists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    pub item: Item,
+    /// The index of the entry that created it.
+    pub created_entry: u64,
 }
 
 /// The store's condition, for monitoring.
@@ -316,7 +324,7 @@ pub trait Store: Send + Sync {
     fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage>;
 
     /// Like `items_page`, but continues until there are `limit` items or no more to find.
-    fn items(&self, mut filter: Filter, limit: usize) -> Pending<'_, Vec<Item>> {
+    fn items(&self, mut filter: Filter, limit: usize) -> Pending<'_, Vec<Listed>> {
         Box::pin(async move {
             let mut found = Vec::new();
             loop {

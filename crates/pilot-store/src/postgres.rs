@@ -33,7 +33,7 @@ mod opening;
 mod pipeline;
 mod read;
 mod reader;
-// mod search;
+mod search;
 mod session;
 mod team;
 mod tender;
@@ -148,12 +148,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 }
 
 /// The thread that writes: opens the ledger, says so, and works until the desk is closed.
-fn write_until_closed(
-    address: Address,
-    identity: Identity,
-    now: Now,
-    opened: &mpsc::Sender<Result<Arc<Node>>>,
-) {
+fn write_until_closed(address: Address, identity: Identity, now: Now, opened: &mpsc::Sender<Result<Arc<Node>>>) {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return drop(opened.send(Err(error))),
@@ -258,7 +253,7 @@ impl Store for Postgres {
     }
 
     fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage> {
-        self.read(move |session| Box::pin(async move { { let _ = (session, &filter, limit); Ok(ItemPage::default()) } }))
+        self.read(move |session| Box::pin(async move { search::items(session, &filter, limit).await }))
     }
 
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>> {
@@ -315,9 +310,7 @@ impl Store for Postgres {
 
     fn inclusions(&self, indices: Vec<u64>, size: u64) -> Pending<'_, Vec<Vec<Hash>>> {
         let head = self.node.known();
-        self.read(move |session| {
-            Box::pin(async move { tiles::inclusions(session, &head, &indices, size).await })
-        })
+        self.read(move |session| Box::pin(async move { tiles::inclusions(session, &head, &indices, size).await }))
     }
 
     fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>> {

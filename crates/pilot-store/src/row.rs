@@ -238,7 +238,7 @@ impl First<'_> {
     }
 }
 
-/// A UUID as 16 bytes, which sort in order of creation.
+/// A UUID as 16 bytes.
 pub(crate) fn to_key(id: &ItemId) -> ItemKey {
     let digits = id.as_str().bytes().filter(|digit| *digit != b'-');
     let value = |digit: u8| u128::from(digit & 0xf) + if digit.is_ascii_digit() { 0 } else { 9 };

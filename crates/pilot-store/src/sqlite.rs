@@ -35,10 +35,12 @@ mod log;
 mod opening;
 mod read;
 mod reader;
+mod schema;
 mod search;
 mod staged;
 mod statement;
 mod thresholds;
+mod upgrade;
 mod wal;
 mod watch;
 mod writer;
@@ -102,6 +104,8 @@ impl Sqlite {
         if let Some(lost) = opening::lost(&connection, &opened.edge, head::read(path)?)? {
             return Err(StoreError::Damaged(format!("{lost}; {}", opening::AFTER_LOSS)));
         }
+        // Only what is known to be whole is rewritten.
+        upgrade::upgrade(&mut connection)?;
         log::carry_recovered(&connection, path)?;
         let head_file = HeadFile::open(path, &opened.edge)?;
         let pages = log::count_pages(&mut connection)?;

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::{Result, StoreError};
 use pilot_core::certain::Certain as _;
 use pilot_evidence::merkle::{Edge, Hash, root_of, split};
 use pilot_evidence::tile::{TILE_HEIGHT, TILE_WIDTH};
-use crate::{Result, StoreError};
 
 const WIDTH: u64 = TILE_WIDTH as u64;
 

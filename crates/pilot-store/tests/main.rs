@@ -12,3 +12,4 @@
 mod damage;
 mod postgres;
 mod sqlite;
+mod upgrade;

@@ -5,8 +5,8 @@ mod several;
 use std::sync::Arc;
 
 use pilot_store::Store;
-use pilot_store::conformance::{Engine, TestClock};
 use pilot_store::archive::Now;
+use pilot_store::conformance::{Engine, TestClock};
 use pilot_store::postgres::{Access, Identity, Postgres};
 use pilot_testing::postgres::{Cluster, Database};
 
@@ -73,6 +73,7 @@ macro_rules! conforms_with {
                     definitions_and_facts_are_kept,
                     a_write_decides_by_the_facts_it_reads_as_they_are_then,
     facts_can_change_without_an_entry,
+                    lists_go_by_order_of_creation_whatever_the_ids_are,
                     the_tree_is_that_of_its_entries_at_every_turn,
                     writes_handed_in_before_the_end_are_not_lost,
                 );

@@ -60,6 +60,7 @@ conforms!(
     a_key_gives_the_same_answer_again_until_it_is_forgotten,
     duplicates_that_arrive_together_are_recorded_once,
     items_are_found_by_what_is_known_of_them,
+    lists_go_by_order_of_creation_whatever_the_ids_are,
     a_history_is_whole_and_in_order_with_its_documents,
     entries_about_an_item_are_counted_when_it_matters,
     what_is_due_comes_earliest_first,

@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use data_encoding::BASE64URL_NOPAD;
-
 use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 
 /// In a longer run only words are tried, because the number of substrings grows with the square of its length.
@@ -126,14 +124,13 @@ fn trimmed(run: &[u8]) -> Range<usize> {
 
 const ID_BYTES: usize = 36;
 
-/// The service's own ids, digests and cursors (an id in base64) are in most texts. They are only tried as words, since
-/// a person may use one as a token.
+/// The service's own ids and digests are in most texts. They are only tried as words, since a person may use one as a
+/// token.
 fn is_ours(run: &[u8]) -> bool {
     let word = run.get(trimmed(run)).unwrap_or_default();
     let bare = word.strip_prefix(b"sha256:").unwrap_or(word);
     let is_digest = || bare.len() == 64 && bare.iter().all(u8::is_ascii_hexdigit);
-    let is_cursor = || word.len() == ID_BYTES / 3 * 4 && BASE64URL_NOPAD.decode(word).is_ok_and(|id| is_id(&id));
-    is_id(word) || is_digest() || is_cursor()
+    is_id(word) || is_digest()
 }
 
 fn is_id(text: &[u8]) -> bool {

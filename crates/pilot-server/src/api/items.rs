@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use data_encoding::BASE64URL_NOPAD;
 use http::header::{ETAG, LINK};
 use pilot_api::items::ItemView;
 use pilot_core::actor::Actor;
@@ -20,10 +19,11 @@ use pilot_ledger::moves::{self, Edit};
 use pilot_ledger::repeated::Repeated;
 use pilot_ledger::settle::{SettleError, Settled};
 use pilot_setup::random;
-use pilot_store::{Filter, ItemPage, Subject, Write};
+use pilot_store::{Filter, ItemPage, Listed, Subject, Write};
 use serde_json::Value;
 
 use crate::api::answers::{created, etag, given_again, json, link, nonce, page};
+use crate::api::cursor;
 use crate::api::request::{JsonBody, Query, if_match, item_id, read_body, read_item_id};
 use crate::app::App;
 use crate::budget::Share;
@@ -157,7 +157,7 @@ pub async fn list_items(call: &mut Call) -> Answer {
         created_by: query.get("created_by").map(str::to_owned),
         waits_for: is_inbox.then_some(call.caller.actor.role),
         text: query.get("q").filter(|text| !text.is_empty()).map(searched),
-        before: query.get("cursor").map(read_cursor).transpose()?,
+        before: query.get("cursor").map(cursor::read).transpose()?,
     };
     let actor_id = &call.caller.actor.actor_id;
     // A search keeps a reader of the store busy for long: each actor gets one at a time, and the others are left for
@@ -165,7 +165,7 @@ pub async fn list_items(call: &mut Call) -> Answer {
     let is_search = filter.text.is_some() || is_inbox;
     let bytes = if is_search { ACTOR_BYTES_HELD_MAX } else { PAGE_BYTES_MAX };
     let mut share = Box::pin(call.app.budget.take(actor_id, bytes)).await?;
-    let (mut page, mut bytes, mut next): (Vec<Item>, usize, Option<ItemId>) = (Vec::new(), 0, None);
+    let (mut page, mut bytes, mut next): (Vec<Listed>, usize, Option<u64>) = (Vec::new(), 0, None);
     for _ in 0..VISITS_MAX {
         // As many as there is room for; if only some will be for the caller, the full limit.
         let wanted = if is_inbox { limit } else { limit - page.len() }.min(ITEMS_AT_ONCE);
@@ -173,18 +173,18 @@ pub async fn list_items(call: &mut Call) -> Answer {
         (found, share) = visit(&call.app, filter.clone(), wanted, share).await?;
         next = found.next;
         let items = if is_inbox { waiting(call, found.items).await? } else { found.items };
-        for item in items {
+        for listed in items {
             if page.len() == limit || bytes >= PAGE_BYTES_MAX {
-                next = page.last().map(|last| last.id.clone());
+                next = page.last().map(|last| last.created_entry);
                 break;
             }
-            bytes += item.payload.as_str().len();
-            page.push(item);
+            bytes += listed.item.payload.as_str().len();
+            page.push(listed);
         }
         if next.is_none() || page.len() == limit || bytes >= PAGE_BYTES_MAX {
             break;
         }
-        filter.before.clone_from(&next);
+        filter.before = next;
     }
     call.share = Some(share);
     let page = Page { app: Arc::clone(&call.app), caller: call.caller.actor.clone(), items: page, next };
@@ -207,8 +207,8 @@ async fn visit(app: &App, filter: Filter, wanted: usize, share: Share) -> Result
 struct Page {
     app: Arc<App>,
     caller: Actor,
-    items: Vec<Item>,
-    next: Option<ItemId>,
+    items: Vec<Listed>,
+    next: Option<u64>,
 }
 
 /// Part of a title, or an id in the store's spelling.
@@ -218,14 +218,14 @@ fn searched(text: &str) -> String {
 
 /// Those of the items that are waiting for the caller. What the caller may do with a draft depends on its whole
 /// payload.
-async fn waiting(call: &Call, items: Vec<Item>) -> Result<Vec<Item>, Problem> {
+async fn waiting(call: &Call, items: Vec<Listed>) -> Result<Vec<Listed>, Problem> {
     let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
-    let bytes: usize = items.iter().map(|item| item.payload.as_str().len()).sum();
+    let bytes: usize = items.iter().map(|listed| listed.item.payload.as_str().len()).sum();
     let select = move || {
         let mut waiting = Vec::new();
-        for item in items {
-            if waits_for(&app, &actor, &item)? {
-                waiting.push(item);
+        for listed in items {
+            if waits_for(&app, &actor, &listed.item)? {
+                waiting.push(listed);
             }
         }
         Ok(waiting)
@@ -259,7 +259,7 @@ impl Page {
     fn answer(self, query: &str) -> Answer {
         let now = self.app.ledger.clock.now();
         let mut text = b"{\"items\":[".to_vec();
-        for (place, item) in self.items.into_iter().enumerate() {
+        for (place, Listed { item, .. }) in self.items.into_iter().enumerate() {
             if place > 0 {
                 text.push(b',');
             }
@@ -267,7 +267,7 @@ impl Page {
             let view = ItemView::new(&definition, &item, &self.caller, now);
             serde_json::to_writer(&mut text, &view).map_err(|error| Problem::internal(&error))?;
         }
-        let next = self.next.as_ref().map(write_cursor);
+        let next = self.next.map(cursor::write);
         text.extend_from_slice(b"],\"next\":");
         serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
         text.push(b'}');
@@ -277,14 +277,4 @@ impl Page {
         }
         Ok(response)
     }
-}
-
-fn write_cursor(id: &ItemId) -> String {
-    BASE64URL_NOPAD.encode(id.as_str().as_bytes())
-}
-
-fn read_cursor(text: &str) -> Result<ItemId, Problem> {
-    let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let id = decoded.and_then(|id| id.parse().ok());
-    id.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor issued by this service")]))
 }

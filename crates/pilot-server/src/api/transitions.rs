@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use data_encoding::BASE64URL_NOPAD;
 use http::header::LINK;
 use pilot_api::items::{ReadEntry, TransitionView};
 use pilot_core::decide::ActionRequest;
@@ -10,7 +9,6 @@ use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::fault::Fault;
 use pilot_core::item::ItemId;
-use pilot_core::json::INTEGER_MAX;
 use pilot_core::limits::{COMMENT_CHARS_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, WITNESSES_DEADLINE};
 use pilot_core::refusal::Refusal;
 use pilot_ledger::moves;
@@ -22,6 +20,7 @@ use pilot_wire::clock::Stopwatch;
 use serde_json::Value;
 
 use crate::api::answers::{created, given_again, link, nonce, page};
+use crate::api::cursor;
 use crate::api::request::{JsonBody, Query, if_match, item_id, read_body};
 use crate::app::App;
 use crate::call::{Answer, Call};
@@ -151,7 +150,7 @@ const ENTRIES_AT_ONCE: usize = 16;
 async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool) -> Answer {
     let query = Query::read(call, &["limit", "cursor"])?;
     let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.map_or(PAGE_ITEMS_MAX, usize_of);
-    let mut after = query.get("cursor").map(read_cursor).transpose()?;
+    let mut after = query.get("cursor").map(cursor::read).transpose()?;
     let (id, actor_id) = (item_id(call)?, &call.caller.actor.actor_id);
     call.share = Some(Box::pin(call.app.budget.take(actor_id, PAGE_BYTES_MAX)).await?);
     let (mut text, mut listed, mut is_last, mut is_known) =
@@ -182,7 +181,7 @@ async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool
     if !is_known {
         return Err(Problem::no_such_item());
     }
-    let next = after.filter(|_| !is_last).map(write_cursor);
+    let next = after.filter(|_| !is_last).map(cursor::write);
     text.extend_from_slice(b"],\"next\":");
     serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
     text.push(b'}');
@@ -195,15 +194,4 @@ async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool
 
 fn usize_of(number: u64) -> usize {
     usize::try_from(number).unwrap_or(PAGE_ITEMS_MAX)
-}
-
-/// Opaque to callers: the index of the last entry looked at.
-fn write_cursor(index: u64) -> String {
-    BASE64URL_NOPAD.encode(&index.to_be_bytes())
-}
-
-fn read_cursor(text: &str) -> Result<u64, Problem> {
-    let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-    let index = decoded.map(u64::from_be_bytes).filter(|index| *index <= INTEGER_MAX);
-    index.ok_or_else(|| Problem::invalid(vec![Fault::new("/query/cursor", "is not a cursor issued by this service")]))
 }

@@ -67,8 +67,22 @@ pub(super) const BEAT: &str = "UPDATE node SET beat = beat + 1 WHERE id = $1";
 
 /// Every statement that a writer sends, to prepare when it connects.
 pub(super) const STATEMENTS: &[&str] = &[
-    LOCK, LEAVES, KEYS, OPEN_ITEMS, FACTS, ENTRIES, DOCUMENTS, TILES, NEW_ITEMS, CHANGED_ITEMS, REMEMBER, NOTE, FORGET,
-    HEAD, read::PLACED, BEAT,
+    LOCK,
+    LEAVES,
+    KEYS,
+    OPEN_ITEMS,
+    FACTS,
+    ENTRIES,
+    DOCUMENTS,
+    TILES,
+    NEW_ITEMS,
+    CHANGED_ITEMS,
+    REMEMBER,
+    NOTE,
+    FORGET,
+    HEAD,
+    read::PLACED,
+    BEAT,
 ];
 
 /// What the writes of a group are about.
@@ -398,9 +412,8 @@ impl<'c> Columns<'c> {
             }));
         }
         if !tiles.0.is_empty() {
-            unsent.push(Box::pin(async move {
-                session.execute(TILES, &[&tiles.0, &tiles.1, &tiles.2]).await.map(drop)
-            }));
+            unsent
+                .push(Box::pin(async move { session.execute(TILES, &[&tiles.0, &tiles.1, &tiles.2]).await.map(drop) }));
         }
         if !self.new_items.ids.is_empty() {
             unsent.push(Box::pin(self.send_new_items(session)));
@@ -414,13 +427,11 @@ impl<'c> Columns<'c> {
             }));
         }
         if !self.facts.0.is_empty() {
-            unsent.push(Box::pin(async move {
-                session.execute(NOTE, &[&self.facts.0, &self.facts.1]).await.map(drop)
-            }));
+            unsent
+                .push(Box::pin(async move { session.execute(NOTE, &[&self.facts.0, &self.facts.1]).await.map(drop) }));
         }
         if !self.forgotten.is_empty() {
-            unsent
-                .push(Box::pin(async move { session.execute(FORGET, &[&self.forgotten]).await.map(drop) }));
+            unsent.push(Box::pin(async move { session.execute(FORGET, &[&self.forgotten]).await.map(drop) }));
         }
         if entries.0.is_empty() {
             // A commit waits for the standbys only if there is something to write.

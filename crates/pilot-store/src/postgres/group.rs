@@ -149,9 +149,7 @@ impl Group {
             return Err(Failure::Damaged(format!("entry {} at {} is out of order", entry.index, entry.at)));
         }
         let mut bytes = Vec::new();
-        entry
-            .write_to(&mut bytes)
-            .map_err(|error| Failure::Damaged(format!("an entry cannot be written: {error}")))?;
+        entry.write_to(&mut bytes).map_err(|error| Failure::Damaged(format!("an entry cannot be written: {error}")))?;
         if bytes.len() > ENTRY_BYTES_MAX {
             return Err(Failure::Damaged(format!("entry {index} is longer than the log's format allows")));
         }

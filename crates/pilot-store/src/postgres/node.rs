@@ -51,12 +51,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(
-        (id, name, build): (String, String, String),
-        address: Address,
-        now: Now,
-        edge: Edge,
-    ) -> Node {
+    pub(super) fn new((id, name, build): (String, String, String), address: Address, now: Now, edge: Edge) -> Node {
         Node {
             id,
             name,

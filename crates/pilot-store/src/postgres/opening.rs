@@ -215,5 +215,9 @@ async fn roots(session: &Session, level: u8, from: u64, until: u64) -> Result<Ve
         }
         hashes.push(root_of(&hashes_of(level, index, row.try_get(1).map_err(failed)?)?));
     }
-    if hashes.len() as u64 == until - from { Ok(hashes) } else { Err(damaged(&format!("tiles of level {level} are missing"))) }
+    if hashes.len() as u64 == until - from {
+        Ok(hashes)
+    } else {
+        Err(damaged(&format!("tiles of level {level} are missing")))
+    }
 }

@@ -69,7 +69,8 @@ async fn page_of_snapshot(session: &Session, filter: &Filter, limit: usize, rows
         return Err(StoreError::Damaged("an item exists only in an index".into()));
     }
     items.sort_unstable_by_key(|placed| std::cmp::Reverse(placed.created_entry));
-    let listed = |placed: super::group::Placed| Listed { created_entry: placed.created_entry, item: placed.standing.item };
+    let listed =
+        |placed: super::group::Placed| Listed { created_entry: placed.created_entry, item: placed.standing.item };
     Ok(ItemPage { items: items.into_iter().map(listed).collect(), next })
 }
 
@@ -140,13 +141,7 @@ fn add_wanted(condition: &mut Condition, filter: &Filter) -> String {
     text
 }
 
-async fn look(
-    session: &Session,
-    filter: &Filter,
-    mut rows: Condition,
-    limit: usize,
-    rows_max: usize,
-) -> Result<Found> {
+async fn look(session: &Session, filter: &Filter, mut rows: Condition, limit: usize, rows_max: usize) -> Result<Found> {
     let failed = |error| failure::of_query(&error);
     if let Some(before) = filter.before {
         rows.and("i.created_entry < ?", Some(Box::new(bound(before))));
@@ -178,7 +173,8 @@ async fn look(
     }
     // Fewer than wanted: either there are no more, or the visit ended at the last row it may look at.
     let sql = format!("SELECT i.created_entry {visited} OFFSET {} LIMIT 2", rows_max.saturating_sub(1));
-    let rows = session.query(&sql, &values(rows.values.get(..wanted_from).unwrap_or_default())).await.map_err(failed)?;
+    let rows =
+        session.query(&sql, &values(rows.values.get(..wanted_from).unwrap_or_default())).await.map_err(failed)?;
     let stopped_at = match rows.as_slice() {
         [last, _more] => {
             let place: i64 = last.try_get(0).map_err(failed)?;

@@ -61,12 +61,7 @@ impl Default for Team {
 }
 
 impl Team {
-    pub(super) fn read(
-        nodes: &[Row],
-        duties: &[Row],
-        time: Time,
-        renewed_at: Option<Instant>,
-    ) -> Result<Team, Error> {
+    pub(super) fn read(nodes: &[Row], duties: &[Row], time: Time, renewed_at: Option<Instant>) -> Result<Team, Error> {
         let micros = |row: &Row, column: usize| row.try_get(column).map(Time::from_unix_micros);
         let node = |row: &Row| {
             Ok(NodeRow {

@@ -38,8 +38,16 @@ pub(super) struct Writer {
 /// How an attempt ended.
 enum Attempt {
     /// Everything that fitted is settled; the rest has to wait for another group.
-    Settled { outcomes: Vec<Outcome>, rest: Vec<Queued>, group: Vec<Queued> },
-    Failed { failure: Failure, group: Vec<Queued>, sent: Option<Sent> },
+    Settled {
+        outcomes: Vec<Outcome>,
+        rest: Vec<Queued>,
+        group: Vec<Queued>,
+    },
+    Failed {
+        failure: Failure,
+        group: Vec<Queued>,
+        sent: Option<Sent>,
+    },
 }
 
 /// A group whose commit was sent.

@@ -7,23 +7,16 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::is_of_the_disk;
+use super::schema::{APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION};
 use super::thresholds::Thresholds;
 use crate::{Result, StoreError};
 
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
 const VERSION_MIN: i32 = 3_051_003;
-/// The schema version this program writes. A file with a higher one belongs to a newer program.
-pub(super) const SCHEMA_VERSION: i64 = 4;
-/// All versions have the same tables. Version 1 has more in an item's JSON; the item's next move rewrites its row.
-/// Version 2 has the register of credentials in one fact, which the next start splits. Version 3 has no form number in
-/// an item's list, and stores whole answers with idempotency keys.
-pub(super) const OLDEST_SCHEMA_VERSION: i64 = 1;
-pub(super) const SCHEMA: &str = include_str!("../schema/sqlite.sql");
 /// Characters that would end the path in a file URI, or begin an escape.
 const NOT_OF_A_PATH: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#');
-/// Marks the file as ours ("PILT").
-pub(super) const APPLICATION_ID: i64 = 0x5049_4c54;
 
+/// The tables are those of the file's own version: only a start upgrades them.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     if rusqlite::version_number() < VERSION_MIN {
         let version = rusqlite::version();
@@ -45,7 +38,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     );
     connection.execute_batch(&settings).map_err(|error| failed(path, &error))?;
     connection.set_prepared_statement_cache_capacity(64);
-    migrate(&connection, path)?;
+    create_tables(&connection, path)?;
     Ok(connection)
 }
 
@@ -136,7 +129,8 @@ pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
     std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
 }
 
-fn migrate(connection: &Connection, path: &Path) -> Result<()> {
+/// In a new file. One that belongs to a newer version, or to another program, is refused.
+fn create_tables(connection: &Connection, path: &Path) -> Result<()> {
     let failed = |error: rusqlite::Error| failed(path, &error);
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     match number("PRAGMA user_version").map_err(failed)? {
@@ -148,10 +142,7 @@ fn migrate(connection: &Connection, path: &Path) -> Result<()> {
             let marks = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};");
             connection.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} {marks} COMMIT;")).map_err(failed)
         }
-        SCHEMA_VERSION => Ok(()),
-        OLDEST_SCHEMA_VERSION..SCHEMA_VERSION => {
-            connection.execute_batch(&format!("PRAGMA user_version = {SCHEMA_VERSION};")).map_err(failed)
-        }
+        OLDEST_SCHEMA_VERSION..=SCHEMA_VERSION => Ok(()),
         found => Err(StoreError::Refused(format!(
             "{}: was written by a newer version of pilot (schema {found}, this program supports {SCHEMA_VERSION}); use that version",
             path.display()

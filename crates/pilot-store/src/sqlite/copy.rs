@@ -6,8 +6,8 @@ use pilot_evidence::merkle::Hash;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use crate::tree::Tree;
 use super::{connection, failure, opening, read};
+use crate::tree::Tree;
 use crate::{Result, StoreError};
 
 /// Copies the database as it is at one moment into a new file, readable only by its owner and on disk when this

@@ -6,8 +6,8 @@ use pilot_core::item::ItemId;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::log::carry_recovered;
-use crate::row::to_key;
 use super::{connection, failure, lock, read};
+use crate::row::to_key;
 use crate::{Result, StoreError};
 
 /// Replaces the title.

@@ -18,12 +18,13 @@ mod items;
 
 use documents::Documents;
 
-use super::connection::{self, APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION};
+use super::connection;
 use super::head::{self, HEAD_FACT, head_bytes};
 use super::read;
-use crate::row::{NEWER, kind_number, kind_of};
+use super::schema::{self, APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
 use super::{failure, lock, opening, wal};
 use crate::archive::{Head, Progress, Report};
+use crate::row::{NEWER, kind_number, kind_of};
 use crate::{Result, StoreError};
 
 /// Reads the whole store. An error means that it could not be read at all; whatever is wrong inside is in the report.
@@ -69,6 +70,7 @@ struct Check<'c> {
 
 /// What the entries say about an item; its row must agree.
 struct Trace {
+    first: u64,
     last: u64,
     count: u64,
 }
@@ -166,7 +168,7 @@ impl Check<'_> {
         }
         let failed = |error: rusqlite::Error| failure::failed(&error);
         let fresh = Connection::open_in_memory().map_err(failed)?;
-        fresh.execute_batch(SCHEMA).map_err(failed)?;
+        fresh.execute_batch(schema::of_version(found)).map_err(failed)?;
         if described(&fresh)? != described(self.connection)? {
             self.report.fault("schema", "tables, indices or triggers are not those this program makes");
         }
@@ -334,10 +336,10 @@ impl Check<'_> {
         let expected = match &entry.item {
             None => None,
             Some(id) => {
-                let before = traces.get(id).map(|trace| trace.last);
-                let count = traces.get(id).map_or(0, |trace| trace.count);
-                traces.insert(id.clone(), Trace { last: index, count: count + 1 });
-                before
+                let trace = traces.entry(id.clone()).or_insert(Trace { first: index, last: index, count: 0 });
+                trace.count += 1;
+                let before = std::mem::replace(&mut trace.last, index);
+                (trace.count > 1).then_some(before)
             }
         };
         if previous != expected {

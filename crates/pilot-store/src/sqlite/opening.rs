@@ -11,9 +11,9 @@ use rusqlite::Connection;
 
 use super::failure::failed;
 use super::head::{HEAD_FACT, head_bytes};
-use crate::tree::Tree;
 use super::{read, wal};
 use crate::archive::Head;
+use crate::tree::Tree;
 use crate::{Result, StoreError};
 
 /// What the writing thread starts from.

@@ -14,7 +14,7 @@ use crate::tree::{Tiles, hashes_of};
 use crate::{Result, StoreError, StoredEntry};
 
 /// Indices and versions are never negative; a negative one is damage.
-fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number = row.get::<_, i64>(column)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
 }
@@ -30,7 +30,7 @@ pub(super) fn size_after(last: Option<i64>) -> Result<u64> {
 }
 
 /// For bounds in queries: nothing is stored beyond what SQLite can count.
-fn bound(number: u64) -> i64 {
+pub(super) fn bound(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -231,7 +231,7 @@ pub(super) fn whole_entries_at(connection: &Connection, indices: &[u64]) -> Resu
 }
 
 pub(super) fn due(connection: &Connection, now: Time, limit: usize) -> Result<Vec<ItemId>> {
-    let sql = "SELECT id FROM item WHERE due_at <= ?1 ORDER BY due_at, id LIMIT ?2";
+    let sql = "SELECT id FROM item WHERE due_at <= ?1 ORDER BY due_at, created_entry LIMIT ?2";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
     let limit = bound(limit as u64);
     let rows = statement.query_map([now.unix_micros(), limit], |row| row.get::<_, Vec<u8>>(0));

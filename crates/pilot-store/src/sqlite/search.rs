@@ -6,9 +6,9 @@ use pilot_core::limits::SEARCH_VISIT_ROWS_MAX;
 use rusqlite::{Connection, ToSql};
 
 use super::failure::failed;
-use super::read::item;
+use super::read::{bound, index, item};
 use crate::row::{ItemKey, from_key, role_bit, to_key};
-use crate::{Filter, ItemPage, Result, StoreError};
+use crate::{Filter, ItemPage, Listed, Result, StoreError};
 
 type Values = Vec<Box<dyn ToSql>>;
 
@@ -39,9 +39,16 @@ struct Source {
 
 /// What one source returned.
 struct Found {
-    keys: Vec<ItemKey>,
+    hits: Vec<Hit>,
     /// The last row it looked at, if there are more.
-    stopped_at: Option<ItemKey>,
+    stopped_at: Option<u64>,
+}
+
+/// In order of creation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Hit {
+    created_entry: u64,
+    key: ItemKey,
 }
 
 pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> Result<ItemPage> {
@@ -55,26 +62,27 @@ fn page(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize)
     for source in sources(filter) {
         found.push(look(connection, filter, source, limit, rows_max)?);
     }
-    let (keys, next) = merge(&found, limit);
-    let id = |key: &ItemKey| from_key(key);
-    let read = |key: &ItemKey| {
-        let id = id(key)?;
-        item(connection, &id)?.ok_or_else(|| StoreError::Damaged(format!("item {id} exists only in an index")))
+    let (hits, next) = merge(&found, limit);
+    let read = |Hit { created_entry, key }: Hit| {
+        let id = from_key(&key)?;
+        let item = item(connection, &id)?;
+        let item = item.ok_or_else(|| StoreError::Damaged(format!("item {id} exists only in an index")))?;
+        Ok(Listed { item, created_entry })
     };
-    Ok(ItemPage { items: keys.iter().map(read).collect::<Result<_>>()?, next: next.as_ref().map(id).transpose()? })
+    Ok(ItemPage { items: hits.into_iter().map(read).collect::<Result<_>>()?, next })
 }
 
 /// The newest of all sources. Where one source stopped, the others must stop too: what it would have found beyond is
 /// missing.
-fn merge(found: &[Found], limit: usize) -> (Vec<ItemKey>, Option<ItemKey>) {
+fn merge(found: &[Found], limit: usize) -> (Vec<Hit>, Option<u64>) {
     let stopped_at = found.iter().filter_map(|found| found.stopped_at).max();
-    let mut keys: Vec<_> = found.iter().flat_map(|found| found.keys.iter().copied()).collect();
-    keys.retain(|key| stopped_at.is_none_or(|stopped_at| *key >= stopped_at));
-    keys.sort_unstable_by(|left, right| right.cmp(left));
-    let is_cut = keys.len() > limit;
-    keys.truncate(limit);
-    let next = if is_cut { keys.last().copied() } else { stopped_at };
-    (keys, next)
+    let mut hits: Vec<_> = found.iter().flat_map(|found| found.hits.iter().copied()).collect();
+    hits.retain(|hit| stopped_at.is_none_or(|stopped_at| hit.created_entry >= stopped_at));
+    hits.sort_unstable_by(|left, right| right.cmp(left));
+    let is_cut = hits.len() > limit;
+    hits.truncate(limit);
+    let next = if is_cut { hits.last().map(|hit| hit.created_entry) } else { stopped_at };
+    (hits, next)
 }
 
 fn sources(filter: &Filter) -> Vec<Source> {
@@ -97,7 +105,7 @@ fn sources(filter: &Filter) -> Vec<Source> {
         let ended = rows("i.open = 0 AND i.state = ?", Box::new(state.clone()));
         return vec![Source { from, rows: ended }, open()];
     }
-    vec![Source { from: "item i", rows: Condition::default() }]
+    vec![Source { from: "item i INDEXED BY item_created", rows: Condition::default() }]
 }
 
 fn searched_id(filter: &Filter) -> Option<ItemId> {
@@ -133,41 +141,46 @@ fn look(
     limit: usize,
     rows_max: usize,
 ) -> Result<Found> {
-    if let Some(before) = &filter.before {
-        rows = rows.and("i.id < ?", Some(Box::new(to_key(before))));
+    if let Some(before) = filter.before {
+        rows = rows.and("i.created_entry < ?", Some(Box::new(bound(before))));
     }
     let wanted = wanted(filter);
-    let sql = format!("SELECT i.id, {} FROM {from} WHERE {} ORDER BY i.id DESC", wanted.text(), rows.text());
+    let sql = query(from, &wanted, &rows);
     let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
     let values = wanted.values.iter().chain(&rows.values);
     let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(|error| failed(&error))?;
-    let (mut found, mut last) = (Found { keys: Vec::new(), stopped_at: None }, None);
+    let (mut found, mut last) = (Found { hits: Vec::new(), stopped_at: None }, None);
     for looked_at in 0.. {
         let Some(row) = rows.next().map_err(|error| failed(&error))? else { break };
         if looked_at == rows_max {
             found.stopped_at = last;
             break;
         }
-        let key: ItemKey = row.get(0).map_err(|error| failed(&error))?;
-        if row.get(1).map_err(|error| failed(&error))? {
-            if found.keys.len() == limit {
+        let created_entry = index(row, 0).map_err(|error| failed(&error))?;
+        if row.get(2).map_err(|error| failed(&error))? {
+            if found.hits.len() == limit {
                 // There are more, and the next page begins after the last one shown.
-                found.stopped_at = found.keys.last().copied();
+                found.stopped_at = found.hits.last().map(|hit| hit.created_entry);
                 break;
             }
-            found.keys.push(key);
+            found.hits.push(Hit { created_entry, key: row.get(1).map_err(|error| failed(&error))? });
         }
-        last = Some(key);
+        last = Some(created_entry);
     }
     Ok(found)
+}
+
+fn query(from: &str, wanted: &Condition, rows: &Condition) -> String {
+    let (wanted, rows) = (wanted.text(), rows.text());
+    format!("SELECT i.created_entry, i.id, {wanted} FROM {from} WHERE {rows} ORDER BY i.created_entry DESC")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::connection::SCHEMA;
+    use crate::sqlite::schema::SCHEMA;
 
-    /// Every third item has ended; titles and creators repeat.
+    /// Every third item has ended; titles and creators repeat. Items created later have smaller ids.
     fn database(items: u64) -> Connection {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(SCHEMA).unwrap();
@@ -177,15 +190,15 @@ mod tests {
             let title = if number % 50 == 7 { "A Needle" } else { "hay" };
             let digest = format!("sha256:{}", "0".repeat(64));
             let data = format!(r#"[1,"{digest}","{digest}","initiator",0,0,0,false,null,null,[],0,{{}},[]]"#);
-            let sql = "INSERT INTO item VALUES (?1, 1, ?2, 'w', ?3, ?4, ?5, 1, NULL, 0, 0, ?6)";
+            let sql = "INSERT INTO item VALUES (?1, ?2, 1, ?3, 'w', ?4, ?5, ?6, 1, NULL, 0, 0, ?7)";
             let creator = format!("ini{}", number % 4);
-            connection.execute(sql, (id, state, creator, title, open, data)).unwrap();
+            connection.execute(sql, (id, bound(number), state, creator, title, open, data)).unwrap();
         }
         connection
     }
 
     fn id(number: u64) -> ItemId {
-        format!("01a1de8a-ca3b-7000-8000-{number:012x}").parse().unwrap()
+        format!("01a1de8a-ca3b-7000-8000-{:012x}", 0xffff - number).parse().unwrap()
     }
 
     /// Everything a search finds, page by page, and how many pages that took.
@@ -194,10 +207,10 @@ mod tests {
         loop {
             let page = page(connection, &filter, limit, rows_max).unwrap();
             assert!(page.items.len() <= limit);
-            found.extend(page.items.into_iter().map(|item| item.id));
+            found.extend(page.items.into_iter().map(|listed| listed.item.id));
             pages += 1;
             match page.next {
-                Some(next) => assert_ne!(filter.before.replace(next.clone()), Some(next), "it goes on"),
+                Some(next) => assert_ne!(filter.before.replace(next), Some(next), "it goes on"),
                 None => return (found, pages),
             }
         }
@@ -248,23 +261,14 @@ mod tests {
     #[test]
     fn no_search_sorts_or_looks_through_more_than_it_has_to() {
         let connection = database(1);
-        let plan =
-            |filter: &Filter| {
-                let sources = sources(filter);
-                sources.into_iter().map(|Source { from, rows }| {
-                let sql = format!(
-                    "EXPLAIN QUERY PLAN SELECT i.id, {} FROM {from} WHERE {} AND i.id < x'00' ORDER BY i.id DESC",
-                    wanted(filter).text(),
-                    rows.text()
-                );
-                let mut statement = connection.prepare(&sql).unwrap();
-                let count = statement.parameter_count();
-                let lines = statement
-                    .query_map(rusqlite::params_from_iter(vec![1; count]), |row| row.get::<_, String>(3))
-                    .unwrap();
-                lines.map(|line| line.unwrap()).collect::<Vec<_>>().join("; ")
-            }).collect::<Vec<_>>()
-            };
+        let plan = |filter: &Filter, source: Source| {
+            let rows = source.rows.and("i.created_entry < 0", None);
+            let sql = format!("EXPLAIN QUERY PLAN {}", query(source.from, &wanted(filter), &rows));
+            let mut statement = connection.prepare(&sql).unwrap();
+            let values = rusqlite::params_from_iter(vec![1; statement.parameter_count()]);
+            let lines = statement.query_map(values, |row| row.get::<_, String>(3)).unwrap();
+            lines.map(|line| line.unwrap()).collect::<Vec<_>>().join("; ")
+        };
         let with = |state: bool, created_by: bool, waits_for: bool| Filter {
             state: state.then(|| "x".into()),
             created_by: created_by.then(|| "x".into()),
@@ -273,8 +277,11 @@ mod tests {
             ..Filter::default()
         };
         let filters = [(false, false, false), (true, false, false), (true, true, false), (true, true, true)];
-        for plan in filters.into_iter().flat_map(|(state, by, waits)| plan(&with(state, by, waits))) {
-            assert!(plan.starts_with("SEARCH i USING") && !plan.contains("TEMP B-TREE"), "{plan}");
+        for filter in filters.map(|(state, by, waits)| with(state, by, waits)) {
+            for source in sources(&filter) {
+                let plan = plan(&filter, source);
+                assert!(plan.starts_with("SEARCH i USING") && !plan.contains("TEMP B-TREE"), "{plan}");
+            }
         }
     }
 }

@@ -46,7 +46,8 @@ impl Default for Statements<'_> {
             key: prepared("INSERT OR REPLACE INTO idempotency (scope, body, answer, at) VALUES (?1, ?2, ?3, ?4)"),
             new_item: prepared(
                 "INSERT INTO item (id, version, state, workflow, created_by, title, open, waits_for, due_at, \
-                 last_entry, content_entry, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                 created_entry, last_entry, content_entry, data) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11, ?12)",
             ),
             // Compare-and-swap: the row must still be the one that was decided on.
             moved_item: prepared(

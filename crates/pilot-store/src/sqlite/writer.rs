@@ -19,9 +19,9 @@ use super::health::Health;
 use super::log::WriteAheadLog;
 use super::opening::Opened;
 use super::read::{self, Placed};
-use crate::row::{ItemKey, kind_number, remember, remembered, role_bits, to_json, to_key};
 use super::statement::{Statements, TextBytes};
 use crate::archive::Now;
+use crate::row::{ItemKey, kind_number, remember, remembered, role_bits, to_json, to_key};
 use crate::{
     Fact, Key, NoRecord, Outcome, Record, Result, Situation, Standing, StoreError, StoredDefinition, Subject, Write,
 };

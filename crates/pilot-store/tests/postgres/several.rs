@@ -8,9 +8,7 @@ use std::time::Duration;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
-use pilot_store::{
-    Filter, ItemPage, Outcome, Pending, Pulse, Result, Store, StoredDefinition, StoredEntry, Write,
-};
+use pilot_store::{Filter, ItemPage, Outcome, Pending, Pulse, Result, Store, StoredDefinition, StoredEntry, Write};
 use tokio::sync::watch;
 
 /// Far more than a node ever needs, even on a busy machine.

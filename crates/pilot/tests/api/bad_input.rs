@@ -453,6 +453,8 @@ fn query_parameters_are_known_given_once_and_in_range() {
         "/v1/items?cursor=abc",
         "/v1/items?cursor=%00",
         "/v1/items?cursor=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        // As older versions issued them: an item's id in base64.
+        "/v1/items?cursor=MDE5OWYzYTEtN2MxZS03ZDQzLThmMjUtMDEyMzQ1Njc4OWFi",
         "/v1/items?waiting_for=ben",
         "/v1/items?waiting_for=",
         "/v1/items?state=none",
@@ -495,6 +497,7 @@ fn query_parameters_are_known_given_once_and_in_range() {
         /v1/items?cursor=abc → 422 invalid_request "/query/cursor"
         /v1/items?cursor=%00 → 422 invalid_request "/query"
         /v1/items?cursor=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA → 422 invalid_request "/query/cursor"
+        /v1/items?cursor=MDE5OWYzYTEtN2MxZS03ZDQzLThmMjUtMDEyMzQ1Njc4OWFi → 422 invalid_request "/query/cursor"
         /v1/items?waiting_for=ben → 422 invalid_request "/query/waiting_for"
         /v1/items?waiting_for= → 422 invalid_request "/query/waiting_for"
         /v1/items?state=none → 200

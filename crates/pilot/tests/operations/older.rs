@@ -38,6 +38,11 @@ fn installation() -> Installation {
     installation
 }
 
+fn schema(installation: &Installation) -> i64 {
+    let database = rusqlite::Connection::open(installation.path("data/pilot.db")).unwrap();
+    database.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+}
+
 fn facts(installation: &Installation) -> Vec<String> {
     let database = rusqlite::Connection::open(installation.path("data/pilot.db")).unwrap();
     let mut statement = database.prepare("SELECT name FROM fact ORDER BY name").unwrap();
@@ -52,6 +57,9 @@ fn facts(installation: &Installation) -> Vec<String> {
 fn an_older_ledger_is_opened_served_exported_and_verified() {
     let installation = installation();
     let key = fs::read_to_string(fixture("key.txt")).unwrap();
+    // It can be checked before a service opens it, and stays as it is.
+    installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
+    assert_eq!(schema(&installation), 2);
     for start in 1..=2 {
         let server = installation.serve();
         assert_eq!(server.session(&token("ana")).status, 200);
@@ -70,6 +78,7 @@ fn an_older_ledger_is_opened_served_exported_and_verified() {
         server.stop().expect(0);
         installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
     }
+    assert_eq!(schema(&installation), 5);
     // Each credential in a fact of its own: nothing is left of the two that held all of them.
     let kinds = ["credential/ended", "credential/known", "credential/refused", "credential/used", "head", "start"];
     assert_eq!(facts(&installation), kinds);

@@ -7,9 +7,9 @@ use rusqlite::OptionalExtension as _;
 use serde::Deserialize;
 
 use super::{Check, Traces, damaged};
+use crate::row::remembered;
 use crate::sqlite::failure;
 use crate::sqlite::read;
-use crate::row::remembered;
 use crate::{Remembered, Result, StoreError};
 
 /// What an answer says about its place in the ledger, whatever its kind.

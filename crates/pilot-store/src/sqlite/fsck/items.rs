@@ -10,16 +10,20 @@ use pilot_evidence::replay::{Stray, follow};
 use rusqlite::Connection;
 
 use super::{Check, Trace, Traces, damaged, place_of};
+use crate::row::{from_key, role_bits, to_key};
 use crate::sqlite::failure;
 use crate::sqlite::read::{self, Placed};
-use crate::row::{from_key, role_bits, to_key};
+use crate::sqlite::schema::CREATED_ENTRY_SINCE;
 use crate::{Result, StoreError, StoredEntry};
 
 impl Check<'_> {
     pub(super) fn items(&mut self, traces: &Traces) -> Result<()> {
         let total = self.count("item")?;
         let failed = |error: rusqlite::Error| failure::failed(&error);
-        let mut statement = self.connection.prepare("SELECT id FROM item ORDER BY id").map_err(failed)?;
+        let has_created_entry = self.number("PRAGMA user_version")? >= CREATED_ENTRY_SINCE;
+        let created_entry = if has_created_entry { "created_entry" } else { "NULL" };
+        let sql = format!("SELECT id, {created_entry} FROM item ORDER BY id");
+        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
         let (mut known, mut spans) = (0_u64, Vec::new());
         while let Some(row) = rows.next().map_err(failed)? {
@@ -35,6 +39,8 @@ impl Check<'_> {
                 continue;
             };
             known += 1;
+            let created_entry = row.get(1).map_err(failed)?;
+            self.created_entry(&id, created_entry, trace);
             match self.item(&id, trace) {
                 Ok(span) => spans.extend(span),
                 Err(StoreError::Damaged(what)) => self.report.fault(format!("item {id}"), what),
@@ -46,6 +52,13 @@ impl Check<'_> {
         }
         self.one_at_a_time(spans);
         Ok(())
+    }
+
+    /// In older versions a row does not say.
+    fn created_entry(&mut self, id: &ItemId, created_entry: Option<i64>, trace: &Trace) {
+        let Some(found) = created_entry.filter(|found| u64::try_from(*found) != Ok(trace.first)) else { return };
+        let what = format!("its row says that entry {found} created it, but entry {} did", trace.first);
+        self.report.fault(format!("item {id}"), what);
     }
 
     fn missing_items(&mut self, traces: &Traces) -> Result<()> {
