@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod evidence;
+pub mod following;
 pub mod ids;
 pub mod moves;
 mod persisted;

@@ -1,49 +1,83 @@
 //! Attempts refused for role, ownership or separation of duties are entries too. They are counted per actor, action and
 //! minute, so that nobody can flood the ledger with them.
+//!
+//! Each node adds what it has counted to a fact, every two seconds; one node makes entries of the facts that are almost
+//! a minute old. So all nodes together record one entry, and a node that is killed loses little.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pilot_core::actor::{Actor, ActorId};
+use pilot_core::document::sha256_of_canonical;
 use pilot_core::entry::Entry;
 use pilot_core::entry::details::{Attempts, Details};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
-use pilot_store::{Record, Situation, Store, Subject, Write};
+use pilot_store::{Duty, Fact, NoRecord, Record, Situation, Store, StoreError, Subject, Write};
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::clock::{ClockKeeper, LedgerClock};
+use crate::persisted;
 
 /// Attempts are gathered for almost a minute from the first one on, so that each is in the ledger within a minute.
-const GATHERED: Duration = Duration::from_secs(55);
+const GATHERED: Duration = Duration::from_secs(52);
 const LOOK: Duration = Duration::from_secs(2);
+const FACTS: &str = "refused/";
 
 #[derive(Default)]
-pub struct Refusals(Mutex<BTreeMap<Attempt, Gathered>>);
+pub struct Refusals {
+    /// Differs between nodes, and from run to run.
+    run: String,
+    counted: Mutex<BTreeMap<Attempt, Counted>>,
+}
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Attempt {
     kind: Kind,
     actor_id: ActorId,
     role: Role,
     action: String,
-    code: &'static str,
+    code: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Kind {
     Refused,
     TokenExposed,
 }
 
+/// What this node has counted since the first attempt.
 #[derive(Debug, Clone, Copy)]
-struct Gathered {
+struct Counted {
     since: Time,
     count: u64,
+    /// How much of it is in the fact.
+    told: u64,
+    /// What is being added to the fact, and the number of that addition: if its outcome is unknown, the same is tried
+    /// again.
+    telling: Option<u64>,
+    additions: u64,
+}
+
+/// What all nodes have counted, as stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Tally {
+    attempt: Attempt,
+    since: Time,
+    count: u64,
+    /// The number of the last addition by each run of a node.
+    additions: BTreeMap<String, u64>,
 }
 
 impl Refusals {
+    /// `run` must differ between nodes, and from run to run.
+    pub fn of_run(run: &str) -> Refusals {
+        Refusals { run: run.to_owned(), ..Refusals::default() }
+    }
+
     pub fn note(&self, actor: &Actor, action: &str, code: &'static str, now: Time) {
         self.gather(Attempt::new(Kind::Refused, actor, action, code), now);
     }
@@ -53,31 +87,77 @@ impl Refusals {
         self.gather(Attempt::exposure(actor, code), now) == 1
     }
 
-    fn gather(&self, attempt: Attempt, now: Time) -> u64 {
-        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let gathered = attempts.entry(attempt).or_insert(Gathered { since: now, count: 0 });
-        gathered.count += 1;
-        gathered.count
+    fn counted(&self) -> MutexGuard<'_, BTreeMap<Attempt, Counted>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what has been gathered for long enough; when the service stops, everything.
-    fn take(&self, now: Time, everything: bool) -> BTreeMap<Attempt, Gathered> {
-        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |gathered: &Gathered| everything || now.since(gathered.since) >= GATHERED;
-        let (over, kept) = std::mem::take(&mut *attempts).into_iter().partition(|(_, gathered)| is_over(gathered));
-        *attempts = kept;
-        over
+    fn gather(&self, attempt: Attempt, now: Time) -> u64 {
+        // The first exposure is written immediately.
+        let told = u64::from(attempt.kind == Kind::TokenExposed);
+        let mut counted = self.counted();
+        let new = Counted { since: now, count: 0, told, telling: None, additions: 0 };
+        let counted = counted.entry(attempt).or_insert(new);
+        counted.count += 1;
+        counted.count
+    }
+
+    /// What is to be added to the facts, each with the time of the first attempt, the amount and the addition's number.
+    fn untold(&self) -> Vec<(Attempt, Time, u64, u64)> {
+        let mut counted = self.counted();
+        let untold = counted.iter_mut().filter_map(|(attempt, counted)| {
+            let amount = counted.telling.or_else(|| Some(counted.count - counted.told).filter(|amount| *amount > 0))?;
+            if counted.telling.is_none() {
+                counted.telling = Some(amount);
+                counted.additions += 1;
+            }
+            Some((attempt.clone(), counted.since, amount, counted.additions))
+        });
+        untold.collect()
+    }
+
+    fn is_told(&self, attempt: &Attempt, amount: u64) {
+        if let Some(counted) = self.counted().get_mut(attempt) {
+            counted.told += amount;
+            counted.telling = None;
+        }
+    }
+
+    /// Forgets what was counted for long enough and is told.
+    fn forget(&self, now: Time) {
+        self.counted().retain(|_, counted| counted.told < counted.count || now.since(counted.since) < GATHERED);
     }
 }
 
 impl Attempt {
-    fn new(kind: Kind, actor: &Actor, action: &str, code: &'static str) -> Attempt {
+    fn new(kind: Kind, actor: &Actor, action: &str, code: &str) -> Attempt {
         let Actor { actor_id, role } = actor.clone();
-        Attempt { kind, actor_id, role, action: action.to_owned(), code }
+        Attempt { kind, actor_id, role, action: action.to_owned(), code: code.to_owned() }
     }
 
-    fn exposure(actor: &Actor, code: &'static str) -> Attempt {
+    fn exposure(actor: &Actor, code: &str) -> Attempt {
         Attempt::new(Kind::TokenExposed, actor, "", code)
+    }
+
+    fn fact_name(&self) -> String {
+        format!("{FACTS}{}", sha256_of_canonical(self))
+    }
+
+    fn entry(&self, situation: &Situation<'_>, count: u64, since: Time) -> Entry {
+        let attempts = Attempts { code: self.code.clone(), count, since: Some(since) };
+        let details = match self.kind {
+            Kind::Refused => Details::AccessRefused(attempts),
+            Kind::TokenExposed => Details::AccessTokenExposed(attempts),
+        };
+        let actor = Actor { actor_id: self.actor_id.clone(), role: self.role };
+        let mut entry = Entry::of_service(situation.index, situation.now, Some(&actor), &details);
+        entry.action = (!self.action.is_empty()).then(|| self.action.as_str().into());
+        entry
+    }
+}
+
+impl Tally {
+    fn read(bytes: &[u8]) -> Result<Tally, StoreError> {
+        persisted::from_bytes("the count of refused attempts", bytes)
     }
 }
 
@@ -97,42 +177,91 @@ pub async fn write_down(
         }
         // While the clock is not trusted, they are only gathered.
         if keeper.doubt().is_none() {
-            flush(&refusals, &*store, clock.now(), false).await;
+            tell(&refusals, &*store).await;
+            if store.holds(Duty::Diary) {
+                write_tallies(&*store, |tally| clock.now().since(tally.since) >= GATHERED).await;
+            }
+            refusals.forget(clock.now());
         }
     }
-    flush(&refusals, &*store, clock.now(), true).await;
+    tell(&refusals, &*store).await;
+    // Other nodes go on counting; a store of its own is complete when the service stops.
+    if !store.is_shared() {
+        write_tallies(&*store, |_| true).await;
+    }
 }
 
-async fn flush(refusals: &Refusals, store: &dyn Store, now: Time, everything: bool) {
-    for (attempt, gathered) in refusals.take(now, everything) {
-        // The first exposure was written immediately.
-        let count = if attempt.kind == Kind::TokenExposed { gathered.count - 1 } else { gathered.count };
-        if count > 0 {
-            write(store, attempt, Gathered { count, ..gathered }).await;
+/// Adds what this node has counted to the facts.
+async fn tell(refusals: &Refusals, store: &dyn Store) {
+    let untold = refusals.untold();
+    let pending: Vec<_> = untold
+        .into_iter()
+        .map(|(attempt, since, amount, number)| {
+            let write = addition(attempt.clone(), since, amount, (refusals.run.clone(), number));
+            (attempt, amount, store.settle(write))
+        })
+        .collect();
+    for (attempt, amount, settled) in pending {
+        match settled.await {
+            Ok(_) => refusals.is_told(&attempt, amount),
+            Err(error) => tracing::error!(cause = %error, "refused attempts could not be counted; retrying"),
         }
+    }
+}
+
+fn addition(attempt: Attempt, since: Time, amount: u64, (run, number): (String, u64)) -> Write {
+    let name = attempt.fact_name();
+    let fact = name.clone();
+    let decide = move |situation: &Situation<'_>| {
+        // A count that cannot be read is replaced: it is worth less than what is being counted.
+        let stored = situation.facts.first().and_then(Option::as_deref).and_then(|bytes| Tally::read(bytes).ok());
+        let new = || Tally { attempt: attempt.clone(), since, count: 0, additions: BTreeMap::new() };
+        let mut tally = stored.unwrap_or_else(new);
+        if tally.additions.get(&run).is_some_and(|last| *last >= number) {
+            return Err(NoRecord::Nothing);
+        }
+        tally.count += amount;
+        tally.since = tally.since.min(since);
+        tally.additions.insert(run.clone(), number);
+        Err(NoRecord::Note(vec![Fact { name: fact.clone(), value: Some(persisted::to_bytes(&tally)) }]))
+    };
+    Write::new(Subject::Ledger, None, decide).reading([name])
+}
+
+/// Makes entries of the counts that are due.
+async fn write_tallies(store: &dyn Store, is_due: impl Fn(&Tally) -> bool) {
+    let facts = match store.facts(FACTS).await {
+        Ok(facts) => facts,
+        Err(error) => return tracing::error!(cause = %error, "counts of refused attempts cannot be read; retrying"),
+    };
+    for (name, value) in facts {
+        match Tally::read(&value) {
+            Ok(tally) if !is_due(&tally) => {}
+            Ok(_) => write_tally(store, name).await,
+            Err(error) => tracing::error!(cause = %error, "a count of refused attempts cannot be read"),
+        }
+    }
+}
+
+/// With the count as it is when it is written: a node may have added to it in the meantime.
+async fn write_tally(store: &dyn Store, name: String) {
+    let fact = name.clone();
+    let decide = move |situation: &Situation<'_>| {
+        let stored = situation.facts.first().and_then(Option::as_deref);
+        let Some(tally) = stored.and_then(|bytes| Tally::read(bytes).ok()) else { return Err(NoRecord::Nothing) };
+        let entry = tally.attempt.entry(situation, tally.count, tally.since);
+        Ok(Record { facts: vec![Fact { name: fact.clone(), value: None }], ..Record::of(entry) })
+    };
+    if let Err(error) = store.settle(Write::new(Subject::Ledger, None, decide).reading([name])).await {
+        tracing::error!(cause = %error, "refused attempts could not be written to the ledger; retrying");
     }
 }
 
 /// An exposed token cannot wait.
 pub async fn write_exposure(store: &dyn Store, actor: &Actor, code: &'static str, now: Time) {
-    write(store, Attempt::exposure(actor, code), Gathered { since: now, count: 1 }).await;
-}
-
-async fn write(store: &dyn Store, attempt: Attempt, gathered: Gathered) {
-    let Attempt { kind, actor_id, role, action, code } = attempt;
-    let actor = Actor { actor_id, role };
-    let decide = move |situation: &Situation<'_>| {
-        let attempts = Attempts { code: code.to_owned(), count: gathered.count, since: Some(gathered.since) };
-        let details = match kind {
-            Kind::Refused => Details::AccessRefused(attempts),
-            Kind::TokenExposed => Details::AccessTokenExposed(attempts),
-        };
-        let mut entry = Entry::of_service(situation.index, situation.now, Some(&actor), &details);
-        entry.action = (!action.is_empty()).then(|| action.as_str().into());
-        Ok(Record::of(entry))
-    };
-    let write = Write::new(Subject::Ledger, None, decide);
-    if let Err(error) = store.settle(write).await {
-        tracing::error!(cause = %error, "refused attempts could not be written to the ledger");
+    let attempt = Attempt::exposure(actor, code);
+    let decide = move |situation: &Situation<'_>| Ok(Record::of(attempt.entry(situation, 1, now)));
+    if let Err(error) = store.settle(Write::new(Subject::Ledger, None, decide)).await {
+        tracing::error!(cause = %error, "an exposed token could not be written to the ledger");
     }
 }

@@ -55,19 +55,26 @@ pub fn is_of_the_disk(error: &io::Error) -> bool {
 
 pub struct SecondPlace {
     path: PathBuf,
-    /// Held as long as the place is used. If several machines share the file, the comparison keeps them apart.
-    _lock: File,
+    /// Held as long as the place is used; if nodes share the ledger, only while it is written, because they may share
+    /// the place too. If several machines share the file, the comparison keeps them apart.
+    lock: File,
+    is_shared: bool,
 }
 
 impl SecondPlace {
-    pub fn open(path: &Path) -> Result<SecondPlace, PlaceError> {
+    /// `is_shared` says whether other nodes may use the same place.
+    pub fn open(path: &Path, is_shared: bool) -> Result<SecondPlace, PlaceError> {
         let failed = |source| PlaceError::Io { path: path.to_owned(), source };
         let mut beside = path.as_os_str().to_owned();
         beside.push(".lock");
         let mut options = File::options();
         let lock = options.write(true).create(true).truncate(false).mode(0o600).open(beside).map_err(failed)?;
+        let place = |lock| SecondPlace { path: path.to_owned(), lock, is_shared };
+        if is_shared {
+            return Ok(place(lock));
+        }
         match lock.try_lock() {
-            Ok(()) => Ok(SecondPlace { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(place(lock)),
             Err(std::fs::TryLockError::WouldBlock) => Err(PlaceError::Locked { path: path.to_owned() }),
             Err(std::fs::TryLockError::Error(source)) => Err(failed(source)),
         }
@@ -83,6 +90,16 @@ impl SecondPlace {
 
     /// Writes `new` if the file holds one of `known`. Atomic: a crash leaves it done or not done.
     pub fn swap(&self, known: &[Option<String>], new: &str) -> Result<(), SwapError> {
+        if !self.is_shared {
+            return self.swap_locked(known, new);
+        }
+        self.lock.lock()?;
+        let swapped = self.swap_locked(known, new);
+        self.lock.unlock()?;
+        swapped
+    }
+
+    fn swap_locked(&self, known: &[Option<String>], new: &str) -> Result<(), SwapError> {
         if !known.contains(&self.read()?) {
             return Err(SwapError::Changed);
         }
@@ -111,7 +128,7 @@ mod tests {
     fn only_what_is_known_to_be_there_is_replaced() {
         let directory = Scratch::new();
         let path = directory.file("log.checkpoint");
-        let place = SecondPlace::open(&path).unwrap();
+        let place = SecondPlace::open(&path, false).unwrap();
         assert!(matches!(place.swap(&[Some("a".into())], "b"), Err(SwapError::Changed)), "nothing is there yet");
         place.swap(&[None], "a").unwrap();
         place.swap(&[Some("x".into()), Some("a".into())], "b").unwrap();
@@ -123,10 +140,10 @@ mod tests {
     fn a_place_is_used_by_one_service_alone() {
         let directory = Scratch::new();
         let path = directory.file("log.checkpoint");
-        let place = SecondPlace::open(&path).unwrap();
-        assert!(matches!(SecondPlace::open(&path), Err(PlaceError::Locked { .. })));
+        let place = SecondPlace::open(&path, false).unwrap();
+        assert!(matches!(SecondPlace::open(&path, false), Err(PlaceError::Locked { .. })));
         drop(place);
-        assert!(SecondPlace::open(&path).is_ok());
-        assert!(matches!(SecondPlace::open(&directory.file("no/such")), Err(PlaceError::Io { .. })));
+        assert!(SecondPlace::open(&path, false).is_ok());
+        assert!(matches!(SecondPlace::open(&directory.file("no/such"), false), Err(PlaceError::Io { .. })));
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pilot_core::credentials::CredentialId;
-use pilot_core::document::Document;
+use pilot_core::document::{Document, sha256_of_canonical};
 use pilot_core::entry::Entry;
 use pilot_core::entry::details::{ChangedCredentials, Changes, Details, Started};
 use pilot_core::item::WorkflowRef;
 use pilot_setup::error::StartError;
-use pilot_store::{Fact, Outcome, Record, Situation, Store, StoreError, StoredEntry, Subject, Write};
+use pilot_store::{Fact, NoRecord, Outcome, Record, Situation, Store, StoreError, StoredEntry, Subject, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::persisted;
@@ -146,6 +146,81 @@ impl Change {
 pub struct Starting {
     pub credentials: BTreeSet<NamedCredential>,
     pub role_map: Option<Document>,
+    /// Whether to put another configuration in force than the one that the nodes of this ledger share.
+    pub adopt: bool,
+}
+
+/// The configuration in force, of a ledger that several nodes share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Configuration {
+    /// Over credentials, role map and definitions.
+    digest: String,
+    /// The start that adopted it.
+    index: u64,
+}
+
+impl Configuration {
+    /// The fact's name.
+    const FACT: &str = "configuration";
+
+    fn parse(bytes: &[u8]) -> Result<Configuration, StoreError> {
+        persisted::from_bytes("the configuration in force", bytes)
+    }
+
+    fn digest_of(starting: &Starting, definitions: &[WorkflowRef]) -> String {
+        let role_map = starting.role_map.as_ref().map(|document| &document.digest);
+        sha256_of_canonical(&(&starting.credentials, definitions, role_map))
+    }
+}
+
+/// How a start relates to the configuration in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Joining {
+    /// This ledger has no other nodes.
+    Alone,
+    /// It is the one in force.
+    Same(Configuration),
+    /// It becomes the one in force, in place of this one.
+    Adopting { digest: String, before: Option<Configuration> },
+}
+
+impl Joining {
+    async fn find(store: &dyn Store, starting: &Starting, definitions: &[WorkflowRef]) -> Result<Joining, StartError> {
+        if !store.is_shared() {
+            return Ok(Joining::Alone);
+        }
+        let digest = Configuration::digest_of(starting, definitions);
+        let found = store.fact(Configuration::FACT).await?;
+        match found.map(|bytes| Configuration::parse(&bytes)).transpose()? {
+            Some(found) if found.digest == digest => Ok(Joining::Same(found)),
+            Some(found) if !starting.adopt => Err(StartError::Refused(format!(
+                "this node's credentials, role map or definitions are not those that entry {} put in force for all nodes.\n\
+                 Fix: give this node the same files as the others. To put these files in force instead, start one node \
+                 with `pilot serve --adopt`; the others then stop answering until they are restarted with them.",
+                found.index
+            ))),
+            before => Ok(Joining::Adopting { digest, before }),
+        }
+    }
+
+    /// Whether the configuration in force is still the one that was found.
+    fn still_holds(&self, stored: Option<&[u8]>) -> bool {
+        let stored = stored.map(Configuration::parse);
+        match (self, stored) {
+            (Joining::Alone, _) | (Joining::Adopting { before: None, .. }, None) => true,
+            (Joining::Same(found) | Joining::Adopting { before: Some(found), .. }, Some(Ok(stored))) => {
+                *found == stored
+            }
+            _ => false,
+        }
+    }
+
+    /// What the start changes about it.
+    fn fact(&self, index: u64) -> Option<Fact> {
+        let Joining::Adopting { digest, .. } = self else { return None };
+        let adopted = Configuration { digest: digest.clone(), index };
+        Some(Fact { name: Configuration::FACT.to_owned(), value: Some(persisted::to_bytes(&adopted)) })
+    }
 }
 
 /// The most that definitions and changes in one entry may take together: the log's format limits an entry to less than
@@ -185,8 +260,9 @@ fn told(changes: &[Change], count: Option<u64>) -> Changes {
 /// Records the start. If very many credentials changed, most of the changes come first, in entries of their own; if
 /// this start is cut off, the next one continues from there.
 pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting) -> Result<(), StartError> {
-    let Starting { credentials: present, role_map } = starting;
     let definitions: Vec<_> = workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
+    let joining = Joining::find(store, &starting, &definitions).await?;
+    let Starting { credentials: present, role_map, .. } = starting;
     let (before, known) = (LastStart::read(store).await?, KnownCredentials::read(store).await?);
     let changes = known.changes(&present);
     let room = room_beside(&definitions);
@@ -204,7 +280,7 @@ pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting)
         let last = before.clone();
         let facts = first.iter().filter_map(Change::fact);
         let facts: Vec<_> = std::mem::take(&mut divided).into_iter().chain(facts).collect();
-        record(store, details, None, facts, move |_| last.clone()).await?;
+        record(store, details, None, facts, move |_| last.clone(), Joining::Alone).await?;
         left = rest;
     }
     let details = Details::ServiceStarted(Started {
@@ -216,28 +292,44 @@ pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting)
     });
     let facts = left.iter().filter_map(Change::fact);
     let facts = divided.into_iter().chain(facts).chain(register::at_start(store, &present).await?).collect();
-    record(store, details, role_map, facts, |index| LastStart { index: Some(index), second_place: true }).await
+    let left = |index| LastStart { index: Some(index), second_place: true };
+    let index = record(store, details, role_map, facts, left, joining.clone()).await?;
+    match joining {
+        Joining::Alone => {}
+        Joining::Same(found) => store.join(found.index),
+        Joining::Adopting { .. } => store.join(index),
+    }
+    Ok(())
 }
 
-/// Writes an entry, together with what the next start will read.
+/// Writes an entry, together with what the next start will read, and returns its index.
 async fn record(
     store: &dyn Store,
     details: Details,
     role_map: Option<Document>,
     facts: Vec<Fact>,
     left: impl Fn(u64) -> LastStart + Send + Sync + 'static,
-) -> Result<(), StartError> {
+    joining: Joining,
+) -> Result<u64, StartError> {
     let decide = move |situation: &Situation<'_>| {
+        if !joining.still_holds(situation.facts.first().and_then(Option::as_deref)) {
+            return Err(NoRecord::Nothing);
+        }
         let last = Some(persisted::to_bytes(&left(situation.index)));
         let last = Fact { name: LastStart::FACT.to_owned(), value: last };
         Ok(Record {
             documents: role_map.iter().cloned().collect(),
-            facts: facts.iter().cloned().chain([last]).collect(),
+            facts: facts.iter().cloned().chain([last]).chain(joining.fact(situation.index)).collect(),
+            adopts: matches!(joining, Joining::Adopting { .. }),
             ..Record::of(Entry::of_service(situation.index, situation.now, None, &details))
         })
     };
-    match store.settle(Write::new(Subject::Ledger, None, decide)).await? {
-        Outcome::Recorded { .. } => Ok(()),
+    let write = Write::new(Subject::Ledger, None, decide).reading([Configuration::FACT.to_owned()]);
+    match store.settle(write).await? {
+        Outcome::Recorded { entry, .. } => Ok(entry.index),
+        Outcome::Nothing => Err(StartError::Refused(
+            "another node adopted a configuration while this one was starting; start it again".into(),
+        )),
         other => Err(StartError::Refused(format!("the start could not be written to the ledger: {other:?}"))),
     }
 }

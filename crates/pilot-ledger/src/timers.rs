@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
-use pilot_store::{Outcome, Pending, Store, StoreError, Subject, Write};
+use pilot_store::{Duty, Outcome, Pending, Store, StoreError, Subject, Write};
 
 use crate::clock::{Change, ClockKeeper, LedgerClock, Watch};
 use crate::moves;
@@ -40,7 +40,10 @@ pub async fn run(timers: Timers) -> StoreError {
         }
         look_at_the_machine(&clock, &mut watch);
         // While the clock is not trusted, what is due by it waits.
-        while clock_keeper.doubt().is_none() && expire_due(&*store, &workflows, clock.now()).await == AT_ONCE_MAX {}
+        while store.holds(Duty::Timers)
+            && clock_keeper.doubt().is_none()
+            && expire_due(&*store, &workflows, clock.now()).await == AT_ONCE_MAX
+        {}
     }
 }
 

@@ -6,6 +6,7 @@
 mod cosigning;
 mod effects;
 mod offer;
+mod shared;
 mod trouble;
 mod witness;
 

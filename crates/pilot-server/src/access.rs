@@ -10,7 +10,7 @@ use crate::identity::{Denial, Unknown};
 use crate::problem::{Code, Problem};
 use crate::rate::{Budget, Standing};
 
-/// 401 unless the identity mechanism knows the caller; 503 if it cannot tell; 429 for an address that got 401 too
+/// 401 unless the identity mechanism knows the caller; 503 if it, or this node, cannot tell; 429 for an address that got 401 too
 /// often. A valid credential is never refused because of what others at its address do.
 pub async fn authenticate(
     app: &App,
@@ -18,6 +18,7 @@ pub async fn authenticate(
     address: IpAddr,
     standing: &mut Option<Standing>,
 ) -> Result<Caller, Problem> {
+    check_current(app)?;
     let Denial { unknown, cause } = match app.identity.identify(head).await {
         Ok(caller) => return Ok(caller),
         Err(denial) => denial,
@@ -36,8 +37,18 @@ pub async fn authenticate(
     Err(Problem::credential_required(unknown.credential_was_sent(), metadata).because(cause))
 }
 
+/// 503 for everyone while this node is cut off from the others: a credential may have been revoked there.
+fn check_current(app: &App) -> Result<(), Problem> {
+    app.ledger.store.check_current().map_err(|cause| {
+        let detail =
+            "This node cannot reach the ledger, so it lets nobody in. Try again in a moment, or use another node.";
+        Problem::unavailable(detail, &cause)
+    })
+}
+
 /// 401 if the caller's credential has ended since it was shown: a body can take a while to arrive.
 pub fn recheck(app: &App, caller: &Caller) -> Result<(), Problem> {
+    check_current(app)?;
     if !app.register.is_over(&caller.credential, app.clock.now()) {
         return Ok(());
     }

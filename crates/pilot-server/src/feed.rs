@@ -71,6 +71,7 @@ async fn feed(place: Place, caller: Caller, watch: Option<Watch>, from: u64, sen
         biased;
         () = app.register.until_over(&caller.credential, || app.clock.now()) => {}
         () = app.identity.until_over(watch) => {}
+        () = app.feeds.until_cut_off() => {}
         _ = stop.wait_for(|stop| *stop) => {}
         () = send_entries(app, &caller, from, &sender) => {}
     }

@@ -36,6 +36,8 @@ pub struct Feeds {
     pub published: watch::Sender<u64>,
     open: Mutex<Open>,
     pub catching_up: Semaphore,
+    /// Whether this node is cut off from the ledger, so that nobody may read here any more.
+    cut_off: watch::Sender<bool>,
 }
 
 /// The newest entries in order, ready to be sent.
@@ -70,6 +72,7 @@ impl Default for Feeds {
             published: watch::Sender::new(0),
             open: Mutex::default(),
             catching_up: Semaphore::new(CATCHING_UP_MAX),
+            cut_off: watch::Sender::new(false),
         }
     }
 }
@@ -86,6 +89,14 @@ impl Feeds {
 
     pub fn leave(&self, actor: &ActorId) {
         self.open().leave(actor);
+    }
+
+    /// Returns when this node is cut off from the ledger.
+    pub async fn until_cut_off(&self) {
+        let mut cut_off = self.cut_off.subscribe();
+        if cut_off.wait_for(|cut_off| *cut_off).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     fn count(&self) -> usize {
@@ -159,6 +170,18 @@ impl Event {
         let mut text = String::with_capacity(data.len() + 64);
         let _ = write!(text, "id: {}\nevent: {}\ndata: {data}\n\n", stored.index, kind.as_str());
         Ok(Event { is_restricted: kind.is_restricted(), text: text.into() })
+    }
+}
+
+/// How often a node looks whether it is cut off.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Ends every feed when this node is cut off from the ledger: a reader's credential may have been revoked elsewhere.
+pub async fn watch(feeds: Arc<Feeds>, store: Arc<dyn Store>) {
+    while store.is_shared() {
+        let is_cut_off = store.check_current().is_err();
+        feeds.cut_off.send_if_modified(|before| std::mem::replace(before, is_cut_off) != is_cut_off);
+        tokio::time::sleep(LOOK).await;
     }
 }
 

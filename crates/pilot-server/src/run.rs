@@ -11,7 +11,7 @@ use pilot_ledger::second_place::is_of_the_disk;
 use pilot_ledger::settle::Ledger;
 use pilot_ledger::signer::SignError;
 use pilot_ledger::timers::Timers;
-use pilot_ledger::{clock, refusals, register, reserve, signer, timers, witnesses};
+use pilot_ledger::{clock, following, refusals, register, reserve, signer, timers, witnesses};
 use pilot_store::{Pulse, StoreError};
 use pilot_wire::listen::Listener;
 use tokio::sync::oneshot;
@@ -28,6 +28,8 @@ pub struct Service {
     pub(crate) main: Listener,
     pub(crate) ops: Option<Listener>,
     pub(crate) certificate: Option<Arc<CertificateFiles>>,
+    /// How many entries the service knew when it started.
+    pub(crate) applied: u64,
 }
 
 /// Why a service ended without being told to. The process has to stop immediately: what it would serve or sign may be
@@ -82,6 +84,8 @@ impl Service {
         serving.start(clock::run(Arc::clone(clock_keeper), Arc::clone(store)));
         serving.start(reserve::run(Arc::clone(reserve)));
         serving.start(feeds::run(Arc::clone(&app.feeds), Arc::clone(store)));
+        serving.start(feeds::watch(Arc::clone(&app.feeds), Arc::clone(store)));
+        serving.start(following::run(Arc::clone(store), Arc::clone(&app.register), self.applied));
         serving.start(follow_identity(Arc::clone(&app)));
         if let Some(certificate) = self.certificate {
             serving.start(certificate.follow(Arc::clone(&app.metrics)));

@@ -1,6 +1,7 @@
 //! From a configuration to a running service: everything is checked before the first connection is accepted.
 
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -25,6 +26,8 @@ use pilot_setup::error::{StartError, no_such_store, with_cause};
 use pilot_setup::exposed::too_few_approvers;
 use pilot_setup::{log_key, private_file, production, random};
 use pilot_store::Store;
+use pilot_store::archive::Now;
+use pilot_store::postgres::{Identity as NodeIdentity, Postgres};
 use pilot_store::sqlite::Sqlite;
 use pilot_wire::clock::has_date;
 use pilot_wire::listen::Listener;
@@ -48,13 +51,20 @@ use crate::routes::{Router, table};
 use crate::run::Service;
 use crate::workshop::Workshop;
 
-/// Checks everything and binds the addresses.
-pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> Result<Service, StartError> {
+/// Checks everything and binds the addresses. `adopt` puts this configuration in force for all nodes.
+pub async fn start(
+    config: &Config,
+    log: &Log,
+    stop: watch::Receiver<bool>,
+    adopt: bool,
+) -> Result<Service, StartError> {
     if !has_date() {
         let what = "the machine's clock is before 1970 or after 9999; set it, and start again";
         return Err(StartError::Environment { what: what.into(), source: None });
     }
-    let clock_guard = Arc::new(ClockGuard::new(Wall::System, SinceBoot::System));
+    // Nodes that share a ledger share its database's clock; a node by itself has only the machine's.
+    let ahead = Arc::new(AtomicI64::new(0));
+    let clock_guard = Arc::new(ClockGuard::new(Wall::Shared(Arc::clone(&ahead)), SinceBoot::System));
     let clock = Clock::Guarded(Arc::clone(&clock_guard));
     let Examined { certificate, mesh_secrets, credentials, role_map, guard, witnesses, trusted } =
         examine(config, &clock)?;
@@ -64,7 +74,7 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
     }
     make_data_dir(&config.data_dir)?;
     let clock_keeper = Arc::new(ClockKeeper::new(clock_guard, config.clock_path()));
-    let (store, ledger_clock) = open_store(config, &clock, &clock_keeper)?;
+    let (store, ledger_clock) = open_store(config, &clock, &clock_keeper, ahead)?;
     let signer = open_signer(config, &store).await?;
     let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
     let main = main_listener(config, certificate.as_ref().map(|(certificate, _)| certificate.tls()))?;
@@ -75,6 +85,7 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
     let starting = Starting {
         credentials: credentials.entries().iter().map(NamedCredential::from).collect(),
         role_map: role_map.as_ref().map(|file| Document::role_map(&file.bytes)),
+        adopt,
     };
     let former = KnownCredentials::read(&*store).await?.former(&starting.credentials);
     let (path, log_name) = (config.revocations_path(), signer.verifier().name);
@@ -95,7 +106,8 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
         certificate
     });
     let reserve = Arc::new(Reserve::new(config.data_dir.clone()));
-    let refusals = Arc::new(Refusals::default());
+    let run = u32::from_ne_bytes(random::bytes()?);
+    let refusals = Arc::new(Refusals::of_run(&format!("{run:08x}")));
     let ledger = Ledger { store, signer, reserve, clock: ledger_clock, clock_keeper, refusals };
     let openapi = serde_json::to_vec_pretty(&openapi::document(router.routes()));
     let openapi = openapi.map_err(|error| StartError::environment("this build is faulty", error))?;
@@ -121,8 +133,9 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
         ids: Ids::default(),
         stop,
         console: config.console.clone(),
-        request_ids: RequestIds::new(u32::from_ne_bytes(random::bytes()?)),
+        request_ids: RequestIds::new(run),
     };
+    let applied = app.ledger.store.head().borrow().size();
     starts::write(&*app.ledger.store, &app.workflows, starting).await?;
     // Missing keys do not prevent a start: they may arrive while the service runs, and until then it reports that it is
     // not ready.
@@ -133,12 +146,12 @@ pub async fn start(config: &Config, log: &Log, stop: watch::Receiver<bool>) -> R
     if let Some(address) = ops.as_ref().and_then(|ops| ops.address().ok()) {
         tracing::info!(%address, "operations listener");
     }
-    Ok(Service { door: Arc::new(Door { router, app: Arc::new(app) }), main, ops, certificate })
+    Ok(Service { door: Arc::new(Door { router, app: Arc::new(app) }), main, ops, certificate, applied })
 }
 
 /// A signer for this ledger, if it is the one that was signed before.
 async fn open_signer(config: &Config, store: &Arc<dyn Store>) -> Result<Arc<Signer>, StartError> {
-    let place = SecondPlace::open(&config.checkpoint_path())?;
+    let place = SecondPlace::open(&config.checkpoint_path(), store.is_shared())?;
     let is_begun = store.head().borrow().size() > 0 || place.path().exists();
     let key = log_key::load_or_make(&config.log_key_path(), is_begun)?;
     let was_kept = LastStart::read(&**store).await?.second_place;
@@ -212,19 +225,32 @@ fn open_store(
     config: &Config,
     machine: &Clock,
     keeper: &ClockKeeper,
+    ahead: Arc<AtomicI64>,
 ) -> Result<(Arc<dyn Store>, LedgerClock), StartError> {
-    let path = config.sqlite_path().ok_or_else(no_such_store)?;
     // A ledger's clock never goes back, so it is not created before the machine's clock is known to be right. Until
     // then the store dates nothing.
     let of_store = Arc::new(OnceLock::new());
     let given = Arc::clone(&of_store);
-    let store = Sqlite::open(&path, Arc::new(move || given.get().map_or(Time::EPOCH, LedgerClock::now)))?;
+    let now: Now = Arc::new(move || given.get().map_or(Time::EPOCH, LedgerClock::now));
+    let (store, last_at): (Arc<dyn Store>, Time) = match config.sqlite_path() {
+        Some(path) => {
+            let store = Sqlite::open(&path, now)?;
+            let last_at = store.last_at();
+            (Arc::new(store), last_at)
+        }
+        None => {
+            let identity = NodeIdentity { name: config.node_name(), build: env!("CARGO_PKG_VERSION").to_owned() };
+            let store = Postgres::open(&config.postgres().ok_or_else(no_such_store)?, identity, now, ahead)?;
+            let last_at = store.last_at();
+            (Arc::new(store), last_at)
+        }
+    };
     let is_begun = store.head().borrow().size() > 0;
-    keeper.begin(is_begun.then(|| store.last_at()), config.clock.outage());
+    keeper.begin(is_begun.then_some(last_at), config.clock.outage());
     let clock = LedgerClock::new(machine.clone(), Elapsed::measured());
-    clock.begin_at(store.last_at());
+    clock.begin_at(last_at);
     let _ = of_store.set(clock.clone());
-    Ok((Arc::new(store), clock))
+    Ok((store, clock))
 }
 
 fn bind(address: std::net::SocketAddr) -> Result<Listener, StartError> {

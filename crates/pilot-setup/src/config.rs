@@ -349,6 +349,18 @@ impl Config {
         self.store.url.strip_prefix("sqlite:").map(|path| self.data_dir.join(path))
     }
 
+    /// STUB until the configuration knows it.
+    pub fn postgres(&self) -> Option<pilot_store::postgres::Access> {
+        let url = &self.store.url;
+        let is_ours = url.starts_with("postgres://") || url.starts_with("postgresql://");
+        is_ours.then(|| pilot_store::postgres::Access { url: url.clone(), ..Default::default() })
+    }
+
+    /// STUB
+    pub fn node_name(&self) -> String {
+        std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+    }
+
     pub fn log_key_path(&self) -> PathBuf {
         self.data_dir.join("log.key")
     }

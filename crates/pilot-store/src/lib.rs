@@ -250,20 +250,20 @@ pub struct Pulse {
 /// What only one of several nodes does at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Duty {
-    /// Signs the log, keeps its checkpoint in the second place, and asks the witnesses.
-    Signer,
+    /// Asks the witnesses for cosignatures.
+    Witnesses,
     /// Moves items whose deadline has passed.
     Timers,
-    /// Records what happens to credentials.
+    /// Records refused attempts.
     Diary,
 }
 
 impl Duty {
-    pub const ALL: [Duty; 3] = [Duty::Signer, Duty::Timers, Duty::Diary];
+    pub const ALL: [Duty; 3] = [Duty::Witnesses, Duty::Timers, Duty::Diary];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Duty::Signer => "signer",
+            Duty::Witnesses => "witnesses",
             Duty::Timers => "timers",
             Duty::Diary => "diary",
         }
@@ -393,6 +393,16 @@ pub trait Store: Send + Sync {
     fn check(&self) -> Result<()>;
 
     fn pulse(&self) -> Pulse;
+
+    /// Whether other nodes may share it.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Like `entries`, for the service's own duties.
+    fn entries_on_duty(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
+        self.entries(from, limit)
+    }
 
     /// Whether this node knows the ledger as it is, or as it was less than a second ago. If not, it must answer nobody:
     /// a credential may have been revoked in the meantime.

@@ -78,12 +78,13 @@ impl Drop for Postgres {
 }
 
 impl Postgres {
-    /// Opens the ledger, or creates its tables in an empty database.
-    pub fn open(access: &Access, identity: Identity, now: Now) -> Result<Postgres> {
+    /// Opens the ledger, or creates its tables in an empty database. `ahead` is told at every heartbeat how far the
+    /// database's clock is ahead of the machine's, in microseconds.
+    pub fn open(access: &Access, identity: Identity, now: Now, ahead: Arc<AtomicI64>) -> Result<Postgres> {
         let address = Address::parse(access)?;
         let (opened, has_opened) = mpsc::channel();
         let of_writer = address.clone();
-        let write = move || write_until_closed(of_writer, identity, now, &opened);
+        let write = move || write_until_closed(of_writer, identity, (now, ahead), &opened);
         let writing = spawn("store-writer", write)?;
         let node = has_opened.recv().map_err(|_| desk::stopped())??;
         let (readers, duties, reading) = start_reading(address)?;
@@ -92,9 +93,9 @@ impl Postgres {
         Ok(Postgres { node, readers, duties, head, writing, reading })
     }
 
-    /// What to add to the machine's clock to get the database's, in microseconds; learned at every heartbeat.
-    pub fn ahead(&self) -> Arc<AtomicI64> {
-        Arc::clone(&self.node.ahead)
+    /// The time of the last entry when the ledger was opened; 1970 if there was none.
+    pub fn last_at(&self) -> Time {
+        self.node.last_at
     }
 
     fn end(&self) {
@@ -148,12 +149,12 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 }
 
 /// The thread that writes: opens the ledger, says so, and works until the desk is closed.
-fn write_until_closed(address: Address, identity: Identity, now: Now, opened: &mpsc::Sender<Result<Arc<Node>>>) {
+fn write_until_closed(address: Address, identity: Identity, clocks: Clocks, opened: &mpsc::Sender<Result<Arc<Node>>>) {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return drop(opened.send(Err(error))),
     };
-    let (node, follower) = match runtime.block_on(open_ledger(address, identity, now)) {
+    let (node, follower) = match runtime.block_on(open_ledger(address, identity, clocks)) {
         Ok(started) => started,
         Err(error) => return drop(opened.send(Err(error))),
     };
@@ -174,7 +175,7 @@ fn write_until_closed(address: Address, identity: Identity, now: Now, opened: &m
     }
 }
 
-async fn open_ledger(address: Address, identity: Identity, now: Now) -> Result<(Arc<Node>, Follower)> {
+async fn open_ledger(address: Address, identity: Identity, clocks: Clocks) -> Result<(Arc<Node>, Follower)> {
     let place = address.place();
     let unreachable = |error: tokio_postgres::Error| {
         StoreError::Unavailable(format!("{place}: cannot be reached: {}", failure::describe(&error)))
@@ -182,10 +183,10 @@ async fn open_ledger(address: Address, identity: Identity, now: Now) -> Result<(
     let session = Session::open(&address, None).await.map_err(unreachable)?;
     opening::check_server(&session).await?;
     opening::ensure_schema(&session).await?;
-    let edge = opening::load(&session).await?;
+    let (edge, last_at) = opening::load(&session).await?;
     // Not a secret: it only has to differ from that of every other node.
     let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
-    let node = Arc::new(Node::new((id, identity.name, identity.build), address, now, edge));
+    let node = Arc::new(Node::new((id, identity.name, identity.build), address, clocks, (edge, last_at)));
     let mut follower = Follower::new(Arc::clone(&node));
     follower.beat().await.map_err(|failure| match failure {
         failure::Failure::Damaged(cause) => StoreError::Damaged(cause),
@@ -217,6 +218,9 @@ async fn work(node: Arc<Node>, follower: Follower) {
     tending.abort();
     watching.abort();
 }
+
+/// What dates entries, and how far the database's clock is ahead of the machine's.
+type Clocks = (Now, Arc<AtomicI64>);
 
 type Reading = (oneshot::Sender<()>, JoinHandle<()>);
 
@@ -355,6 +359,15 @@ impl Store for Postgres {
         let hanging = Some(self.node.hanging.load(Ordering::Acquire)).filter(|millis| *millis > 0);
         let hangs = self.node.hangs.load(Ordering::Relaxed);
         Pulse { hanging: hanging.map(Duration::from_millis), hangs }
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn entries_on_duty(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
+        let end = self.durable_size();
+        self.read_on_duty(move |session| Box::pin(read::entries(session, from, limit, end)))
     }
 
     fn check_current(&self) -> Result<()> {

@@ -10,6 +10,9 @@ use pilot_wire::clock::since_1970;
 #[derive(Clone)]
 pub enum Wall {
     System,
+    /// The clock of a database that several nodes share: the machine's, and how far the other one is ahead of it, in
+    /// microseconds.
+    Shared(Arc<AtomicI64>),
     /// In microseconds since 1970; stands still until a test moves it.
     Manual(Arc<AtomicI64>),
 }
@@ -17,10 +20,13 @@ pub enum Wall {
 impl Wall {
     pub fn now(&self) -> Time {
         match self {
-            Wall::System => Time::from_unix_micros(
-                since_1970().map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)),
-            ),
+            Wall::System => Time::from_unix_micros(of_machine()),
+            Wall::Shared(ahead) => Time::from_unix_micros(of_machine().saturating_add(ahead.load(Ordering::Acquire))),
             Wall::Manual(micros) => Time::from_unix_micros(micros.load(Ordering::SeqCst)),
         }
     }
+}
+
+fn of_machine() -> i64 {
+    since_1970().map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

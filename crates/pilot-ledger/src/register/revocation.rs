@@ -55,7 +55,12 @@ pub async fn revoke(
     register.end(&known.id, Ended::Revoked);
     let (register, store, known) = (Arc::clone(register), Arc::clone(store), known.clone());
     // In its own task: a caller who goes away halfway must not leave the register and the ledger inconsistent.
-    let written = tokio::spawn(async move { write(&register, &*store, &known, Cause::Asked(wish), now).await });
+    let written = tokio::spawn(async move {
+        let revocation = write(&register, &*store, &known, Cause::Asked(wish), now).await?;
+        // Answered when no node lets the credential in any more.
+        store.applied_everywhere(revocation.entry + 1).await?;
+        Ok(revocation)
+    });
     written.await.unwrap_or_else(|error| Err(RevokeError::Failed(error.to_string())))
 }
 

@@ -9,12 +9,14 @@ use std::time::Duration;
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
 use pilot_core::digest::Fingerprint;
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Details, RevokedCredential};
 use pilot_core::time::Time;
 use pilot_setup::error::StartError;
 use pilot_store::Store;
 use tokio::sync::{Notify, watch};
 
-use super::ended::{End, Ended};
+use super::ended::{End, Ended, Revocation};
 use super::event::{Automatic, Event};
 use super::kept::{KEPT_MAX, Kept};
 use super::names::{KnownCredential, NamedCredential, ShownCredential};
@@ -229,6 +231,21 @@ impl Register {
     /// Ends a credential that was revoked elsewhere; the revoker keeps the record.
     pub fn end_here(&self, id: &CredentialId) {
         self.end(id, Ended::Revoked);
+    }
+
+    /// Another node has revoked a credential: it ends here at once, and is stored outside this node's ledger too.
+    pub(crate) async fn follow(&self, entry: &Entry) {
+        let Some(Details::CredentialRevoked(RevokedCredential { credential, .. })) = entry.details() else { return };
+        let (Some(id), fingerprint) = (credential.credential_id, credential.fingerprint) else { return };
+        let is_news = self.end(&id, Ended::Revoked);
+        let end = End { how: Ended::Revoked, fingerprint, forget_at: None, revocation: Revocation::of_entry(entry) };
+        if let Err(cause) = self.keep_outside(&id, &end).await {
+            tracing::error!(%cause, credential_id = %id, "a revocation by another node cannot be kept outside of the ledger");
+        }
+        self.kept.lock().await.ended.insert(id.clone(), end);
+        if is_news {
+            tracing::warn!(credential_id = %id, "the credential `{id}` was revoked on another node");
+        }
     }
 
     /// A credential has expired.

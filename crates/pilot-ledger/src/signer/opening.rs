@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
 
 use pilot_evidence::checkpoint::{Checkpoint, CheckpointError};
 use pilot_evidence::merkle::Edge;
@@ -14,6 +15,9 @@ use tokio::sync::watch;
 use super::edge::edge_at;
 use super::signing::{Signed, Signer, Work};
 use crate::second_place::SecondPlace;
+
+/// Far longer than a node needs to hear of what others wrote.
+const CATCH_UP: Duration = Duration::from_secs(3);
 
 /// Why a ledger is not continued. Each text is for someone who was just woken up by it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -67,10 +71,14 @@ impl Signer {
         let (edge, signed) = match &kept {
             Some(note) => {
                 let checkpoint = read(note, &key, place.path())?;
+                catch_up(&*store, checkpoint.size).await;
                 let edge = continued(&*store, &checkpoint, place.path()).await?;
                 (edge, Signed { checkpoint, note: note.clone() })
             }
-            None if was_kept => return Err(Refused::Missing { place: place.path().display().to_string() }.into()),
+            // A node that joins others has its own second place, which begins with the ledger as it finds it.
+            None if was_kept && !store.is_shared() => {
+                return Err(Refused::Missing { place: place.path().display().to_string() }.into());
+            }
             None => begin(&*store, &key, &place)?,
         };
         let known = vec![Some(signed.note.clone())];
@@ -85,6 +93,14 @@ impl Signer {
             failures: AtomicU64::new(0),
             is_behind: AtomicBool::new(false),
         }))
+    }
+}
+
+/// Another node may have signed what this one has not heard of yet.
+async fn catch_up(store: &dyn Store, size: u64) {
+    if store.is_shared() {
+        let mut head = store.head();
+        let _ = tokio::time::timeout(CATCH_UP, head.wait_for(|head| head.size() >= size)).await;
     }
 }
 

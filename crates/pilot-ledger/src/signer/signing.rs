@@ -15,6 +15,7 @@ use pilot_wire::exposition::Exposition;
 use tokio::sync::watch;
 
 use super::edge::edge_at;
+use super::opening;
 use crate::proofs;
 use crate::second_place::{SecondPlace, SwapError};
 
@@ -22,6 +23,8 @@ use crate::second_place::{SecondPlace, SwapError};
 const PAUSE: Duration = Duration::from_millis(500);
 /// How many entries are read back at a time.
 const READ_MAX: u64 = 1_024;
+/// How often in a row another node may write the second place first.
+const SWAPS_MAX: usize = 8;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SignError {
@@ -117,6 +120,23 @@ impl Signer {
         Ok(Checkpoint { origin: self.key.verifier().name, size, root }.sign(&self.key))
     }
 
+    /// A checkpoint that another node has signed, without the signatures of others; `None` if it is not one of this log.
+    pub(crate) async fn signed_elsewhere(&self, note: &str) -> Option<Signed> {
+        let checkpoint = match opening::read_checkpoint(note, &self.key) {
+            Ok(checkpoint) => checkpoint,
+            Err(cause) => {
+                tracing::error!(cause, "a checkpoint that another node is said to have signed is not one of this log");
+                return None;
+            }
+        };
+        if checkpoint.size > self.head.borrow().size() {
+            return None;
+        }
+        let edge = edge_at(&*self.store, checkpoint.size).await.ok()?;
+        // Signing the same again gives the same signature.
+        (edge.root() == checkpoint.root).then(|| Signed { note: checkpoint.sign(&self.key), checkpoint })
+    }
+
     /// Signs a bundle's manifest, and returns the rest of the bundle.
     pub fn sign_bundle(&self, bundle: BundleWriter) -> Result<Vec<u8>, BundleError> {
         bundle.finish(&self.key)
@@ -147,7 +167,7 @@ impl Signer {
         let edge = self.recomputed(work.edge.clone(), &head).await?;
         let checkpoint = Checkpoint { origin: self.key.verifier().name, size: edge.size(), root: edge.root() };
         let note = checkpoint.sign(&self.key);
-        self.keep(work, &note).await?;
+        self.keep(work, checkpoint.size, &note).await?;
         work.edge = edge;
         let signed = Arc::new(Signed { checkpoint, note });
         self.newest.send_replace(Arc::clone(&signed));
@@ -171,30 +191,67 @@ impl Signer {
         Err(SignError::Broken(format!("{what} at {} entries; nothing was signed", head.size())))
     }
 
-    /// Writes the note to the second place, replacing only what this service itself wrote there.
-    async fn keep(self: &Arc<Self>, work: &mut Work, note: &str) -> Result<(), SignError> {
-        let (signer, known, new) = (Arc::clone(self), work.known.clone(), note.to_owned());
-        work.known.push(Some(note.to_owned()));
-        let swapping = tokio::task::spawn_blocking(move || signer.place.swap(&known, &new));
-        let swapped = swapping.await.unwrap_or_else(|error| Err(SwapError::Io(std::io::Error::other(error))));
-        let path = self.place.path().display();
-        match swapped {
-            Ok(()) => {
-                work.known = vec![Some(note.to_owned())];
-                Ok(())
-            }
-            Err(SwapError::Changed) => Err(SignError::Broken(format!(
-                "{path} was changed by someone else: another server signs with the same key, or the file was removed; \
-                 nothing more is signed, because two servers on one key fork the log"
-            ))),
-            Err(error @ SwapError::Io(_)) => {
-                // This may or may not be the ledger's disk, and there is no way to ask.
-                if error.is_of_the_disk() {
-                    self.store.distrust(&format!("{path}: {error}"));
+    /// Writes the note to the second place, replacing only what this service itself wrote there, or another node of the
+    /// same ledger.
+    async fn keep(self: &Arc<Self>, work: &mut Work, size: u64, note: &str) -> Result<(), SignError> {
+        for _ in 0..SWAPS_MAX {
+            let (signer, known, new) = (Arc::clone(self), work.known.clone(), note.to_owned());
+            work.known.push(Some(note.to_owned()));
+            let swapping = tokio::task::spawn_blocking(move || signer.place.swap(&known, &new));
+            let swapped = swapping.await.unwrap_or_else(|error| Err(SwapError::Io(std::io::Error::other(error))));
+            let path = self.place.path().display();
+            match swapped {
+                Ok(()) => {
+                    work.known = vec![Some(note.to_owned())];
+                    return Ok(());
                 }
-                Err(SignError::Unavailable(format!("{path}: {error}")))
+                Err(SwapError::Changed) if self.store.is_shared() => {
+                    if self.take_over(work).await? >= size {
+                        return Ok(());
+                    }
+                }
+                Err(SwapError::Changed) => {
+                    return Err(SignError::Broken(format!(
+                        "{path} was changed by someone else: another server signs with the same key, or the file was \
+                         removed; nothing more is signed, because two servers on one key fork the log"
+                    )));
+                }
+                Err(error @ SwapError::Io(_)) => {
+                    // This may or may not be the ledger's disk, and there is no way to ask.
+                    if error.is_of_the_disk() {
+                        self.store.distrust(&format!("{path}: {error}"));
+                    }
+                    return Err(SignError::Unavailable(format!("{path}: {error}")));
+                }
             }
         }
+        Err(SignError::Unavailable("other nodes keep writing the second place".into()))
+    }
+
+    /// Another node has written the second place. What it wrote must be part of the ledger as this node knows it.
+    /// Returns how many entries it covers.
+    async fn take_over(&self, work: &mut Work) -> Result<u64, SignError> {
+        let path = self.place.path();
+        let unreadable = |error: std::io::Error| SignError::Unavailable(format!("{}: {error}", path.display()));
+        let Some(note) = self.place.read().map_err(unreadable)? else {
+            return Err(SignError::Broken(format!("{} was removed while the service ran", path.display())));
+        };
+        let broken = |reason: String| SignError::Broken(reason);
+        let theirs = opening::read(&note, &self.key, path).map_err(|refused| broken(refused.to_string()))?;
+        if theirs.size > self.head.borrow().size() {
+            let ahead = "another node has signed more entries than this one knows yet";
+            return Err(SignError::Unavailable(ahead.into()));
+        }
+        if edge_at(&*self.store, theirs.size).await?.root() != theirs.root {
+            return Err(broken(format!(
+                "{} holds a checkpoint of {} entries that are not those of this ledger: another server signs with the \
+                 same key; nothing more is signed",
+                path.display(),
+                theirs.size
+            )));
+        }
+        work.known = vec![Some(note)];
+        Ok(theirs.size)
     }
 
     pub fn metrics(&self, text: &mut Exposition) {

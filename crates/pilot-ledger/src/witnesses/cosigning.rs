@@ -11,12 +11,14 @@ use pilot_core::limits::WITNESSES_DEADLINE;
 use pilot_evidence::note::VerifierKey;
 use pilot_evidence::verify::Trust;
 use pilot_setup::config;
+use pilot_store::Duty;
 use pilot_wire::exposition::Exposition;
 use pilot_wire::outgoing::{Outgoing, TrustError};
 use tokio::sync::watch;
 
 use super::effects::EffectGate;
 use super::offer::offer;
+use super::shared;
 use super::witness::{self, Witness};
 use crate::signer::{SignError, Signed, Signer};
 
@@ -49,13 +51,13 @@ pub struct Witnesses {
 }
 
 /// A checkpoint and its cosignatures so far, by the number of the witness.
-struct Gathered {
+pub(super) struct Gathered {
     signed: Arc<Signed>,
-    lines: BTreeMap<usize, String>,
+    pub(super) lines: BTreeMap<usize, String>,
 }
 
 impl Gathered {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         self.lines.values().fold(self.signed.note.clone(), |note, line| note + line + "\n")
     }
 }
@@ -98,7 +100,7 @@ impl Witnesses {
         &self.outgoing
     }
 
-    fn gathered(&self) -> MutexGuard<'_, BTreeMap<u64, Gathered>> {
+    pub(super) fn gathered(&self) -> MutexGuard<'_, BTreeMap<u64, Gathered>> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,6 +123,11 @@ impl Witnesses {
         if head.checkpoint.size == 0 {
             return;
         }
+        if !signer.store().holds(Duty::Witnesses) {
+            let (witnesses, signer) = (Arc::clone(self), Arc::clone(signer));
+            tokio::spawn(async move { shared::learn(&witnesses, &signer).await });
+            return;
+        }
         for (number, witness) in self.list.iter().enumerate() {
             if !witness.is_to_be_asked(head.checkpoint.size, is_urgent) {
                 continue;
@@ -131,13 +138,14 @@ impl Witnesses {
                 let offered = offer(&witnesses.outgoing, &*store, &witness, &head).await;
                 if let Ok(line) = &offered {
                     witnesses.gather(number, &head, line);
+                    shared::tell(&witnesses, &store, head.checkpoint.size).await;
                 }
                 witness.answered(head.checkpoint.size, offered.err().as_ref());
             });
         }
     }
 
-    fn gather(&self, number: usize, signed: &Arc<Signed>, line: &str) {
+    pub(super) fn gather(&self, number: usize, signed: &Arc<Signed>, line: &str) {
         let mut gathered = self.gathered();
         let new = || Gathered { signed: Arc::clone(signed), lines: BTreeMap::new() };
         let at = gathered.entry(signed.checkpoint.size).or_insert_with(new);

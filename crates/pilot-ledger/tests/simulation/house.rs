@@ -97,7 +97,7 @@ impl House {
     pub async fn open(store: &Arc<dyn Store>, workflows: &Workflows, outside: &Outside, dice: &mut Dice) -> House {
         let start: Time = super::START.parse().unwrap();
         let present: BTreeSet<_> = credentials(start.unix_micros()).into_iter().filter(|_| dice.chance(80)).collect();
-        let place = SecondPlace::open(&outside.file("log.checkpoint")).unwrap();
+        let place = SecondPlace::open(&outside.file("log.checkpoint"), false).unwrap();
         let was_kept = LastStart::read(&**store).await.unwrap().second_place;
         let key = NoteKey::generate(LOG, &[7; 32]).unwrap();
         let signer = Signer::open(key, Arc::clone(store), place, was_kept).await;
@@ -108,7 +108,7 @@ impl House {
         for id in &outside.ended {
             assert!(register.end_of(id).is_some(), "{id} has ended, and a start has forgotten it");
         }
-        let starting = Starting { credentials: present.clone(), role_map: None };
+        let starting = Starting { credentials: present.clone(), role_map: None, adopt: false };
         starts::write(&**store, workflows, starting).await.unwrap();
         House { register: Arc::new(register), signer, refusals: Arc::default(), present, gathered: 0 }
     }

@@ -1,5 +1,7 @@
 //! The ledger as a feed: in pages, or live as server-sent events that resume where they were interrupted.
 
+use std::time::Duration;
+
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use pilot_api::events::EventsView;
@@ -19,6 +21,8 @@ use crate::problem::Problem;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const PAGE_EVENTS: u64 = 100;
+/// Longer than a node may be behind the others and still answer.
+const CATCH_UP: Duration = Duration::from_millis(1_500);
 /// How many entries one request looks at when only some of them are visible to the caller.
 const LOOKED_AT_MAX: usize = 10_000;
 
@@ -27,7 +31,9 @@ pub async fn list_events(call: &Call) -> Answer {
     let after = query.number("after", 0, INTEGER_MAX)?;
     let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_EVENTS);
     if wants_stream(&call.head.headers) {
-        return stream(call, last_event_id(&call.head.headers)?, after);
+        let last = last_event_id(&call.head.headers)?;
+        catch_up(call, last.or(after)).await;
+        return stream(call, last, after);
     }
     let (stored, next_after) = page(call, after, usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX)).await?;
     let raw = stored.iter().map(|entry| serde_json::from_slice::<&RawValue>(&entry.bytes));
@@ -77,6 +83,15 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let id = value.to_str().ok().and_then(|text| text.parse().ok()).filter(|id| *id <= INTEGER_MAX);
     id.map(Some)
         .ok_or_else(|| Problem::invalid(vec![Fault::new("/headers/Last-Event-ID", "must be the id of an event")]))
+}
+
+/// Another node may have sent an entry that this one has not heard of yet.
+async fn catch_up(call: &Call, last: Option<u64>) {
+    let store = &call.app.ledger.store;
+    if let Some(last) = last.filter(|_| store.is_shared()) {
+        let mut head = store.head();
+        let _ = tokio::time::timeout(CATCH_UP, head.wait_for(|head| head.size() > last)).await;
+    }
 }
 
 /// The live feed, from the entry after the last one the caller has.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use pilot_core::time::Time;
 use pilot_evidence::merkle::Edge;
 use tokio::sync::{Notify, watch};
 
@@ -24,6 +25,8 @@ pub(super) struct Node {
     pub(super) address: Address,
     /// What dates entries.
     pub(super) now: Now,
+    /// The time of the last entry when the ledger was opened.
+    pub(super) last_at: Time,
     pub(super) desk: Desk,
     /// The tree as of the last clean commit. Nothing beyond it leaves this node.
     pub(super) durable: watch::Sender<Arc<Edge>>,
@@ -51,19 +54,25 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new((id, name, build): (String, String, String), address: Address, now: Now, edge: Edge) -> Node {
+    pub(super) fn new(
+        (id, name, build): (String, String, String),
+        address: Address,
+        (now, ahead): (Now, Arc<AtomicI64>),
+        (edge, last_at): (Edge, Time),
+    ) -> Node {
         Node {
             id,
             name,
             build,
             address,
             now,
+            last_at,
             desk: Desk::default(),
             applied: AtomicU64::new(edge.size()),
             durable: watch::Sender::new(Arc::new(edge)),
             began: Instant::now(),
             fresh_at: AtomicU64::new(0),
-            ahead: Arc::default(),
+            ahead,
             joined: Mutex::default(),
             trouble: Mutex::default(),
             is_damaged: AtomicBool::new(false),

@@ -1,6 +1,7 @@
 //! What is checked when a node opens the ledger: the server's settings, the tables' version, and the end of the ledger.
 
 use pilot_core::entry::{Entry, EntryError};
+use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
 use tokio_postgres::error::SqlState;
@@ -140,8 +141,8 @@ async fn schema_version(session: &Session) -> Result<Option<Version>> {
     Ok(Some(Version { version, oldest_writer }))
 }
 
-/// The right edge of the tree, rebuilt from what is stored and compared with the head.
-pub(super) async fn load(session: &Session) -> Result<Edge> {
+/// The right edge of the tree, rebuilt from what is stored and compared with the head, and the time of the last entry.
+pub(super) async fn load(session: &Session) -> Result<(Edge, Time)> {
     let sql = "SELECT size, root, last_at, epoch, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
                (SELECT max(idx) FROM entry) FROM head WHERE id = 0";
     let row = session.query_opt(sql, &[]).await.map_err(failed)?;
@@ -158,7 +159,7 @@ pub(super) async fn load(session: &Session) -> Result<Edge> {
     if let Some(last) = head.size.checked_sub(1) {
         check_last(session, last, &head).await?;
     }
-    Ok(edge)
+    Ok((edge, head.last_at))
 }
 
 async fn check_last(session: &Session, index: u64, head: &Head) -> Result<()> {

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     config.listen = arguments.listen.unwrap_or_else(|| free_address(config.listen));
     let log = Log::start(Format::Text, LevelFilter::WARN, Clock::System);
-    let served = serve(&config, &log, &Supervisor::default(), |service| {
+    let served = serve(&config, &log, &Supervisor::default(), false, |service| {
         let url = url(service)?;
         introduce(&url, &service.verifier_key(), &tokens)?;
         // The service answers as soon as this returns; the samples are created through the API like everything else.

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     clock::check(&config)?;
     make_directory(&config.data_dir)?;
     // Both are locked to the end, so that no service can start in between.
-    let place = SecondPlace::open(&config.checkpoint_path()).map_err(StartError::from).map_err(busy)?;
+    let place = SecondPlace::open(&config.checkpoint_path(), false).map_err(StartError::from).map_err(busy)?;
     let _running = ledger.hold().map_err(|error| busy(error.into()))?;
     let backup = match &arguments.backup {
         Some(directory) => Some(Backup::verified(directory, arguments, &*ledger)?),

@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// The log level
     #[arg(long, value_enum, default_value_t)]
     log_level: LogLevel,
+    /// Put this node's credentials, role map and definitions in force for all nodes that share the ledger
+    #[arg(long)]
+    adopt: bool,
     /// The log format [default: text on a terminal, else json]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
@@ -64,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     let log = Log::start(format, level, Clock::System);
     log_panics(log.clone());
     let supervisor = Supervisor::find(environment);
-    let served = serve(&config, &log, &supervisor, |service| {
+    let served = serve(&config, &log, &supervisor, arguments.adopt, |service| {
         let announcement = service.announcement().map_err(|error| Failure::environment("the address", error))?;
         print(&format!("{announcement}\n"))?;
         supervisor.ready(&announcement);
@@ -79,6 +82,7 @@ pub(crate) fn serve(
     config: &Config,
     log: &Log,
     supervisor: &Supervisor,
+    adopt: bool,
     started: impl FnOnce(&Service) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
@@ -87,7 +91,7 @@ pub(crate) fn serve(
         // Before anything is announced: a signal right after the announcement must find its handler.
         let stop = stop_on_signal(supervisor)?;
         supervisor.starting();
-        let service = start(config, log, stop).await?;
+        let service = start(config, log, stop, adopt).await?;
         started(&service)?;
         supervisor.keep_informed(service.is_alive());
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "service started");
