@@ -7,6 +7,7 @@ pub mod health;
 pub mod items;
 pub mod log;
 mod named;
+pub mod nodes;
 pub mod problem;
 pub mod schemas;
 pub mod workflows;

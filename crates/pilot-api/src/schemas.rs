@@ -11,6 +11,7 @@ use crate::health::HealthView;
 use crate::items::TransitionView;
 use crate::log::ProofView;
 use crate::named;
+use crate::nodes::NodesView;
 use crate::problem::ProblemView;
 use crate::workflows::WorkflowsView;
 
@@ -20,6 +21,7 @@ pub fn schemas() -> Map<String, Value> {
     let settings = settings.with(|settings| settings.definitions_path = named::PATH.into());
     let mut generator = settings.with_transform(RecursiveTransform(forget_width)).into_generator();
     add::<ActorsView>(&mut generator);
+    add::<NodesView>(&mut generator);
     add::<CredentialsView>(&mut generator);
     add::<EventsView<'_>>(&mut generator);
     add::<HealthView>(&mut generator);

@@ -10,6 +10,7 @@ pub mod evidence;
 pub mod health;
 pub mod items;
 pub mod log;
+pub mod nodes;
 pub mod ops;
 pub mod reference;
 pub mod request;

@@ -48,6 +48,8 @@ pub struct App {
     pub workshop: Workshop,
     pub feeds: Arc<Feeds>,
     pub ids: Ids,
+    /// What this node is called.
+    pub node_name: String,
     /// Becomes true when the service is told to stop.
     pub stop: watch::Receiver<bool>,
     /// What the console is told before anyone has signed in.
@@ -67,6 +69,11 @@ pub struct RequestIds {
 impl RequestIds {
     pub fn new(run: u32) -> RequestIds {
         RequestIds { run: format!("{run:08x}-"), requests: AtomicU64::new(0) }
+    }
+
+    /// Differs from run to run.
+    pub fn run(&self) -> &str {
+        self.run.trim_end_matches('-')
     }
 
     pub fn next(&self) -> String {

@@ -8,8 +8,8 @@ use pilot_core::role::Role;
 use pilot_wire::body::Body;
 
 use crate::api::{
-    actors, console, credentials, events, evidence, health, items, log, reference, resource, session, transitions,
-    workflows,
+    actors, console, credentials, events, evidence, health, items, log, nodes, reference, resource, session,
+    transitions, workflows,
 };
 use crate::call::end_upload;
 use crate::caller::Access;
@@ -65,6 +65,7 @@ pub fn table() -> Vec<Route> {
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, in_time!(log::get_item_proof), docs::PROOF),
         guarded(&get, "/v1/events", "list_events", ANY, in_time!(events::list_events), docs::EVENTS),
         at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
+        at_once("/v1/nodes", "list_nodes", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), nodes::list_nodes, docs::NODES),
         at_once("/v1/credentials", "list_credentials", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), credentials::list_credentials, docs::CREDENTIALS),
         guarded(&post, "/v1/credentials/{id}/revocation", "revoke_credential", Access::Roles(&[Role::SecurityAdmin]), in_time!(credentials::revoke_credential), docs::REVOCATION),
         guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, in_time!(log::get_checkpoint), docs::CHECKPOINT),

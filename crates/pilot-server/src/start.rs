@@ -131,6 +131,7 @@ pub async fn start(
         workshop,
         feeds: Arc::default(),
         ids: Ids::default(),
+        node_name: config.node_name(),
         stop,
         console: config.console.clone(),
         request_ids: RequestIds::new(run),

@@ -1,5 +1,6 @@
 //! The engine for several nodes passes the suite every engine must pass, with one, two and three of them.
 
+mod failures;
 mod several;
 
 use std::sync::Arc;

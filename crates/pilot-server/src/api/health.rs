@@ -16,6 +16,10 @@ pub fn get_readiness(app: &App) -> Answer {
     if app.is_draining() {
         return Err(Problem::new(Code::Unavailable, "The service is shutting down."));
     }
+    if let Err(error) = app.ledger.store.check_current() {
+        let detail = "This node cannot reach the ledger, or may no longer write it. See the log for the cause.";
+        return Err(Problem::unavailable(detail, &error));
+    }
     if let Err(error) = app.ledger.store.check() {
         let detail = match error {
             StoreError::Hangs(_) => "The disk is not responding, and writes are waiting for it.",

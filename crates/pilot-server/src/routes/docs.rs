@@ -199,6 +199,8 @@ pub(super) const REVOCATION: Docs = Docs {
     )
 };
 pub(super) const ACTORS: Docs = answer("Actors and their roles", Success(200, "The actors", JSON, Some("Actors")));
+pub(super) const NODES: Docs =
+    answer("The nodes that share the ledger", Success(200, "The nodes", JSON, Some("Nodes")));
 pub(super) const CHECKPOINT: Docs = Docs {
     query: &[Parameter(
         "cosignatures",

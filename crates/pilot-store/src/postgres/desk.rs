@@ -61,23 +61,34 @@ impl Desk {
         Ok(())
     }
 
-    /// Waits for something to do; `None` when nobody can hand in anything more.
-    pub(super) async fn next(&self, max: usize) -> Option<Vec<Queued>> {
+    /// Waits for something to do; false when nobody can hand in anything more.
+    pub(super) async fn has_work(&self) -> bool {
         loop {
+            let news = self.news.notified();
             {
-                let mut inner = self.inner();
+                let inner = self.inner();
                 if !inner.queue.is_empty() {
-                    let count = inner.queue.len().min(max);
-                    return Some(inner.queue.drain(..count).collect());
+                    return true;
                 }
                 if inner.is_closed {
                     // For the other writer.
                     self.news.notify_one();
-                    return None;
+                    return false;
                 }
             }
-            self.news.notified().await;
+            news.await;
         }
+    }
+
+    /// What has queued up; nothing, if the other writer was faster.
+    pub(super) fn take(&self, max: usize) -> Vec<Queued> {
+        let mut inner = self.inner();
+        let count = inner.queue.len().min(max);
+        let group = inner.queue.drain(..count).collect();
+        if !inner.queue.is_empty() {
+            self.news.notify_one();
+        }
+        group
     }
 
     /// Those that did not fit into their group, to the front of the queue in their order.
@@ -96,12 +107,26 @@ impl Desk {
         group.into_iter().filter(|queued| inner.waiting.contains_key(&queued.ticket)).collect()
     }
 
-    /// Whether the group may be recorded at any moment.
-    pub(super) fn is_sent(&self, group: &[Queued], is_sent: bool) {
+    /// From here on the group may be recorded at any moment. In one step with leaving out those that nobody waits for any
+    /// more: whoever was told that nothing was written must never find it written.
+    pub(super) fn claim(&self, group: Vec<Queued>) -> Vec<Queued> {
+        let mut inner = self.inner();
+        let mut claim = |queued: &Queued| match inner.waiting.get_mut(&queued.ticket) {
+            Some(waiting) => {
+                waiting.is_sent = true;
+                true
+            }
+            None => false,
+        };
+        group.into_iter().filter(|queued| claim(queued)).collect()
+    }
+
+    /// It is certain that they were not recorded.
+    pub(super) fn unclaim(&self, group: &[Queued]) {
         let mut inner = self.inner();
         for queued in group {
             if let Some(waiting) = inner.waiting.get_mut(&queued.ticket) {
-                waiting.is_sent = is_sent;
+                waiting.is_sent = false;
             }
         }
     }

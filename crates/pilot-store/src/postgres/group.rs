@@ -65,6 +65,8 @@ pub(super) struct Changes {
     pub(super) items: BTreeMap<ItemKey, Option<u64>>,
     pub(super) keys: BTreeMap<[u8; 32], KeyRow>,
     pub(super) facts: BTreeMap<String, Option<Vec<u8>>>,
+    /// The entry with which another configuration was adopted.
+    pub(super) adopted: Option<u64>,
     pub(super) bytes: usize,
     /// Something already recorded was acknowledged again, so it must be durable before anyone is told.
     pub(super) acknowledges_earlier: bool,
@@ -176,6 +178,7 @@ impl Group {
         self.note(facts);
         if adopts {
             self.ground.epoch = index;
+            self.changes.adopted = Some(index);
         }
         self.ground.edge.push(leaf, &mut self.changes.tiles);
         self.ground.last_at = entry.at;

@@ -79,8 +79,12 @@ impl Writer {
     /// Runs until nobody can hand in anything more.
     pub(super) async fn run(mut self) {
         loop {
+            // Not with the turn in hand: the other writer may need it to try again.
+            if !self.node.desk.has_work().await {
+                return;
+            }
             let turn = Arc::clone(&self.turn).lock_owned().await;
-            let Some(group) = self.node.desk.next(GROUP_MAX).await else { return };
+            let group = self.node.desk.take(GROUP_MAX);
             self.settle(group, turn).await;
         }
     }
@@ -179,7 +183,7 @@ impl Writer {
         self.session.as_ref().ok_or_else(|| Failure::Transient("there is no connection".into()))
     }
 
-    async fn attempt(&mut self, mut group: Vec<Queued>, turn: OwnedMutexGuard<()>) -> Attempt {
+    async fn attempt(&mut self, group: Vec<Queued>, turn: OwnedMutexGuard<()>) -> Attempt {
         let node = Arc::clone(&self.node);
         let session = match self.connected().await {
             Ok(session) => session,
@@ -201,27 +205,29 @@ impl Writer {
             self.roll_back().await;
             return Attempt::Failed { failure, group, sent: None };
         }
-        let (size_before, epoch_before) = (ground.edge.size(), ground.epoch);
+        // From here on they may be recorded at any moment. Those who were told that nothing was written are left out.
+        let mut group = node.desk.claim(group);
+        let size_before = ground.edge.size();
         let mut decided = Group::on(ground);
         let outcomes = match decide_all(&mut decided, &group, &*node.now) {
             Ok(outcomes) => outcomes,
             Err(failure) => {
+                node.desk.unclaim(&group);
                 self.roll_back().await;
                 return Attempt::Failed { failure, group, sent: None };
             }
         };
         let rest = group.split_off(outcomes.len());
+        node.desk.unclaim(&rest);
         if !decided.changes.has_to_be_committed() {
             // Every write was refused: there is nothing to write, and no reason to wait for the disk.
             self.roll_back().await;
             return Attempt::Settled { outcomes, rest, group };
         }
         let first = decided.changes.entries.first().map(|entry| (entry.index, entry.bytes.clone()));
-        node.desk.is_sent(&group, first.is_some());
         let landing = flight::write_and_commit(session, &decided, size_before, &node.id).await;
         let is_clean = !session.take_warning();
-        let adopted = Some(decided.ground.epoch).filter(|epoch| *epoch != epoch_before);
-        let sent = Sent { outcomes, rest, edge: decided.ground.edge, first, adopted };
+        let sent = Sent { outcomes, rest, edge: decided.ground.edge, first, adopted: decided.changes.adopted };
         match landing {
             Landing::Committed if is_clean => {
                 node.has_committed(sent.edge, sent_at, sent.adopted);
@@ -234,7 +240,7 @@ impl Writer {
                 Attempt::unknown(cause, group, sent)
             }
             Landing::Failed(failure) => {
-                node.desk.is_sent(&group, false);
+                node.desk.unclaim(&group);
                 self.roll_back().await;
                 Attempt::Failed { failure, group: rejoined(group, sent.rest), sent: None }
             }
@@ -267,7 +273,7 @@ impl Writer {
                     return None;
                 }
                 Ok(false) => {
-                    self.node.desk.is_sent(&group, false);
+                    self.node.desk.unclaim(&group);
                     return Some(rejoined(group, sent.rest));
                 }
                 Err(Failure::Damaged(cause)) => {
