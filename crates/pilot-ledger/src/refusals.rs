@@ -185,8 +185,8 @@ pub async fn write_down(
         }
     }
     tell(&refusals, &*store).await;
-    // Other nodes go on counting; a store of its own is complete when the service stops.
-    if !store.is_shared() {
+    // Others go on counting; when the last one stops, everything is written.
+    if store.is_alone() {
         write_tallies(&*store, |_| true).await;
     }
 }

@@ -2,6 +2,7 @@
 //! start. Each start names the previous one, so that a verifier of an entry finds what was in force.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use pilot_core::credentials::CredentialId;
 use pilot_core::document::{Document, sha256_of_canonical};
@@ -173,6 +174,18 @@ impl Configuration {
     }
 }
 
+/// Whether no other node is alive: then this one decides, as it would with a ledger of its own. One that was just killed
+/// counts as alive for a moment.
+async fn is_alone(store: &dyn Store) -> bool {
+    for _ in 0..20 {
+        if store.is_alone() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    false
+}
+
 /// How a start relates to the configuration in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Joining {
@@ -193,7 +206,7 @@ impl Joining {
         let found = store.fact(Configuration::FACT).await?;
         match found.map(|bytes| Configuration::parse(&bytes)).transpose()? {
             Some(found) if found.digest == digest => Ok(Joining::Same(found)),
-            Some(found) if !starting.adopt => Err(StartError::Refused(format!(
+            Some(found) if !starting.adopt && !is_alone(store).await => Err(StartError::Refused(format!(
                 "this node's credentials, role map or definitions are not those that entry {} put in force for all nodes.\n\
                  Fix: give this node the same files as the others. To put these files in force instead, start one node \
                  with `pilot serve --adopt`; the others then stop answering until they are restarted with them.",

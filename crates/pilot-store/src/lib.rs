@@ -399,6 +399,11 @@ pub trait Store: Send + Sync {
         false
     }
 
+    /// Whether no other node is alive.
+    fn is_alone(&self) -> bool {
+        true
+    }
+
     /// Like `entries`, for the service's own duties.
     fn entries_on_duty(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
         self.entries(from, limit)

@@ -365,6 +365,10 @@ impl Store for Postgres {
         true
     }
 
+    fn is_alone(&self) -> bool {
+        self.node.team.borrow().is_only_alive(&self.node.id)
+    }
+
     fn entries_on_duty(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
         let end = self.durable_size();
         self.read_on_duty(move |session| Box::pin(read::entries(session, from, limit, end)))

@@ -103,6 +103,11 @@ impl Team {
         self.nodes.iter().filter(|row| self.is_alive(row)).map(|row| row.applied).min()
     }
 
+    /// Whether every other node has been silent for so long that it answers nobody.
+    pub(super) fn is_only_alive(&self, me: &str) -> bool {
+        self.nodes.iter().filter(|row| self.is_alive(row)).all(|row| row.id == me)
+    }
+
     pub(super) fn is_alone(&self, me: &str) -> bool {
         // Longer than for waiting: a hint too many costs little.
         let is_near = |row: &&NodeRow| self.time.since(row.seen) <= 10 * ALIVE;

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pilot_core::digest::Digest;
+use pilot_testing::postgres::{Cluster, Database};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -79,7 +80,23 @@ pub fn set_mode(path: &Path, mode: u32) {
 /// A directory with a configuration.
 pub struct Installation {
     /// Removed with everything in it when the installation and the servers on it are gone.
-    directory: Arc<TempDir>,
+    home: Arc<Home>,
+}
+
+/// What is gone when nobody uses it any more.
+struct Home {
+    directory: TempDir,
+    /// The ledger's database, if it is not a file.
+    database: Option<Database>,
+}
+
+/// Where ledgers are kept in this run of the tests: in files, or with `PILOT_TEST_STORE=postgres` in databases.
+pub fn is_on_postgres() -> bool {
+    match std::env::var("PILOT_TEST_STORE").as_deref() {
+        Ok("postgres") => true,
+        Ok("sqlite") | Err(_) => false,
+        Ok(other) => panic!("PILOT_TEST_STORE is {other}; it can be sqlite or postgres"),
+    }
 }
 
 impl Installation {
@@ -87,7 +104,8 @@ impl Installation {
     pub fn bare() -> Installation {
         let private = fs::Permissions::from_mode(0o700);
         let directory = tempfile::Builder::new().prefix("pilot-front-door-").permissions(private).tempdir().unwrap();
-        Installation { directory: Arc::new(directory) }
+        let database = is_on_postgres().then(|| Cluster::shared().fresh_database());
+        Installation { home: Arc::new(Home { directory, database }) }
     }
 
     /// A configuration without a role map, and these credentials.
@@ -104,7 +122,7 @@ impl Installation {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.home.directory.path().join(name)
     }
 
     /// Writes a file with mode 0600.
@@ -123,7 +141,7 @@ impl Installation {
     /// Every file below the directory.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
-        let mut directories = vec![self.directory.path().to_owned()];
+        let mut directories = vec![self.home.directory.path().to_owned()];
         while let Some(directory) = directories.pop() {
             for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
                 if entry.file_type().unwrap().is_dir() { &mut directories } else { &mut files }.push(entry.path());
@@ -140,8 +158,11 @@ impl Installation {
     }
 
     pub fn prepare(&self, mut command: Command) -> Command {
-        command.current_dir(self.directory.path()).env_clear();
-        command.env("TMPDIR", self.directory.path()).env("PILOT_OPERATOR", "olga");
+        command.current_dir(self.home.directory.path()).env_clear();
+        command.env("TMPDIR", self.home.directory.path()).env("PILOT_OPERATOR", "olga");
+        if let Some(database) = &self.home.database {
+            command.env("PILOT_STORE__URL", database.url());
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -176,7 +197,7 @@ impl Installation {
 
     /// Any command that announces where it listens.
     pub fn start(&self, command: Command) -> Server {
-        Server::start(command, Arc::clone(&self.directory))
+        Server::start(command, Arc::clone(&self.home))
     }
 
     /// The start of a service that must not succeed.
@@ -262,11 +283,11 @@ pub struct Server {
     stdout_ended: Receiver<()>,
     /// Hears once that standard error has ended, which is when the process has.
     ended: Receiver<()>,
-    _directory: Arc<TempDir>,
+    _home: Arc<Home>,
 }
 
 impl Server {
-    fn start(mut command: Command, directory: Arc<TempDir>) -> Server {
+    fn start(mut command: Command, home: Arc<Home>) -> Server {
         let mut child = command.spawn().unwrap();
         let (log, ended) = follow_log(child.stderr.take().unwrap());
         let (printed, address, stdout_ended) = follow_stdout(child.stdout.take().unwrap());
@@ -275,7 +296,7 @@ impl Server {
             let _ = child.wait();
             panic!("the service did not announce itself: {}", log.text.lock().unwrap());
         };
-        Server { child: Some(child), address, scheme, log, printed, stdout_ended, ended, _directory: directory }
+        Server { child: Some(child), address, scheme, log, printed, stdout_ended, ended, _home: home }
     }
 
     pub fn url(&self) -> String {
