@@ -1,6 +1,7 @@
 //! The engine for several nodes passes the suite every engine must pass, with one, two and three of them.
 
 mod several;
+mod tls;
 
 use std::sync::Arc;
 
