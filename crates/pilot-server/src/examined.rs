@@ -12,9 +12,9 @@ use pilot_ledger::clock::Clock;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_setup::config::{self, Config, Tls as TlsSection};
 use pilot_setup::credentials::{RoleMapFile, leak_guard, load_credentials};
-use pilot_setup::definitions;
 use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::exposed::{refuse_tokens_in_definitions, tokens_in_names};
+use pilot_setup::{database, definitions};
 use pilot_setup::{private_file, production};
 
 use crate::edge;
@@ -36,6 +36,9 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
     found.refused.extend(production::refusal(config));
     let certificate = found.take(open_certificate(config));
     let mesh_secrets = found.take(mesh_secrets(config));
+    for exposed in found.take(database::check_files(config)).into_iter().flatten() {
+        tracing::warn!("{exposed}");
+    }
     let loaded = found.take(load_credentials(config));
     let guard = loaded.as_ref().and_then(|(credentials, role_map)| {
         let guard = found.take(leak_guard(config, credentials).map_err(StartError::from))?;

@@ -10,10 +10,10 @@ use pilot_ledger::clock::Clock;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_setup::config::{self, Config, Mechanism, Profile};
 use pilot_setup::credentials::{self, RoleMapFile};
-use pilot_setup::definitions;
 use pilot_setup::error::{StartError, no_such_store, with_cause};
 use pilot_setup::exposed;
-use pilot_setup::private_file::{self, Others};
+use pilot_setup::private_file::{self, FileError, Others};
+use pilot_setup::{database, definitions};
 use pilot_setup::{log_key, production};
 use rustix::fs::Access;
 use serde::Serialize;
@@ -78,7 +78,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
     findings.extend(check_credentials(config, &loaded));
     findings.push(check_workflows(config, &loaded));
     findings.push(check_data_dir(&config.data_dir));
-    findings.push(check_store(config));
+    findings.extend(check_store(config));
     findings.push(check_log_key(config));
     findings.push(check_witnesses(config));
     findings
@@ -253,16 +253,34 @@ fn check_data_dir(path: &Path) -> Finding {
     }
 }
 
-fn check_store(config: &Config) -> Finding {
+fn check_store(config: &Config) -> Vec<Finding> {
     match config.sqlite_path() {
-        None => Finding::failed("store", &no_such_store()),
+        None => {
+            let no_such_store = Finding::failed("store", &no_such_store());
+            check_database(config).into_iter().chain([no_such_store]).collect()
+        }
         Some(path) if !path.exists() => {
-            Finding::new("store", Verdict::Ok, format!("{} will be created at the start", path.display()))
+            vec![Finding::new("store", Verdict::Ok, format!("{} will be created at the start", path.display()))]
         }
         Some(path) => {
             let detail = format!("{} exists; `pilot log fsck` checks all of it", path.display());
-            Finding::new("store", Verdict::Ok, detail)
+            vec![Finding::new("store", Verdict::Ok, detail)]
         }
+    }
+}
+
+/// Does not connect to the database: this changes nothing, and may run where the database cannot be reached.
+fn check_database(config: &Config) -> Vec<Finding> {
+    let Some(access) = config.postgres() else { return Vec::new() };
+    let checked = database::check_files(config).and_then(|exposed| Ok((access.place()?, config.node.name()?, exposed)));
+    match checked {
+        Ok((place, node, exposed)) => {
+            let warning = |exposed: FileError| Finding::new("store", Verdict::Warning, exposed.to_string());
+            let detail = format!("{place}, as node {node}; this check does not connect to it");
+            let place = Finding::new("store", Verdict::Ok, detail);
+            [place].into_iter().chain(exposed.into_iter().map(warning)).collect()
+        }
+        Err(error) => vec![Finding::failed("store", &error)],
     }
 }
 

@@ -131,7 +131,7 @@ pub async fn start(
         workshop,
         feeds: Arc::default(),
         ids: Ids::default(),
-        node_name: config.node_name(),
+        node_name: config.node.name()?,
         stop,
         console: config.console.clone(),
         request_ids: RequestIds::new(run),
@@ -240,7 +240,7 @@ fn open_store(
             (Arc::new(store), last_at)
         }
         None => {
-            let identity = NodeIdentity { name: config.node_name(), build: env!("CARGO_PKG_VERSION").to_owned() };
+            let identity = NodeIdentity { name: config.node.name()?, build: env!("CARGO_PKG_VERSION").to_owned() };
             let store = Postgres::open(&config.postgres().ok_or_else(no_such_store)?, identity, now, ahead)?;
             let last_at = store.last_at();
             (Arc::new(store), last_at)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::Uri;
 use pilot_core::limits::{CLOCK_OUTAGE_DAYS, TOKEN_BYTES_MIN};
 use pilot_evidence::cosignature::CosignerVerifier;
+use pilot_store::postgres::Access;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -17,18 +18,22 @@ use crate::private_file::{self, Others};
 mod edge;
 mod faults;
 mod network;
+mod node;
 mod oauth;
 mod source;
+mod store;
 
 pub use edge::{
     ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
 };
 pub use network::{Network, NotANetwork};
+pub use node::Node;
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
 pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
+pub use store::Store;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "profile",
     "listen",
     "data_dir",
@@ -42,6 +47,7 @@ const NAMES: [&str; 13] = [
     "rate_limits",
     "identity",
     "clock",
+    "node",
 ];
 /// Keys whose value is a number; the environment has texts alone.
 const NUMBERS: [&str; 4] = ["require_witnesses", "idle_minutes", "timeout_seconds", "outage_days"];
@@ -89,6 +95,8 @@ pub struct Config {
     pub identity: Option<IdentitySection>,
     /// How far the machine's clock is trusted.
     pub clock: Clock,
+    /// This process among others that share a ledger.
+    pub node: Node,
     /// Set when someone else could have written the file this was read from.
     #[serde(skip)]
     pub foreign_hand: Option<String>,
@@ -112,13 +120,6 @@ impl Default for Clock {
     fn default() -> Self {
         Clock { outage_days: CLOCK_OUTAGE_DAYS }
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Store {
-    /// `sqlite:` and the database file, relative to `data_dir`.
-    pub url: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema, Default)]
@@ -208,14 +209,9 @@ impl Default for Config {
             rate_limits: None,
             identity: None,
             clock: Clock::default(),
+            node: Node::default(),
             foreign_hand: None,
         }
-    }
-}
-
-impl Default for Store {
-    fn default() -> Self {
-        Store { url: "sqlite:pilot.db".into() }
     }
 }
 
@@ -289,7 +285,8 @@ impl Config {
     fn check(self, path: &Path) -> Result<Config, ConfigError> {
         let contradiction = |message: String| ConfigError::Contradiction { path: path.to_owned(), message };
         let identity = self.identity.as_ref().and_then(IdentitySection::contradiction).map(str::to_owned);
-        let faults: Vec<_> = identity.into_iter().chain(self.log.contradiction()).map(contradiction).collect();
+        let faults = identity.into_iter().chain(self.log.contradiction()).chain(self.store.fault());
+        let faults: Vec<_> = faults.map(contradiction).collect();
         if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
     }
 
@@ -327,6 +324,7 @@ impl Config {
 
     fn resolve(&mut self, base: &Path) {
         self.data_dir = base.join(&self.data_dir);
+        self.store.resolve(base);
         self.credentials.resolve(base);
         self.workflows.dir = self.workflows.dir.as_ref().map(|path| base.join(path));
         self.log.checkpoint = self.log.checkpoint.as_ref().map(|path| base.join(path));
@@ -349,16 +347,10 @@ impl Config {
         self.store.url.strip_prefix("sqlite:").map(|path| self.data_dir.join(path))
     }
 
-    /// STUB until the configuration knows it.
-    pub fn postgres(&self) -> Option<pilot_store::postgres::Access> {
-        let url = &self.store.url;
-        let is_ours = url.starts_with("postgres://") || url.starts_with("postgresql://");
-        is_ours.then(|| pilot_store::postgres::Access { url: url.clone(), ..Default::default() })
-    }
-
-    /// STUB
-    pub fn node_name(&self) -> String {
-        std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+    /// Access to the database, when the ledger is in one.
+    pub fn postgres(&self) -> Option<Access> {
+        let binds_channel = self.profile == Profile::Production;
+        self.store.postgres().map(|access| Access { binds_channel, ..access })
     }
 
     pub fn log_key_path(&self) -> PathBuf {
@@ -466,7 +458,7 @@ mod tests {
             "",
             &[("PILOT_STORE__URI", "x")],
             expect![
-                "the environment overrides the configuration with an invalid value: unknown field `uri`, expected `url` (set by PILOT_STORE__URI)"
+                "the environment overrides the configuration with an invalid value: unknown field `uri`, expected one of `url`, `password_file`, `ca_file`, `client_certificate`, `client_key` (set by PILOT_STORE__URI)"
             ],
         );
     }
@@ -477,13 +469,15 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`"
             ],
         );
         check(
             "[store]\npath = 'x'",
             &[],
-            expect!["pilot.toml, line 2, column 1: unknown field `path`, expected `url`"],
+            expect![
+                "pilot.toml, line 2, column 1: unknown field `path`, expected one of `url`, `password_file`, `ca_file`, `client_certificate`, `client_key`"
+            ],
         );
     }
 
@@ -504,7 +498,7 @@ mod tests {
             "",
             &[("PILOT_STORE", "hunter2")],
             expect![
-                "the environment overrides the configuration with an invalid value: has the wrong type, expected struct Store (set by PILOT_STORE)"
+                "the environment overrides the configuration with an invalid value: has the wrong type, expected a section (set by PILOT_STORE)"
             ],
         );
         check(

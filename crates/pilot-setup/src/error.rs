@@ -45,8 +45,8 @@ pub fn with_cause(error: &impl std::error::Error) -> String {
     }
 }
 
-/// The configured store does not exist in this version.
+/// The service does not run on the configured store.
 pub fn no_such_store() -> StartError {
-    let refused = "store.url: this version supports only the embedded store; give it as \"sqlite:pilot.db\"";
+    let refused = "store.url: the service runs only on the embedded store so far; write \"sqlite:pilot.db\"";
     StartError::Refused(refused.into())
 }

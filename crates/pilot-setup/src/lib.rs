@@ -3,6 +3,7 @@
 pub mod config;
 pub mod credential_source;
 pub mod credentials;
+pub mod database;
 pub mod definitions;
 pub mod error;
 pub mod exposed;

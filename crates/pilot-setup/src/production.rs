@@ -11,6 +11,14 @@ fn knows_mesh_by_address_only(config: &Config) -> bool {
     config.mechanism() == Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none())
 }
 
+const PLAIN_STORE: &str = "store: sslmode=disable lets anyone on the network path read and change what goes to the \
+                           database; remove it from store.url";
+
+/// The ledger goes to another machine without TLS.
+fn exposes_store(config: &Config) -> bool {
+    config.postgres().is_some_and(|access| access.is_exposed())
+}
+
 /// What does not prevent a start but should be looked at.
 pub fn warnings(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -18,6 +26,9 @@ pub fn warnings(config: &Config) -> Vec<String> {
         warnings.extend(config.foreign_hand.clone());
         if knows_mesh_by_address_only(config) {
             warnings.push(format!("tls: {MESH_REMEDY}"));
+        }
+        if exposes_store(config) {
+            warnings.push(PLAIN_STORE.to_owned());
         }
     }
     let mesh = config.tls.as_ref().and_then(Tls::mesh);
@@ -42,6 +53,9 @@ pub fn missing(config: &Config) -> Vec<String> {
     }
     if in_production && knows_mesh_by_address_only(config) {
         missing.push(format!("mesh: {MESH_REMEDY}"));
+    }
+    if in_production && exposes_store(config) {
+        missing.push(PLAIN_STORE.to_owned());
     }
     let needs_role_map = in_production || config.mechanism() != Mechanism::CredentialFile;
     if needs_role_map && config.credentials.role_map.is_none() {
@@ -146,6 +160,33 @@ mod tests {
         let found = missing(&toml::from_str(identity).unwrap());
         assert_eq!(found, ["role map: set [credentials] role_map"]);
         assert!(missing(&toml::from_str(&format!("{identity}{ROLE_MAP}")).unwrap()).is_empty());
+    }
+
+    #[test]
+    fn a_database_elsewhere_needs_tls_in_production_and_a_warning_otherwise() {
+        let all = [TLS, ROLE_MAP, RATE_LIMITS, IDENTITY].concat();
+        let store = |url: &str| format!("[store]\nurl = '{url}'\n");
+        for (url, is_exposed) in [
+            ("postgres://u@db/d", false),
+            ("postgres://u@db/d?sslmode=require", false),
+            ("postgres://u@localhost/d?sslmode=disable", false),
+            ("postgres://u@db/d?sslmode=disable", true),
+        ] {
+            let expected = if is_exposed { &["store"][..] } else { &[] };
+            assert_eq!(pieces(&[&all, &store(url)]), expected, "{url}");
+            let config: Config = toml::from_str(&store(url)).unwrap();
+            assert!(missing(&config).is_empty());
+            assert_eq!(warnings(&config).len(), expected.len(), "{url}");
+        }
+    }
+
+    #[test]
+    fn in_production_a_password_is_bound_to_the_connection() {
+        for (profile, is_bound) in [("pilot", false), ("production", true)] {
+            let text = format!("profile = '{profile}'\n[store]\nurl = 'postgres://u@db/d'");
+            let config: Config = toml::from_str(&text).unwrap();
+            assert_eq!(config.postgres().map(|access| access.binds_channel), Some(is_bound));
+        }
     }
 
     #[test]

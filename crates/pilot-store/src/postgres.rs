@@ -38,6 +38,7 @@ mod session;
 mod team;
 mod tender;
 mod tiles;
+mod tls;
 mod writer;
 
 use address::Address;

@@ -2,6 +2,7 @@
 
 mod failures;
 mod several;
+mod tls;
 
 use std::sync::Arc;
 

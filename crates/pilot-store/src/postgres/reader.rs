@@ -92,7 +92,8 @@ async fn serve(address: Address, queue: Arc<Mutex<mpsc::Receiver<Job>>>) {
 }
 
 async fn connect(address: &Address) -> Result<Session> {
-    let failed = |error| failure::of_query(&error);
+    // Nothing was read yet, so whatever failed, it is not the stored data.
+    let failed = |error| StoreError::Unavailable(failure::describe(&error));
     let session = Session::open(address, None).await.map_err(failed)?;
     let deadline = format!("SET statement_timeout = {}", QUESTION_DEADLINE.as_millis());
     session.run(&deadline).await.map_err(failed)?;

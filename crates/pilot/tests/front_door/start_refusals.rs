@@ -334,8 +334,23 @@ fn what_this_version_does_not_have_is_refused() {
     let installation = Installation::with_ana();
     for url in ["postgres://user:secret-of-the-database@db/pilot", "sqlite3:x", ""] {
         installation.write("pilot.toml", &format!("listen = '127.0.0.1:0'\n[store]\nurl = '{url}'"));
-        refused(&installation, &["store.url", "sqlite:pilot.db"]).never_says("secret-of-the-database");
+        refused(&installation, &["line 3", "store.url"]).never_says("secret-of-the-database");
     }
+    installation.write("pilot.toml", "listen = '127.0.0.1:0'\n[store]\nurl = 'postgres://user@localhost/pilot'");
+    refused(&installation, &["store.url", "sqlite:pilot.db"]);
+}
+
+#[test]
+fn a_password_for_the_database_stays_in_a_private_file() {
+    let installation = Installation::with_ana();
+    let store = "[store]\nurl = 'postgres://user@localhost/pilot'\npassword_file = 'password'";
+    installation.write("pilot.toml", &format!("listen = '127.0.0.1:0'\n{store}"));
+    refused(&installation, &["store.password_file", "password: cannot be opened"]);
+    installation.write("password", "secret-of-the-database\n");
+    set_mode(&installation.path("password"), 0o666);
+    refused(&installation, &["store.password_file", "chmod 600"]).never_says("secret-of-the-database");
+    set_mode(&installation.path("password"), 0o600);
+    refused(&installation, &["store.url", "sqlite:pilot.db"]).never_says("secret-of-the-database");
 }
 
 #[test]

@@ -75,9 +75,16 @@ fn what_other_files_have_wrong_is_refused_as_by_the_start() {
     both_refuse(&installation, "credentials", &["/schema_version: is missing", "/credentials: is missing"]);
     configure(&installation, "pilot", &["[workflows]\ndir = 'nowhere'\n"]);
     both_refuse_workflows(&installation);
-    configure(&installation, "pilot", &["[store]\nurl = 'postgres://x'\n"]);
+    configure(&installation, "pilot", &["[store]\nurl = 'postgres://u@localhost/d'\nca_file = 'nowhere.pem'\n"]);
+    both_refuse(&installation, "store", &["store.ca_file", "nowhere.pem: cannot be read"]);
+    let node = "[node]\nname = 'first'\n";
+    configure(&installation, "pilot", &["[store]\nurl = 'postgres://u@db/d?sslmode=disable'\n", node]);
     let checked = installation.pilot(&["check-config", "--output", "json"]).expect(2);
-    assert!(verdict_of(&checked, "store").join("").contains("store.url"), "{checked:#?}");
+    assert!(verdict_of(&checked, "profile").join("").contains("warning: store: sslmode=disable"), "{checked:#?}");
+    assert!(
+        verdict_of(&checked, "store").join("").contains("ok: postgres://db:5432/d, as node first; this"),
+        "{checked:#?}"
+    );
 }
 
 fn both_refuse_workflows(installation: &Installation) {
