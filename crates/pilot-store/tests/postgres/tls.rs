@@ -51,7 +51,12 @@ fn anonymous(cluster: &Cluster, user: &str, options: &str) -> Access {
 }
 
 fn open(access: &Access) -> Result<Postgres> {
-    Postgres::open(access, Identity { name: "node".into(), build: "test".into() }, Arc::new(|| Time::EPOCH))
+    Postgres::open(
+        access,
+        Identity { name: "node".into(), build: "test".into() },
+        Arc::new(|| Time::EPOCH),
+        Arc::default(),
+    )
 }
 
 #[track_caller]
