@@ -5,6 +5,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -104,18 +105,27 @@ impl Kept {
         Kept { budget, per_minute, interval, burst: at_once.max(1) * interval, table: Table::new(places) }
     }
 
-    fn is_used_up(&self, key: u64, now: u64) -> bool {
-        self.table.owed(key, now) + self.interval > self.burst
+    /// What a request costs and how much may be used at once, in microseconds, if so many nodes share the budget.
+    fn part(&self, nodes: u32) -> (u64, u64) {
+        let interval = self.interval * u64::from(nodes);
+        (interval, self.burst.max(interval))
     }
 
-    fn take(&self, key: u64, now: u64) -> Standing {
-        let owed = self.table.take(key, now, self.interval, self.burst);
+    fn is_used_up(&self, key: u64, now: u64, nodes: u32) -> bool {
+        let (interval, burst) = self.part(nodes);
+        self.table.owed(key, now) + interval > burst
+    }
+
+    fn take(&self, key: u64, now: u64, nodes: u32) -> Standing {
+        let (interval, burst) = self.part(nodes);
+        let owed = self.table.take(key, now, interval, burst);
         let whole_in = owed.unwrap_or_else(|owed| owed).div_ceil(1_000_000);
         let (remaining, retry_after) = match owed {
-            Ok(owed) => ((self.burst - owed) / self.interval, None),
-            Err(owed) => (0, Some((owed + self.interval - self.burst).div_ceil(1_000_000).max(1))),
+            Ok(owed) => ((burst - owed) / interval, None),
+            Err(owed) => (0, Some((owed + interval - burst).div_ceil(1_000_000).max(1))),
         };
-        Standing { budget: self.budget, per_minute: self.per_minute, remaining, whole_in, retry_after }
+        let per_minute = self.per_minute.div_ceil(nodes);
+        Standing { budget: self.budget, per_minute, remaining, whole_in, retry_after }
     }
 }
 
@@ -127,6 +137,8 @@ pub struct Limits {
     writes: Kept,
     anonymous: Kept,
     failed: Kept,
+    /// How many nodes callers are spread over: each allows its part.
+    nodes: AtomicU32,
 }
 
 impl Limits {
@@ -138,7 +150,17 @@ impl Limits {
             writes: Kept::new(Budget::Writes, limits, RATE_ACTORS_MAX),
             anonymous: Kept::new(Budget::Anonymous, limits, RATE_ADDRESSES_MAX),
             failed: Kept::new(Budget::Failed, limits, RATE_ADDRESSES_MAX),
+            nodes: AtomicU32::new(1),
         }
+    }
+
+    /// Divides the budgets among so many nodes.
+    pub fn share_among(&self, nodes: usize) {
+        self.nodes.store(u32::try_from(nodes).unwrap_or(u32::MAX).max(1), Ordering::Relaxed);
+    }
+
+    fn nodes(&self) -> u32 {
+        self.nodes.load(Ordering::Relaxed)
     }
 
     /// Charges a request to its actor.
@@ -154,7 +176,7 @@ impl Limits {
     /// Whether an address has called too often without a valid credential. Charges nothing.
     pub fn is_used_up(&self, address: IpAddr) -> bool {
         let (key, now) = (self.hasher.hash_one(place_of(address)), self.started.micros());
-        [&self.anonymous, &self.failed].into_iter().any(|kept| kept.is_used_up(key, now))
+        [&self.anonymous, &self.failed].into_iter().any(|kept| kept.is_used_up(key, now, self.nodes()))
     }
 
     fn take(&self, budget: Budget, key: u64, now: u64) -> Standing {
@@ -164,7 +186,7 @@ impl Limits {
             Budget::Anonymous => &self.anonymous,
             Budget::Failed => &self.failed,
         };
-        kept.take(key, now)
+        kept.take(key, now, self.nodes())
     }
 }
 
@@ -193,6 +215,20 @@ mod tests {
             None => format!("r={} t={}", standing.remaining, standing.whole_in),
             Some(seconds) => format!("wait {seconds}"),
         }
+    }
+
+    #[test]
+    fn nodes_that_share_a_budget_allow_their_part_of_it() {
+        let limits = limits("reads_per_minute = 600\nburst_seconds = 60");
+        let allowed =
+            |key: u64| (0..2_000).take_while(|_| limits.take(Budget::Reads, key, 0).retry_after.is_none()).count();
+        assert_eq!(allowed(1), 600);
+        limits.share_among(3);
+        assert_eq!(allowed(2), 200);
+        limits.share_among(10_000);
+        assert_eq!(allowed(3), 1, "never nothing at all");
+        limits.share_among(0);
+        assert_eq!(allowed(4), 600);
     }
 
     #[test]

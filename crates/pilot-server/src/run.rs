@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pilot_core::limits::HANG_TOLERATED;
 use pilot_ledger::register::Diary;
@@ -85,6 +86,7 @@ impl Service {
         serving.start(reserve::run(Arc::clone(reserve)));
         serving.start(feeds::run(Arc::clone(&app.feeds), Arc::clone(store)));
         serving.start(feeds::watch(Arc::clone(&app.feeds), Arc::clone(store)));
+        serving.start(share_limits(Arc::clone(&app)));
         serving.start(following::run(Arc::clone(store), Arc::clone(&app.register), self.applied));
         serving.start(follow_identity(Arc::clone(&app)));
         if let Some(certificate) = self.certificate {
@@ -165,14 +167,21 @@ async fn serve(main: Listener, ops: Option<Listener>, door: &Arc<Door>) {
     }
 }
 
+/// Each node allows its part of what callers may do.
+async fn share_limits(app: Arc<App>) {
+    let (Some(limits), store) = (&app.limits, &app.ledger.store) else { return };
+    while store.is_shared() {
+        limits.share_among(store.nodes().iter().filter(|node| node.is_alive).count());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 async fn follow_identity(app: Arc<App>) {
     app.identity.follow().await;
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -183,7 +192,7 @@ mod tests {
             (Some(HANG_TOLERATED.saturating_sub(Duration::from_millis(1))), true),
             (Some(HANG_TOLERATED), false),
         ] {
-            assert_eq!(is_tolerable(Pulse { hanging, hangs: 1 }), is_well, "{hanging:?}");
+            assert_eq!(is_tolerable(Pulse { hanging, hangs: 1, ..Pulse::default() }), is_well, "{hanging:?}");
         }
     }
 }

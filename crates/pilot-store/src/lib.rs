@@ -241,6 +241,8 @@ pub struct Listed {
 /// The store's condition, for monitoring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pulse {
+    /// Whether a second server has what is acknowledged, as far as the database says. `None` if the store is a file.
+    pub is_replicated: Option<bool>,
     /// How long writes have been waiting for the disk, once that exceeds the deadline.
     pub hanging: Option<Duration>,
     /// How many times the deadline was exceeded.
@@ -404,9 +406,10 @@ pub trait Store: Send + Sync {
         true
     }
 
-    /// Like `entries`, for the service's own duties.
-    fn entries_on_duty(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
-        self.entries(from, limit)
+    /// The entries from `from` to before `until` that are not about an item, without documents. For the service's own
+    /// duties.
+    fn service_entries(&self, _from: u64, _until: u64) -> Pending<'_, Vec<StoredEntry>> {
+        Box::pin(async { Err(StoreError::Unavailable("this store has no other writers to follow".into())) })
     }
 
     /// Whether this node knows the ledger as it is, or as it was less than a second ago. If not, it must answer nobody:

@@ -84,11 +84,10 @@ impl Postgres {
     pub fn open(access: &Access, identity: Identity, now: Now, ahead: Arc<AtomicI64>) -> Result<Postgres> {
         let address = Address::parse(access)?;
         let (opened, has_opened) = mpsc::channel();
-        let of_writer = address.clone();
-        let write = move || write_until_closed(of_writer, identity, (now, ahead), &opened);
+        let write = move || write_until_closed(address, identity, (now, ahead), &opened);
         let writing = spawn("store-writer", write)?;
         let node = has_opened.recv().map_err(|_| desk::stopped())??;
-        let (readers, duties, reading) = start_reading(address)?;
+        let (readers, duties, reading) = start_reading(Arc::clone(&node))?;
         let head = node.durable.subscribe();
         let (writing, reading) = (Mutex::new(Some(writing)), Mutex::new(Some(reading)));
         Ok(Postgres { node, readers, duties, head, writing, reading })
@@ -225,7 +224,7 @@ type Clocks = (Now, Arc<AtomicI64>);
 
 type Reading = (oneshot::Sender<()>, JoinHandle<()>);
 
-fn start_reading(address: Address) -> Result<(Readers, Readers, Reading)> {
+fn start_reading(node: Arc<Node>) -> Result<(Readers, Readers, Reading)> {
     let (stop, stopped) = oneshot::channel::<()>();
     let (started, has_started) = mpsc::channel();
     let read = move || {
@@ -234,7 +233,7 @@ fn start_reading(address: Address) -> Result<(Readers, Readers, Reading)> {
             Err(error) => return drop(started.send(Err(error))),
         };
         runtime.block_on(async {
-            let readers = (Readers::start(&address, READERS), Readers::start(&address, DUTY_READERS));
+            let readers = (Readers::start(&node, READERS), Readers::start(&node, DUTY_READERS));
             let _ = started.send(Ok(readers));
             let _ = stopped.await;
         });
@@ -359,7 +358,8 @@ impl Store for Postgres {
     fn pulse(&self) -> Pulse {
         let hanging = Some(self.node.hanging.load(Ordering::Acquire)).filter(|millis| *millis > 0);
         let hangs = self.node.hangs.load(Ordering::Relaxed);
-        Pulse { hanging: hanging.map(Duration::from_millis), hangs }
+        let is_replicated = Some(self.node.is_replicated.load(Ordering::Relaxed));
+        Pulse { is_replicated, hanging: hanging.map(Duration::from_millis), hangs }
     }
 
     fn is_shared(&self) -> bool {
@@ -370,19 +370,13 @@ impl Store for Postgres {
         self.node.team.borrow().is_only_alive(&self.node.id)
     }
 
-    fn entries_on_duty(&self, from: u64, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
-        let end = self.durable_size();
-        self.read_on_duty(move |session| Box::pin(read::entries(session, from, limit, end)))
+    fn service_entries(&self, from: u64, until: u64) -> Pending<'_, Vec<StoredEntry>> {
+        let until = until.min(self.durable_size());
+        self.read_on_duty(move |session| Box::pin(read::service_entries(session, from, until)))
     }
 
     fn check_current(&self) -> Result<()> {
-        self.node.check_trust()?;
-        let age = self.node.age();
-        if age <= node::STALE {
-            return Ok(());
-        }
-        let seconds = age.as_secs();
-        Err(StoreError::Unavailable(format!("this node has not heard from the database for {seconds} s")))
+        self.node.check_current()
     }
 
     fn join(&self, adopted: u64) {
@@ -398,7 +392,7 @@ impl Store for Postgres {
     }
 
     fn has_applied(&self, entries: u64) {
-        self.node.applied.fetch_max(entries, Ordering::AcqRel);
+        self.node.has_applied(entries);
         if !self.node.team.borrow().is_alone(&self.node.id) {
             // The others may be waiting for it.
             self.node.hints.notify_one();

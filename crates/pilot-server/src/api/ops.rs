@@ -65,4 +65,19 @@ fn store_metrics(app: &App, text: &mut Exposition) {
     text.gauge("pilot_store_hang_seconds", help, pulse.hanging.unwrap_or_default().as_secs());
     let help = "How often writes waited for the disk longer than the limit.";
     text.counter("pilot_store_hangs_total", help, pulse.hangs);
+    if let Some(is_replicated) = pulse.is_replicated {
+        let help = "Whether the database waits for a second server at every commit.";
+        text.gauge("pilot_store_replicated", help, u8::from(is_replicated));
+        let nodes = app.ledger.store.nodes();
+        let alive = nodes.iter().filter(|node| node.is_alive).count();
+        text.gauge("pilot_nodes_alive", "Nodes that were heard of within the last second.", alive);
+        let lag = nodes.iter().find(|node| node.is_this).map_or(0, |node| node.lag);
+        text.gauge("pilot_node_lag_entries", "Entries that this node has not applied yet.", lag);
+        let is_current = app.ledger.store.check_current().is_ok();
+        text.gauge(
+            "pilot_node_current",
+            "Whether this node knows the ledger as it is, and answers.",
+            u8::from(is_current),
+        );
+    }
 }

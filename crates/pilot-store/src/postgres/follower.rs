@@ -44,7 +44,7 @@ impl Follower {
     pub(super) async fn run(mut self) {
         let node = Arc::clone(&self.node);
         let mut stopping = node.is_stopping.subscribe();
-        let mut next = Instant::now();
+        let (mut next, mut is_failing) = (Instant::now(), false);
         while !*stopping.borrow() {
             tokio::select! {
                 () = tokio::time::sleep_until(next.into()) => {}
@@ -53,14 +53,22 @@ impl Follower {
             }
             next = Instant::now() + PAUSE;
             match self.beat().await {
-                Ok(()) => {}
+                Ok(()) => {
+                    if std::mem::replace(&mut is_failing, false) {
+                        tracing::info!("this node reaches the ledger again");
+                    }
+                }
                 Err(Failure::Damaged(cause)) => {
                     node.fail(&StoreError::Damaged(cause));
                     next = Instant::now() + PATIENCE;
                 }
                 Err(Failure::Superseded(cause)) => node.fail(&StoreError::Unavailable(cause)),
                 Err(other) => {
-                    tracing::warn!(cause = other.into_cause(), "this node cannot reach the ledger");
+                    // One line, however long it lasts.
+                    if !std::mem::replace(&mut is_failing, true) {
+                        let cause = other.into_cause();
+                        tracing::error!(cause, "this node cannot reach the ledger, and answers nobody until it can");
+                    }
                     self.session = None;
                 }
             }
@@ -79,6 +87,7 @@ impl Follower {
         let renews = self.renewed_at.is_none_or(|renewed_at| renewed_at.elapsed() >= team::RENEWED);
         let session = self.connected().await?;
         session.take_warning();
+        let session_server = session.server.clone();
         let (sent_at, known) = (Instant::now(), node.known());
         let (size, applied) = (number(known.size()), number(node.applied.load(Ordering::Acquire)));
         let wanted: Vec<&str> = if renews { team::wanted(&node) } else { Vec::new() };
@@ -120,6 +129,7 @@ impl Follower {
         }
         let team = Team::read(&nodes, &duties, head.time, self.renewed_at);
         node.team.send_replace(Arc::new(team.map_err(|error| failure::of_statement(&error))?));
+        node.is_served_by(&session_server);
         node.is_durable(edge, sent_at);
         Ok(())
     }
@@ -138,11 +148,26 @@ impl Follower {
             let failed = |error| Failure::Transient(failure::describe(&error));
             let session = Session::open(&self.node.address, Some(heard)).await.map_err(failed)?;
             session.run("LISTEN pilot").await.map_err(failed)?;
+            self.note_replication(&session).await.map_err(failed)?;
             let texts = [OWN_BEAT, HEAD, LEAVES, team::LEASE, team::NODES, team::DUTIES];
             session.prepare(&texts).await.map_err(failed)?;
             self.session = Some(session);
         }
         self.session.as_ref().ok_or_else(|| Failure::Transient("there is no connection".into()))
+    }
+
+    /// What an acknowledgement is worth.
+    async fn note_replication(&self, session: &Session) -> Result<(), Error> {
+        let row = session.query_opt("SELECT current_setting('synchronous_standby_names') <> ''", &[]).await?;
+        let is_replicated = row.map(|row| row.try_get(0)).transpose()?.unwrap_or(false);
+        if !is_replicated {
+            tracing::warn!(
+                "the database waits for no standby (synchronous_standby_names is empty): if its server is lost, \
+                 acknowledged entries are lost with it, unless its storage is replicated"
+            );
+        }
+        self.node.is_replicated.store(is_replicated, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The others need not wait for this node's duties to expire.

@@ -1,5 +1,6 @@
 //! What all tasks of one node share: where the database is, what is known to be durable, and how fresh that is.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,12 +12,16 @@ use tokio::sync::{Notify, watch};
 use super::address::Address;
 use super::desk::Desk;
 use super::failure::Failure;
+use super::session::Server;
 use super::team::Team;
 use crate::archive::Now;
 use crate::{Result, StoreError};
 
 /// Without a clean commit for this long, a node cannot know that its credentials are still valid, and answers nobody.
 pub(super) const STALE: Duration = Duration::from_secs(1);
+
+/// Sizes that become known within this many milliseconds are remembered as one.
+const TOGETHER: u64 = 50;
 
 pub(super) struct Node {
     pub(super) id: String,
@@ -35,6 +40,14 @@ pub(super) struct Node {
     pub(super) began: Instant,
     /// When the last commit began that turned out clean, in milliseconds since `began`.
     fresh_at: AtomicU64,
+    /// What the service has not applied yet: ledger sizes, each with when it was known, in milliseconds since `began`.
+    unapplied: Mutex<VecDeque<(u64, u64)>>,
+    /// Whether the service applies what others write.
+    applies: AtomicBool,
+    /// The server that took the last clean heartbeat. No other one is asked anything.
+    server: Mutex<Server>,
+    /// Whether the database waits for a second server at every commit.
+    pub(super) is_replicated: AtomicBool,
     /// What to add to the machine's clock to get the database's, in microseconds.
     pub(super) ahead: Arc<AtomicI64>,
     /// The entry that adopted this node's configuration, once the node has joined.
@@ -72,6 +85,10 @@ impl Node {
             durable: watch::Sender::new(Arc::new(edge)),
             began: Instant::now(),
             fresh_at: AtomicU64::new(0),
+            unapplied: Mutex::default(),
+            applies: AtomicBool::new(false),
+            server: Mutex::default(),
+            is_replicated: AtomicBool::new(false),
             ahead,
             joined: Mutex::default(),
             trouble: Mutex::default(),
@@ -98,6 +115,7 @@ impl Node {
             }
             is_news
         });
+        self.note_lag();
         self.is_fresh(sent);
     }
 
@@ -128,6 +146,69 @@ impl Node {
     pub(super) fn is_fresh(&self, sent: Instant) {
         let millis = u64::try_from(sent.saturating_duration_since(self.began).as_millis()).unwrap_or(u64::MAX);
         self.fresh_at.fetch_max(millis, Ordering::AcqRel);
+    }
+
+    fn millis(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Remembers since when there is something to apply.
+    fn note_lag(&self) {
+        let (size, now) = (self.durable.borrow().size(), self.millis());
+        if !self.applies.load(Ordering::Acquire) || self.applied.load(Ordering::Acquire) >= size {
+            return;
+        }
+        let mut unapplied = self.unapplied.lock().unwrap_or_else(PoisonError::into_inner);
+        match unapplied.back_mut() {
+            Some((known, _)) if *known >= size => {}
+            // Together with what was known a moment before: it counts from then.
+            Some((known, since)) if now - *since < TOGETHER => *known = size,
+            _ => unapplied.push_back((size, now)),
+        }
+    }
+
+    pub(super) fn has_applied(&self, entries: u64) {
+        self.applied.fetch_max(entries, Ordering::AcqRel);
+        self.applies.store(true, Ordering::Release);
+        let mut unapplied = self.unapplied.lock().unwrap_or_else(PoisonError::into_inner);
+        while unapplied.front().is_some_and(|(size, _)| *size <= entries) {
+            unapplied.pop_front();
+        }
+    }
+
+    /// Since when something is known that the service has not applied.
+    fn behind_since(&self) -> Option<u64> {
+        self.unapplied.lock().unwrap_or_else(PoisonError::into_inner).front().map(|(_, since)| *since)
+    }
+
+    /// Whether what this node knows, and has applied, is recent enough to let anyone in.
+    pub(super) fn check_current(&self) -> Result<()> {
+        self.check_trust()?;
+        let age = self.age();
+        if age > STALE {
+            let seconds = age.as_secs();
+            return Err(StoreError::Unavailable(format!("this node has not heard from the database for {seconds} s")));
+        }
+        let behind = self.behind_since().map(|since| Duration::from_millis(self.millis().saturating_sub(since)));
+        if let Some(behind) = behind.filter(|behind| *behind > STALE) {
+            let seconds = behind.as_secs();
+            return Err(StoreError::Unavailable(format!(
+                "this node has not applied what others wrote for {seconds} s"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_served_by(&self, server: &Server) {
+        let mut known = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != *server {
+            known.clone_from(server);
+        }
+    }
+
+    /// Whether a connection is to the server that takes commits now.
+    pub(super) fn is_at(&self, server: &Server) -> bool {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) == *server
     }
 
     /// How long ago this node last knew the state of the ledger.

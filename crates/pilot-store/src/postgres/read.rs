@@ -129,11 +129,20 @@ fn with_documents(rows: &[Row], bytes_max: usize) -> Result<Vec<StoredEntry>> {
 pub(super) async fn entries(session: &Session, from: u64, limit: usize, end: u64) -> Result<Vec<StoredEntry>> {
     let sql = "SELECT idx, data FROM entry WHERE idx >= $1 AND idx < $2 ORDER BY idx LIMIT $3";
     let rows = session.query(sql, &[&bound(from), &bound(end), &count(limit)]).await.map_err(failed)?;
-    let read = |row: &Row| {
-        let bytes = row.try_get(1).map_err(failed)?;
-        Ok(StoredEntry { index: index(row, 0)?, bytes, documents: Vec::new() })
-    };
-    rows.iter().map(read).collect()
+    rows.iter().map(bare).collect()
+}
+
+/// Those that are not about an item: few, however long the ledger is.
+pub(super) async fn service_entries(session: &Session, from: u64, until: u64) -> Result<Vec<StoredEntry>> {
+    let sql = "SELECT idx, data FROM entry WHERE item IS NULL AND idx >= $1 AND idx < $2 ORDER BY idx";
+    let rows = session.query(sql, &[&bound(from), &bound(until)]).await.map_err(failed)?;
+    rows.iter().map(bare).collect()
+}
+
+/// Without documents.
+fn bare(row: &Row) -> Result<StoredEntry> {
+    let bytes = row.try_get(1).map_err(failed)?;
+    Ok(StoredEntry { index: index(row, 0)?, bytes, documents: Vec::new() })
 }
 
 pub(super) async fn whole_entries(session: &Session, from: u64, limit: usize, end: u64) -> Result<Vec<StoredEntry>> {

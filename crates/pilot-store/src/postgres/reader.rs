@@ -8,9 +8,9 @@ use std::time::Duration;
 use pilot_core::limits::{QUESTION_DEADLINE, QUESTIONS_WAITING_MAX};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::address::Address;
 use super::desk::stopped;
 use super::failure::{self, too_long};
+use super::node::Node;
 use super::session::Session;
 use crate::{Pending, Result, StoreError};
 
@@ -28,11 +28,11 @@ pub(super) struct Readers {
 
 impl Readers {
     /// Must be called within the runtime that runs the queries.
-    pub(super) fn start(address: &Address, connections: usize) -> Readers {
+    pub(super) fn start(node: &Arc<Node>, connections: usize) -> Readers {
         let (jobs, queue) = mpsc::channel::<Job>(QUESTIONS_WAITING_MAX);
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..connections {
-            tokio::spawn(serve(address.clone(), Arc::clone(&queue)));
+            tokio::spawn(serve(Arc::clone(node), Arc::clone(&queue)));
         }
         Readers { jobs }
     }
@@ -70,13 +70,14 @@ impl Readers {
     }
 }
 
-async fn serve(address: Address, queue: Arc<Mutex<mpsc::Receiver<Job>>>) {
+async fn serve(node: Arc<Node>, queue: Arc<Mutex<mpsc::Receiver<Job>>>) {
     let mut session: Option<Session> = None;
     loop {
         let job = queue.lock().await.recv().await;
         let Some(job) = job else { return };
-        if session.as_ref().is_none_or(Session::is_closed) {
-            session = match connect(&address).await {
+        let is_usable = |session: &Session| !session.is_closed() && node.is_at(&session.server);
+        if !session.as_ref().is_some_and(is_usable) {
+            session = match connect(&node).await {
                 Ok(session) => Some(session),
                 Err(error) => {
                     job(Err(error)).await;
@@ -91,10 +92,14 @@ async fn serve(address: Address, queue: Arc<Mutex<mpsc::Receiver<Job>>>) {
     }
 }
 
-async fn connect(address: &Address) -> Result<Session> {
+async fn connect(node: &Node) -> Result<Session> {
     // Nothing was read yet, so whatever failed, it is not the stored data.
     let failed = |error| StoreError::Unavailable(failure::describe(&error));
-    let session = Session::open(address, None).await.map_err(failed)?;
+    let session = Session::open(&node.address, None).await.map_err(failed)?;
+    if !node.is_at(&session.server) {
+        // It was replaced by another, and may know less.
+        return Err(StoreError::Unavailable("the database's server has just changed; try again".into()));
+    }
     let deadline = format!("SET statement_timeout = {}", QUESTION_DEADLINE.as_millis());
     session.run(&deadline).await.map_err(failed)?;
     Ok(session)

@@ -25,11 +25,18 @@ const SETTINGS: &str = "SET synchronous_commit = on; SET default_transaction_iso
      SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
      SET tcp_user_timeout = 10000; SET client_min_messages = warning";
 
+/// A server that was replaced by another may go on answering queries; by this they are told apart.
+pub(super) type Server = String;
+
+const SERVER: &str = "SELECT concat_ws(' ', inet_server_addr(), inet_server_port(), pg_postmaster_start_time())";
+
 pub(super) struct Session {
     client: Client,
     /// Few: the texts are constants, or put together from a few parts.
     statements: Mutex<HashMap<String, Statement>>,
     warned: Arc<AtomicBool>,
+    /// Which server this is, and since when it runs.
+    pub(super) server: Server,
 }
 
 impl Session {
@@ -63,7 +70,8 @@ impl Session {
         });
         tokio::spawn(drive);
         client.batch_execute(SETTINGS).await?;
-        Ok(Session { client, statements: Mutex::default(), warned })
+        let server = client.query_one(SERVER, &[]).await?.try_get(0)?;
+        Ok(Session { client, statements: Mutex::default(), warned, server })
     }
 
     pub(super) fn is_closed(&self) -> bool {

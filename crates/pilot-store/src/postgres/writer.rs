@@ -171,12 +171,15 @@ impl Writer {
     }
 
     async fn connected(&mut self) -> Result<&Session, Failure> {
-        if self.session.as_ref().is_some_and(Session::is_closed) {
+        if self.session.as_ref().is_some_and(|session| session.is_closed() || !self.node.is_at(&session.server)) {
             self.session = None;
         }
         if self.session.is_none() {
             let failed = |error| Failure::Transient(failure::describe(&error));
             let session = Session::open(&self.node.address, None).await.map_err(failed)?;
+            if !self.node.is_at(&session.server) {
+                return Err(Failure::Transient("this node does not know yet which server takes commits".into()));
+            }
             session.prepare(flight::STATEMENTS).await.map_err(failed)?;
             self.session = Some(session);
         }

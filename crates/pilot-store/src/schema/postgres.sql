@@ -29,6 +29,9 @@ CREATE TABLE entry (
   CHECK ((item IS NULL) = (nth IS NULL))
 );
 
+-- What nodes have to apply.
+CREATE INDEX entry_of_service ON entry (idx) WHERE item IS NULL;
+
 -- What people wrote, beside the entry that holds its digest. Erasing sets data to NULL.
 CREATE TABLE document (
   entry bigint   NOT NULL,

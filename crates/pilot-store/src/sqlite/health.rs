@@ -87,6 +87,10 @@ impl Health {
 
     pub(super) fn pulse(&self) -> Pulse {
         let hanging = Some(self.hanging.load(Ordering::Acquire)).filter(|millis| *millis > 0);
-        Pulse { hanging: hanging.map(Duration::from_millis), hangs: self.hangs.load(Ordering::Relaxed) }
+        Pulse {
+            is_replicated: None,
+            hanging: hanging.map(Duration::from_millis),
+            hangs: self.hangs.load(Ordering::Relaxed),
+        }
     }
 }
