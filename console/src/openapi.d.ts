@@ -496,6 +496,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The nodes that share the ledger
+         * @description For security_admin, auditor.
+         */
+        get: operations["list_nodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/session": {
         parameters: {
             query?: never;
@@ -750,6 +770,32 @@ export interface components {
         NewRevocation: {
             /** @description The reason, kept in the ledger. */
             comment?: string;
+        };
+        /** @description One node of the service. */
+        Node: {
+            /** @description How many entries of the ledger are in force on this node. */
+            applied: number;
+            build: string;
+            /** @description What only one node does at a time, and this one does. */
+            duties: string[];
+            /** @description Whether it was heard of within the last second. A node that was not answers nobody. */
+            is_alive: boolean;
+            /** @description Whether it is the node that answers. */
+            is_this: boolean;
+            /** @description How many are not yet. */
+            lag: number;
+            /** @description As configured, or the machine's host name. */
+            name: string;
+            /** @description A new one at every start. */
+            node_id: string;
+            /** @description Null when the ledger is the node's own. */
+            seen_at: components["schemas"]["Time"] | null;
+            started_at: components["schemas"]["Time"] | null;
+        };
+        Nodes: {
+            /** @description Always null: the list is complete. */
+            next: string | null;
+            nodes: components["schemas"]["Node"][];
         };
         /** @description RFC 9457 problem details. `code` is stable; `title` and `detail` are for people and may change. */
         Problem: {
@@ -3271,6 +3317,82 @@ export interface operations {
             };
             /** @description `unavailable`: The service cannot do this now */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_nodes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The nodes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Nodes"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `role_forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
                 headers: {
                     [name: string]: unknown;
                 };
