@@ -12,4 +12,5 @@
 mod damage;
 mod postgres;
 mod sqlite;
+mod transfer;
 mod upgrade;
