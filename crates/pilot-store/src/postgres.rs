@@ -23,12 +23,16 @@ use crate::{
 };
 
 mod address;
+mod archive;
 mod desk;
+mod erase;
+mod examine;
 mod failure;
 mod filling;
 mod flight;
 mod follower;
 mod group;
+mod hold;
 mod native;
 mod node;
 mod opening;
@@ -39,6 +43,7 @@ mod reserved;
 mod search;
 mod session;
 mod snapshot;
+mod staged;
 mod team;
 mod tender;
 mod tiles;
@@ -52,6 +57,7 @@ use session::Session;
 use writer::{Turn, Writer};
 
 pub use address::Access;
+pub use archive::LedgerDatabase;
 pub(crate) use filling::Filling;
 pub(crate) use snapshot::Snapshot;
 

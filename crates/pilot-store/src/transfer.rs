@@ -89,6 +89,7 @@ fn epoch(source: &Pages) -> Result<u64> {
 pub fn to_file(access: &Access, to: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Transferred> {
     runtime()?.block_on(async {
         let source = Snapshot::open(access).await?;
+        source.wait_until_durable(access).await?;
         let head = source.head_row().await?.head;
         let target = copy_as_it_is(&source, to, progress).await?;
         let found = target.root(head.size)?;

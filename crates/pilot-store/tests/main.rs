@@ -9,6 +9,7 @@
     reason = "a test stops at the first surprise, and prints its figures"
 )]
 
+mod archive;
 mod damage;
 mod postgres;
 mod sqlite;

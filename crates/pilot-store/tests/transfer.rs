@@ -82,7 +82,7 @@ pub fn sample(path: &Path, items: u64) -> Vec<ItemId> {
 }
 
 /// Every row of every table, as text.
-pub fn everything(path: &Path) -> Vec<String> {
+fn everything(path: &Path) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
     let mut lines = Vec::new();
     for table in ["entry", "document", "tile", "item", "idempotency", "fact", "definition"] {
@@ -97,7 +97,7 @@ pub fn everything(path: &Path) -> Vec<String> {
     lines
 }
 
-fn assert_same(one: &Path, other: &Path) {
+pub fn assert_same(one: &Path, other: &Path) {
     let (one, other) = (everything(one), everything(other));
     assert_eq!(one.len(), other.len());
     for (one, other) in one.iter().zip(&other) {

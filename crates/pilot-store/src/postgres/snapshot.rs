@@ -73,11 +73,14 @@ impl Snapshot {
             return Err(StoreError::Refused("the database has no ledger in it".into()));
         }
         session.run(BEGIN).await.map_err(failed)?;
-        let snapshot = Snapshot { session };
-        // The snapshot is taken by the first query.
-        snapshot.head_row().await?;
-        wait_until_durable(&connect(access).await?).await?;
-        Ok(snapshot)
+        // The first query of the transaction takes the snapshot.
+        session.query("SELECT 1 FROM pilot_schema", &[]).await.map_err(failed)?;
+        Ok(Snapshot { session })
+    }
+
+    /// Returns once no failover can take back anything that is in the snapshot.
+    pub(crate) async fn wait_until_durable(&self, access: &Access) -> Result<()> {
+        wait_until_durable(&connect(access).await?).await
     }
 
     pub(crate) async fn head_row(&self) -> Result<HeadRow> {
