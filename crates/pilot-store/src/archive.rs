@@ -13,7 +13,8 @@ use crate::{Result, Store};
 /// What dates entries.
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// A ledger at rest, or next to its service. What changes it is refused while a service has it open.
+/// A ledger at rest, or next to its service. What changes it is refused while a service has it open, unless the store
+/// is shared: there it is ordered with the writes of the nodes.
 pub trait Archive {
     /// Where it is, for people.
     fn place(&self) -> String;
@@ -48,6 +49,11 @@ pub trait Archive {
 
     /// No service can open it while this is held.
     fn hold(&self) -> Result<Box<dyn Send>>;
+
+    /// Whether another ledger can take its place. If not, the refusal says what to do instead.
+    fn check_replaceable(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// A copy of `from` next to this ledger, to take its place. What an interrupted restore left there is removed.
     fn stage(&self, from: &dyn Archive) -> Result<Box<dyn Staged>>;

@@ -29,6 +29,8 @@ pub mod engines;
 pub mod postgres;
 mod row;
 pub mod sqlite;
+mod tables;
+pub mod transfer;
 mod tree;
 
 #[derive(Debug, thiserror::Error)]

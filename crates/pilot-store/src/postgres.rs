@@ -23,18 +23,27 @@ use crate::{
 };
 
 mod address;
+mod archive;
 mod desk;
+mod erase;
+mod examine;
 mod failure;
+mod filling;
 mod flight;
 mod follower;
 mod group;
+mod hold;
+mod native;
 mod node;
 mod opening;
 mod pipeline;
 mod read;
 mod reader;
+mod reserved;
 mod search;
 mod session;
+mod snapshot;
+mod staged;
 mod team;
 mod tender;
 mod tiles;
@@ -49,6 +58,9 @@ use session::Session;
 use writer::{Turn, Writer};
 
 pub use address::Access;
+pub use archive::LedgerDatabase;
+pub(crate) use filling::Filling;
+pub(crate) use snapshot::Snapshot;
 
 const WRITERS: usize = 2;
 /// For callers, and separate ones for the service's own duties.
@@ -143,7 +155,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     spawned.map_err(|error| StoreError::Unavailable(format!("cannot start the thread {name}: {error}")))
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| StoreError::Unavailable(format!("cannot start the store's runtime: {error}")))
 }

@@ -33,6 +33,9 @@ pub(crate) struct Columns<'r> {
     pub(crate) content: Option<&'r [u8]>,
 }
 
+/// Replaces the title of an item whose contents were erased.
+pub(crate) const ERASED_TITLE: &str = "(erased)";
+
 /// The form number of the list in an item's row.
 const FORM: u32 = 3;
 /// Part of the message about a row from a newer program.

@@ -27,12 +27,14 @@ pub mod copy;
 mod desk;
 pub mod erase;
 mod failure;
+mod fresh;
 pub mod fsck;
 pub mod head;
 mod health;
 mod lock;
 mod log;
 mod opening;
+mod pages;
 mod read;
 mod reader;
 mod schema;
@@ -55,7 +57,9 @@ use watch::Watch;
 
 pub use crate::archive::Now;
 pub use archive::LedgerFile;
+pub(crate) use fresh::FreshFile;
 pub(crate) use lock::lock;
+pub(crate) use pages::Pages;
 
 /// Readers for callers, and separate ones for the service's own duties: timers, signer and witnesses never wait for a
 /// search.

@@ -9,7 +9,9 @@
     reason = "a test stops at the first surprise, and prints its figures"
 )]
 
+mod archive;
 mod damage;
 mod postgres;
 mod sqlite;
+mod transfer;
 mod upgrade;

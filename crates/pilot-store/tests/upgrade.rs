@@ -25,7 +25,7 @@ fn version(path: &Path) -> i64 {
 }
 
 /// Gives a file the form of an older version.
-fn put_back(path: &Path, version: i64) {
+pub fn put_back(path: &Path, version: i64) {
     let columns = "id, version, state, workflow, created_by, title, open, waits_for, due_at, last_entry, \
                    content_entry, data";
     let indices = ["item_created", "item_due", "item_open", "item_ended", "item_creator"];

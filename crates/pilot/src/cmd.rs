@@ -13,5 +13,6 @@ pub(crate) mod restore;
 pub(crate) mod rotation;
 pub(crate) mod serve;
 pub(crate) mod session;
+pub(crate) mod store;
 pub(crate) mod support_bundle;
 pub(crate) mod workflow;

@@ -13,7 +13,8 @@ use pilot_setup::credentials::{self, CredentialFormat};
 use pilot_setup::error::StartError;
 use pilot_setup::private_file::{self, FileError, Others};
 use pilot_store::archive::Archive;
-use pilot_store::engines;
+use pilot_store::engines::{self, StoreAddress};
+use pilot_store::postgres::Access;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -109,14 +110,32 @@ impl Files {
 
 /// The ledger of this installation. `verb` says what the command does to it, for messages.
 pub(crate) fn ledger(config: &Config, verb: &str) -> Result<Box<dyn Archive>, Failure> {
-    let refused = || Failure::Usage(format!("store.url: this command can {verb} only an embedded store"));
-    engines::archive(&config.store.url, &config.data_dir).ok_or_else(refused)
+    let address = store_address(config).ok_or_else(|| {
+        let forms = "write sqlite:PATH or postgres://user@host/database";
+        Failure::Usage(format!("store.url: this command cannot {verb} such a store; {forms}"))
+    })?;
+    Ok(engines::archive(address, &config.data_dir))
+}
+
+/// Where the ledger of this installation is; none if no engine knows such an address.
+pub(crate) fn store_address(config: &Config) -> Option<StoreAddress> {
+    let url = &config.store.url;
+    match config.sqlite_path() {
+        Some(path) => Some(StoreAddress::Sqlite(path)),
+        None if StoreAddress::is_postgres(url) => {
+            Some(StoreAddress::Postgres(Access { url: url.clone(), ..Access::default() }))
+        }
+        None => None,
+    }
 }
 
 /// The service could not open files that root creates in the data directory. So commands that read or change the
 /// service's data run as the user who owns it.
 pub(crate) fn refuse_root(config: &Config) -> Result<(), Failure> {
-    let directory = &config.data_dir;
+    refuse_root_at(&config.data_dir)
+}
+
+pub(crate) fn refuse_root_at(directory: &Path) -> Result<(), Failure> {
     let Ok(owner) = std::fs::metadata(directory).map(|found| found.uid()) else { return Ok(()) };
     if !rustix::process::geteuid().is_root() || owner == 0 {
         return Ok(());

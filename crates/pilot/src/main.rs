@@ -63,6 +63,9 @@ enum Command {
     Backup(cmd::backup::Arguments),
     /// Replace a lost ledger with a backup, if nothing newer is known
     Restore(cmd::restore::Arguments),
+    /// Move the ledger between the embedded store and PostgreSQL
+    #[command(subcommand)]
+    Store(cmd::store::Command),
     /// Accept the machine's clock after it jumped ahead
     #[command(subcommand)]
     Clock(cmd::clock::Command),
@@ -101,6 +104,7 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Log(command) => cmd::log::run(&command, environment),
         Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
         Command::Restore(arguments) => cmd::restore::run(&arguments, environment),
+        Command::Store(command) => cmd::store::run(&command),
         Command::Clock(command) => cmd::clock::run(&command, environment),
         Command::SupportBundle(arguments) => cmd::support_bundle::run(&arguments, environment),
         Command::HelpPages(arguments) => cmd::help_pages::run(&arguments, Arguments::command()),

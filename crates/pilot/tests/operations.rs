@@ -4,6 +4,7 @@ mod backup;
 mod fsck;
 mod leaps;
 mod machine;
+mod migrate;
 mod older;
 mod revocations;
 mod second_place;

@@ -83,6 +83,12 @@ pub(super) fn of_query(error: &Error) -> StoreError {
     }
 }
 
+/// The same, for `map_err`.
+#[expect(clippy::needless_pass_by_value, reason = "an error that is passed on comes by value")]
+pub(super) fn failed(error: Error) -> StoreError {
+    of_query(&error)
+}
+
 pub(super) fn too_long() -> StoreError {
     let allowed = pilot_core::limits::QUESTION_DEADLINE.as_secs();
     StoreError::Unavailable(format!("this took longer than {allowed} s; ask for less at a time, or try later"))

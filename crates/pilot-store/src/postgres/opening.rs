@@ -9,6 +9,7 @@ use tokio_postgres::error::SqlState;
 use super::failure;
 use super::flight::Head;
 use super::read::bound;
+use super::reserved;
 use super::session::Session;
 use crate::tree::hashes_of;
 use crate::{Duty, Result, StoreError};
@@ -56,8 +57,16 @@ pub(super) async fn check_server(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Creates the tables in an empty database, or checks that this program may use those that are there.
+/// Creates the tables in an empty database, or checks that this program may use those that are there. Refuses a ledger
+/// that is only half there, or that an operator's command has for itself.
 pub(super) async fn ensure_schema(session: &Session) -> Result<()> {
+    reserved::refuse_unfinished(session).await?;
+    ensure_tables(session).await?;
+    reserved::refuse_held(session).await
+}
+
+/// Creates the tables in an empty database, or checks that this program may use those that are there.
+pub(super) async fn ensure_tables(session: &Session) -> Result<()> {
     for attempt in 0.. {
         if let Some(version) = schema_version(session).await? {
             return version.check();
@@ -103,6 +112,11 @@ async fn create(session: &Session) -> std::result::Result<(), tokio_postgres::Er
         session.run("ROLLBACK").await?;
     }
     created
+}
+
+/// Whether there are tables of this program.
+pub(super) async fn has_tables(session: &Session) -> Result<bool> {
+    Ok(schema_version(session).await?.is_some())
 }
 
 struct Version {

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, ready};
 
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::Severity;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
 
 use super::address::Address;
@@ -115,6 +116,12 @@ impl Session {
     pub(super) async fn execute(&self, text: &str, values: &Values<'_>) -> Result<u64, Error> {
         let statement = self.prepared(text).await?;
         self.client.execute(&statement, values).await
+    }
+
+    /// Takes rows in the binary form of COPY.
+    pub(super) async fn copy_in(&self, text: &str, types: &[Type]) -> Result<BinaryCopyInWriter, Error> {
+        let statement = self.prepared(text).await?;
+        Ok(BinaryCopyInWriter::new(self.client.copy_in(&statement).await?, types))
     }
 
     pub(super) async fn run(&self, text: &str) -> Result<(), Error> {

@@ -7,11 +7,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::log::carry_recovered;
 use super::{connection, failure, lock, read};
-use crate::row::to_key;
+use crate::row::{ERASED_TITLE, to_key};
 use crate::{Result, StoreError};
-
-/// Replaces the title.
-const ERASED_TITLE: &str = "(erased)";
 
 /// The entries about an item, newest first, as in a history.
 const CHAIN: &str = "WITH RECURSIVE chain (idx) AS ( \

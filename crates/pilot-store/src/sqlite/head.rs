@@ -30,7 +30,11 @@ const BYTES_MAX: u64 = 4_096;
 pub(super) const HEAD_FACT: &str = "head";
 
 pub(super) fn head_bytes(edge: &Edge) -> Vec<u8> {
-    [&edge.size().to_be_bytes()[..], &edge.root().0].concat()
+    head_bytes_of(&Head { size: edge.size(), root: edge.root() })
+}
+
+pub(super) fn head_bytes_of(head: &Head) -> Vec<u8> {
+    [&head.size.to_be_bytes()[..], &head.root.0].concat()
 }
 
 pub(super) fn beside(database: &Path) -> PathBuf {

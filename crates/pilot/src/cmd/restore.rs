@@ -13,9 +13,9 @@ use pilot_setup::config::Config;
 use pilot_setup::error::StartError;
 use pilot_setup::log_key;
 use pilot_setup::{private_file, random};
-use pilot_store::Store;
 use pilot_store::archive::{Archive, Staged};
 use pilot_store::engines;
+use pilot_store::{Store, StoreError};
 use serde_json::json;
 
 use crate::cmd::backup::{self, Manifest};
@@ -72,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     // Both are locked to the end, so that no service can start in between.
     let place = SecondPlace::open(&config.checkpoint_path(), false).map_err(StartError::from).map_err(busy)?;
     let _running = ledger.hold().map_err(|error| busy(error.into()))?;
+    ledger.check_replaceable().map_err(not_replaced)?;
     let backup = match &arguments.backup {
         Some(directory) => Some(Backup::verified(directory, arguments, &*ledger)?),
         None if !ledger.exists() => {
@@ -88,6 +89,13 @@ fn busy(error: StartError) -> Failure {
     match error {
         StartError::Refused(why) => Failure::Usage(format!("nothing was restored; is the service stopped?\n{why}")),
         error @ StartError::Environment { .. } => error.into(),
+    }
+}
+
+fn not_replaced(error: StoreError) -> Failure {
+    match error {
+        StoreError::Refused(why) => Failure::Usage(format!("nothing was restored: {why}")),
+        other => Failure::Environment(other.to_string()),
     }
 }
 

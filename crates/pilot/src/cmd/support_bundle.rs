@@ -19,6 +19,7 @@ use crate::cmd::backup::redact_config;
 use crate::cmd::log::{examine_signed, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files;
 use crate::output::print;
 
 /// Enough to see what led to the problem, and more than anyone reads.
@@ -102,8 +103,8 @@ impl Bundle {
 
 fn version(config: &Config) -> String {
     let kernel = fs::read_to_string("/proc/version").unwrap_or_default();
-    let engine =
-        engines::archive(&config.store.url, &config.data_dir).map_or_else(String::new, |ledger| ledger.engine());
+    let engine = files::store_address(config)
+        .map_or_else(String::new, |address| engines::archive(address, &config.data_dir).engine());
     format!("pilot {}\n{engine}\n{kernel}", env!("CARGO_PKG_VERSION"))
 }
 
@@ -138,8 +139,8 @@ fn head(config: &Config) -> String {
 }
 
 fn ledger(config: &Config, is_short: bool) -> String {
-    match engines::archive(&config.store.url, &config.data_dir) {
-        None => "not an embedded store".into(),
+    match files::store_address(config).map(|address| engines::archive(address, &config.data_dir)) {
+        None => "store.url names no store that is known".into(),
         Some(ledger) if !ledger.exists() => format!("{}: does not exist", ledger.place()),
         Some(_) if is_short => "not checked".into(),
         Some(ledger) => match examine_signed(config, &*ledger) {

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// The reason, which the ledger keeps forever
     #[arg(long, value_name = "TEXT")]
     why: String,
-    /// The configuration file of the service, which must be stopped
+    /// The configuration file of the service, which must be stopped unless its store is PostgreSQL
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
     #[command(flatten)]
