@@ -15,6 +15,7 @@ export type Role = Schemas['Role']
 export type Workflow = Schemas['Workflow']
 export type WorkflowSummary = Schemas['WorkflowSummary']
 export type ActorInfo = Schemas['ActorInfo']
+export type Node = Schemas['Node']
 export type CredentialInfo = Schemas['CredentialInfo']
 export type Revocation = Schemas['Revocation']
 export type Mechanism = Schemas['ConsoleSettings']['mechanism']
@@ -163,6 +164,10 @@ export function getWorkflow(name: string, digest?: string): Promise<Workflow> {
 
 export async function listActors(): Promise<ActorInfo[]> {
   return (await settled(client.GET('/v1/actors'))).actors
+}
+
+export async function listNodes(): Promise<Node[]> {
+  return (await settled(client.GET('/v1/nodes'))).nodes
 }
 
 export async function listCredentials(): Promise<CredentialInfo[]> {

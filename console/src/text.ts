@@ -495,6 +495,14 @@ export const text = {
     truncated: 'There are more open items than are counted here.',
     noDecisions: 'Nothing was decided in this period.',
     table: 'As a table',
+    nodes: 'Nodes',
+    nodesMore: 'The processes that share this ledger. One that was not heard of for a second answers nobody.',
+    node: 'Node',
+    build: 'Build',
+    lag: 'Entries behind',
+    duties: 'Duties',
+    isThis: 'this one',
+    silent: 'not heard of',
   },
 
   evidence: {
