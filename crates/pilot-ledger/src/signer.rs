@@ -2,9 +2,11 @@
 //! checkpoint is stored in the second place before anyone sees it.
 
 mod edge;
+mod note;
 mod opening;
 mod signing;
 
 pub use edge::edge_at;
-pub use opening::{Refused, continued, read, read_checkpoint};
+pub use note::read_checkpoint;
+pub use opening::{Refused, continued, read};
 pub use signing::{SignError, Signed, Signer, run};

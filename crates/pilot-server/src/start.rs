@@ -233,18 +233,15 @@ fn open_store(
     let of_store = Arc::new(OnceLock::new());
     let given = Arc::clone(&of_store);
     let now: Now = Arc::new(move || given.get().map_or(Time::EPOCH, LedgerClock::now));
-    let (store, last_at): (Arc<dyn Store>, Time) = match config.sqlite_path() {
-        Some(path) => {
-            let store = Sqlite::open(&path, now)?;
-            let last_at = store.last_at();
-            (Arc::new(store), last_at)
-        }
-        None => {
-            let identity = NodeIdentity { name: config.node.name()?, build: env!("CARGO_PKG_VERSION").to_owned() };
-            let store = Postgres::open(&config.postgres().ok_or_else(no_such_store)?, identity, now, ahead)?;
-            let last_at = store.last_at();
-            (Arc::new(store), last_at)
-        }
+    let (store, last_at): (Arc<dyn Store>, Time) = if let Some(path) = config.sqlite_path() {
+        let store = Sqlite::open(&path, now)?;
+        let last_at = store.last_at();
+        (Arc::new(store), last_at)
+    } else {
+        let identity = NodeIdentity { name: config.node.name()?, build: env!("CARGO_PKG_VERSION").to_owned() };
+        let store = Postgres::open(&config.postgres().ok_or_else(no_such_store)?, identity, now, ahead)?;
+        let last_at = store.last_at();
+        (Arc::new(store), last_at)
     };
     let is_begun = store.head().borrow().size() > 0;
     keeper.begin(is_begun.then_some(last_at), config.clock.outage());

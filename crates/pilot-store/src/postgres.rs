@@ -9,12 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pilot_core::item::{Item, ItemId};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use tokio::sync::{oneshot, watch};
+
+use tokio::time::Instant;
 
 use crate::archive::Now;
 use crate::{
@@ -413,7 +415,7 @@ impl Store for Postgres {
 
     fn applied_everywhere(&self, entries: u64) -> Pending<'_, ()> {
         Box::pin(async move {
-            let until = Instant::now() + node::STALE;
+            let until = Instant::now() + team::STALE;
             let mut team = self.node.team.subscribe();
             loop {
                 let is_done = {
@@ -425,7 +427,7 @@ impl Store for Postgres {
                 }
                 self.node.hints.notify_one();
                 // Past this, every node that has not applied it has stopped answering.
-                let Ok(Ok(())) = tokio::time::timeout_at(until.into(), team.changed()).await else { return Ok(()) };
+                let Ok(Ok(())) = tokio::time::timeout_at(until, team.changed()).await else { return Ok(()) };
             }
         })
     }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use pilot_evidence::checkpoint::{Checkpoint, CheckpointError};
+use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::merkle::Edge;
-use pilot_evidence::note::{NoteError, NoteKey};
+use pilot_evidence::note::NoteKey;
 use pilot_setup::error::StartError;
 use pilot_store::Store;
 use tokio::sync::watch;
 
 use super::edge::edge_at;
+use super::note::read_checkpoint;
 use super::signing::{Signed, Signer, Work};
 use crate::second_place::SecondPlace;
 
@@ -108,14 +109,6 @@ async fn catch_up(store: &dyn Store, size: u64) {
 pub fn read(note: &str, key: &NoteKey, place: &Path) -> Result<Checkpoint, Refused> {
     let wrong = |cause| Refused::OtherKey { place: place.display().to_string(), cause };
     read_checkpoint(note, key).map_err(wrong)
-}
-
-/// The checkpoint, or why it is not one of this log's, as text.
-pub fn read_checkpoint(note: &str, key: &NoteKey) -> Result<Checkpoint, String> {
-    Checkpoint::open(note, &key.verifier()).map_err(|error| match &error {
-        CheckpointError::Note(NoteError::Unsigned) => "it was signed by another key".to_owned(),
-        other => other.to_string(),
-    })
 }
 
 /// The tree as it was at the checkpoint, if the ledger still begins with it.

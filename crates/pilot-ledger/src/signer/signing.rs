@@ -15,7 +15,7 @@ use pilot_wire::exposition::Exposition;
 use tokio::sync::watch;
 
 use super::edge::edge_at;
-use super::opening;
+use super::note::read_checkpoint;
 use crate::proofs;
 use crate::second_place::{SecondPlace, SwapError};
 
@@ -122,7 +122,7 @@ impl Signer {
 
     /// A checkpoint that another node has signed, without the signatures of others; `None` if it is not one of this log.
     pub(crate) async fn signed_elsewhere(&self, note: &str) -> Option<Signed> {
-        let checkpoint = match opening::read_checkpoint(note, &self.key) {
+        let checkpoint = match read_checkpoint(note, &self.key) {
             Ok(checkpoint) => checkpoint,
             Err(cause) => {
                 tracing::error!(cause, "a checkpoint that another node is said to have signed is not one of this log");
@@ -237,7 +237,8 @@ impl Signer {
             return Err(SignError::Broken(format!("{} was removed while the service ran", path.display())));
         };
         let broken = |reason: String| SignError::Broken(reason);
-        let theirs = opening::read(&note, &self.key, path).map_err(|refused| broken(refused.to_string()))?;
+        let foreign = |cause| broken(format!("{} holds a checkpoint that is not this log's: {cause}", path.display()));
+        let theirs = read_checkpoint(&note, &self.key).map_err(foreign)?;
         if theirs.size > self.head.borrow().size() {
             let ahead = "another node has signed more entries than this one knows yet";
             return Err(SignError::Unavailable(ahead.into()));

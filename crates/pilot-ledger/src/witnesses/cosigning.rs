@@ -11,7 +11,7 @@ use pilot_core::limits::WITNESSES_DEADLINE;
 use pilot_evidence::note::VerifierKey;
 use pilot_evidence::verify::Trust;
 use pilot_setup::config;
-use pilot_store::Duty;
+use pilot_store::{Duty, Store};
 use pilot_wire::exposition::Exposition;
 use pilot_wire::outgoing::{Outgoing, TrustError};
 use tokio::sync::watch;
@@ -51,13 +51,13 @@ pub struct Witnesses {
 }
 
 /// A checkpoint and its cosignatures so far, by the number of the witness.
-pub(super) struct Gathered {
+struct Gathered {
     signed: Arc<Signed>,
-    pub(super) lines: BTreeMap<usize, String>,
+    lines: BTreeMap<usize, String>,
 }
 
 impl Gathered {
-    pub(super) fn text(&self) -> String {
+    fn text(&self) -> String {
         self.lines.values().fold(self.signed.note.clone(), |note, line| note + line + "\n")
     }
 }
@@ -100,7 +100,7 @@ impl Witnesses {
         &self.outgoing
     }
 
-    pub(super) fn gathered(&self) -> MutexGuard<'_, BTreeMap<u64, Gathered>> {
+    fn gathered(&self) -> MutexGuard<'_, BTreeMap<u64, Gathered>> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -125,7 +125,7 @@ impl Witnesses {
         }
         if !signer.store().holds(Duty::Witnesses) {
             let (witnesses, signer) = (Arc::clone(self), Arc::clone(signer));
-            tokio::spawn(async move { shared::learn(&witnesses, &signer).await });
+            tokio::spawn(async move { witnesses.learn(&signer).await });
             return;
         }
         for (number, witness) in self.list.iter().enumerate() {
@@ -138,14 +138,34 @@ impl Witnesses {
                 let offered = offer(&witnesses.outgoing, &*store, &witness, &head).await;
                 if let Ok(line) = &offered {
                     witnesses.gather(number, &head, line);
-                    shared::tell(&witnesses, &store, head.checkpoint.size).await;
+                    witnesses.tell(&store, head.checkpoint.size).await;
                 }
                 witness.answered(head.checkpoint.size, offered.err().as_ref());
             });
         }
     }
 
-    pub(super) fn gather(&self, number: usize, signed: &Arc<Signed>, line: &str) {
+    /// Shares what was gathered with the other nodes.
+    async fn tell(&self, store: &Arc<dyn Store>, size: u64) {
+        if !store.is_shared() {
+            return;
+        }
+        let gathered = self.gathered().get(&size).map(|found| (found.lines.len(), found.text()));
+        if let Some((count, note)) = gathered {
+            shared::tell(store, size, count, note).await;
+        }
+    }
+
+    /// Takes in what another node has gathered.
+    async fn learn(&self, signer: &Signer) {
+        if let Some((signed, lines)) = shared::learn(&self.list, signer).await {
+            for (number, line) in lines {
+                self.gather(number, &signed, &line);
+            }
+        }
+    }
+
+    fn gather(&self, number: usize, signed: &Arc<Signed>, line: &str) {
         let mut gathered = self.gathered();
         let new = || Gathered { signed: Arc::clone(signed), lines: BTreeMap::new() };
         let at = gathered.entry(signed.checkpoint.size).or_insert_with(new);

@@ -8,9 +8,9 @@ use pilot_evidence::witness::parse_cosignatures;
 use pilot_store::{Fact, NoRecord, Situation, Store, Subject, Write};
 use serde::{Deserialize, Serialize};
 
-use super::cosigning::Witnesses;
+use super::witness::Witness;
 use crate::persisted;
-use crate::signer::Signer;
+use crate::signer::{Signed, Signer};
 
 const COSIGNED: &str = "cosigned";
 
@@ -23,14 +23,9 @@ struct Cosigned {
     note: String,
 }
 
-/// Stores the checkpoint of this size with its cosignatures, unless a better one is stored already.
-pub(super) async fn tell(witnesses: &Witnesses, store: &Arc<dyn Store>, size: u64) {
-    if !store.is_shared() {
-        return;
-    }
-    let told =
-        witnesses.gathered().get(&size).map(|found| Cosigned { size, count: found.lines.len(), note: found.text() });
-    let Some(told) = told else { return };
+/// Stores a checkpoint with the cosignatures it has so far, unless a better one is stored already.
+pub(super) async fn tell(store: &Arc<dyn Store>, size: u64, count: usize, note: String) {
+    let told = Cosigned { size, count, note };
     let decide = move |situation: &Situation<'_>| {
         let stored = situation.facts.first().and_then(Option::as_deref);
         let stored = stored.and_then(|bytes| persisted::from_bytes::<Cosigned>("the cosigned checkpoint", bytes).ok());
@@ -47,17 +42,17 @@ pub(super) async fn tell(witnesses: &Witnesses, store: &Arc<dyn Store>, size: u6
     }
 }
 
-/// Takes in what the node that asks the witnesses has stored.
-pub(super) async fn learn(witnesses: &Witnesses, signer: &Signer) {
-    let Ok(Some(bytes)) = signer.store().fact(COSIGNED).await else { return };
-    let Ok(stored) = persisted::from_bytes::<Cosigned>("the cosigned checkpoint", &bytes) else { return };
-    let Some(signed) = signer.signed_elsewhere(&stored.note).await else { return };
-    let (signed, Ok(note)) = (Arc::new(signed), Note::parse(&stored.note)) else { return };
+/// What the node that asks the witnesses has stored: a checkpoint, and the cosignature of each witness by its number.
+pub(super) async fn learn(list: &[Arc<Witness>], signer: &Signer) -> Option<(Arc<Signed>, Vec<(usize, String)>)> {
+    let bytes = signer.store().fact(COSIGNED).await.ok()??;
+    let stored = persisted::from_bytes::<Cosigned>("the cosigned checkpoint", &bytes).ok()?;
+    let checkpoint = signer.signed_elsewhere(&stored.note).await?;
+    let note = Note::parse(&stored.note).ok()?;
     let lines: String = note.signatures.iter().map(|signature| format!("{}\n", signature.line)).collect();
-    for (number, witness) in witnesses.list().iter().enumerate() {
-        let cosigned = parse_cosignatures(&lines, note.text, &witness.key).ok();
-        if let Some((line, _)) = cosigned.and_then(|lines| lines.into_iter().max_by_key(|(_, time)| *time)) {
-            witnesses.gather(number, &signed, line.line);
-        }
-    }
+    let cosignature = |witness: &Arc<Witness>| {
+        let cosigned = parse_cosignatures(&lines, note.text, &witness.key).ok()?;
+        cosigned.into_iter().max_by_key(|(_, time)| *time).map(|(line, _)| line.line.to_owned())
+    };
+    let found = list.iter().enumerate().filter_map(|(number, witness)| Some((number, cosignature(witness)?)));
+    Some((Arc::new(checkpoint), found.collect()))
 }

@@ -3,10 +3,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pilot_core::limits::{COMMIT_DEADLINE, WRITES_WAITING_MAX};
 use tokio::sync::{Notify, oneshot};
+
+use tokio::time::Instant;
 
 use crate::{Outcome, Result, StoreError, Write};
 

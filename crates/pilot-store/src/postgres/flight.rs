@@ -131,21 +131,21 @@ pub(super) async fn lock_and_read(session: &Session, wanted: &Wanted, known: &Ed
     ];
     // Only what is needed, but each in its place.
     let nothing = || -> Unsent<'_, Result<Vec<Row>, Error>> { Box::pin(async { Ok(Vec::new()) }) };
-    unsent.push(match items.is_empty() {
-        true => nothing(),
-        false => Box::pin(async { session.query(read::PLACED, &[&items]).await }),
+    unsent.push(if items.is_empty() {
+        nothing()
+    } else {
+        Box::pin(async { session.query(read::PLACED, &[&items]).await })
     });
-    unsent.push(match scopes.is_empty() {
-        true => nothing(),
-        false => Box::pin(async { session.query(KEYS, &[&scopes]).await }),
+    unsent.push(if scopes.is_empty() { nothing() } else { Box::pin(async { session.query(KEYS, &[&scopes]).await }) });
+    unsent.push(if wanted.facts.is_empty() {
+        nothing()
+    } else {
+        Box::pin(async { session.query(FACTS, &[&wanted.facts]).await })
     });
-    unsent.push(match wanted.facts.is_empty() {
-        true => nothing(),
-        false => Box::pin(async { session.query(FACTS, &[&wanted.facts]).await }),
-    });
-    unsent.push(match wanted.creators.is_empty() {
-        true => nothing(),
-        false => Box::pin(async { session.query(OPEN_ITEMS, &[&wanted.creators, &wanted.workflows]).await }),
+    unsent.push(if wanted.creators.is_empty() {
+        nothing()
+    } else {
+        Box::pin(async { session.query(OPEN_ITEMS, &[&wanted.creators, &wanted.workflows]).await })
     });
     let answers = in_order(unsent).await.into_iter().collect::<Result<Vec<_>, _>>();
     let answers = answers.map_err(|error| failure::of_statement(&error))?;
@@ -262,7 +262,7 @@ pub(super) async fn write_and_commit(session: &Session, group: &Group, size_befo
     };
     let answers = columns.send(session, ground, number(size_before), node_id).await;
     let Some((commit, statements)) = answers.split_last() else { return Landing::Committed };
-    for error in statements.iter().filter_map(|answer| answer.as_ref().err()) {
+    if let Some(error) = statements.iter().find_map(|answer| answer.as_ref().err()) {
         return Landing::Failed(in_second_flight(error));
     }
     match commit {
@@ -281,14 +281,20 @@ pub(super) fn in_second_flight(error: &Error) -> Failure {
     }
 }
 
+type Bytes<'c> = Vec<&'c [u8]>;
+/// Index, item, number within the item, leaf, entry.
+type EntryColumns<'c> = (Vec<i64>, Vec<Option<&'c [u8]>>, Vec<Option<i64>>, Bytes<'c>, Bytes<'c>);
+/// Scope, body, answer, time.
+type KeyColumns<'c> = (Bytes<'c>, Bytes<'c>, Bytes<'c>, Vec<i64>);
+
 /// The changes by column, as `unnest` takes them.
 struct Columns<'c> {
-    entries: (Vec<i64>, Vec<Option<&'c [u8]>>, Vec<Option<i64>>, Vec<&'c [u8]>, Vec<&'c [u8]>),
+    entries: EntryColumns<'c>,
     documents: (Vec<i64>, Vec<i16>, Vec<&'c [u8]>),
     tiles: (Vec<i16>, Vec<i64>, Vec<Vec<u8>>),
     new_items: Items<'c>,
     changed_items: Items<'c>,
-    keys: (Vec<&'c [u8]>, Vec<&'c [u8]>, Vec<&'c [u8]>, Vec<i64>),
+    keys: KeyColumns<'c>,
     facts: (Vec<&'c str>, Vec<&'c [u8]>),
     forgotten: Vec<&'c str>,
 }

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use pilot_evidence::merkle::Edge;
 use tokio_postgres::{Error, Row};
+
+use tokio::time::Instant;
 
 use super::failure::{self, Failure};
 use super::flight::{self, BEGIN, Head, LEAVES, LEAVES_MAX, number};
@@ -47,7 +49,7 @@ impl Follower {
         let (mut next, mut is_failing) = (Instant::now(), false);
         while !*stopping.borrow() {
             tokio::select! {
-                () = tokio::time::sleep_until(next.into()) => {}
+                () = tokio::time::sleep_until(next) => {}
                 () = node.hints.notified() => tokio::time::sleep(TOGETHER).await,
                 _ = stopping.changed() => break,
             }
@@ -90,7 +92,7 @@ impl Follower {
         let session_server = session.server.clone();
         let (sent_at, known) = (Instant::now(), node.known());
         let (size, applied) = (number(known.size()), number(node.applied.load(Ordering::Acquire)));
-        let wanted: Vec<&str> = if renews { team::wanted(&node) } else { Vec::new() };
+        let wanted: Vec<&str> = if renews { team::wanted() } else { Vec::new() };
         let asked = |text: &'static str, values| -> Unsent<'_, Result<Vec<Row>, Error>> {
             Box::pin(async move { session.query(text, values).await })
         };
@@ -178,7 +180,7 @@ impl Follower {
             session.execute("UPDATE duty SET until = 0 WHERE node = $1", &[&id]).await?;
             session.execute("DELETE FROM node WHERE id = $1", &[&id]).await
         };
-        if tokio::time::timeout(super::node::STALE, left).await.is_err() {
+        if tokio::time::timeout(team::STALE, left).await.is_err() {
             tracing::warn!("this node could not sign off; the others take over its duties when they expire");
         }
     }
@@ -212,7 +214,7 @@ async fn caught_up(session: &Session, known: &Edge, head: &Head) -> Result<Edge,
 
 /// How far the database's clock is ahead of the machine's, as of this beat.
 fn learn_time(node: &Node, head: &Head) {
-    let machine = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let machine = i64::try_from(machine.as_micros()).unwrap_or(i64::MAX);
+    let machine = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let machine = machine.tv_sec.saturating_mul(1_000_000).saturating_add(machine.tv_nsec / 1_000);
     node.ahead.store(head.time.unix_micros().saturating_sub(machine), Ordering::Release);
 }

@@ -3,22 +3,21 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Edge;
 use tokio::sync::{Notify, watch};
 
+use tokio::time::Instant;
+
 use super::address::Address;
 use super::desk::Desk;
 use super::failure::Failure;
 use super::session::Server;
-use super::team::Team;
+use super::team::{STALE, Team};
 use crate::archive::Now;
 use crate::{Result, StoreError};
-
-/// Without a clean commit for this long, a node cannot know that its credentials are still valid, and answers nobody.
-pub(super) const STALE: Duration = Duration::from_secs(1);
 
 /// Sizes that become known within this many milliseconds are remembered as one.
 const TOGETHER: u64 = 50;

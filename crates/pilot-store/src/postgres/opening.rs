@@ -1,5 +1,6 @@
 //! What is checked when a node opens the ledger: the server's settings, the tables' version, and the end of the ledger.
 
+use std::borrow::Borrow;
 use pilot_core::entry::{Entry, EntryError};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash, root_of};
@@ -19,8 +20,8 @@ const SCHEMA: &str = include_str!("../schema/postgres.sql");
 const SCHEMA_VERSION: i32 = 1;
 const SERVER_VERSION_MIN: i32 = 150_000;
 
-fn failed(error: tokio_postgres::Error) -> StoreError {
-    failure::of_query(&error)
+fn failed<E: Borrow<tokio_postgres::Error>>(error: E) -> StoreError {
+    failure::of_query(error.borrow())
 }
 
 async fn setting(session: &Session, name: &str) -> Result<String> {

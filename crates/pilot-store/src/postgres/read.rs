@@ -1,5 +1,6 @@
 //! Reading: each function is one query, on any connection.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 
 use pilot_core::item::{Item, ItemId};
@@ -18,8 +19,8 @@ pub(super) const PLACED: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.co
      i.state, i.workflow, i.created_by, i.title, i.created_entry, i.entries FROM item i \
      LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0 WHERE i.id = ANY($1)";
 
-fn failed(error: Error) -> StoreError {
-    failure::of_query(&error)
+fn failed<E: Borrow<Error>>(error: E) -> StoreError {
+    failure::of_query(error.borrow())
 }
 
 /// Indices and versions are never negative; a negative one is damage.

@@ -141,6 +141,10 @@ fn add_wanted(condition: &mut Condition, filter: &Filter) -> String {
     text
 }
 
+fn values(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
+}
+
 async fn look(session: &Session, filter: &Filter, mut rows: Condition, limit: usize, rows_max: usize) -> Result<Found> {
     let failed = |error| failure::of_query(&error);
     if let Some(before) = filter.before {
@@ -156,9 +160,6 @@ async fn look(session: &Session, filter: &Filter, mut rows: Condition, limit: us
          LIMIT {rows_max}) v WHERE v.wanted ORDER BY v.created_entry DESC LIMIT ${}",
         rows.values.len()
     );
-    fn values(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
-        values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
-    }
     let found = session.query(&sql, &values(&rows.values)).await.map_err(failed)?;
     let mut keys = Vec::with_capacity(found.len());
     for row in &found {

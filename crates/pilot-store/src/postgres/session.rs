@@ -94,14 +94,12 @@ impl Session {
 
     async fn prepared(&self, text: &str) -> Result<Statement, Error> {
         let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
-        match known {
-            Some(statement) => Ok(statement),
-            None => {
-                let statement = self.client.prepare(text).await?;
-                let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(statements.entry(text.to_owned()).or_insert(statement).clone())
-            }
+        if let Some(statement) = known {
+            return Ok(statement);
         }
+        let statement = self.client.prepare(text).await?;
+        let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(statements.entry(text.to_owned()).or_insert(statement).clone())
     }
 
     pub(super) async fn query(&self, text: &str, values: &Values<'_>) -> Result<Vec<Row>, Error> {

@@ -1,20 +1,23 @@
 //! The nodes that share the ledger, and which of them does what only one has to do.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pilot_core::time::Time;
 use tokio_postgres::{Error, Row};
 
-use super::node::Node;
+use tokio::time::Instant;
+
 use crate::{Duty, NodeState};
 
+/// Without a clean commit for this long, a node cannot know that its credentials are still valid, and answers nobody.
+pub(super) const STALE: Duration = Duration::from_secs(1);
 /// How often a node renews its duties.
 pub(super) const RENEWED: Duration = Duration::from_secs(2);
 /// How long a lease lasts, and for how long of it the holder acts: it stops before anyone else can begin.
 const LEASED: Duration = Duration::from_secs(6);
 const TRUSTED: Duration = Duration::from_secs(5);
 /// A node that was not heard of for this long answers nobody, so nobody waits for it.
-pub(super) const ALIVE: Duration = super::node::STALE;
+pub(super) const ALIVE: Duration = STALE;
 
 /// Takes duties that are free, and keeps those that are held. Leases save work; they decide nothing.
 pub(super) const LEASE: &str = "UPDATE duty SET node = $1, fence = fence + (node <> $1)::integer, \
@@ -50,7 +53,7 @@ struct DutyRow {
 }
 
 /// Those this node would take.
-pub(super) fn wanted(_node: &Node) -> Vec<&'static str> {
+pub(super) fn wanted() -> Vec<&'static str> {
     Duty::ALL.iter().map(|duty| duty.as_str()).collect()
 }
 

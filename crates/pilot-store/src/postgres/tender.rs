@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pilot_core::time::Time;
+
+use tokio::time::Instant;
 
 use super::failure;
 use super::group::oldest_key;

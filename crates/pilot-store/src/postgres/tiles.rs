@@ -23,13 +23,11 @@ pub(super) struct Shelf {
 
 impl Tiles for &mut Shelf {
     fn full_tile(&mut self, level: u8, index: u64) -> Result<Option<Vec<Hash>>> {
-        match self.tiles.get(&(level, index)) {
-            Some(tile) => Ok(tile.clone()),
-            None => {
-                self.missed.insert((level, index));
-                Err(StoreError::Unavailable("a tile has to be read first".into()))
-            }
+        if let Some(tile) = self.tiles.get(&(level, index)) {
+            return Ok(tile.clone());
         }
+        self.missed.insert((level, index));
+        Err(StoreError::Unavailable("a tile has to be read first".into()))
     }
 }
 

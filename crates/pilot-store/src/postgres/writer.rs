@@ -3,11 +3,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Edge;
 use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use tokio::time::Instant;
 
 use super::desk::Queued;
 use super::failure::{self, Failure};
@@ -166,7 +168,8 @@ impl Writer {
     async fn pause(&mut self) {
         self.retries = self.retries.saturating_add(1);
         let most = Duration::from_millis(1 << self.retries.min(6)).min(RETRY_PAUSE_MAX);
-        let part = u32::from(self.node.id.bytes().fold(self.retries as u8, |mixed, byte| mixed ^ byte)) + 1;
+        let mixed = self.node.id.bytes().fold(self.retries, |mixed, byte| mixed.wrapping_mul(31) ^ u32::from(byte));
+        let part = mixed % 256 + 1;
         tokio::time::sleep(most * part / 256).await;
     }
 

@@ -92,10 +92,10 @@ struct Home {
 
 /// Where ledgers are kept in this run of the tests: in files, or with `PILOT_TEST_STORE=postgres` in databases.
 pub fn is_on_postgres() -> bool {
-    match std::env::var("PILOT_TEST_STORE").as_deref() {
-        Ok("postgres") => true,
-        Ok("sqlite") | Err(_) => false,
-        Ok(other) => panic!("PILOT_TEST_STORE is {other}; it can be sqlite or postgres"),
+    match pilot_testing::asked("PILOT_TEST_STORE").as_deref() {
+        Some("postgres") => true,
+        Some("sqlite") | None => false,
+        Some(other) => panic!("PILOT_TEST_STORE is {other}; it can be sqlite or postgres"),
     }
 }
 
