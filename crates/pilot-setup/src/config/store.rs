@@ -128,8 +128,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
-    fn check(text: &str, environment: &[(&str, &str)], expected: Expect) {
+    fn check(text: &str, environment: &[(&str, &str)], expected: &Expect) {
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let verdict = match Config::parse(Path::new("pilot.toml"), text, &environment) {
@@ -144,18 +143,18 @@ mod tests {
 
     #[test]
     fn the_ledger_is_in_a_file_or_in_a_database() {
-        check("[store]", &[], expect!["sqlite:pilot.db"]);
-        check("[store]\nurl = 'sqlite:other.db'", &[], expect!["sqlite:other.db"]);
-        check("[store]\nurl = 'postgres://u@localhost/d'", &[], expect!["postgres://localhost:5432/d; None"]);
+        check("[store]", &[], &expect!["sqlite:pilot.db"]);
+        check("[store]\nurl = 'sqlite:other.db'", &[], &expect!["sqlite:other.db"]);
+        check("[store]\nurl = 'postgres://u@localhost/d'", &[], &expect!["postgres://localhost:5432/d; None"]);
         check(
             "[store]\nurl = 'postgresql://u@db1,db2:5433/d'\npassword_file = 'p'",
             &[],
-            expect![[r#"postgres://db1:5432,db2:5433/d, with TLS; Some("p")"#]],
+            &expect![[r#"postgres://db1:5432,db2:5433/d, with TLS; Some("p")"#]],
         );
         check(
             "[store]\npassword_file = 'p'",
             &[("PILOT_STORE__URL", "postgres://u@db/d")],
-            expect![[r#"postgres://db:5432/d, with TLS; Some("p")"#]],
+            &expect![[r#"postgres://db:5432/d, with TLS; Some("p")"#]],
         );
     }
 
@@ -165,7 +164,7 @@ mod tests {
             check(
                 &format!("[store]\nurl = '{url}'"),
                 &[],
-                expect![[
+                &expect![[
                     r#"pilot.toml, line 2, column 7: store.url: is not the address of a store; write "sqlite:pilot.db" or "postgres://user@host/database""#
                 ]],
             );
@@ -173,26 +172,26 @@ mod tests {
         check(
             "[store]\nurl = 'postgres://u:hunter2@db/d'",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 2, column 7: store.url: has a password in it; remove it, and name a private file in store.password_file"
             ],
         );
         check(
             "",
             &[("PILOT_STORE__URL", "postgres://u:hunter2@db/d")],
-            expect![
+            &expect![
                 "the environment overrides the configuration with an invalid value: store.url: has a password in it; remove it, and name a private file in store.password_file (set by PILOT_STORE__URL)"
             ],
         );
         check(
             "[store]\nurl = 'postgres:/db/d'",
             &[],
-            expect!["pilot.toml, line 2, column 7: store.url: does not begin with postgres:// or postgresql://"],
+            &expect!["pilot.toml, line 2, column 7: store.url: does not begin with postgres:// or postgresql://"],
         );
         check(
             "[store]\nurl = 'postgres://u@db/d?sslmode=prefer'",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 2, column 7: store.url: with sslmode=prefer, anyone on the network path can turn TLS off; write sslmode=require"
             ],
         );
@@ -208,19 +207,19 @@ mod tests {
         check(
             "[store]\npassword_file = 'p'",
             &[],
-            expect![
+            &expect![
                 "pilot.toml: store.password_file: is for a PostgreSQL database; remove it, or set store.url to the database"
             ],
         );
         check(
             "[store]\nurl = 'postgres://u@db/d'\nclient_key = 'k'",
             &[],
-            expect!["pilot.toml, line 1, column 1: store.client_key: needs store.client_certificate"],
+            &expect!["pilot.toml, line 1, column 1: store.client_key: needs store.client_certificate"],
         );
         check(
             "[store]\nurl = 'postgres://u@db/d?sslmode=disable'\nca_file = 'c'",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 1, column 1: store.url: sslmode=disable, but ca_file, client_certificate and client_key are for TLS"
             ],
         );
