@@ -114,8 +114,8 @@ fn every_kind_of_damage_to_a_database_is_found_and_named() {
         psql(&maintenance, &format!("CREATE DATABASE {name} TEMPLATE {}", database.name())).unwrap();
         let url = database.url().replace(database.name(), &name);
         psql(&url, sql).unwrap();
-        let damaged = LedgerDatabase::at(Access { url, ..Access::default() }, scratch.path());
-        let report = examine(&damaged);
+        let changed = LedgerDatabase::at(Access { url, ..Access::default() }, scratch.path());
+        let report = examine(&changed);
         psql(&maintenance, &format!("DROP DATABASE {name} WITH (FORCE)")).unwrap();
         let found = report.faults.iter().any(|fault| fault.place.starts_with(place.as_str()));
         assert!(found, "{sql}: not {place}, but {:?}", report.faults);

@@ -303,12 +303,12 @@ fn a_damaged_file_is_not_copied() {
         ),
     ];
     for (sql, reason) in damages {
-        let damaged = scratch.file("damaged.db");
-        let _ = std::fs::remove_file(&damaged);
-        LedgerFile::at(&path).copy(&damaged).unwrap();
-        Connection::open(&damaged).unwrap().execute_batch(sql).unwrap();
+        let changed = scratch.file("damaged.db");
+        let _ = std::fs::remove_file(&changed);
+        LedgerFile::at(&path).copy(&changed).unwrap();
+        Connection::open(&changed).unwrap().execute_batch(sql).unwrap();
         let database = Cluster::shared().fresh_database();
-        let copied = to_postgres(&damaged, &access(&database), &mut |_| ());
+        let copied = to_postgres(&changed, &access(&database), &mut |_| ());
         let Err(StoreError::Damaged(what)) = copied else { panic!("{sql}: {copied:?}") };
         assert!(what.contains(reason), "{sql}: {what}");
     }

@@ -42,9 +42,14 @@ pub fn fresh_seed() -> u64 {
     RandomState::new().hash_one(()) >> 24 << 20
 }
 
-/// A number that someone who runs the tests asks for: `PILOT_SEED`, `PILOT_LONG`.
+/// What someone who runs the tests asks for: `PILOT_TEST_STORE`.
 #[expect(clippy::disallowed_methods, reason = "a seed or a long run is asked for from outside")]
+pub fn asked_for(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The same, as a number: `PILOT_SEED`, `PILOT_LONG`.
 pub fn asked(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
+    let text = asked_for(name)?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")))
 }

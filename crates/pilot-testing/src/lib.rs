@@ -12,5 +12,5 @@ mod dice;
 pub mod postgres;
 mod scratch;
 
-pub use dice::{Dice, asked, fresh_seed};
+pub use dice::{Dice, asked, asked_for, fresh_seed};
 pub use scratch::{Scratch, scratch_in_memory};

@@ -1,5 +1,7 @@
 //! What an error of PostgreSQL means for the write or the query it ended.
 
+use std::borrow::Borrow;
+
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -84,9 +86,8 @@ pub(super) fn of_query(error: &Error) -> StoreError {
 }
 
 /// The same, for `map_err`.
-#[expect(clippy::needless_pass_by_value, reason = "an error that is passed on comes by value")]
-pub(super) fn failed(error: Error) -> StoreError {
-    of_query(&error)
+pub(super) fn failed<E: Borrow<Error>>(error: E) -> StoreError {
+    of_query(error.borrow())
 }
 
 pub(super) fn too_long() -> StoreError {

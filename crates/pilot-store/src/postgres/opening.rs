@@ -1,13 +1,12 @@
 //! What is checked when a node opens the ledger: the server's settings, the tables' version, and the end of the ledger.
 
-use std::borrow::Borrow;
 use pilot_core::entry::{Entry, EntryError};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash, root_of};
 use pilot_evidence::tile::TILE_WIDTH;
 use tokio_postgres::error::SqlState;
 
-use super::failure;
+use super::failure::{self, failed};
 use super::flight::Head;
 use super::read::bound;
 use super::reserved;
@@ -19,10 +18,6 @@ const SCHEMA: &str = include_str!("../schema/postgres.sql");
 /// The tables as this program writes them.
 const SCHEMA_VERSION: i32 = 1;
 const SERVER_VERSION_MIN: i32 = 150_000;
-
-fn failed<E: Borrow<tokio_postgres::Error>>(error: E) -> StoreError {
-    failure::of_query(error.borrow())
-}
 
 async fn setting(session: &Session, name: &str) -> Result<String> {
     let row = session.query_opt("SELECT current_setting($1, true)", &[&name]).await.map_err(failed)?;

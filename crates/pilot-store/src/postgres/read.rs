@@ -1,6 +1,5 @@
 //! Reading: each function is one query, on any connection.
 
-use std::borrow::Borrow;
 use std::ops::Range;
 
 use pilot_core::item::{Item, ItemId};
@@ -9,7 +8,7 @@ use pilot_core::time::Time;
 use pilot_evidence::merkle::Hash;
 use tokio_postgres::{Error, Row};
 
-use super::failure;
+use super::failure::failed;
 use super::group::Placed;
 use super::session::Session;
 use crate::row::{Columns, from_key, kind_of, to_item, to_key};
@@ -18,10 +17,6 @@ use crate::{Result, Standing, StoreError, StoredDefinition, StoredEntry};
 pub(super) const PLACED: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open, i.version, \
      i.state, i.workflow, i.created_by, i.title, i.created_entry, i.entries FROM item i \
      LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0 WHERE i.id = ANY($1)";
-
-fn failed<E: Borrow<Error>>(error: E) -> StoreError {
-    failure::of_query(error.borrow())
-}
 
 /// Indices and versions are never negative; a negative one is damage.
 fn index(row: &Row, column: usize) -> Result<u64> {

@@ -92,7 +92,7 @@ struct Home {
 
 /// Where ledgers are kept in this run of the tests: in files, or with `PILOT_TEST_STORE=postgres` in databases.
 pub fn is_on_postgres() -> bool {
-    match pilot_testing::asked("PILOT_TEST_STORE").as_deref() {
+    match pilot_testing::asked_for("PILOT_TEST_STORE").as_deref() {
         Some("postgres") => true,
         Some("sqlite") | None => false,
         Some(other) => panic!("PILOT_TEST_STORE is {other}; it can be sqlite or postgres"),
