@@ -47,7 +47,7 @@ fn words(place: &Place, member: usize) -> Vec<(&'static str, String)> {
         ("/run/postgresql", place.text(&name, "run")),
         ("/var/lib/etcd/pilot", place.text(&name, "etcd")),
         // The machine that runs this may have a real one.
-        ("mode: automatic", "mode: off".to_owned()),
+        ("mode: required", "mode: off".to_owned()),
     ]
 }
 
