@@ -16,6 +16,7 @@ mod demo;
 mod deny;
 mod distribution;
 mod fuzz;
+mod ha;
 mod manifests;
 mod pages;
 mod postgres;
@@ -40,6 +41,7 @@ cargo xtask COMMAND
   manifests               check deploy/kubernetes against the schemas that Kubernetes publishes
   dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
   vault                   build a Vault-compatible server, for the tests that read credentials from one
+  ha up | down            start, or end, three PostgreSQL members with Patroni and three nodes, in network namespaces
   bench session [--beside PATH]
                           /v1/session with 1,000 credentials, compared with a bare axum handler and with another build
   bench rules             decisions per second of the rule engine
@@ -84,6 +86,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["deny"] => deny::run(),
         ["dist"] => distribution::run(),
         ["vault"] => vault::install(),
+        ["ha", rest @ ..] => ha::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["check" | "deny" | "dist" | "manifests" | "pages" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
