@@ -10,7 +10,7 @@ use pilot_ledger::clock::Clock;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_setup::config::{self, Config, Mechanism, Profile};
 use pilot_setup::credentials::{self, RoleMapFile};
-use pilot_setup::error::{StartError, no_such_store, with_cause};
+use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::exposed;
 use pilot_setup::private_file::{self, FileError, Others};
 use pilot_setup::{database, definitions};
@@ -255,7 +255,7 @@ fn check_data_dir(path: &Path) -> Finding {
 
 fn check_store(config: &Config) -> Vec<Finding> {
     match config.sqlite_path() {
-        None => check_database(config).into_iter().collect(),
+        None => check_database(config),
         Some(path) if !path.exists() => {
             vec![Finding::new("store", Verdict::Ok, format!("{} will be created at the start", path.display()))]
         }

@@ -47,6 +47,7 @@ pub fn with_cause(error: &impl std::error::Error) -> String {
 
 /// The service does not run on the configured store.
 pub fn no_such_store() -> StartError {
-    let refused = "store.url: is not the address of a store; write \"sqlite:pilot.db\" or \"postgres://user@host/database\"";
+    let refused =
+        "store.url: is not the address of a store; write \"sqlite:pilot.db\" or \"postgres://user@host/database\"";
     StartError::Refused(refused.into())
 }

@@ -16,6 +16,9 @@ use crate::{Result, StoreError};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// For everything until a host has let us in.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
+
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
 /// Settings of other clients that are files here. In a URL they would be relative to nothing in particular.
@@ -100,6 +103,10 @@ impl Address {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
         config.application_name("pilot");
+        // A host that was cut off ends its connections in time.
+        config.tcp_user_timeout(Duration::from_secs(10));
+        config.keepalives_idle(Duration::from_secs(5)).keepalives_interval(Duration::from_secs(2));
+        config.keepalives_retries(3);
         Ok(Address { config, files, password_file: access.password_file.clone() })
     }
 
@@ -123,8 +130,75 @@ impl Address {
             // Without it, the connection fails with an error of the kind that callers know.
             Err(error) => tracing::warn!("the password for the database is not usable: {error}"),
         }
-        config.connect(Connector(self.files.clone())).await
+        self.connect_to_any(&config).await
     }
+
+    /// One host after the other, each within its time: one that takes connections and never answers must not keep this
+    /// node from the others.
+    async fn connect_to_any(
+        &self,
+        config: &Config,
+    ) -> std::result::Result<(Client, Connection<Socket, Encrypted>), Error> {
+        let hosts = config.get_hosts().len();
+        for number in 0..hosts {
+            let one = only(config, number);
+            match tokio::time::timeout(ANSWER_TIMEOUT, one.connect(Connector(self.files.clone()))).await {
+                Ok(Err(error)) if number + 1 == hosts => return Err(error),
+                Ok(Err(_)) | Err(_) if number + 1 < hosts => {}
+                Ok(connected) => return connected,
+                Err(_) => break,
+            }
+        }
+        Err(Error::__private_api_timeout())
+    }
+}
+
+/// The same, with only this one of its hosts.
+fn only(config: &Config, number: usize) -> Config {
+    let mut one = Config::new();
+    match config.get_hosts().get(number) {
+        Some(Host::Tcp(name)) => drop(one.host(name)),
+        Some(Host::Unix(path)) => drop(one.host_path(path)),
+        None => {}
+    }
+    let ports = config.get_ports();
+    if let Some(port) = ports.get(number).or(ports.first()) {
+        one.port(*port);
+    }
+    if let Some(address) = config.get_hostaddrs().get(number) {
+        one.hostaddr(*address);
+    }
+    if let Some(user) = config.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = config.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = config.get_options() {
+        one.options(options);
+    }
+    if let Some(name) = config.get_application_name() {
+        one.application_name(name);
+    }
+    if let Some(timeout) = config.get_connect_timeout() {
+        one.connect_timeout(*timeout);
+    }
+    if let Some(timeout) = config.get_tcp_user_timeout() {
+        one.tcp_user_timeout(*timeout);
+    }
+    one.keepalives(config.get_keepalives()).keepalives_idle(config.get_keepalives_idle());
+    if let Some(interval) = config.get_keepalives_interval() {
+        one.keepalives_interval(interval);
+    }
+    if let Some(retries) = config.get_keepalives_retries() {
+        one.keepalives_retries(retries);
+    }
+    one.ssl_mode(config.get_ssl_mode()).ssl_negotiation(config.get_ssl_negotiation());
+    one.channel_binding(config.get_channel_binding()).target_session_attrs(config.get_target_session_attrs());
+    one
 }
 
 /// Neither the text nor what the library quotes of it is repeated: a password may be in there.

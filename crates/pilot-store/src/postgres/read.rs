@@ -6,7 +6,7 @@ use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::STORE_PAGE_BYTES_MAX;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Hash;
-use tokio_postgres::{Error, Row};
+use tokio_postgres::Row;
 
 use super::failure::failed;
 use super::group::Placed;

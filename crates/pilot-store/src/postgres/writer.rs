@@ -24,6 +24,9 @@ use crate::{Outcome, StoreError};
 const GROUP_MAX: usize = 512;
 /// A group that has grown to this many bytes takes no further write.
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longer than the server lets a lock be waited for. A server that is silent for so long may have been replaced.
+const FLIGHT_TIMEOUT: Duration = Duration::from_secs(6);
+const SILENT: &str = "the database does not answer";
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// Which of a node's writers asks for the lock next: writes keep their order, and the second group gathers while the
@@ -198,8 +201,13 @@ impl Writer {
         session.take_warning();
         let (sent_at, known) = (Instant::now(), node.known());
         let wanted = Wanted::of(&group);
-        let locked = flight::lock_and_read(session, &wanted, &known).await;
+        let locked = tokio::time::timeout(FLIGHT_TIMEOUT, flight::lock_and_read(session, &wanted, &known)).await;
         drop(turn);
+        let Ok(locked) = locked else {
+            // Nothing was sent that could commit. Another server may be in charge by now.
+            self.session = None;
+            return Attempt::Failed { failure: Failure::Transient(SILENT.into()), group, sent: None };
+        };
         let ground = match locked {
             Ok(ground) => ground,
             Err(failure) => {
@@ -231,7 +239,10 @@ impl Writer {
             return Attempt::Settled { outcomes, rest, group };
         }
         let first = decided.changes.entries.first().map(|entry| (entry.index, entry.bytes.clone()));
-        let landing = flight::write_and_commit(session, &decided, size_before, &node.id).await;
+        let landing = flight::write_and_commit(session, &decided, size_before, &node.id);
+        let landing = tokio::time::timeout(FLIGHT_TIMEOUT, landing).await;
+        // Silence means that nobody knows: it is looked for where commits are taken then.
+        let landing = landing.unwrap_or_else(|_| Landing::Failed(Failure::Unknown(SILENT.into())));
         let is_clean = !session.take_warning();
         let sent = Sent { outcomes, rest, edge: decided.ground.edge, first, adopted: decided.changes.adopted };
         match landing {
@@ -256,7 +267,7 @@ impl Writer {
     /// Whatever the transaction was about, it is over; a connection of which that is not certain is given up.
     async fn roll_back(&mut self) {
         if let Some(session) = &self.session
-            && session.run("ROLLBACK").await.is_err()
+            && !matches!(tokio::time::timeout(FLIGHT_TIMEOUT, session.run("ROLLBACK")).await, Ok(Ok(())))
         {
             self.session = None;
         }
@@ -323,8 +334,10 @@ impl Writer {
             Box::pin(async { session.execute(BEAT, &[&id]).await.map(|_| Vec::new()) }),
             Box::pin(async { session.run("COMMIT").await.map(|()| Vec::new()) }),
         ];
-        let answers = in_order(unsent).await.into_iter().collect::<Result<Vec<_>, _>>();
-        let answers = match answers {
+        let Ok(answers) = tokio::time::timeout(FLIGHT_TIMEOUT, in_order(unsent)).await else {
+            return Err(Failure::Transient(SILENT.into()));
+        };
+        let answers = match answers.into_iter().collect::<Result<Vec<_>, _>>() {
             Ok(answers) => answers,
             Err(error) => {
                 self.roll_back().await;

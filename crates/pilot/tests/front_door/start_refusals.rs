@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
 use crate::support::harness::{
-    Finished, Installation, TOKEN, credential_file, digest, expiring_credential_file, role_map, set_mode,
+    Finished, Installation, Port, TOKEN, credential_file, digest, expiring_credential_file, role_map, set_mode,
 };
 
 /// Pasted where a digest, a name or a key should be; it must never come back.
