@@ -96,6 +96,9 @@ fn to_file(from: &Access, to: &Path, show: &mut dyn FnMut(Progress)) -> Result<T
         return Err(Failure::Refused(format!("{}: already exists; name a new file", to.display())));
     }
     let ledger = LedgerDatabase::at(from.clone(), directory_of(to));
+    if !ledger.exists() {
+        return Err(Failure::Refused(format!("{}: the database has no ledger in it", ledger.place())));
+    }
     let _alone = ledger.hold().map_err(|error| failed(error, "--from"))?;
     // One at a time: each would remove the other's file.
     let _lock = LedgerFile::at(to).hold().map_err(|error| failed(error, "--to"))?;

@@ -132,11 +132,12 @@ fn a_move_that_is_killed_at_any_moment_is_finished_by_the_next() {
     let (installation, _) = written(300);
     let embedded = fsck(&installation);
     let database = Cluster::shared().fresh_database();
-    let mut kills = 0;
+    let mut kills = 0_u64;
     loop {
         let mut command: Command = installation.command(&["store", "migrate", "--from", FILE, "--to", database.url()]);
         let mut moving = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(Duration::from_millis(dice.below(150_u64) + 10 * kills));
+        // Longer and longer, so that one of them gets to the end.
+        thread::sleep(Duration::from_millis(dice.below(20 + 10 * kills)));
         moving.kill().unwrap();
         kills += 1;
         // On a signal there is no code.
