@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use pilot_testing::postgres::{Cluster, Database, psql};
+use pilot_testing::postgres::{Access, Cluster, Database, ServerKey, Settings, psql};
 use pilot_testing::{Dice, asked, fresh_seed};
 use serde_json::{Value, json};
 
@@ -68,6 +68,9 @@ fn a_ledger_is_moved_checked_backed_up_erased_from_and_moved_back() {
     assert!(embedded["entries"].as_u64() > before["entries"].as_u64(), "a start is an entry");
     let backup = installation.pilot(&["backup", "--out", "b1"]).expect(0);
     assert!(backup.stdout.contains("a verified backup of"), "{backup:#?}");
+    let server = installation.serve();
+    work(&server, 1);
+    server.stop().expect(0);
     installation.pilot(&["support-bundle", "--out", "bundle.txt"]).expect(0);
     let bundle = installation.read("bundle.txt");
     assert!(bundle.contains("PostgreSQL 1") && bundle.contains("everything is consistent"), "{bundle}");
@@ -100,6 +103,24 @@ fn a_backup_is_restored_into_an_empty_database() {
     let restored = installation.pilot(&["restore", "b1"]).expect(0);
     assert!(restored.stdout.contains("Nothing is missing"), "{restored:#?}");
     assert_eq!(fsck(&installation)["entries"], json!(entries + 1));
+}
+
+#[test]
+fn a_ledger_is_moved_over_tls_with_a_password_from_a_file() {
+    let cluster = Cluster::start(&Settings { access: Access::Tls(ServerKey::Ecdsa), ..Settings::default() });
+    let (installation, _) = written(3);
+    let embedded = fsck(&installation);
+    let database = cluster.fresh_database();
+    let (url, ca) = (cluster.url_for("postgres", database.name()), cluster.tls().ca.display().to_string());
+    installation.write("password", cluster.password());
+    let arguments = ["store", "migrate", "--from", FILE, "--to", &url, "--password-file", "password"];
+    installation.pilot(&arguments).expect(3).says(&["cannot be reached"]);
+    let moved = installation.pilot(&[&arguments[..], &["--ca-file", &ca]].concat()).expect(0);
+    moved.never_says(cluster.password());
+    let config = installation.read("pilot.toml");
+    let store = format!("[store]\nurl = \"{url}\"\npassword_file = \"password\"\nca_file = \"{ca}\"\n");
+    installation.write("pilot.toml", &format!("{config}{store}"));
+    assert_eq!(fsck(&installation), embedded);
 }
 
 #[test]
