@@ -58,7 +58,7 @@ use watch::Watch;
 pub use crate::archive::Now;
 pub use archive::LedgerFile;
 pub(crate) use fresh::FreshFile;
-pub(crate) use lock::lock;
+pub(crate) use lock::{Lock, lock};
 pub(crate) use pages::Pages;
 
 /// Readers for callers, and separate ones for the service's own duties: timers, signer and witnesses never wait for a
@@ -103,7 +103,7 @@ impl Sqlite {
         Sqlite::start(path, now, lock, connection)
     }
 
-    fn start(path: &Path, now: Now, lock: File, mut connection: rusqlite::Connection) -> Result<Sqlite> {
+    fn start(path: &Path, now: Now, lock: Lock, mut connection: rusqlite::Connection) -> Result<Sqlite> {
         let opened = opening::load(&connection)?;
         if let Some(lost) = opening::lost(&connection, &opened.edge, head::read(path)?)? {
             return Err(StoreError::Damaged(format!("{lost}; {}", opening::AFTER_LOSS)));

@@ -14,7 +14,6 @@ use pilot_setup::error::StartError;
 use pilot_setup::private_file::{self, FileError, Others};
 use pilot_store::archive::Archive;
 use pilot_store::engines::{self, StoreAddress};
-use pilot_store::postgres::Access;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -119,14 +118,8 @@ pub(crate) fn ledger(config: &Config, verb: &str) -> Result<Box<dyn Archive>, Fa
 
 /// Where the ledger of this installation is; none if no engine knows such an address.
 pub(crate) fn store_address(config: &Config) -> Option<StoreAddress> {
-    let url = &config.store.url;
-    match config.sqlite_path() {
-        Some(path) => Some(StoreAddress::Sqlite(path)),
-        None if StoreAddress::is_postgres(url) => {
-            Some(StoreAddress::Postgres(Access { url: url.clone(), ..Access::default() }))
-        }
-        None => None,
-    }
+    let file = config.sqlite_path().map(StoreAddress::Sqlite);
+    file.or_else(|| config.postgres().map(StoreAddress::Postgres))
 }
 
 /// The service could not open files that root creates in the data directory. So commands that read or change the

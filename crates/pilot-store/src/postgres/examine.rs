@@ -1,7 +1,7 @@
 //! `fsck`: the ledger is copied into a private file and read there, like any other; and what only this engine stores is
 //! compared with the entries. It changes nothing.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use pilot_core::entry::Entry;
@@ -15,7 +15,7 @@ use super::session::Session;
 use super::snapshot::{HeadRow, Snapshot};
 use crate::archive::{Head, Progress, Report};
 use crate::row::from_key;
-use crate::sqlite::{fsck, lock};
+use crate::sqlite::{Lock, fsck, lock};
 use crate::{Result, StoreError, transfer};
 
 /// A fault of one kind is often one of millions.
@@ -127,7 +127,7 @@ fn item_fault(row: &Row) -> Result<(String, String)> {
 /// A file that only this check uses, removed at its end. A check that was killed leaves it to the next.
 struct PrivateCopy {
     path: PathBuf,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl PrivateCopy {

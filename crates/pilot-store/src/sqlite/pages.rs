@@ -9,8 +9,9 @@ use rusqlite::{Connection, params_from_iter, types};
 
 use super::failure::failed;
 use super::head::{self, HEAD_FACT};
+use super::lock::{Lock, lock};
 use super::schema::{CREATED_ENTRY_SINCE, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
-use super::{connection, lock, opening, read};
+use super::{connection, opening, read};
 use crate::archive::Head;
 use crate::tables::{FACT, ITEM, PAGE_BYTES_MAX, Row, Table, Value, bytes_of};
 use crate::{Result, StoreError};
@@ -21,7 +22,7 @@ pub(crate) struct Pages {
     has_created_entry: bool,
     head: Head,
     last_at: Time,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Pages {

@@ -33,6 +33,15 @@ pub(crate) struct Arguments {
     /// The file with the password for the database
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// The certificates to trust for the database's server, in PEM [default: those the system trusts]
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// The certificate to show to the database's server, in PEM
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    client_certificate: Option<PathBuf>,
+    /// The private key of that certificate
+    #[arg(long, value_name = "FILE", requires = "client_certificate")]
+    client_key: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArguments,
 }
@@ -77,8 +86,15 @@ fn address(option: &str, url: &str, arguments: &Arguments) -> Result<StoreAddres
              file with --password-file"
         )));
     }
-    let password_file = arguments.password_file.clone();
-    Ok(StoreAddress::Postgres(Access { url: url.to_owned(), password_file, ..Access::default() }))
+    Ok(StoreAddress::Postgres(Access {
+        url: url.to_owned(),
+        password_file: arguments.password_file.clone(),
+        ca_file: arguments.ca_file.clone(),
+        client_certificate: arguments.client_certificate.clone(),
+        client_key: arguments.client_key.clone(),
+        // A whole ledger goes over this connection.
+        binds_channel: true,
+    }))
 }
 
 fn has_password(url: &str) -> bool {
@@ -96,10 +112,8 @@ fn to_file(from: &Access, to: &Path, show: &mut dyn FnMut(Progress)) -> Result<T
         return Err(Failure::Refused(format!("{}: already exists; name a new file", to.display())));
     }
     let ledger = LedgerDatabase::at(from.clone(), directory_of(to));
-    // Holding it would create the tables of an empty one.
     if !ledger.exists() {
-        let empty = StoreError::Refused("the database has no ledger in it".into());
-        return Err(failed(empty, "--from"));
+        return Err(Failure::Refused(format!("{}: the database has no ledger in it", ledger.place())));
     }
     let _alone = ledger.hold().map_err(|error| failed(error, "--from"))?;
     // One at a time: each would remove the other's file.
@@ -122,9 +136,20 @@ fn directory_of(path: &Path) -> PathBuf {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
+/// What the settings of a store are called here.
+const OPTIONS: [(&str, &str); 4] = [
+    ("store.password_file", "--password-file"),
+    ("store.ca_file", "--ca-file"),
+    ("store.client_certificate", "--client-certificate"),
+    ("store.client_key", "--client-key"),
+];
+
 /// `option` is where the address of the database came from.
 fn failed(error: StoreError, option: &str) -> Failure {
-    let named = |text: String| text.replace("store.url", option).replace("store.password_file", "--password-file");
+    let named = |text: String| {
+        let options = OPTIONS.into_iter().chain([("store.url", option)]);
+        options.fold(text, |text, (setting, option)| text.replace(setting, option))
+    };
     match error {
         StoreError::Refused(why) => Failure::Refused(format!("nothing was moved: {}", named(why))),
         StoreError::Damaged(what) => Failure::Refused(format!("the ledger was not moved: {}", named(what))),

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use pilot_testing::postgres::{Cluster, Database, psql};
+use pilot_testing::postgres::{Access, Cluster, Database, ServerKey, Settings, psql};
 use pilot_testing::{Dice, asked, fresh_seed};
 use serde_json::{Value, json};
 
@@ -68,6 +68,9 @@ fn a_ledger_is_moved_checked_backed_up_erased_from_and_moved_back() {
     assert!(embedded["entries"].as_u64() > before["entries"].as_u64(), "a start is an entry");
     let backup = installation.pilot(&["backup", "--out", "b1"]).expect(0);
     assert!(backup.stdout.contains("a verified backup of"), "{backup:#?}");
+    let server = installation.serve();
+    work(&server, 1);
+    server.stop().expect(0);
     installation.pilot(&["support-bundle", "--out", "bundle.txt"]).expect(0);
     let bundle = installation.read("bundle.txt");
     assert!(bundle.contains("PostgreSQL 1") && bundle.contains("everything is consistent"), "{bundle}");
@@ -103,6 +106,24 @@ fn a_backup_is_restored_into_an_empty_database() {
 }
 
 #[test]
+fn a_ledger_is_moved_over_tls_with_a_password_from_a_file() {
+    let cluster = Cluster::start(&Settings { access: Access::Tls(ServerKey::Ecdsa), ..Settings::default() });
+    let (installation, _) = written(3);
+    let embedded = fsck(&installation);
+    let database = cluster.fresh_database();
+    let (url, ca) = (cluster.url_for("postgres", database.name()), cluster.tls().ca.display().to_string());
+    installation.write("password", cluster.password());
+    let arguments = ["store", "migrate", "--from", FILE, "--to", &url, "--password-file", "password"];
+    installation.pilot(&arguments).expect(3).says(&["cannot be reached"]);
+    let moved = installation.pilot(&[&arguments[..], &["--ca-file", &ca]].concat()).expect(0);
+    moved.never_says(cluster.password());
+    let config = installation.read("pilot.toml");
+    let store = format!("[store]\nurl = \"{url}\"\npassword_file = \"password\"\nca_file = \"{ca}\"\n");
+    installation.write("pilot.toml", &format!("{config}{store}"));
+    assert_eq!(fsck(&installation), embedded);
+}
+
+#[test]
 fn what_cannot_be_moved_is_refused_and_no_password_is_repeated() {
     let (installation, _) = written(1);
     let database = Cluster::shared().fresh_database();
@@ -132,11 +153,12 @@ fn a_move_that_is_killed_at_any_moment_is_finished_by_the_next() {
     let (installation, _) = written(300);
     let embedded = fsck(&installation);
     let database = Cluster::shared().fresh_database();
-    let mut kills = 0;
+    let mut kills = 0_u64;
     loop {
         let mut command: Command = installation.command(&["store", "migrate", "--from", FILE, "--to", database.url()]);
         let mut moving = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(Duration::from_millis(dice.below(150_u64) + 10 * kills));
+        // Longer and longer, so that one of them gets to the end.
+        thread::sleep(Duration::from_millis(dice.below(20 + 10 * kills)));
         moving.kill().unwrap();
         kills += 1;
         // On a signal there is no code.
