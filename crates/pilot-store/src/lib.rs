@@ -33,7 +33,7 @@ mod tables;
 pub mod transfer;
 mod tree;
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The store refuses to start: the operator has to choose how to continue.
     #[error("{0}")]

@@ -1,4 +1,4 @@
-//! Writes that wait for their turn, and those who wait for an answer. Nobody waits longer than the deadline: whoever is
+//! Writes that wait for their turn, and those who wait for an answer. Nobody waits longer than the deadline: a caller who is
 //! told too late can find the outcome by the idempotency key.
 
 use std::collections::{HashMap, VecDeque};
@@ -110,7 +110,7 @@ impl Desk {
     }
 
     /// From here on the group may be recorded at any moment. In one step with leaving out those that nobody waits for any
-    /// more: whoever was told that nothing was written must never find it written.
+    /// more: a caller who was told that nothing was written must never find it written.
     pub(super) fn claim(&self, group: Vec<Queued>) -> Vec<Queued> {
         let mut inner = self.inner();
         let mut claim = |queued: &Queued| match inner.waiting.get_mut(&queued.ticket) {

@@ -163,7 +163,7 @@ impl Writer {
 
     fn answer_all(&self, group: Vec<Queued>, error: &StoreError) {
         for queued in group {
-            self.node.desk.answer(&queued, Err(clone_of(error)));
+            self.node.desk.answer(&queued, Err(error.clone()));
         }
     }
 
@@ -371,15 +371,4 @@ fn decide_all(decided: &mut Group, group: &[Queued], now: &dyn Fn() -> Time) -> 
 fn rejoined(mut group: Vec<Queued>, rest: Vec<Queued>) -> Vec<Queued> {
     group.extend(rest);
     group
-}
-
-pub(super) fn clone_of(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
-        StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
-        StoreError::Full(reason) => StoreError::Full(reason.clone()),
-        StoreError::DiskFailed(reason) => StoreError::DiskFailed(reason.clone()),
-        StoreError::Hangs(reason) => StoreError::Hangs(reason.clone()),
-        StoreError::Damaged(reason) => StoreError::Damaged(reason.clone()),
-    }
 }

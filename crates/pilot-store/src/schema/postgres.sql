@@ -32,7 +32,7 @@ CREATE TABLE entry (
 -- What nodes have to apply.
 CREATE INDEX entry_of_service ON entry (idx) WHERE item IS NULL;
 
--- What people wrote, beside the entry that holds its digest. Erasing sets data to NULL.
+-- What people wrote, next to the entry that holds its digest. Erasing sets data to NULL.
 CREATE TABLE document (
   entry bigint   NOT NULL,
   kind  smallint NOT NULL,  -- 0 content, 1 comment, 2 inputs, 3 role map

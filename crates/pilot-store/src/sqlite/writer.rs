@@ -245,7 +245,7 @@ impl<'c> Writer<'c> {
             self.health.fail(error);
         }
         for reply in waiting {
-            let _ = reply.send(Err(clone_of(error)));
+            let _ = reply.send(Err(error.clone()));
         }
     }
 
@@ -501,15 +501,4 @@ fn oldest_key(now: Time) -> i64 {
 
 fn number(value: u64) -> i64 {
     i64::try_from(value).certain("a ledger has fewer than 2^63 entries")
-}
-
-fn clone_of(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Refused(reason) => StoreError::Refused(reason.clone()),
-        StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
-        StoreError::Full(reason) => StoreError::Full(reason.clone()),
-        StoreError::DiskFailed(reason) => StoreError::DiskFailed(reason.clone()),
-        StoreError::Hangs(reason) => StoreError::Hangs(reason.clone()),
-        StoreError::Damaged(reason) => StoreError::Damaged(reason.clone()),
-    }
 }

@@ -328,7 +328,7 @@ async fn a_server_that_could_lose_what_it_acknowledged_is_refused() {
     }
 }
 
-/// A commit that waits for a standby keeps the head locked; whoever waits behind it is told in time.
+/// A commit that waits for a standby keeps the head locked; those who wait behind it are told in time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_standby_everyone_is_told_in_time_and_nothing_is_lost_when_it_is_back() {
     let (primary, standby, database) = replicated();
