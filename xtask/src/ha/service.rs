@@ -5,13 +5,13 @@ use super::place::Place;
 use super::process::{start, wait_until};
 use crate::step::{Failure, run, target_dir};
 
-pub(super) const PORT: u16 = 7450;
+pub(crate) const PORT: u16 = 7450;
 const START_SECONDS: u64 = 60;
 
 const ACTORS: [(&str, &str); 5] =
     [("ana", "initiator"), ("ben", "approver"), ("sol", "security_admin"), ("eli", "executor"), ("ada", "auditor")];
 
-pub(super) fn start_all(place: &Place, guests: &[String]) -> Result<(), Failure> {
+pub(crate) fn start_all(place: &Place, guests: &[String]) -> Result<(), Failure> {
     let bin = place.base().join("bin");
     place.directory(&bin)?;
     place.copy(&target_dir().join("debug/pilot"), &bin.join("pilot"))?;
@@ -80,12 +80,12 @@ listen = "{address}:{ops}"
     place.write(&place.of(&name, "pilot.toml"), &text)
 }
 
-pub(super) fn start_node(place: &Place, node: usize) -> Result<(), Failure> {
+pub(crate) fn start_node(place: &Place, node: usize) -> Result<(), Failure> {
     let name = node_name(node);
     let mut command = pilot(place, Some(&name), &["serve", "--config", &place.text(&name, "pilot.toml")]);
     start(&mut command, &place.of(&name, "pilot.log")).map(drop)
 }
 
-pub(super) fn is_ready(node: usize) -> bool {
+pub(crate) fn is_ready(node: usize) -> bool {
     network::status(&format!("http://{}:{PORT}/readyz", node_address(node))) == 200
 }
