@@ -49,7 +49,7 @@ impl Ledger {
             let (bundle, offset) = (self.edge.size() / BUNDLE, self.edge.size() % BUNDLE);
             let width = (size - bundle * BUNDLE).min(BUNDLE);
             let partial = if width < BUNDLE { format!(".p/{width}") } else { String::new() };
-            let path = format!("/v1/log/tile/entries/{bundle:03}{partial}");
+            let path = format!("/v1/log/tile/entries/{}{partial}", numbered(bundle));
             let bytes = fetch(nodes, &path, token).or_else(|| unreadable(journal, &path))?;
             for entry in split(&bytes).into_iter().skip(usize::try_from(offset).unwrap_or(0)) {
                 self.push(journal, entry)?;
@@ -181,6 +181,12 @@ fn fetch(nodes: &mut [Connection], path: &str, token: &str) -> Option<Vec<u8>> {
         pause(100);
     }
     None
+}
+
+/// In groups of three digits, as the specification of tiles writes it.
+fn numbered(bundle: u64) -> String {
+    let (thousands, rest) = (bundle / 1_000, bundle % 1_000);
+    if thousands == 0 { format!("{rest:03}") } else { format!("x{thousands:03}/{rest:03}") }
 }
 
 fn split(mut bundle: &[u8]) -> Vec<&[u8]> {

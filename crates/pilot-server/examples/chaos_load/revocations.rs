@@ -118,7 +118,7 @@ fn ids(connections: &mut [Connection], token: &str) -> HashMap<String, String> {
             let listed: Option<Value> = serde_json::from_slice(&answer.body).ok();
             let listed = listed.as_ref().and_then(|listed| listed.get("credentials")).and_then(Value::as_array);
             let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-            let pair = |value: &Value| Some((text(value, "actor_id")?, text(value, "id")?));
+            let pair = |value: &Value| Some((text(value, "actor_id")?, text(value, "credential_id")?));
             if let Some(listed) = listed {
                 return listed.iter().filter_map(pair).collect();
             }

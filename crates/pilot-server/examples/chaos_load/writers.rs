@@ -12,6 +12,8 @@ use crate::wire::{Answer, Connection, Request};
 
 /// How long a writer goes on with its last write when everything ends.
 const LAST_WRITE_MILLIS: u64 = 90_000;
+/// Between two writes: the cluster shares a machine, and a fault is no better for more of them.
+const PAUSE_MILLIS: u64 = 100;
 /// One in so many writes is repeated although it was acknowledged.
 const REPEATED: u64 = 16;
 
@@ -38,6 +40,7 @@ impl Writer {
     pub(crate) fn run(mut self) {
         let mut count = 0;
         while !self.journal.is_stopping() {
+            pause(PAUSE_MILLIS);
             if self.one_item(&mut count).is_none() {
                 return;
             }
@@ -63,6 +66,7 @@ impl Writer {
             if self.journal.is_stopping() {
                 return None;
             }
+            pause(PAUSE_MILLIS);
             self.settle((actor, token), &format!("/v1/items/{}/transitions", item.id), &body, count)?;
         }
         Some(())
