@@ -2,7 +2,7 @@
 
 use super::network::{self, DATABASES, NODES, as_user, database_address, node_address, node_name};
 use super::place::Place;
-use super::process::{start, wait_until};
+use super::process::{output, start, wait_until};
 use crate::step::{Failure, run, target_dir};
 
 pub(crate) const PORT: u16 = 7450;
@@ -44,7 +44,9 @@ fn make_house(place: &Place, guests: &[String]) -> Result<(), Failure> {
     for (actor, role) in actors {
         let token = place.text("tokens", actor);
         let new = ["credential", "new", "--config", &config, "--actor", actor, "--role", role, "--token-out", &token];
-        run(pilot(place, None, &new).stdout(std::process::Stdio::null()))?;
+        // For each of them it says that a service has to be restarted.
+        output(&mut pilot(place, None, &new))
+            .ok_or_else(|| Failure::environment(format!("{actor} could not be given a credential")))?;
     }
     Ok(())
 }

@@ -30,6 +30,11 @@ impl Acknowledged {
         text("item_id").or(text("id")).unwrap_or_default()
     }
 
+    /// Its place in the ledger, if the answer names it.
+    pub(crate) fn index(&self) -> Option<u64> {
+        self.answer.get("entry").and_then(Value::as_u64)
+    }
+
     pub(crate) fn version(&self) -> u64 {
         self.answer.get("version").and_then(Value::as_u64).unwrap_or_default()
     }

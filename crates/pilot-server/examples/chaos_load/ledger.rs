@@ -12,6 +12,8 @@ use crate::wire::{Connection, Request};
 
 /// How often the nodes are asked for something before that is a failure.
 const TRIES: usize = 200;
+/// How often a node is asked again that does not have what another one acknowledged.
+const BEHIND_TRIES: usize = 20;
 const BUNDLE: u64 = 256;
 
 /// What was read so far. It only grows; what is read later must continue it.
@@ -34,11 +36,30 @@ impl Ledger {
         self.edge.size()
     }
 
-    /// Reads what is new, from any node that answers.
-    pub(crate) fn read(&mut self, journal: &Journal, nodes: &mut [Connection], token: &str) -> Option<()> {
+    /// Reads what is new, from any node that answers. A node may be behind the one that acknowledged a write, but not
+    /// for long.
+    pub(crate) fn read(
+        &mut self,
+        journal: &Journal,
+        nodes: &mut [Connection],
+        token: &str,
+        acknowledged: &[Acknowledged],
+    ) -> Option<()> {
         if self.roots.is_empty() {
             self.roots.push(self.edge.root().to_base64());
         }
+        let newest = acknowledged.iter().filter_map(Acknowledged::index).max();
+        for _ in 0..BEHIND_TRIES {
+            self.read_once(journal, nodes, token)?;
+            if newest.is_none_or(|newest| newest < self.size()) {
+                break;
+            }
+            pause(250);
+        }
+        Some(())
+    }
+
+    fn read_once(&mut self, journal: &Journal, nodes: &mut [Connection], token: &str) -> Option<()> {
         let note = fetch(nodes, "/v1/log/checkpoint", token).or_else(|| unreadable(journal, "a checkpoint"))?;
         let (size, root) = read_checkpoint(&String::from_utf8_lossy(&note))?;
         if size < self.edge.size() {
@@ -158,7 +179,7 @@ fn difference(told: &Acknowledged, index: u64, entry: &Value) -> Option<&'static
     } else {
         &[("action", "action"), ("at", "at"), ("from", "from"), ("to", "to"), ("role", "role")]
     };
-    if !is_creation && answer.get("entry").and_then(Value::as_u64) != Some(index) {
+    if !is_creation && told.index() != Some(index) {
         return Some("the index");
     }
     if entry.get("actor_id").and_then(Value::as_str) != Some(&told.actor) {

@@ -160,7 +160,7 @@ impl Load {
     fn check(&mut self) -> String {
         // Taken first: everything in it was acknowledged before the ledger is read.
         let acknowledged = self.journal.acknowledged();
-        if self.ledger.read(&self.journal, &mut self.nodes, &self.auditor).is_some() {
+        if self.ledger.read(&self.journal, &mut self.nodes, &self.auditor, &acknowledged).is_some() {
             self.ledger.judge(&self.journal, &acknowledged);
         }
         format!("size={} acknowledged={} lost={}", self.ledger.size(), acknowledged.len(), self.ledger.lost)
@@ -180,7 +180,7 @@ impl Load {
         for address in addresses {
             let mut again = Ledger::default();
             let mut node = [Connection::to(*address)];
-            if again.read(&self.journal, &mut node, &self.auditor).is_some() {
+            if again.read(&self.journal, &mut node, &self.auditor, &acknowledged).is_some() {
                 again.judge(&self.journal, &acknowledged);
                 again.judge_end(&self.journal, &acknowledged);
                 self.ledger.lost = self.ledger.lost.max(again.lost);
