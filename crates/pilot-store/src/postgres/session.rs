@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, ready};
+use std::time::Duration;
 
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::Severity;
@@ -26,6 +27,9 @@ const SETTINGS: &str = "SET synchronous_commit = on; SET default_transaction_iso
      SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
      SET tcp_user_timeout = 10000; SET client_min_messages = warning";
 
+/// For the first words on a connection: a server that stops in the middle of them must not keep anyone.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// A server that was replaced by another may go on answering queries; by this they are told apart.
 pub(super) type Server = String;
 
@@ -38,12 +42,14 @@ pub(super) struct Session {
     warned: Arc<AtomicBool>,
     /// Which server this is, and since when it runs.
     pub(super) server: Server,
+    /// Its number in the address.
+    pub(super) host: usize,
 }
 
 impl Session {
     /// `heard` is told of every notification that arrives on this connection, which says how long the ledger is.
     pub(super) async fn open(address: &Address, heard: Option<Heard>) -> Result<Session, Error> {
-        let (client, mut connection) = address.connect().await?;
+        let (client, mut connection, host) = address.connect().await?;
         let warned = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&warned);
         let drive = poll_fn(move |context| {
@@ -70,9 +76,13 @@ impl Session {
             }
         });
         tokio::spawn(drive);
-        client.batch_execute(SETTINGS).await?;
-        let server = client.query_one(SERVER, &[]).await?.try_get(0)?;
-        Ok(Session { client, statements: Mutex::default(), warned, server })
+        let greeting = async {
+            client.batch_execute(SETTINGS).await?;
+            client.query_one(SERVER, &[]).await?.try_get(0)
+        };
+        let greeted = tokio::time::timeout(GREETING_TIMEOUT, greeting).await;
+        let server = greeted.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
+        Ok(Session { client, statements: Mutex::default(), warned, server, host })
     }
 
     pub(super) fn is_closed(&self) -> bool {
