@@ -34,9 +34,9 @@ const OBSERVED_MILLIS: u64 = 15_000;
 const RECENT_MILLIS: u64 = 1_500;
 
 const ABOUT: &str = "\
-A primary that was stopped or cut off is killed before it may go on, unless it has stood down: in the recipe a watchdog
-does that, and namespaces have none. Without it, Patroni 3.0 can let such a primary take the lead back, and entries that
-its successor acknowledged are lost; see docs/operate/postgres-ha.md.";
+A primary that was stopped or cut off, or whose Patroni was, is killed before it may go on, as a watchdog's reset would.
+Namespaces have no watchdog, and with Patroni 3.0 such a primary can take the lead back from its successor, whose entries
+are then lost; see docs/operate/postgres-ha.md.";
 
 pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
     let faults = chosen(arguments)?;
@@ -199,12 +199,9 @@ impl Run<'_> {
     /// Plays the watchdog first.
     fn mend(&self, struck: &Struck) -> Result<(), Failure> {
         for member in &struck.reset {
-            if self.field.has_stood_down(*member) {
-                eprintln!("  db{member} has stood down by itself");
-            } else {
-                eprintln!("  db{member} is reset, as by its watchdog");
-                field::reset(*member)?;
-            }
+            let state = if self.field.has_stood_down(*member) { "has stood down" } else { "has not stood down" };
+            eprintln!("  db{member} {state}; it is reset, as by a watchdog");
+            field::reset(*member)?;
         }
         self.field.mend()
     }
