@@ -50,9 +50,10 @@ pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
     let (place, guard) = ha::up(&[names("writer", WRITERS), names("guest", guests)].concat())?;
     eprintln!("{}", if has_watchdog { ABOUT } else { "Nobody plays the watchdog: old primaries go on as they are." });
     let load = Load::start(&place, WRITERS, guests)?;
-    let mut run = Run { field: Field { place: &place }, load, rows: Vec::new(), has_watchdog };
+    let mut run = Run { field: Field { place: &place }, load, rows: Vec::new(), end: Figures::new(), has_watchdog };
     let outcome = run.all(&faults);
     println!("\n{}", table(&run.rows));
+    println!("{}", summary(&run.end));
     let outcome = outcome.and_then(|()| run.verdict());
     if outcome.is_err() {
         let kept = keep_logs(&place)?;
@@ -85,6 +86,8 @@ struct Run<'p> {
     field: Field<'p>,
     load: Load,
     rows: Vec<Row>,
+    /// What the load found when everything was over.
+    end: Figures,
     /// Whether old primaries are reset before they may go on.
     has_watchdog: bool,
 }
@@ -101,8 +104,7 @@ impl Run<'_> {
             self.rows.push(row);
             done?;
         }
-        let figures = self.load.ask("end")?;
-        eprintln!("\nat the end: {figures:?}");
+        self.end = self.load.ask("end")?;
         self.stop_at_violations()?;
         duties::check(&self.field)
     }
@@ -263,6 +265,24 @@ fn stop_if_a_node_ended(struck: &Struck) -> Result<(), Failure> {
         Some(node) => Err(Failure::refuted(format!("node{node} ended by itself; see its log"))),
         None => Ok(()),
     }
+}
+
+/// The whole run, with what was acknowledged between the rounds.
+fn summary(end: &Figures) -> String {
+    if end.is_empty() {
+        return "the run did not get to its end".to_owned();
+    }
+    let figure = |name: &str| end.get(name).copied().unwrap_or(0);
+    format!(
+        "the whole run: {} entries, {} acknowledged, {} lost; {} events shown by feeds, {} checkpoints served and {} \
+         credentials revoked, all compared with the ledger",
+        figure("size"),
+        figure("acknowledged"),
+        figure("lost"),
+        figure("shown"),
+        figure("checkpoints"),
+        figure("revoked")
+    )
 }
 
 /// The largest figure of this name of any node but these.
