@@ -197,6 +197,7 @@ async fn open_ledger(address: Address, identity: Identity, clocks: Clocks) -> Re
     let session = Session::open(&address, None).await.map_err(unreachable)?;
     opening::check_server(&session).await?;
     opening::ensure_schema(&session).await?;
+    opening::check_room(&session).await?;
     let (edge, last_at) = opening::load(&session).await?;
     // Not a secret: it only has to differ from that of every other node.
     let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));

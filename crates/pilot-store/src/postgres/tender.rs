@@ -13,6 +13,7 @@ use super::failure;
 use super::group::oldest_key;
 use super::node::Node;
 use super::session::Session;
+use super::team::STALE;
 use crate::Duty;
 
 /// Hints that come together are sent as one.
@@ -58,7 +59,7 @@ pub(super) async fn run(node: Arc<Node>) {
     }
 }
 
-/// Removes keys that are no longer remembered, and nodes that were not heard of for a day.
+/// Removes keys that are no longer remembered, and nodes that were not heard of for an hour.
 async fn tend(session: &Session) -> Result<(), tokio_postgres::Error> {
     let row = session.query_opt("SELECT last_at FROM head WHERE id = 0", &[]).await?;
     let Some(last_at) = row.map(|row| row.try_get(0)).transpose()? else { return Ok(()) };
@@ -66,7 +67,7 @@ async fn tend(session: &Session) -> Result<(), tokio_postgres::Error> {
     let sql = "DELETE FROM idempotency WHERE scope IN (SELECT scope FROM idempotency WHERE at < $1 LIMIT $2)";
     while session.execute(sql, &[&oldest, &KEYS_FORGOTTEN_MAX]).await? == KEYS_FORGOTTEN_MAX.unsigned_abs() {}
     let sql = "DELETE FROM node WHERE seen < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1";
-    session.execute(sql, &[&86_400_000_000_i64]).await.map(drop)
+    session.execute(sql, &[&3_600_000_000_i64]).await.map(drop)
 }
 
 /// Tells those who have waited too long.
@@ -83,6 +84,8 @@ pub(super) async fn watch(node: Arc<Node>) {
                     tracing::error!("the database does not confirm writes; those that wait too long are told so");
                 }
             }
+            // Those who waited too long were told, so nobody waits now; that is not a sign of recovery.
+            None if node.age() > STALE => {}
             None => {
                 if node.hanging.swap(0, Ordering::AcqRel) != 0 {
                     tracing::info!("the database confirms writes again");
