@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::load::Server;
-use crate::step::{Failure, cannot_start, cargo, output_of, program, run_timed, shown, target_dir};
+use crate::step::{Failure, cannot_start, cargo, program, quiet_output_of, run_timed, shown, target_dir};
 
 pub(super) const CLIENTS: &str = "64";
 pub(super) const WARM_UP_SECONDS: u32 = 2;
@@ -153,7 +153,7 @@ impl Installation {
 fn new_credential(directory: &Directory, actor: &str, role: &str) -> Result<PathBuf, Failure> {
     let (config, token) = (directory.path().join("pilot.toml"), directory.path().join(actor));
     let mut new = pilot(&["credential", "new", "--actor", actor, "--role", role]);
-    output_of(new.arg("--config").arg(&config).arg("--token-out").arg(&token).stderr(Stdio::null()))?;
+    quiet_output_of(new.arg("--config").arg(&config).arg("--token-out").arg(&token))?;
     Ok(token)
 }
 
@@ -260,7 +260,7 @@ pub(super) fn print_figure(what: &str, figure: &str, target: &str) {
 pub(super) fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<String, Failure> {
     let mut new = program(&pilot.to_string_lossy(), &["credential", "new", "--output", "json"]);
     new.args(["--actor", actor, "--role", role, "--config"]).arg(config);
-    let made = output_of(new.stderr(Stdio::null()))?;
+    let made = quiet_output_of(&mut new)?;
     let token = made.split("\"token\":").nth(1).and_then(|rest| rest.split('"').nth(1));
     token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` printed no token"))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::super::moves::{CLIENTS, Directory, Moves, ROUND_SECONDS};
 use crate::postgres;
-use crate::step::{Failure, cannot_start, output_of, program, root, run};
+use crate::step::{Failure, cannot_start, output_of, program, quiet_output_of, root, run};
 
 /// Otherwise as PostgreSQL comes, with room for the connections of a few nodes and of pgbench.
 const SETTINGS: &[&str] =
@@ -33,7 +33,7 @@ impl Server {
         }
         let mut initdb = as_server("initdb")?;
         initdb.args(["--auth=trust", "--username=postgres", "--locale=C.UTF-8", "--encoding=UTF8", "--data-checksums"]);
-        output_of(initdb.arg("--pgdata").arg(data(&directory)))?;
+        quiet_output_of(initdb.arg("--pgdata").arg(data(&directory)))?;
         let port = free_port()?;
         let mut command = as_server("postgres")?;
         command.arg("-D").arg(data(&directory)).args(["-p", &port.to_string()]).arg("-k").arg(directory.path());
@@ -46,13 +46,8 @@ impl Server {
         let child = spawned.map_err(|error| cannot_start("postgres", &error))?;
         let server = Server { child, port, _directory: directory };
         for _ in 0..START_LOOKS {
-            let mut look = client("pg_isready");
-            if look
-                .args(server.connection("postgres"))
-                .stdout(Stdio::null())
-                .status()
-                .is_ok_and(|found| found.success())
-            {
+            let mut look = server.client("pg_isready", "postgres");
+            if look.stdout(Stdio::null()).status().is_ok_and(|found| found.success()) {
                 return Ok(server);
             }
             std::thread::sleep(Duration::from_millis(250));
@@ -65,13 +60,17 @@ impl Server {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    fn connection(&self, database: &str) -> [String; 4] {
-        ["-h127.0.0.1".to_owned(), format!("-p{}", self.port), "-Upostgres".to_owned(), format!("-d{database}")]
+    /// A program of PostgreSQL, with a database to connect to.
+    fn client(&self, name: &str, database: &str) -> Command {
+        let mut command = Command::new(postgres::programs().join(name));
+        command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string());
+        command.env("PGUSER", "postgres").env("PGDATABASE", database);
+        command
     }
 
     pub(super) fn sql(&self, database: &str, statement: &str) -> Result<String, Failure> {
-        let mut psql = client("psql");
-        psql.args(["-XAtqw", "-v", "ON_ERROR_STOP=1"]).args(self.connection(database)).args(["-c", statement]);
+        let mut psql = self.client("psql", database);
+        psql.args(["-XAtqw", "-v", "ON_ERROR_STOP=1"]).args(["-c", statement]);
         output_of(&mut psql)
     }
 
@@ -85,11 +84,11 @@ impl Server {
     /// Runs a script with as many clients as pilot has, one transaction for each transition.
     pub(super) fn pgbench(&self, database: &str, script: &Path) -> Result<Moves, Failure> {
         let logs = Directory::make("pgbench")?;
-        let mut command = client("pgbench");
+        let mut command = self.client("pgbench", database);
         command.args(["--no-vacuum", "--protocol=prepared", "--jobs=1", "--client", CLIENTS, "--log"]);
         command.args(["--time", &ROUND_SECONDS.to_string()]).arg("--log-prefix").arg(logs.path().join("moves"));
-        command.arg("--file").arg(script).args(self.connection(database));
-        let report = output_of(command.stderr(Stdio::null()))?;
+        command.arg("--file").arg(script);
+        let report = quiet_output_of(&mut command)?;
         let mut micros = Vec::new();
         for entry in fs::read_dir(logs.path()).into_iter().flatten().flatten() {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
@@ -130,10 +129,6 @@ fn data(directory: &Directory) -> PathBuf {
 
 fn is_root() -> Result<bool, Failure> {
     Ok(output_of(&mut program("id", &["--user"]))?.trim() == "0")
-}
-
-fn client(name: &str) -> Command {
-    Command::new(postgres::programs().join(name))
 }
 
 /// A program that works on the server's files; it ends when this one does.
