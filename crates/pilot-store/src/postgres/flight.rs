@@ -20,7 +20,7 @@ use super::session::Session;
 use crate::row::{ItemKey, kind_number, role_bits, to_json, to_key};
 use crate::{Standing, Subject};
 
-pub(super) const BEGIN: &str = "BEGIN; SET LOCAL synchronous_commit = on";
+pub(super) const BEGIN: &str = "BEGIN";
 pub(super) const LOCK: &str = "SELECT size, root, last_at, epoch, \
      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM head WHERE id = 0 FOR UPDATE";
 /// What others wrote since. A node that is further behind than this catches up by tiles first.
@@ -39,14 +39,17 @@ const DOCUMENTS: &str = "INSERT INTO document (entry, kind, data) \
 const TILES: &str = "INSERT INTO tile (level, idx, hashes) \
      SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bytea[])";
 const NEW_ITEMS: &str = "INSERT INTO item (id, version, state, title, open, waits_for, due_at, last_entry, \
-     content_entry, entries, data, created_entry, workflow, created_by) \
-     SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::integer[], \
-     $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[])";
+     content_entry, entries, data, created_entry, workflow, created_by, wakes_at) \
+     SELECT *, due_at FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::integer[], \
+     $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[]) \
+     AS u (id, version, state, title, open, waits_for, due_at, last_entry, content_entry, entries, data, created_entry, \
+     workflow, created_by)";
 /// Compare-and-swap: each row must still be the one that was decided on. If one is not, the division fails, and with
 /// it the transaction.
 const CHANGED_ITEMS: &str = "WITH changed AS (UPDATE item i SET version = u.version, state = u.state, \
      title = u.title, open = u.open, waits_for = u.waits_for, due_at = u.due_at, last_entry = u.last_entry, \
-     content_entry = u.content_entry, entries = u.entries, data = u.data \
+     content_entry = u.content_entry, entries = u.entries, data = u.data, \
+     wakes_at = CASE WHEN u.due_at IS NULL THEN NULL ELSE LEAST(i.wakes_at, u.due_at) END \
      FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::integer[], $7::bigint[], \
      $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[]) \
      AS u (id, version, state, title, open, waits_for, due_at, last_entry, content_entry, entries, data, before) \

@@ -150,7 +150,7 @@ impl Follower {
                 }
             });
             let failed = |error| Failure::Transient(failure::describe(&error));
-            let session = Session::open(&self.node.address, Some(heard)).await.map_err(failed)?;
+            let session = Session::open_for_node(&self.node.address, Some(heard)).await.map_err(failed)?;
             session.run("LISTEN pilot").await.map_err(failed)?;
             self.note_replication(&session).await.map_err(failed)?;
             let texts = [OWN_BEAT, HEAD, LEAVES, team::LEASE, team::NODES, team::DUTIES];

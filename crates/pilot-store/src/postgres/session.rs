@@ -26,6 +26,11 @@ const SETTINGS: &str = "SET synchronous_commit = on; SET default_transaction_iso
      SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
      SET tcp_user_timeout = 10000; SET client_min_messages = warning";
 
+/// Set on the connections of a node. All it asks can be answered by an index; but the tables begin empty and grow, so
+/// what PostgreSQL has counted in them is often long out of date, and then it would read a whole table.
+const PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+     SET plan_cache_mode = force_generic_plan; SET jit = off";
+
 /// A server that was replaced by another may go on answering queries; by this they are told apart.
 pub(super) type Server = String;
 
@@ -41,6 +46,13 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// A connection of a running node.
+    pub(super) async fn open_for_node(address: &Address, heard: Option<Heard>) -> Result<Session, Error> {
+        let session = Session::open(address, heard).await?;
+        session.run(PLANS).await?;
+        Ok(session)
+    }
+
     /// `heard` is told of every notification that arrives on this connection, which says how long the ledger is.
     pub(super) async fn open(address: &Address, heard: Option<Heard>) -> Result<Session, Error> {
         let (client, mut connection) = address.connect().await?;

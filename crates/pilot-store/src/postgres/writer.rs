@@ -182,7 +182,7 @@ impl Writer {
         }
         if self.session.is_none() {
             let failed = |error| Failure::Transient(failure::describe(&error));
-            let session = Session::open(&self.node.address, None).await.map_err(failed)?;
+            let session = Session::open_for_node(&self.node.address, None).await.map_err(failed)?;
             if !self.node.is_at(&session.server) {
                 return Err(Failure::Transient("this node does not know yet which server takes commits".into()));
             }

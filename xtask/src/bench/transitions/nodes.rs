@@ -24,14 +24,15 @@ const COMMIT_MILLISECONDS: [u32; 3] = [1, 2, 5];
 const ITEMS_FOR_PGBENCH: &str = "
 CREATE SEQUENCE place;
 INSERT INTO item SELECT decode(lpad(to_hex(n), 32, '0'), 'hex'), n, 1, 'submitted', 'controlled-operation', 'ana',
-  'An operation to measure', true, 2, 1, 0, 0, 1, repeat('i', 275) FROM generate_series(0, 255) n;
+  'An operation to measure', true, 2, 1, 1, 0, 0, 1, repeat('i', 275) FROM generate_series(0, 255) n;
 CREATE FUNCTION move(which bytea, is_approval boolean) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   at bigint := nextval('place');
   nth bigint;
 BEGIN
   UPDATE item SET version = version + 1, state = CASE WHEN is_approval THEN 'approved' ELSE 'submitted' END,
-    waits_for = CASE WHEN is_approval THEN 4 ELSE 2 END, due_at = at, last_entry = at, entries = entries + 1,
+    waits_for = CASE WHEN is_approval THEN 4 ELSE 2 END, due_at = at,
+    wakes_at = LEAST(wakes_at, at), last_entry = at, entries = entries + 1,
     data = repeat('i', 314) WHERE id = which RETURNING entries INTO nth;
   INSERT INTO entry VALUES (at, which, nth, sha256(which), decode(repeat('65', 447), 'hex'));
   IF NOT is_approval THEN
@@ -46,8 +47,8 @@ const STATEMENTS: &str = r"
 \set number :client_id * 4 + random(0, 3)
 \set is_approval random(0, 1)
 BEGIN;
-UPDATE item SET version = version + 1, state = CASE WHEN :is_approval = 1 THEN 'approved' ELSE 'submitted' END, waits_for = CASE WHEN :is_approval = 1 THEN 4 ELSE 2 END, due_at = version, last_entry = last_entry + 1, entries = entries + 1, data = repeat('i', 314) WHERE id = decode(lpad(to_hex(:number), 32, '0'), 'hex') RETURNING entries, nextval('place') AS at \gset
-INSERT INTO entry VALUES (:at, decode(lpad(to_hex(:number), 32, '0'), 'hex'), :entries, sha256('leaf'), decode(repeat('65', 447), 'hex'));
+UPDATE item SET version = version + 1, state = CASE WHEN :is_approval = 1 THEN 'approved' ELSE 'submitted' END, waits_for = CASE WHEN :is_approval = 1 THEN 4 ELSE 2 END, due_at = version, wakes_at = LEAST(wakes_at, version), last_entry = last_entry + 1, entries = entries + 1, data = repeat('i', 314) WHERE id = decode(lpad(to_hex(:number::integer), 32, '0'), 'hex') RETURNING entries, nextval('place') AS at \gset
+INSERT INTO entry VALUES (:at, decode(lpad(to_hex(:number::integer), 32, '0'), 'hex'), :entries, sha256('leaf'), decode(repeat('65', 447), 'hex'));
 \if :is_approval
 SELECT 1;
 \else
@@ -59,7 +60,7 @@ COMMIT;
 const FUNCTION: &str = r"
 \set number :client_id * 4 + random(0, 3)
 \set is_approval random(0, 1)
-SELECT move(decode(lpad(to_hex(:number), 32, '0'), 'hex'), :is_approval = 1);
+SELECT move(decode(lpad(to_hex(:number::integer), 32, '0'), 'hex'), :is_approval = 1);
 ";
 
 pub(super) fn run() -> Result<(), Failure> {
