@@ -5,13 +5,13 @@ use std::fs;
 
 use crate::step::{Failure, cargo, run_timed};
 
-mod database;
-mod guard;
+pub(crate) mod database;
+pub(crate) mod guard;
 mod install;
-mod network;
-mod place;
-mod process;
-mod service;
+pub(crate) mod network;
+pub(crate) mod place;
+pub(crate) mod process;
+pub(crate) mod service;
 
 use guard::Guard;
 use place::Place;
@@ -31,7 +31,7 @@ pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
 
 /// Everything, from the packages to three nodes that are ready. `guests` are initiators in addition to the usual five
 /// actors. The guard takes everything down again, unless it is told to keep it.
-fn up(guests: &[String]) -> Result<(Place, Guard), Failure> {
+pub(crate) fn up(guests: &[String]) -> Result<(Place, Guard), Failure> {
     install::needed_rights()?;
     if Place::find().is_some() {
         return Err(Failure::usage("a cluster is up already; end it with `cargo xtask ha down`"));

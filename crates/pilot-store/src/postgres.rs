@@ -194,7 +194,7 @@ async fn open_ledger(address: Address, identity: Identity, clocks: Clocks) -> Re
     let unreachable = |error: tokio_postgres::Error| {
         StoreError::Unavailable(format!("{place}: cannot be reached: {}", failure::describe(&error)))
     };
-    let session = Session::open(&address, None).await.map_err(unreachable)?;
+    let session = Session::open(&address).await.map_err(unreachable)?;
     opening::check_server(&session).await?;
     opening::ensure_schema(&session).await?;
     opening::check_room(&session).await?;

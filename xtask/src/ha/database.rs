@@ -10,7 +10,7 @@ use crate::step::{Failure, program, run};
 
 const START_SECONDS: u64 = 120;
 
-pub(super) fn start_all(place: &Place) -> Result<(), Failure> {
+pub(crate) fn start_all(place: &Place) -> Result<(), Failure> {
     let passwords = [password()?, password()?, password()?];
     certificates(place)?;
     for member in DATABASES {
@@ -94,7 +94,7 @@ fn quiet_openssl(arguments: &str) -> std::process::Command {
     command
 }
 
-pub(super) fn start_etcd(place: &Place, member: usize) -> Result<(), Failure> {
+pub(crate) fn start_etcd(place: &Place, member: usize) -> Result<(), Failure> {
     let name = database_name(member);
     let file = place.of(&name, "etcd.env");
     let settings = fs::read_to_string(&file).map_err(|error| Failure::environment(format!("etcd.env: {error}")))?;
@@ -103,7 +103,7 @@ pub(super) fn start_etcd(place: &Place, member: usize) -> Result<(), Failure> {
     start(&mut command, &place.of(&name, "etcd.log")).map(drop)
 }
 
-pub(super) fn start_patroni(place: &Place, member: usize) -> Result<(), Failure> {
+pub(crate) fn start_patroni(place: &Place, member: usize) -> Result<(), Failure> {
     let name = database_name(member);
     let mut command = as_user(Some(&name), "patroni", &[&place.text(&name, "patroni.yml")]);
     start(&mut command, &place.of(&name, "patroni.log")).map(drop)
@@ -121,7 +121,7 @@ fn create_database(place: &Place, password: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ask(place: &Place, member: usize, database: &str, statement: &str) -> Option<String> {
+pub(crate) fn ask(place: &Place, member: usize, database: &str, statement: &str) -> Option<String> {
     let socket = place.text(&database_name(member), "run");
     let arguments = ["--no-psqlrc", "-qAt", "-v", "ON_ERROR_STOP=1", "-h", &socket, "-d", database, "-c", statement];
     let mut command = as_user(None, "timeout", &["5", "psql"]);
@@ -129,7 +129,7 @@ fn ask(place: &Place, member: usize, database: &str, statement: &str) -> Option<
 }
 
 /// The member that takes writes, as its own Patroni sees it: it holds the leader's key.
-pub(super) fn primary() -> Option<usize> {
+pub(crate) fn primary() -> Option<usize> {
     DATABASES.into_iter().find(|&member| status(member, "primary") == 200)
 }
 
@@ -139,7 +139,7 @@ fn status(member: usize, path: &str) -> u16 {
 }
 
 /// One primary, two standbys that stream, one of them synchronous and named.
-pub(super) fn is_whole(place: &Place) -> bool {
+pub(crate) fn is_whole(place: &Place) -> bool {
     let Some(primary) = primary() else { return false };
     let statement = "SELECT count(*) FILTER (WHERE state = 'streaming'), count(*) FILTER (WHERE sync_state = 'sync'), \
                      current_setting('synchronous_standby_names') <> '*' FROM pg_stat_replication";

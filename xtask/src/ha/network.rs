@@ -6,27 +6,29 @@ use std::process::Command;
 use super::process::{self, USER};
 use crate::step::{Failure, output_of, program, run};
 
-pub(super) const DATABASES: [usize; 3] = [1, 2, 3];
-pub(super) const NODES: [usize; 3] = [1, 2, 3];
+pub(crate) const DATABASES: [usize; 3] = [1, 2, 3];
+pub(crate) const NODES: [usize; 3] = [1, 2, 3];
 
 /// The namespace of the bridge. Commands that talk to the cluster run here.
-pub(super) const HUB: &str = "pilot-ha";
-pub(super) const NETWORK: &str = "10.77.0.0/24";
+pub(crate) const HUB: &str = "pilot-ha";
+/// The bridge of machines that are cut off together.
+const ISLAND: &str = "island";
+pub(crate) const NETWORK: &str = "10.77.0.0/24";
 
-pub(super) fn database_address(member: usize) -> String {
+pub(crate) fn database_address(member: usize) -> String {
     format!("10.77.0.1{member}")
 }
 
-pub(super) fn node_address(node: usize) -> String {
+pub(crate) fn node_address(node: usize) -> String {
     format!("10.77.0.2{node}")
 }
 
 /// `db1` and `node1` are names of machines, of their links on the bridge, and the ends of their namespaces' names.
-pub(super) fn database_name(member: usize) -> String {
+pub(crate) fn database_name(member: usize) -> String {
     format!("db{member}")
 }
 
-pub(super) fn node_name(node: usize) -> String {
+pub(crate) fn node_name(node: usize) -> String {
     format!("node{node}")
 }
 
@@ -45,7 +47,7 @@ fn ip(arguments: &str) -> Result<(), Failure> {
     run(&mut program("ip", &arguments))
 }
 
-pub(super) fn make() -> Result<(), Failure> {
+pub(crate) fn make() -> Result<(), Failure> {
     ip(&format!("netns add {HUB}"))?;
     ip(&format!("-n {HUB} link set lo up"))?;
     ip(&format!("-n {HUB} link add hub type bridge"))?;
@@ -63,8 +65,46 @@ pub(super) fn make() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Disconnects a machine, or connects it again.
+pub(crate) fn connect(machine: &str, is_up: bool) -> Result<(), Failure> {
+    ip(&format!("-n {HUB} link set {machine} {}", if is_up { "up" } else { "down" }))
+}
+
+/// Whether a machine's link carries anything.
+pub(crate) fn is_connected(machine: &str) -> bool {
+    let mut show = program("ip", &["-n", HUB, "-o", "link", "show", machine]);
+    process::output(&mut show).is_some_and(|line| line.contains("LOWER_UP"))
+}
+
+/// Puts machines on a bridge of their own: they reach each other and nobody else. Only this namespace reaches both
+/// sides, as people might who are near both.
+pub(crate) fn isolate(machines: &[(String, String)]) -> Result<(), Failure> {
+    ip(&format!("-n {HUB} link add {ISLAND} type bridge"))?;
+    ip(&format!("-n {HUB} address add 10.77.0.253/32 dev {ISLAND}"))?;
+    ip(&format!("-n {HUB} link set {ISLAND} up"))?;
+    for (machine, address) in machines {
+        ip(&format!("-n {HUB} link set {machine} master {ISLAND}"))?;
+        ip(&format!("-n {HUB} route replace {address}/32 dev {ISLAND} src 10.77.0.253"))?;
+    }
+    // Addresses that were learnt on the other bridge.
+    ip(&format!("-n {HUB} neigh flush all"))
+}
+
+/// Everything as it was before [`isolate`].
+pub(crate) fn rejoin() -> Result<(), Failure> {
+    for (machine, _) in machines() {
+        ip(&format!("-n {HUB} link set {machine} master hub"))?;
+    }
+    let is_there = process::output(&mut program("ip", &["-n", HUB, "link", "show", ISLAND])).is_some();
+    if is_there {
+        ip(&format!("-n {HUB} link delete {ISLAND}"))?;
+        ip(&format!("-n {HUB} neigh flush all"))?;
+    }
+    Ok(())
+}
+
 /// Runs a program on one of the machines; `None` is the bridge's namespace.
-pub(super) fn on(machine: Option<&str>, name: &str, arguments: &[&str]) -> Command {
+pub(crate) fn on(machine: Option<&str>, name: &str, arguments: &[&str]) -> Command {
     let namespace = machine.map_or_else(|| HUB.to_owned(), namespace);
     let mut command = program("ip", &["netns", "exec", &namespace, name]);
     command.args(arguments);
@@ -72,7 +112,7 @@ pub(super) fn on(machine: Option<&str>, name: &str, arguments: &[&str]) -> Comma
 }
 
 /// A program on one of the machines, as the user of the database.
-pub(super) fn as_user(machine: Option<&str>, name: &str, arguments: &[&str]) -> Command {
+pub(crate) fn as_user(machine: Option<&str>, name: &str, arguments: &[&str]) -> Command {
     let mut command = on(machine, "setpriv", &[]);
     command.args([&format!("--reuid={USER}"), &format!("--regid={USER}"), "--init-groups", "--inh-caps=-all", name]);
     // What root keeps in its own directory, libpq would find there and be refused.
@@ -81,13 +121,13 @@ pub(super) fn as_user(machine: Option<&str>, name: &str, arguments: &[&str]) -> 
 }
 
 /// The status of a GET from the bridge's namespace; 0 without an answer.
-pub(super) fn status(url: &str) -> u16 {
+pub(crate) fn status(url: &str) -> u16 {
     let arguments = ["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--max-time", "2", url];
     process::output_anyway(&mut on(None, "curl", &arguments)).trim().parse().unwrap_or(0)
 }
 
 /// The processes of a machine.
-pub(super) fn processes(machine: &str) -> Vec<u32> {
+pub(crate) fn processes(machine: &str) -> Vec<u32> {
     let listed = output_of(&mut program("ip", &["netns", "pids", &namespace(machine)])).unwrap_or_default();
     listed.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
@@ -98,12 +138,12 @@ fn existing() -> Vec<String> {
     names.filter(|name| name == HUB || name.starts_with(&format!("{HUB}-"))).collect()
 }
 
-pub(super) fn exists() -> bool {
+pub(crate) fn exists() -> bool {
     !existing().is_empty()
 }
 
 /// Nothing runs in these namespaces but what this tool started there.
-pub(super) fn end_processes() -> Result<(), Failure> {
+pub(crate) fn end_processes() -> Result<(), Failure> {
     for _ in 0..50 {
         let machines = machines();
         let left: Vec<u32> = machines.iter().flat_map(|(machine, _)| processes(machine)).collect();
@@ -116,6 +156,6 @@ pub(super) fn end_processes() -> Result<(), Failure> {
     Err(Failure::environment("some processes of the cluster do not end"))
 }
 
-pub(super) fn remove() -> Result<(), Failure> {
+pub(crate) fn remove() -> Result<(), Failure> {
     existing().iter().try_for_each(|name| ip(&format!("netns delete {name}")))
 }

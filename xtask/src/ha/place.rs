@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::process::USER;
 use crate::step::{Failure, output_of, program, root, run, target_dir};
 
-pub(super) struct Place {
+pub(crate) struct Place {
     base: PathBuf,
 }
 
@@ -21,16 +21,16 @@ fn note() -> PathBuf {
 }
 
 impl Place {
-    pub(super) fn find() -> Option<Place> {
+    pub(crate) fn find() -> Option<Place> {
         let base = PathBuf::from(fs::read_to_string(note()).ok()?.trim());
         base.is_dir().then_some(Place { base })
     }
 
-    pub(super) fn forget() {
+    pub(crate) fn forget() {
         let _ = fs::remove_file(note());
     }
 
-    pub(super) fn make() -> Result<Place, Failure> {
+    pub(crate) fn make() -> Result<Place, Failure> {
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let base = parent.join(format!("pilot-ha-{}", std::process::id()));
@@ -41,37 +41,37 @@ impl Place {
         Ok(place)
     }
 
-    pub(super) fn base(&self) -> &Path {
+    pub(crate) fn base(&self) -> &Path {
         &self.base
     }
 
     /// The directory of a machine, or a file in it.
-    pub(super) fn of(&self, machine: &str, file: &str) -> PathBuf {
+    pub(crate) fn of(&self, machine: &str, file: &str) -> PathBuf {
         self.base.join(machine).join(file)
     }
 
-    pub(super) fn text(&self, machine: &str, file: &str) -> String {
+    pub(crate) fn text(&self, machine: &str, file: &str) -> String {
         self.of(machine, file).display().to_string()
     }
 
-    pub(super) fn directory(&self, path: &Path) -> Result<(), Failure> {
+    pub(crate) fn directory(&self, path: &Path) -> Result<(), Failure> {
         fs::create_dir_all(path).map_err(|error| environment(path, &error))?;
         self.own(path)
     }
 
     /// A file that only the user of the database can read.
-    pub(super) fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
+    pub(crate) fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
         fs::write(path, text).map_err(|error| environment(path, &error))?;
         self.own(path)
     }
 
-    pub(super) fn copy(&self, from: &Path, to: &Path) -> Result<(), Failure> {
+    pub(crate) fn copy(&self, from: &Path, to: &Path) -> Result<(), Failure> {
         fs::copy(from, to).map_err(|error| environment(from, &error))?;
         self.own(to)
     }
 
     /// Makes a file or directory the database user's own.
-    pub(super) fn own(&self, path: &Path) -> Result<(), Failure> {
+    pub(crate) fn own(&self, path: &Path) -> Result<(), Failure> {
         let mode = if path.is_dir() || path.starts_with(self.base.join("bin")) { 0o700 } else { 0o600 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(|error| environment(path, &error))?;
         run(program("chown", &[&format!("{USER}:{USER}")]).arg(path))
@@ -79,7 +79,7 @@ impl Place {
 }
 
 /// A file of the recipe, with the words between @ signs and the usual places replaced.
-pub(super) fn filled(file: &str, words: &[(&str, &str)]) -> Result<String, Failure> {
+pub(crate) fn filled(file: &str, words: &[(&str, &str)]) -> Result<String, Failure> {
     let path = root().join("deploy/ha").join(file);
     let text = fs::read_to_string(&path).map_err(|error| environment(&path, &error))?;
     let filled = words.iter().fold(text, |text, (word, value)| text.replace(word, value));
@@ -91,6 +91,6 @@ pub(super) fn filled(file: &str, words: &[(&str, &str)]) -> Result<String, Failu
 }
 
 /// A password for this cluster only.
-pub(super) fn password() -> Result<String, Failure> {
+pub(crate) fn password() -> Result<String, Failure> {
     Ok(output_of(&mut program("openssl", &["rand", "-hex", "16"]))?.trim().to_owned())
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::step::{Failure, Stopwatch, cannot_start, program, shown};
 
 /// The user that everything runs as: PostgreSQL refuses root.
-pub(super) const USER: &str = "postgres";
+pub(crate) const USER: &str = "postgres";
 
 /// Starts a program that goes on when this one ends, and gives its process id.
-pub(super) fn start(command: &mut Command, log: &Path) -> Result<u32, Failure> {
+pub(crate) fn start(command: &mut Command, log: &Path) -> Result<u32, Failure> {
     let line = shown(command);
     let log = OpenOptions::new().create(true).append(true).open(log).map_err(|error| cannot_start(&line, &error))?;
     let again = log.try_clone().map_err(|error| cannot_start(&line, &error))?;
@@ -25,31 +25,33 @@ pub(super) fn start(command: &mut Command, log: &Path) -> Result<u32, Failure> {
 }
 
 /// What a program printed, if it succeeded; its complaints are dropped.
-pub(super) fn output(command: &mut Command) -> Option<String> {
+pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// What a program printed, even if it failed.
-pub(super) fn output_anyway(command: &mut Command) -> String {
+pub(crate) fn output_anyway(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
-/// Processes that have ended by now are fine.
-pub(super) fn signal(name: &str, processes: &[u32]) {
-    for process in processes {
-        let mut kill = program("kill", &[&format!("-{name}"), &process.to_string()]);
-        let _ = kill.stderr(Stdio::null()).status();
+/// All at once, as far as that is possible. Processes that have ended by now are fine.
+pub(crate) fn signal(name: &str, processes: &[u32]) {
+    if processes.is_empty() {
+        return;
     }
+    let mut kill = program("kill", &[&format!("-{name}")]);
+    kill.args(processes.iter().map(ToString::to_string));
+    let _ = kill.stderr(Stdio::null()).status();
 }
 
-pub(super) fn pause(milliseconds: u64) {
+pub(crate) fn pause(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
 }
 
 /// Asks four times a second whether something has become true.
-pub(super) fn wait_until(what: &str, seconds: u64, mut is_true: impl FnMut() -> bool) -> Result<Duration, Failure> {
+pub(crate) fn wait_until(what: &str, seconds: u64, mut is_true: impl FnMut() -> bool) -> Result<Duration, Failure> {
     let watch = Stopwatch::start();
     while !is_true() {
         if watch.elapsed() > Duration::from_secs(seconds) {

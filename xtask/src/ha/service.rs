@@ -2,16 +2,16 @@
 
 use super::network::{self, DATABASES, NODES, as_user, database_address, node_address, node_name};
 use super::place::Place;
-use super::process::{start, wait_until};
+use super::process::{output, start, wait_until};
 use crate::step::{Failure, run, target_dir};
 
-pub(super) const PORT: u16 = 7450;
+pub(crate) const PORT: u16 = 7450;
 const START_SECONDS: u64 = 60;
 
 const ACTORS: [(&str, &str); 5] =
     [("ana", "initiator"), ("ben", "approver"), ("sol", "security_admin"), ("eli", "executor"), ("ada", "auditor")];
 
-pub(super) fn start_all(place: &Place, guests: &[String]) -> Result<(), Failure> {
+pub(crate) fn start_all(place: &Place, guests: &[String]) -> Result<(), Failure> {
     let bin = place.base().join("bin");
     place.directory(&bin)?;
     place.copy(&target_dir().join("debug/pilot"), &bin.join("pilot"))?;
@@ -44,7 +44,9 @@ fn make_house(place: &Place, guests: &[String]) -> Result<(), Failure> {
     for (actor, role) in actors {
         let token = place.text("tokens", actor);
         let new = ["credential", "new", "--config", &config, "--actor", actor, "--role", role, "--token-out", &token];
-        run(pilot(place, None, &new).stdout(std::process::Stdio::null()))?;
+        // For each of them it says that a service has to be restarted.
+        output(&mut pilot(place, None, &new))
+            .ok_or_else(|| Failure::environment(format!("{actor} could not be given a credential")))?;
     }
     Ok(())
 }
@@ -80,12 +82,12 @@ listen = "{address}:{ops}"
     place.write(&place.of(&name, "pilot.toml"), &text)
 }
 
-pub(super) fn start_node(place: &Place, node: usize) -> Result<(), Failure> {
+pub(crate) fn start_node(place: &Place, node: usize) -> Result<(), Failure> {
     let name = node_name(node);
     let mut command = pilot(place, Some(&name), &["serve", "--config", &place.text(&name, "pilot.toml")]);
     start(&mut command, &place.of(&name, "pilot.log")).map(drop)
 }
 
-pub(super) fn is_ready(node: usize) -> bool {
+pub(crate) fn is_ready(node: usize) -> bool {
     network::status(&format!("http://{}:{PORT}/readyz", node_address(node))) == 200
 }

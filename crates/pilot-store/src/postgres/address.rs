@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -77,6 +79,8 @@ pub(super) struct Address {
     /// If connections are encrypted.
     files: Option<Files>,
     password_file: Option<PathBuf>,
+    /// The number of the host to try first. All connections of a node share it.
+    first: Arc<AtomicUsize>,
 }
 
 impl Address {
@@ -107,7 +111,7 @@ impl Address {
         config.tcp_user_timeout(Duration::from_secs(10));
         config.keepalives_idle(Duration::from_secs(5)).keepalives_interval(Duration::from_secs(2));
         config.keepalives_retries(3);
-        Ok(Address { config, files, password_file: access.password_file.clone() })
+        Ok(Address { config, files, password_file: access.password_file.clone(), first: Arc::default() })
     }
 
     /// For people, without anything secret.
@@ -122,7 +126,19 @@ impl Address {
         format!("postgres://{}/{}", hosts.join(","), self.config.get_dbname().unwrap_or_default())
     }
 
-    pub(super) async fn connect(&self) -> std::result::Result<(Client, Connection<Socket, Encrypted>), Error> {
+    /// This host takes commits: other connections need not ask one before it that may be silent.
+    pub(super) fn prefer(&self, host: usize) {
+        self.first.store(host, Ordering::Relaxed);
+    }
+
+    /// This host did not confirm a commit. It may have been replaced without knowing, and still call itself writable:
+    /// it is tried last.
+    pub(super) fn avoid(&self, host: usize) {
+        self.first.store(host + 1, Ordering::Relaxed);
+    }
+
+    /// A connection, and the number of the host that it is to.
+    pub(super) async fn connect(&self) -> std::result::Result<(Client, Connection<Socket, Encrypted>, usize), Error> {
         let mut config = self.config.clone();
         match self.password_file.as_deref().map(read_password).transpose() {
             Ok(Some(password)) => drop(config.password(&*password)),
@@ -138,18 +154,18 @@ impl Address {
     async fn connect_to_any(
         &self,
         config: &Config,
-    ) -> std::result::Result<(Client, Connection<Socket, Encrypted>), Error> {
-        let hosts = config.get_hosts().len();
-        for number in 0..hosts {
+    ) -> std::result::Result<(Client, Connection<Socket, Encrypted>, usize), Error> {
+        let (hosts, first) = (config.get_hosts().len(), self.first.load(Ordering::Relaxed));
+        let mut failed = None;
+        for number in (0..hosts).map(|number| (first + number) % hosts) {
             let one = only(config, number);
             match tokio::time::timeout(ANSWER_TIMEOUT, one.connect(Connector(self.files.clone()))).await {
-                Ok(Err(error)) if number + 1 == hosts => return Err(error),
-                Ok(Err(_)) | Err(_) if number + 1 < hosts => {}
-                Ok(connected) => return connected,
-                Err(_) => break,
+                Ok(Ok((client, connection))) => return Ok((client, connection, number)),
+                Ok(Err(error)) => failed = Some(error),
+                Err(_) => failed = None,
             }
         }
-        Err(Error::__private_api_timeout())
+        Err(failed.unwrap_or_else(Error::__private_api_timeout))
     }
 }
 

@@ -22,8 +22,9 @@ use crate::StoreError;
 const PAUSE: Duration = Duration::from_millis(250);
 /// A beat that follows a hint waits this long for more of them.
 const TOGETHER: Duration = Duration::from_millis(5);
-/// A beat that takes longer than this has no use any more.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A beat that takes longer than this has no use any more. Longer than the server lets a lock be waited for, so that an
+/// earlier beat whose commit still waits is not in the way of every later one.
+const PATIENCE: Duration = Duration::from_secs(6);
 
 const OWN_BEAT: &str = "INSERT INTO node (id, name, build, applied, beat, seen, started) \
      SELECT $1, $2, $3, $4, 0, t.now, t.now \
@@ -72,7 +73,9 @@ impl Follower {
                         let cause = other.into_cause();
                         tracing::error!(cause, "this node cannot reach the ledger, and answers nobody until it can");
                     }
-                    self.session = None;
+                    if let Some(session) = self.session.take() {
+                        node.address.avoid(session.host);
+                    }
                 }
             }
         }
@@ -90,7 +93,7 @@ impl Follower {
         let renews = self.renewed_at.is_none_or(|renewed_at| renewed_at.elapsed() >= team::RENEWED);
         let session = self.connected().await?;
         session.take_warning();
-        let session_server = session.server.clone();
+        let (session_server, host) = (session.server.clone(), session.host);
         let (sent_at, known) = (Instant::now(), node.known());
         let (size, applied) = (number(known.size()), number(node.applied.load(Ordering::Acquire)));
         let wanted: Vec<&str> = if renews { team::wanted() } else { Vec::new() };
@@ -133,6 +136,7 @@ impl Follower {
         }
         let team = Team::read(&nodes, &duties, head.time, self.renewed_at);
         node.team.send_replace(Arc::new(team.map_err(|error| failure::of_statement(&error))?));
+        node.address.prefer(host);
         node.is_served_by(&session_server);
         node.is_durable(edge, sent_at);
         Ok(())

@@ -39,7 +39,8 @@ pub(super) struct Node {
     pub(super) began: Instant,
     /// When the last commit began that turned out clean, in milliseconds since `began`.
     fresh_at: AtomicU64,
-    /// What the service has not applied yet: ledger sizes, each with when it was known, in milliseconds since `began`.
+    /// What the service has not applied yet: ledger sizes, each with when it can have been written at the earliest, in
+    /// milliseconds since `began`.
     unapplied: Mutex<VecDeque<(u64, u64)>>,
     /// Whether the service applies what others write.
     applies: AtomicBool,
@@ -151,18 +152,20 @@ impl Node {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Remembers since when there is something to apply.
+    /// Remembers since when there may be something to apply. Not since it is known: a node that was away for long has to
+    /// apply what it missed before it lets anyone in. What was unknown when the last clean commit began was written
+    /// after that.
     fn note_lag(&self) {
-        let (size, now) = (self.durable.borrow().size(), self.millis());
+        let (size, since) = (self.durable.borrow().size(), self.fresh_at.load(Ordering::Acquire));
         if !self.applies.load(Ordering::Acquire) || self.applied.load(Ordering::Acquire) >= size {
             return;
         }
         let mut unapplied = self.unapplied.lock().unwrap_or_else(PoisonError::into_inner);
         match unapplied.back_mut() {
             Some((known, _)) if *known >= size => {}
-            // Together with what was known a moment before: it counts from then.
-            Some((known, since)) if now - *since < TOGETHER => *known = size,
-            _ => unapplied.push_back((size, now)),
+            // Together with what was written a moment before: it counts from then.
+            Some((known, before)) if since.saturating_sub(*before) < TOGETHER => *known = size,
+            _ => unapplied.push_back((size, since)),
         }
     }
 
@@ -175,7 +178,7 @@ impl Node {
         }
     }
 
-    /// Since when something is known that the service has not applied.
+    /// Since when there may be something that the service has not applied.
     fn behind_since(&self) -> Option<u64> {
         self.unapplied.lock().unwrap_or_else(PoisonError::into_inner).front().map(|(_, since)| *since)
     }
@@ -232,5 +235,42 @@ impl Node {
             Some(reason) if self.is_damaged.load(Ordering::Acquire) => Err(StoreError::Damaged(reason.clone())),
             Some(reason) => Err(StoreError::Unavailable(reason.clone())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pilot_evidence::merkle::Hash;
+
+    use super::*;
+    use crate::postgres::address::Access;
+
+    fn edge(size: u8) -> Edge {
+        let mut edge = Edge::default();
+        (0..size).for_each(|number| edge.push(Hash([number; 32]), &mut Vec::new()));
+        edge
+    }
+
+    fn node() -> Node {
+        let access = Access { url: "postgres://u@localhost/d".into(), ..Access::default() };
+        let names = ("id".to_owned(), "name".to_owned(), "build".to_owned());
+        let clock: (Now, _) = (Arc::new(|| Time::EPOCH), Arc::default());
+        Node::new(names, Address::parse(&access).unwrap(), clock, (edge(1), Time::EPOCH))
+    }
+
+    #[test]
+    fn a_node_that_was_away_applies_what_it_missed_before_it_lets_anyone_in() {
+        let (mut node, now) = (node(), Instant::now());
+        node.began = now.checked_sub(Duration::from_secs(30)).unwrap();
+        node.has_applied(1);
+        node.is_durable(edge(1), now.checked_sub(Duration::from_secs(20)).unwrap());
+        assert!(node.check_current().is_err(), "it has not heard of the ledger for 20 s");
+        node.is_durable(edge(2), now);
+        assert!(node.check_current().is_err(), "the second entry may be 20 s old");
+        node.has_applied(2);
+        assert!(node.check_current().is_ok());
+        // What was written since the last beat is at most as old as that.
+        node.is_durable(edge(3), Instant::now());
+        assert!(node.check_current().is_ok());
     }
 }

@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, ready};
+use std::time::Duration;
 
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::Severity;
@@ -31,6 +32,9 @@ const SETTINGS: &str = "SET synchronous_commit = on; SET default_transaction_iso
 const PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
      SET plan_cache_mode = force_generic_plan; SET jit = off";
 
+/// For the first words on a connection: a server that stops in the middle of them must not keep anyone.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// A server that was replaced by another may go on answering queries; by this they are told apart.
 pub(super) type Server = String;
 
@@ -43,19 +47,23 @@ pub(super) struct Session {
     warned: Arc<AtomicBool>,
     /// Which server this is, and since when it runs.
     pub(super) server: Server,
+    /// Its number in the address.
+    pub(super) host: usize,
 }
 
 impl Session {
     /// A connection of a running node.
     pub(super) async fn open_for_node(address: &Address, heard: Option<Heard>) -> Result<Session, Error> {
-        let session = Session::open(address, heard).await?;
-        session.run(PLANS).await?;
-        Ok(session)
+        Session::greet(address, heard, &format!("{SETTINGS}; {PLANS}")).await
+    }
+
+    pub(super) async fn open(address: &Address) -> Result<Session, Error> {
+        Session::greet(address, None, SETTINGS).await
     }
 
     /// `heard` is told of every notification that arrives on this connection, which says how long the ledger is.
-    pub(super) async fn open(address: &Address, heard: Option<Heard>) -> Result<Session, Error> {
-        let (client, mut connection) = address.connect().await?;
+    async fn greet(address: &Address, heard: Option<Heard>, settings: &str) -> Result<Session, Error> {
+        let (client, mut connection, host) = address.connect().await?;
         let warned = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&warned);
         let drive = poll_fn(move |context| {
@@ -82,9 +90,13 @@ impl Session {
             }
         });
         tokio::spawn(drive);
-        client.batch_execute(SETTINGS).await?;
-        let server = client.query_one(SERVER, &[]).await?.try_get(0)?;
-        Ok(Session { client, statements: Mutex::default(), warned, server })
+        let greeting = async {
+            client.batch_execute(settings).await?;
+            client.query_one(SERVER, &[]).await?.try_get(0)
+        };
+        let greeted = tokio::time::timeout(GREETING_TIMEOUT, greeting).await;
+        let server = greeted.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
+        Ok(Session { client, statements: Mutex::default(), warned, server, host })
     }
 
     pub(super) fn is_closed(&self) -> bool {

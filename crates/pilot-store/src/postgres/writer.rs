@@ -57,6 +57,8 @@ enum Attempt {
 
 /// A group whose commit was sent.
 struct Sent {
+    /// When what it was decided on was asked for. A later look says nothing about what others wrote since.
+    at: Instant,
     outcomes: Vec<Outcome>,
     rest: Vec<Queued>,
     edge: Edge,
@@ -186,7 +188,8 @@ impl Writer {
             if !self.node.is_at(&session.server) {
                 return Err(Failure::Transient("this node does not know yet which server takes commits".into()));
             }
-            session.prepare(flight::STATEMENTS).await.map_err(failed)?;
+            let prepared = tokio::time::timeout(FLIGHT_TIMEOUT, session.prepare(flight::STATEMENTS)).await;
+            prepared.map_err(|_| Failure::Transient(SILENT.into()))?.map_err(failed)?;
             self.session = Some(session);
         }
         self.session.as_ref().ok_or_else(|| Failure::Transient("there is no connection".into()))
@@ -244,10 +247,11 @@ impl Writer {
         // Silence means that nobody knows: it is looked for where commits are taken then.
         let landing = landing.unwrap_or_else(|_| Landing::Failed(Failure::Unknown(SILENT.into())));
         let is_clean = !session.take_warning();
-        let sent = Sent { outcomes, rest, edge: decided.ground.edge, first, adopted: decided.changes.adopted };
+        let sent =
+            Sent { at: sent_at, outcomes, rest, edge: decided.ground.edge, first, adopted: decided.changes.adopted };
         match landing {
             Landing::Committed if is_clean => {
-                node.has_committed(sent.edge, sent_at, sent.adopted);
+                node.has_committed(sent.edge, sent.at, sent.adopted);
                 Attempt::Settled { outcomes: sent.outcomes, rest: sent.rest, group }
             }
             // Committed here, and perhaps nowhere else.
@@ -282,10 +286,9 @@ impl Writer {
                 self.node.desk.put_back(sent.rest);
                 return None;
             }
-            let sent_at = Instant::now();
             match self.look(sent.first.as_ref()).await {
                 Ok(true) => {
-                    self.node.has_committed(sent.edge, sent_at, sent.adopted);
+                    self.node.has_committed(sent.edge, sent.at, sent.adopted);
                     self.acknowledge(&group, sent.outcomes, sent.rest);
                     return None;
                 }

@@ -254,6 +254,20 @@ async fn a_node_that_cannot_reach_the_database_says_so_within_a_second_and_a_hal
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_was_replaced_without_knowing_is_left_for_its_successor() {
+    let (primary, standby, database) = replicated();
+    let (port, other) = (primary.port(), standby.port());
+    let store = node(&format!("postgres://postgres@127.0.0.1:{port},127.0.0.1:{other}/{database}"));
+    assert_eq!(index_of(&store.settle(remark(0)).await.unwrap()), 0);
+    standby.promote();
+    // The old one calls itself writable, and confirms nothing: nobody receives its log any more.
+    until("it knows that it knows nothing", || store.check_current().is_err().then_some(()));
+    until("it has found the other", || store.check().is_ok().then_some(()));
+    assert_eq!(index_of(&store.settle(remark(1)).await.unwrap()), 1);
+    assert_eq!(recorded(&standby, &database), BTreeMap::from([(0, 1), (1, 1)]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_that_lost_acknowledged_entries_is_noticed_and_nothing_is_built_on_it() {
     // Without a required standby, the primary acknowledges what the standby does not have.
     let mut primary = Cluster::start(&Settings::default());
