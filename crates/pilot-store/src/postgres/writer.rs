@@ -27,6 +27,10 @@ const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longer than the server lets a lock be waited for. A server that is silent for so long may have been replaced.
 const FLIGHT_TIMEOUT: Duration = Duration::from_secs(6);
 const SILENT: &str = "the database does not answer";
+/// With the lock in hand, others are waited for at most this long, and not longer than half of what a commit takes.
+const GATHERED_MAX: Duration = Duration::from_millis(2);
+/// A group of this size takes what is there, and waits for nobody.
+const GROUP_LARGE: usize = 256;
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// Which of a node's writers asks for the lock next: writes keep their order, and the second group gathers while the
@@ -38,6 +42,8 @@ pub(super) struct Writer {
     turn: Arc<Turn>,
     session: Option<Session>,
     retries: u32,
+    /// How long the last commit took.
+    commit_took: Duration,
 }
 
 /// How an attempt ended.
@@ -80,7 +86,7 @@ impl Attempt {
 
 impl Writer {
     pub(super) fn new(node: Arc<Node>, turn: Arc<Turn>) -> Writer {
-        Writer { node, turn, session: None, retries: 0 }
+        Writer { node, turn, session: None, retries: 0, commit_took: Duration::ZERO }
     }
 
     /// Runs until nobody can hand in anything more.
@@ -197,6 +203,7 @@ impl Writer {
 
     async fn attempt(&mut self, group: Vec<Queued>, turn: OwnedMutexGuard<()>) -> Attempt {
         let node = Arc::clone(&self.node);
+        let moment = (self.commit_took / 2).min(GATHERED_MAX);
         let session = match self.connected().await {
             Ok(session) => session,
             Err(failure) => return Attempt::Failed { failure, group, sent: None },
@@ -205,19 +212,34 @@ impl Writer {
         let (sent_at, known) = (Instant::now(), node.known());
         let wanted = Wanted::of(&group);
         let locked = tokio::time::timeout(FLIGHT_TIMEOUT, flight::lock_and_read(session, &wanted, &known)).await;
-        drop(turn);
         let Ok(locked) = locked else {
             // Nothing was sent that could commit. Another server may be in charge by now.
             self.session = None;
             return Attempt::Failed { failure: Failure::Transient(SILENT.into()), group, sent: None };
         };
-        let ground = match locked {
+        let mut ground = match locked {
             Ok(ground) => ground,
             Err(failure) => {
                 self.roll_back().await;
                 return Attempt::Failed { failure, group, sent: None };
             }
         };
+        let mut group = group;
+        if group.len() < GROUP_LARGE {
+            let more = node.desk.take_more(GROUP_MAX - group.len(), moment).await;
+            let wanted = Wanted::of(&more);
+            group.extend(more);
+            let read = flight::read_more(session, &wanted, &mut ground);
+            let Ok(read) = tokio::time::timeout(FLIGHT_TIMEOUT, read).await else {
+                self.session = None;
+                return Attempt::Failed { failure: Failure::Transient(SILENT.into()), group, sent: None };
+            };
+            if let Err(failure) = read {
+                self.roll_back().await;
+                return Attempt::Failed { failure, group, sent: None };
+            }
+        }
+        drop(turn);
         if let Err(failure) = node.check_joined(ground.epoch) {
             self.roll_back().await;
             return Attempt::Failed { failure, group, sent: None };
@@ -243,6 +265,7 @@ impl Writer {
         }
         let first = decided.changes.entries.first().map(|entry| (entry.index, entry.bytes.clone()));
         let landing = flight::write_and_commit(session, &decided, size_before, &node.id);
+        let committing = Instant::now();
         let landing = tokio::time::timeout(FLIGHT_TIMEOUT, landing).await;
         // Silence means that nobody knows: it is looked for where commits are taken then.
         let landing = landing.unwrap_or_else(|_| Landing::Failed(Failure::Unknown(SILENT.into())));
@@ -251,6 +274,8 @@ impl Writer {
             Sent { at: sent_at, outcomes, rest, edge: decided.ground.edge, first, adopted: decided.changes.adopted };
         match landing {
             Landing::Committed if is_clean => {
+                self.commit_took = committing.elapsed();
+                node.desk.expect_back(group.len());
                 node.has_committed(sent.edge, sent.at, sent.adopted);
                 Attempt::Settled { outcomes: sent.outcomes, rest: sent.rest, group }
             }
