@@ -24,7 +24,7 @@ use table::{Row, table};
 
 const WRITERS: usize = 12;
 /// Credentials to revoke in each round.
-const REVOKED: usize = 3;
+const REVOKED: usize = 2;
 /// Until another member is primary. Promised is less; what is slower is measured and reported.
 const FAILOVER_SECONDS: u64 = 60;
 const BACK_SECONDS: u64 = 90;
@@ -39,15 +39,21 @@ Namespaces have no watchdog, and with Patroni 3.0 such a primary can take the le
 are then lost; see docs/operate/postgres-ha.md.";
 
 pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
+    let (has_watchdog, arguments) = match arguments {
+        ["--without-watchdog", rest @ ..] => (false, rest),
+        all => (true, all),
+    };
     let faults = chosen(arguments)?;
     run_timed("build", &mut cargo(&["build", "--package", "pilot-server", "--example", "chaos_load"]))?;
     let names = |kind: &str, count: usize| (1..=count).map(|number| format!("{kind}{number}")).collect::<Vec<_>>();
     let guests = faults.len() * REVOKED;
     let (place, guard) = ha::up(&[names("writer", WRITERS), names("guest", guests)].concat())?;
-    eprintln!("{ABOUT}");
-    let mut run = Run { field: Field { place: &place }, load: Load::start(&place, WRITERS, guests)?, rows: Vec::new() };
+    eprintln!("{}", if has_watchdog { ABOUT } else { "Nobody plays the watchdog: old primaries go on as they are." });
+    let load = Load::start(&place, WRITERS, guests)?;
+    let mut run = Run { field: Field { place: &place }, load, rows: Vec::new(), end: Figures::new(), has_watchdog };
     let outcome = run.all(&faults);
     println!("\n{}", table(&run.rows));
+    println!("{}", summary(&run.end));
     let outcome = outcome.and_then(|()| run.verdict());
     if outcome.is_err() {
         let kept = keep_logs(&place)?;
@@ -69,7 +75,9 @@ fn chosen<'f>(arguments: &[&str]) -> Result<Vec<&'f Fault>, Failure> {
     let rounds = rounds.unwrap_or(faults.len());
     if faults.is_empty() || rounds == 0 {
         let names = FAULTS.map(|fault| fault.name).join("\n  ");
-        return Err(Failure::usage(format!("`cargo xtask chaos [ROUNDS] [WORDS]`; the faults are\n  {names}")));
+        return Err(Failure::usage(format!(
+            "`cargo xtask chaos [--without-watchdog] [ROUNDS] [WORDS]`; the faults are\n  {names}"
+        )));
     }
     Ok(faults.into_iter().cycle().take(rounds).collect())
 }
@@ -78,6 +86,10 @@ struct Run<'p> {
     field: Field<'p>,
     load: Load,
     rows: Vec<Row>,
+    /// What the load found when everything was over.
+    end: Figures,
+    /// Whether old primaries are reset before they may go on.
+    has_watchdog: bool,
 }
 
 impl Run<'_> {
@@ -92,8 +104,7 @@ impl Run<'_> {
             self.rows.push(row);
             done?;
         }
-        let figures = self.load.ask("end")?;
-        eprintln!("\nat the end: {figures:?}");
+        self.end = self.load.ask("end")?;
         self.stop_at_violations()?;
         duties::check(&self.field)
     }
@@ -127,10 +138,12 @@ impl Run<'_> {
         self.count(row)?;
         stop_if_a_node_ended(&struck)?;
         self.stop_at_violations()?;
-        self.mend(&struck)?;
-        if matches!(struck.expected, Expected::Silence) {
+        row.is_from_mending = matches!(struck.expected, Expected::Silence);
+        if row.is_from_mending {
             self.load.ask("mark")?;
-            row.is_from_mending = true;
+        }
+        self.mend(&struck)?;
+        if row.is_from_mending {
             row.back = self.until_steady(&[])?;
         }
         self.field.until_whole()?;
@@ -200,8 +213,12 @@ impl Run<'_> {
     fn mend(&self, struck: &Struck) -> Result<(), Failure> {
         for member in &struck.reset {
             let state = if self.field.has_stood_down(*member) { "has stood down" } else { "has not stood down" };
-            eprintln!("  db{member} {state}; it is reset, as by a watchdog");
-            field::reset(*member)?;
+            if self.has_watchdog {
+                eprintln!("  db{member} {state}; it is reset, as by a watchdog");
+                field::reset(*member)?;
+            } else {
+                eprintln!("  db{member} {state}; it goes on");
+            }
         }
         self.field.mend()
     }
@@ -248,6 +265,24 @@ fn stop_if_a_node_ended(struck: &Struck) -> Result<(), Failure> {
         Some(node) => Err(Failure::refuted(format!("node{node} ended by itself; see its log"))),
         None => Ok(()),
     }
+}
+
+/// The whole run, with what was acknowledged between the rounds.
+fn summary(end: &Figures) -> String {
+    if end.is_empty() {
+        return "the run did not get to its end".to_owned();
+    }
+    let figure = |name: &str| end.get(name).copied().unwrap_or(0);
+    format!(
+        "the whole run: {} entries, {} acknowledged, {} lost; {} events shown by feeds, {} checkpoints served and {} \
+         credentials revoked, all compared with the ledger",
+        figure("size"),
+        figure("acknowledged"),
+        figure("lost"),
+        figure("shown"),
+        figure("checkpoints"),
+        figure("revoked")
+    )
 }
 
 /// The largest figure of this name of any node but these.

@@ -43,9 +43,10 @@ cargo xtask COMMAND
   dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
   vault                   build a Vault-compatible server, for the tests that read credentials from one
   ha up | down            start, or end, three PostgreSQL members with Patroni and three nodes, in network namespaces
-  chaos [ROUNDS] [WORDS]  break that cluster under load in 20 ways, or in those whose names contain one of the words, and
-                          check that nothing acknowledged is lost and that writes come back; plays the watchdog that
-                          Patroni needs: a primary that was stopped is killed before it may go on
+  chaos [--without-watchdog] [ROUNDS] [WORDS]
+                          break that cluster under load in 20 ways, or only in those whose names contain one of the
+                          words, and check that nothing acknowledged is lost and that writes come back. Plays the
+                          watchdog that Patroni needs: an old primary is killed before it may go on
   bench session [--beside PATH]
                           /v1/session with 1,000 credentials, compared with a bare axum handler and with another build
   bench rules             decisions per second of the rule engine

@@ -125,6 +125,7 @@ impl Load {
                 home: number % NODES,
                 journal: Arc::clone(&journal),
                 connections: Writer::connections(addresses),
+                repeats: addresses.iter().map(|address| Connection::briefly_to(*address)).collect(),
             };
             writers.push(std::thread::spawn(move || writer.run()));
         }

@@ -7,6 +7,8 @@ use std::time::Duration;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longer than the service lets anyone wait for a commit.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
+/// For a question that may as well stay open: who asks a node that hangs must not miss the others.
+const BRIEF_TIMEOUT: Duration = Duration::from_millis(500);
 /// Longer than the pause between two signs of life of a feed.
 const FEED_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -58,7 +60,7 @@ fn broken(what: &str) -> io::Error {
 }
 
 fn open(address: SocketAddr, patience: Duration) -> io::Result<BufReader<TcpStream>> {
-    let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
+    let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT.min(patience))?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
@@ -107,18 +109,24 @@ fn chunk(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
 /// A connection to one node, opened again whenever it has failed.
 pub(crate) struct Connection {
     address: SocketAddr,
+    patience: Duration,
     stream: Option<BufReader<TcpStream>>,
 }
 
 impl Connection {
     pub(crate) fn to(address: SocketAddr) -> Connection {
-        Connection { address, stream: None }
+        Connection { address, patience: ANSWER_TIMEOUT, stream: None }
+    }
+
+    /// One that is not waited for long.
+    pub(crate) fn briefly_to(address: SocketAddr) -> Connection {
+        Connection { address, patience: BRIEF_TIMEOUT, stream: None }
     }
 
     pub(crate) fn ask(&mut self, request: &Request) -> io::Result<Answer> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
-            None => open(self.address, ANSWER_TIMEOUT)?,
+            None => open(self.address, self.patience)?,
         };
         stream.get_mut().write_all(request.text("").as_bytes())?;
         let Head { status, length } = head(&mut stream)?;

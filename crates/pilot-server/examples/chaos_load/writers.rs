@@ -24,6 +24,7 @@ pub(crate) struct Writer {
     pub(crate) home: usize,
     pub(crate) journal: Arc<Journal>,
     pub(crate) connections: Vec<Connection>,
+    pub(crate) repeats: Vec<Connection>,
 }
 
 /// The item that a writer is working on.
@@ -116,7 +117,7 @@ impl Writer {
     /// Another node gives the same answer, byte for byte, or none.
     fn repeat(&mut self, request: &Request, first: &Answer, node: usize) {
         let node = node % NODES;
-        let Some(Ok(second)) = self.connections.get_mut(node).map(|connection| connection.ask(request)) else { return };
+        let Some(Ok(second)) = self.repeats.get_mut(node).map(|connection| connection.ask(request)) else { return };
         if second.status != 503 && (second.status != first.status || second.body != first.body) {
             let (status, before, after) = (second.status, first.text(), second.text());
             self.journal.violate(format!(
