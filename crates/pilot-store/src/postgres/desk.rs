@@ -12,6 +12,9 @@ use tokio::time::Instant;
 
 use crate::{Outcome, Result, StoreError, Write};
 
+/// Whoever has not come again by then will not.
+const BACK_WITHIN: Duration = Duration::from_millis(20);
+
 pub(super) type Reply = oneshot::Sender<Result<Outcome>>;
 
 /// A write with the number under which its caller waits.
@@ -35,6 +38,7 @@ struct Inner {
     is_closed: bool,
     /// The number of tickets by which most of those that were answered last will have come again.
     expected: u64,
+    answered_at: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -72,6 +76,7 @@ impl Desk {
     pub(super) fn expect_back(&self, answered: usize) {
         let mut inner = self.inner();
         inner.expected = inner.next_ticket + answered as u64 * 3 / 4;
+        inner.answered_at = Some(Instant::now());
     }
 
     /// What else has queued up, after waiting a moment for those who were answered last: one commit for all of them is
@@ -82,7 +87,9 @@ impl Desk {
                 let arrival = self.arrivals.notified();
                 {
                     let inner = self.inner();
-                    if inner.next_ticket >= inner.expected || inner.queue.len() >= max || inner.is_closed {
+                    let is_long_ago = inner.answered_at.is_none_or(|at| at.elapsed() >= BACK_WITHIN);
+                    if is_long_ago || inner.next_ticket >= inner.expected || inner.queue.len() >= max || inner.is_closed
+                    {
                         return;
                     }
                 }
@@ -103,8 +110,6 @@ impl Desk {
                     return true;
                 }
                 if inner.is_closed {
-                    // For the other writer.
-                    self.news.notify_one();
                     return false;
                 }
             }
@@ -112,7 +117,7 @@ impl Desk {
         }
     }
 
-    /// What has queued up; nothing, if the other writer was faster.
+    /// What has queued up.
     pub(super) fn take(&self, max: usize) -> Vec<Queued> {
         let mut inner = self.inner();
         let count = inner.queue.len().min(max);

@@ -1,5 +1,4 @@
-//! Takes what has queued up, decides it under the lock on the end of the ledger, and commits it as a group. A node has
-//! two writers: while one commits, the other's request for the lock is already waiting at the server.
+//! Takes what has queued up, decides it under the lock on the end of the ledger, and commits it as a group.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +6,6 @@ use std::time::Duration;
 
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Edge;
-use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use tokio::time::Instant;
 
@@ -27,19 +25,14 @@ const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longer than the server lets a lock be waited for. A server that is silent for so long may have been replaced.
 const FLIGHT_TIMEOUT: Duration = Duration::from_secs(6);
 const SILENT: &str = "the database does not answer";
-/// With the lock in hand, others are waited for at most this long, and not longer than half of what a commit takes.
-const GATHERED_MAX: Duration = Duration::from_millis(2);
+/// With the lock in hand, others are waited for at most this long, and not longer than a commit takes.
+const GATHERED_MAX: Duration = Duration::from_millis(5);
 /// A group of this size takes what is there, and waits for nobody.
 const GROUP_LARGE: usize = 256;
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Which of a node's writers asks for the lock next: writes keep their order, and the second group gathers while the
-/// first waits.
-pub(super) type Turn = Mutex<()>;
-
 pub(super) struct Writer {
     node: Arc<Node>,
-    turn: Arc<Turn>,
     session: Option<Session>,
     retries: u32,
     /// How long the last commit took.
@@ -85,27 +78,22 @@ impl Attempt {
 }
 
 impl Writer {
-    pub(super) fn new(node: Arc<Node>, turn: Arc<Turn>) -> Writer {
-        Writer { node, turn, session: None, retries: 0, commit_took: Duration::ZERO }
+    pub(super) fn new(node: Arc<Node>) -> Writer {
+        Writer { node, session: None, retries: 0, commit_took: Duration::ZERO }
     }
 
     /// Runs until nobody can hand in anything more.
     pub(super) async fn run(mut self) {
-        loop {
-            // Not with the turn in hand: the other writer may need it to try again.
-            if !self.node.desk.has_work().await {
-                return;
-            }
-            let turn = Arc::clone(&self.turn).lock_owned().await;
+        while self.node.desk.has_work().await {
             let group = self.node.desk.take(GROUP_MAX);
-            self.settle(group, turn).await;
+            self.settle(group).await;
         }
     }
 
     /// Until each write is answered, by whatever it takes within its deadline.
-    async fn settle(&mut self, group: Vec<Queued>, turn: OwnedMutexGuard<()>) {
+    async fn settle(&mut self, group: Vec<Queued>) {
         // Groups to settle one after the other: normally one, after a faulty one each write for itself.
-        let (mut groups, mut turn) = (VecDeque::from([group]), Some(turn));
+        let mut groups = VecDeque::from([group]);
         while let Some(group) = groups.pop_front() {
             let group = self.node.desk.still_wanted(group);
             if group.is_empty() {
@@ -115,11 +103,7 @@ impl Writer {
                 self.answer_all(group, &error);
                 continue;
             }
-            let turn = match turn.take() {
-                Some(turn) => turn,
-                None => Arc::clone(&self.turn).lock_owned().await,
-            };
-            match self.attempt(group, turn).await {
+            match self.attempt(group).await {
                 Attempt::Settled { outcomes, rest, group } => self.acknowledge(&group, outcomes, rest),
                 Attempt::Failed { failure: Failure::Unknown(cause), group, sent: Some(sent) } => {
                     if let Some(again) = self.settle_unknown(group, sent, &cause).await {
@@ -201,9 +185,9 @@ impl Writer {
         self.session.as_ref().ok_or_else(|| Failure::Transient("there is no connection".into()))
     }
 
-    async fn attempt(&mut self, group: Vec<Queued>, turn: OwnedMutexGuard<()>) -> Attempt {
+    async fn attempt(&mut self, mut group: Vec<Queued>) -> Attempt {
         let node = Arc::clone(&self.node);
-        let moment = (self.commit_took / 2).min(GATHERED_MAX);
+        let moment = self.commit_took.min(GATHERED_MAX);
         let session = match self.connected().await {
             Ok(session) => session,
             Err(failure) => return Attempt::Failed { failure, group, sent: None },
@@ -224,7 +208,6 @@ impl Writer {
                 return Attempt::Failed { failure, group, sent: None };
             }
         };
-        let mut group = group;
         if group.len() < GROUP_LARGE {
             let more = node.desk.take_more(GROUP_MAX - group.len(), moment).await;
             let wanted = Wanted::of(&more);
@@ -239,7 +222,6 @@ impl Writer {
                 return Attempt::Failed { failure, group, sent: None };
             }
         }
-        drop(turn);
         if let Err(failure) = node.check_joined(ground.epoch) {
             self.roll_back().await;
             return Attempt::Failed { failure, group, sent: None };
