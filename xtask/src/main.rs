@@ -53,6 +53,8 @@ cargo xtask COMMAND
   bench transitions [--beside PATH]
                           durable transitions over HTTP, compared with a plain SQLite loop that writes the same rows and
                           with another build
+  bench transitions --store postgres
+                          durable transitions on PostgreSQL by one node and by two, compared with pgbench
   bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
   bench flood [--program PATH] [WORDS]
                           how long a well-behaved actor waits during each kind of attack, and what the service uses;

@@ -1,6 +1,7 @@
 //! PostgreSQL for the tests, which start servers of their own (`crates/pilot-testing/src/postgres.rs`).
 
 use std::fs;
+use std::path::PathBuf;
 
 use crate::step::{Failure, output_of, program, run};
 use crate::tools::{self, Tool};
@@ -31,6 +32,13 @@ fn is_installed() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut packaged = versions.filter(|entry| entry.path().join("bin/postgres").is_file());
     packaged.any(|entry| entry.file_name().to_str().is_some_and(is_new_enough)) || is_in_path()
+}
+
+/// The directory of the newest server's programs.
+pub(crate) fn programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max();
+    PathBuf::from(format!("/usr/lib/postgresql/{}/bin", newest.unwrap_or(MAJOR_VERSION_MIN)))
 }
 
 fn is_in_path() -> bool {

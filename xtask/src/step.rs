@@ -122,10 +122,16 @@ pub(crate) fn run_watching(command: &mut Command, mut see: impl FnMut(&str)) -> 
 
 /// Standard output of a program that is expected to succeed.
 pub(crate) fn output_of(command: &mut Command) -> Result<String, Failure> {
+    quiet_output_of(command.stderr(Stdio::inherit()))
+}
+
+/// Like [`output_of`], but what goes to standard error is shown only if the program fails.
+pub(crate) fn quiet_output_of(command: &mut Command) -> Result<String, Failure> {
     let line = shown(command);
-    let output = command.stderr(Stdio::inherit()).output().map_err(|error| cannot_start(&line, &error))?;
+    let output = command.output().map_err(|error| cannot_start(&line, &error))?;
     if !output.status.success() {
-        return Err(Failure::environment(format!("`{line}` failed ({})", output.status)));
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::environment(format!("`{line}` failed ({})\n{words}", output.status).trim_end()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

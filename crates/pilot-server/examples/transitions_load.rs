@@ -1,10 +1,10 @@
 //! Load for `bench transitions`: clients on connections that stay open, each moving items of its own back and forth
 //! between submitted and approved, and waiting for each answer.
 //!
-//! `transitions_load ADDRESS CLIENTS prepare ITEMS` makes and submits items and prints each id with its content digest;
-//! `transitions_load ADDRESS CLIENTS run SECONDS` reads such lines from standard input, and prints `transitions N`,
-//! `seconds S`, `p50_micros M` and `p99_micros M`. The tokens of an initiator and an approver are the first two lines
-//! of standard input.
+//! `transitions_load ADDRESSES CLIENTS prepare ITEMS` makes and submits items and prints each id with its content
+//! digest; `transitions_load ADDRESSES CLIENTS run SECONDS` reads such lines from standard input, and prints
+//! `transitions N`, `seconds S`, `p50_micros M` and `p99_micros M`. The tokens of an initiator and an approver are the
+//! first two lines of standard input. Clients are spread over the addresses, which have commas between them.
 //!
 //! It speaks just enough HTTP/1.1 to this service to cost little itself: both share the machine's cores.
 #![allow(clippy::print_stdout, reason = "the benchmark reads the figures from standard output")]
@@ -26,7 +26,7 @@ struct Item {
 }
 
 struct Setting {
-    address: String,
+    addresses: Vec<String>,
     clients: usize,
     initiator: String,
     approver: String,
@@ -35,8 +35,8 @@ struct Setting {
 
 fn main() -> Result<(), Anything> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [address, clients, what, number] = arguments.as_slice() else {
-        return Err("usage: transitions_load ADDRESS CLIENTS prepare|run NUMBER".into());
+    let [addresses, clients, what, number] = arguments.as_slice() else {
+        return Err("usage: transitions_load ADDRESSES CLIENTS prepare|run NUMBER".into());
     };
     let input = std::io::read_to_string(std::io::stdin())?;
     let mut lines = input.lines();
@@ -46,7 +46,8 @@ fn main() -> Result<(), Anything> {
         line.split_once(' ').map(|(id, digest)| Item { id: id.to_owned(), content_digest: digest.to_owned() })
     };
     let items = lines.filter_map(item).collect();
-    let setting = Setting { address: address.clone(), clients: clients.parse()?, initiator, approver, items };
+    let addresses = addresses.split(',').map(str::to_owned).collect();
+    let setting = Setting { addresses, clients: clients.parse()?, initiator, approver, items };
     let number = number.parse()?;
     // One thread: more would only take from the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -58,7 +59,8 @@ fn main() -> Result<(), Anything> {
 }
 
 async fn prepare(setting: &Setting, items: u64) -> Result<(), Anything> {
-    let mut connection = Connection::open(&setting.address).await?;
+    let address = setting.addresses.first().ok_or("an address is needed")?;
+    let mut connection = Connection::open(address).await?;
     for number in 0..items {
         let body = format!(
             r#"{{"workflow":"controlled-operation","title":"An operation to measure, {number}","payload":{{"purpose":"Room for the new region","operation":"psql -f grow.sql","risk":"low","rollback_plan":"psql -f shrink.sql"}}}}"#
@@ -80,8 +82,9 @@ async fn run(setting: &Setting, seconds: u64) -> Result<(), Anything> {
         return Err("there are fewer items than clients".into());
     }
     let mut clients = Vec::new();
-    for items in setting.items.chunks_exact(per_client).take(setting.clients) {
-        clients.push(Client::open(setting, items).await?);
+    let items = setting.items.chunks_exact(per_client).take(setting.clients);
+    for (items, address) in items.zip(setting.addresses.iter().cycle()) {
+        clients.push(Client::open(address, setting, items).await?);
     }
     let start = Instant::now();
     let end = start + Duration::from_secs(seconds);
@@ -114,14 +117,14 @@ struct Client {
 }
 
 impl Client {
-    async fn open(setting: &Setting, items: &[Item]) -> Result<Client, Anything> {
+    async fn open(address: &str, setting: &Setting, items: &[Item]) -> Result<Client, Anything> {
         let approve = |item: &Item| format!(r#"{{"action":"approve","content_digest":"{}"}}"#, item.content_digest);
         let revoke = |_: &Item| r#"{"action":"revoke_approval","comment":"One more look at the numbers"}"#.to_owned();
         let request =
             |item: &Item, body: String| post(&format!("/v1/items/{}/transitions", item.id), &setting.approver, &body);
         let there = items.iter().map(|item| request(item, approve(item)));
         let back = items.iter().map(|item| request(item, revoke(item)));
-        Ok(Client { connection: Connection::open(&setting.address).await?, requests: there.chain(back).collect() })
+        Ok(Client { connection: Connection::open(address).await?, requests: there.chain(back).collect() })
     }
 
     /// Ends with every item as it was found. Gives the time each answer took.

@@ -57,14 +57,13 @@ use follower::Follower;
 use node::Node;
 use reader::{Asking, Readers};
 use session::Session;
-use writer::{Turn, Writer};
+use writer::Writer;
 
 pub use address::Access;
 pub use archive::LedgerDatabase;
 pub(crate) use filling::Filling;
 pub(crate) use snapshot::Snapshot;
 
-const WRITERS: usize = 2;
 /// For callers, and separate ones for the service's own duties.
 const READERS: usize = 4;
 const DUTY_READERS: usize = 1;
@@ -194,9 +193,10 @@ async fn open_ledger(address: Address, identity: Identity, clocks: Clocks) -> Re
     let unreachable = |error: tokio_postgres::Error| {
         StoreError::Unavailable(format!("{place}: cannot be reached: {}", failure::describe(&error)))
     };
-    let session = Session::open(&address, None).await.map_err(unreachable)?;
+    let session = Session::open(&address).await.map_err(unreachable)?;
     opening::check_server(&session).await?;
     opening::ensure_schema(&session).await?;
+    opening::check_room(&session).await?;
     let (edge, last_at) = opening::load(&session).await?;
     // Not a secret: it only has to differ from that of every other node.
     let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
@@ -211,21 +211,15 @@ async fn open_ledger(address: Address, identity: Identity, clocks: Clocks) -> Re
 
 /// Until nobody can hand in a write any more, and all are answered.
 async fn work(node: Arc<Node>, follower: Follower) {
-    let turn: Arc<Turn> = Arc::default();
-    let mut writers = tokio::task::JoinSet::new();
-    for _ in 0..WRITERS {
-        writers.spawn(Writer::new(Arc::clone(&node), Arc::clone(&turn)).run());
-    }
+    let writing = tokio::spawn(Writer::new(Arc::clone(&node)).run());
     let following = tokio::spawn(follower.run());
     let tending = tokio::spawn(tender::run(Arc::clone(&node)));
     let watching = tokio::spawn(tender::watch(Arc::clone(&node)));
-    while let Some(ended) = writers.join_next().await {
-        if ended.is_err() {
-            let panicked = || StoreError::Damaged("the writing thread has panicked".into());
-            node.fail(&panicked());
-            node.desk.close();
-            node.desk.give_up(panicked);
-        }
+    if writing.await.is_err() {
+        let panicked = || StoreError::Damaged("the writing thread has panicked".into());
+        node.fail(&panicked());
+        node.desk.close();
+        node.desk.give_up(panicked);
     }
     node.is_stopping.send_replace(true);
     let _ = following.await;

@@ -3,6 +3,7 @@
 mod failures;
 mod several;
 mod tls;
+mod upgrades;
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::load::Server;
-use crate::step::{Failure, cannot_start, cargo, output_of, program, run_timed, shown, target_dir};
+use crate::step::{Failure, cannot_start, cargo, program, quiet_output_of, run_timed, shown, target_dir};
 
 pub(super) const CLIENTS: &str = "64";
 pub(super) const WARM_UP_SECONDS: u32 = 2;
@@ -65,9 +65,14 @@ pub(super) struct Installation {
 
 impl Installation {
     pub(super) fn make(name: &str) -> Result<Installation, Failure> {
+        Installation::make_with(name, "")
+    }
+
+    /// With more sections in the configuration.
+    pub(super) fn make_with(name: &str, sections: &str) -> Result<Installation, Failure> {
         let directory = Directory::make(name)?;
         let config = directory.path().join("pilot.toml");
-        let text = "listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credentials.json\"\n";
+        let text = format!("listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credentials.json\"\n{sections}");
         fs::write(&config, text).map_err(|error| Failure::environment(format!("{}: {error}", config.display())))?;
         let mut tokens = String::new();
         for (actor, role) in [("ana", "initiator"), ("ben", "approver")] {
@@ -78,6 +83,19 @@ impl Installation {
             tokens.push('\n');
         }
         Ok(Installation { directory, tokens })
+    }
+
+    /// Another node of the same service: the same credentials and key, with a directory of its own.
+    pub(super) fn another(&self, name: &str, sections: &str) -> Result<Installation, Failure> {
+        let installation = Installation::make_with(name, sections)?;
+        let data = installation.path().join("data");
+        let made = fs::DirBuilder::new().mode(0o700).create(&data);
+        made.map_err(|error| Failure::environment(format!("{}: {error}", data.display())))?;
+        for file in ["credentials.json", "data/log.key"] {
+            let copied = fs::copy(self.path().join(file), installation.path().join(file));
+            copied.map_err(|error| Failure::environment(format!("{file}: {error}")))?;
+        }
+        Ok(Installation { tokens: self.tokens.clone(), ..installation })
     }
 
     /// The file with the token of an auditor, who may export evidence; for a service that has not started yet.
@@ -107,13 +125,27 @@ impl Installation {
 
     /// Creates and submits items; returns one per line with its content digest.
     pub(super) fn prepare(&self, server: &Server, items: usize) -> Result<String, Failure> {
-        load(server, "prepare", &items.to_string(), &self.tokens)
+        load(server.address(), CLIENTS, ("prepare", &items.to_string()), &self.tokens)
     }
 
     pub(super) fn measure(&self, server: &Server, items: &str, seconds: u32) -> Result<Moves, Failure> {
-        let before = server.cpu_seconds()?;
-        let report = load(server, "run", &seconds.to_string(), &format!("{}{items}", self.tokens))?;
-        Moves::read(&report, Some(server.cpu_seconds()? - before))
+        self.measure_nodes(&[server], CLIENTS, items, seconds)
+    }
+
+    /// Spreads the clients over all nodes of one ledger.
+    pub(super) fn measure_nodes(
+        &self,
+        nodes: &[&Server],
+        clients: &str,
+        items: &str,
+        seconds: u32,
+    ) -> Result<Moves, Failure> {
+        let used = || nodes.iter().map(|node| node.cpu_seconds()).sum::<Result<f64, Failure>>();
+        let addresses: Vec<_> = nodes.iter().map(|node| node.address()).collect();
+        let before = used()?;
+        let input = format!("{}{items}", self.tokens);
+        let report = load(&addresses.join(","), clients, ("run", &seconds.to_string()), &input)?;
+        Moves::read(&report, Some(used()? - before))
     }
 }
 
@@ -121,7 +153,7 @@ impl Installation {
 fn new_credential(directory: &Directory, actor: &str, role: &str) -> Result<PathBuf, Failure> {
     let (config, token) = (directory.path().join("pilot.toml"), directory.path().join(actor));
     let mut new = pilot(&["credential", "new", "--actor", actor, "--role", role]);
-    output_of(new.arg("--config").arg(&config).arg("--token-out").arg(&token).stderr(Stdio::null()))?;
+    quiet_output_of(new.arg("--config").arg(&config).arg("--token-out").arg(&token))?;
     Ok(token)
 }
 
@@ -134,9 +166,9 @@ pub(super) fn built() -> PathBuf {
     target_dir().join("release/pilot")
 }
 
-fn load(server: &Server, what: &str, number: &str, input: &str) -> Result<String, Failure> {
+fn load(addresses: &str, clients: &str, (what, number): (&str, &str), input: &str) -> Result<String, Failure> {
     let mut command = example("transitions_load");
-    command.args([server.address(), CLIENTS, what, number]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.args([addresses, clients, what, number]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let line = shown(&command);
     let mut child = command.spawn().map_err(|error| cannot_start(&line, &error))?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -228,7 +260,7 @@ pub(super) fn print_figure(what: &str, figure: &str, target: &str) {
 pub(super) fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) -> Result<String, Failure> {
     let mut new = program(&pilot.to_string_lossy(), &["credential", "new", "--output", "json"]);
     new.args(["--actor", actor, "--role", role, "--config"]).arg(config);
-    let made = output_of(new.stderr(Stdio::null()))?;
+    let made = quiet_output_of(&mut new)?;
     let token = made.split("\"token\":").nth(1).and_then(|rest| rest.split('"').nth(1));
     token.map(str::to_owned).ok_or_else(|| Failure::environment("`pilot credential new` printed no token"))
 }

@@ -12,7 +12,13 @@ use crate::step::{Failure, output_of};
 /// Four for each client.
 const ITEMS: usize = 256;
 
+mod database;
+mod nodes;
+
 pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
+    if let ["--store", "postgres"] = arguments {
+        return nodes::run();
+    }
     let other = super::options::other_program(arguments)?;
     moves::build()?;
     let here = Running::start("transitions", &moves::built())?;

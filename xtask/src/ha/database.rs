@@ -1,11 +1,11 @@
 //! The three database machines: etcd, and Patroni, which starts and watches PostgreSQL.
 
 use std::fs;
-use std::path::PathBuf;
 
 use super::network::{self, DATABASES, NETWORK, as_user, database_address, database_name};
 use super::place::{Place, filled, password};
 use super::process::{output, start, wait_until};
+use crate::postgres;
 use crate::step::{Failure, program, run};
 
 const START_SECONDS: u64 = 120;
@@ -41,7 +41,7 @@ fn words(place: &Place, member: usize) -> Vec<(&'static str, String)> {
         ("@ETCD_HOSTS@", each(&|other| format!("{}:2379", database_address(other)))),
         ("@ETCD_PEERS@", each(&|other| format!("{}=http://{}:2380", database_name(other), database_address(other)))),
         ("/etc/patroni", place.text(&name, "")),
-        ("/usr/lib/postgresql/15/bin", programs().display().to_string()),
+        ("/usr/lib/postgresql/15/bin", postgres::programs().display().to_string()),
         ("/var/lib/postgresql/15/pilot", place.text(&name, "data")),
         ("/var/lib/postgresql/.patroni-pgpass", place.text(&name, "pgpass")),
         ("/run/postgresql", place.text(&name, "run")),
@@ -49,13 +49,6 @@ fn words(place: &Place, member: usize) -> Vec<(&'static str, String)> {
         // The machine that runs this may have a real one.
         ("mode: required", "mode: off".to_owned()),
     ]
-}
-
-/// The newest server of Debian's packages.
-fn programs() -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let newest = versions.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max();
-    PathBuf::from(format!("/usr/lib/postgresql/{}/bin", newest.unwrap_or(15)))
 }
 
 fn prepare(place: &Place, member: usize, passwords: &[String; 3]) -> Result<(), Failure> {

@@ -105,6 +105,10 @@ fn stream(call: &Call, last_event_id: Option<u64>, after: Option<u64>) -> Answer
     if let Some(last) = last.filter(|last| *last >= size) {
         let newest =
             size.checked_sub(1).map_or_else(|| "is empty".into(), |newest| format!("ends with entry {newest}"));
+        if call.app.ledger.store.is_shared() {
+            // Either the caller made it up, or another node has shown an entry that this one cannot find.
+            tracing::warn!(id = last, size, "a feed was to resume after an entry that this node does not have");
+        }
         let detail = format!("{last} is past the end of the ledger, which {newest}; start again without it");
         return Err(Problem::invalid(vec![Fault::new(place, detail)]));
     }

@@ -30,6 +30,10 @@ const ITEMS: &str = "SELECT coalesce(i.id, e.item), i.entries, i.created_entry, 
      WHERE i.id IS NULL OR e.item IS NULL OR i.entries <> e.count OR e.lowest <> 1 OR e.highest <> e.count \
      OR i.created_entry <> e.first OR i.last_entry <> e.last ORDER BY 1 LIMIT $1";
 
+/// An item that wakes up after its deadline would miss it.
+const LATE: &str = "SELECT id FROM item WHERE due_at IS NOT NULL AND (wakes_at IS NULL OR wakes_at > due_at) \
+     ORDER BY id LIMIT $1";
+
 pub(super) fn examine(access: &Access, scratch: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
     let copy = PrivateCopy::begin(scratch)?;
     let own = runtime()?.block_on(read_all(access, &copy.path, progress))?;
@@ -66,6 +70,10 @@ async fn read_all(access: &Access, to: &Path, progress: &mut dyn FnMut(Progress)
     for row in &query(&snapshot.session, ITEMS).await? {
         let (place, what) = item_fault(row)?;
         report.fault(place, what);
+    }
+    for row in &query(&snapshot.session, LATE).await? {
+        let id = from_key(row.try_get(0).map_err(failed)?)?;
+        report.fault(format!("table item, item {id}"), "its row would wake it up after its deadline");
     }
     Ok(report)
 }

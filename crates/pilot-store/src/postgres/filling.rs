@@ -197,6 +197,7 @@ impl Filling {
 
     /// With this the database is a ledger that services may open.
     pub(crate) async fn finish(self, last_at: Time, epoch: u64) -> Result<()> {
+        self.session.run("UPDATE item SET wakes_at = due_at WHERE due_at IS NOT NULL").await.map_err(failed)?;
         self.session.run("ANALYZE entry, document, tile, item, idempotency, fact, definition").await.map_err(failed)?;
         self.begin_page().await?;
         let sql = "UPDATE head SET size = $1, root = $2, last_at = $3, epoch = $4 WHERE id = 0";

@@ -4,7 +4,7 @@
 //! The lock stands in a statement of its own: a statement that both locks and reads would see rows as they were before
 //! it waited.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use pilot_core::certain::Certain as _;
 use pilot_core::time::Time;
@@ -20,7 +20,7 @@ use super::session::Session;
 use crate::row::{ItemKey, kind_number, role_bits, to_json, to_key};
 use crate::{Standing, Subject};
 
-pub(super) const BEGIN: &str = "BEGIN; SET LOCAL synchronous_commit = on";
+pub(super) const BEGIN: &str = "BEGIN";
 pub(super) const LOCK: &str = "SELECT size, root, last_at, epoch, \
      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM head WHERE id = 0 FOR UPDATE";
 /// What others wrote since. A node that is further behind than this catches up by tiles first.
@@ -39,14 +39,17 @@ const DOCUMENTS: &str = "INSERT INTO document (entry, kind, data) \
 const TILES: &str = "INSERT INTO tile (level, idx, hashes) \
      SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bytea[])";
 const NEW_ITEMS: &str = "INSERT INTO item (id, version, state, title, open, waits_for, due_at, last_entry, \
-     content_entry, entries, data, created_entry, workflow, created_by) \
-     SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::integer[], \
-     $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[])";
+     content_entry, entries, data, created_entry, workflow, created_by, wakes_at) \
+     SELECT *, due_at FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::integer[], \
+     $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[]) \
+     AS u (id, version, state, title, open, waits_for, due_at, last_entry, content_entry, entries, data, created_entry, \
+     workflow, created_by)";
 /// Compare-and-swap: each row must still be the one that was decided on. If one is not, the division fails, and with
 /// it the transaction.
 const CHANGED_ITEMS: &str = "WITH changed AS (UPDATE item i SET version = u.version, state = u.state, \
      title = u.title, open = u.open, waits_for = u.waits_for, due_at = u.due_at, last_entry = u.last_entry, \
-     content_entry = u.content_entry, entries = u.entries, data = u.data \
+     content_entry = u.content_entry, entries = u.entries, data = u.data, \
+     wakes_at = CASE WHEN u.due_at IS NULL THEN NULL ELSE LEAST(i.wakes_at, u.due_at) END \
      FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::integer[], $7::bigint[], \
      $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[]) \
      AS u (id, version, state, title, open, waits_for, due_at, last_entry, content_entry, entries, data, before) \
@@ -116,59 +119,102 @@ impl Wanted {
     }
 }
 
-fn slices<const N: usize>(keys: &[[u8; N]]) -> Vec<&[u8]> {
-    keys.iter().map(|key| &key[..]).collect()
+/// The answer to one statement.
+type Answered = Result<Vec<Row>, Error>;
+
+/// What is read for a group of writes.
+struct Questions<'w> {
+    wanted: &'w Wanted,
+    items: Vec<&'w [u8]>,
+    scopes: Vec<&'w [u8]>,
+}
+
+impl<'w> Questions<'w> {
+    fn of(wanted: &'w Wanted) -> Questions<'w> {
+        let items = wanted.items.iter().map(|key| &key[..]).collect();
+        let scopes = wanted.scopes.iter().map(|scope| &scope[..]).collect();
+        Questions { wanted, items, scopes }
+    }
+
+    /// Only what is needed, but each in its place: items, keys, facts, counts.
+    fn unsent<'q>(&'q self, session: &'q Session) -> [Unsent<'q, Answered>; 4] {
+        let Questions { wanted, items, scopes } = self;
+        let nothing = || -> Unsent<'q, Answered> { Box::pin(async { Ok(Vec::new()) }) };
+        [
+            if items.is_empty() {
+                nothing()
+            } else {
+                Box::pin(async move { session.query(read::PLACED, &[items]).await })
+            },
+            if scopes.is_empty() { nothing() } else { Box::pin(async move { session.query(KEYS, &[scopes]).await }) },
+            if wanted.facts.is_empty() {
+                nothing()
+            } else {
+                Box::pin(async move { session.query(FACTS, &[&wanted.facts]).await })
+            },
+            if wanted.creators.is_empty() {
+                nothing()
+            } else {
+                Box::pin(async move { session.query(OPEN_ITEMS, &[&wanted.creators, &wanted.workflows]).await })
+            },
+        ]
+    }
 }
 
 /// Locks the end of the ledger, and reads. `known` is the tree as this node knows it.
 pub(super) async fn lock_and_read(session: &Session, wanted: &Wanted, known: &Edge) -> Result<Ground, Failure> {
-    let known_size = number(known.size());
-    let (items, scopes) = (slices(&wanted.items), slices(&wanted.scopes));
-    let mut unsent: Vec<Unsent<'_, Result<Vec<Row>, Error>>> = vec![
+    let (known_size, questions) = (number(known.size()), Questions::of(wanted));
+    let mut unsent: Vec<Unsent<'_, Answered>> = vec![
         Box::pin(async { session.run(BEGIN).await.map(|()| Vec::new()) }),
         Box::pin(async { session.query(LOCK, &[]).await }),
         Box::pin(async { session.query(LEAVES, &[&known_size]).await }),
     ];
-    // Only what is needed, but each in its place.
-    let nothing = || -> Unsent<'_, Result<Vec<Row>, Error>> { Box::pin(async { Ok(Vec::new()) }) };
-    unsent.push(if items.is_empty() {
-        nothing()
-    } else {
-        Box::pin(async { session.query(read::PLACED, &[&items]).await })
-    });
-    unsent.push(if scopes.is_empty() { nothing() } else { Box::pin(async { session.query(KEYS, &[&scopes]).await }) });
-    unsent.push(if wanted.facts.is_empty() {
-        nothing()
-    } else {
-        Box::pin(async { session.query(FACTS, &[&wanted.facts]).await })
-    });
-    unsent.push(if wanted.creators.is_empty() {
-        nothing()
-    } else {
-        Box::pin(async { session.query(OPEN_ITEMS, &[&wanted.creators, &wanted.workflows]).await })
-    });
-    let answers = in_order(unsent).await.into_iter().collect::<Result<Vec<_>, _>>();
-    let answers = answers.map_err(|error| failure::of_statement(&error))?;
-    let Ok([_, head, leaves, items, keys, facts, counts]) = <[Vec<Row>; 7]>::try_from(answers) else {
-        return Err(Failure::Damaged("the database answers less than it was asked".into()));
-    };
+    unsent.extend(questions.unsent(session));
+    let [_, head, leaves, answers @ ..] = answered::<7>(unsent).await?;
     let head = head.first().map(Head::read).transpose().map_err(|error| failure::of_statement(&error))?;
     let head = head.ok_or_else(|| Failure::Damaged("the head of the ledger is missing".into()))?;
     let edge = grown(known.clone(), &leaves, &head)?;
-    let malformed = |error: &Error| failure::of_statement(error);
-    let items = items.iter().map(placed).collect::<Result<HashMap<_, _>, Failure>>()?;
-    let keys = keys.iter().map(key_row).collect::<Result<HashMap<_, _>, Error>>().map_err(|error| malformed(&error))?;
-    let facts = facts.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-    let facts = facts.collect::<Result<HashMap<_, _>, Error>>().map_err(|error| malformed(&error))?;
-    let counts = counts.iter().map(|row| {
-        let count: i64 = row.try_get(2)?;
-        Ok(((row.try_get(0)?, row.try_get(1)?), usize::try_from(count).unwrap_or(usize::MAX)))
-    });
-    let mut open_items = counts.collect::<Result<HashMap<_, _>, Error>>().map_err(|error| malformed(&error))?;
-    for whose in wanted.creators.iter().cloned().zip(wanted.workflows.iter().cloned()) {
-        open_items.entry(whose).or_insert(0);
+    let mut ground = Ground::new(edge, head.last_at, head.epoch);
+    add_to(&mut ground, &answers, wanted)?;
+    Ok(ground)
+}
+
+/// Reads for writes that have come while the lock was waited for.
+pub(super) async fn read_more(session: &Session, wanted: &Wanted, ground: &mut Ground) -> Result<(), Failure> {
+    let questions = Questions::of(wanted);
+    let answers = answered::<4>(questions.unsent(session).into()).await?;
+    add_to(ground, &answers, wanted)
+}
+
+async fn answered<const N: usize>(unsent: Vec<Unsent<'_, Answered>>) -> Result<[Vec<Row>; N], Failure> {
+    let answers = in_order(unsent).await.into_iter().collect::<Result<Vec<_>, _>>();
+    let answers = answers.map_err(|error| failure::of_statement(&error))?;
+    let less = |_| Failure::Damaged("the database answers less than it was asked".into());
+    <[Vec<Row>; N]>::try_from(answers).map_err(less)
+}
+
+fn add_to(ground: &mut Ground, [items, keys, facts, counts]: &[Vec<Row>; 4], wanted: &Wanted) -> Result<(), Failure> {
+    let malformed = |error: Error| failure::of_statement(&error);
+    for row in items {
+        let (key, placed) = placed(row)?;
+        ground.items.insert(key, placed);
     }
-    Ok(Ground { edge, last_at: head.last_at, epoch: head.epoch, items, keys, facts, open_items })
+    for row in keys {
+        let (scope, key) = key_row(row).map_err(malformed)?;
+        ground.keys.insert(scope, key);
+    }
+    for row in facts {
+        ground.facts.insert(row.try_get(0).map_err(malformed)?, row.try_get(1).map_err(malformed)?);
+    }
+    for row in counts {
+        let whose = (row.try_get(0).map_err(malformed)?, row.try_get(1).map_err(malformed)?);
+        let count: i64 = row.try_get(2).map_err(malformed)?;
+        ground.open_items.insert(whose, usize::try_from(count).unwrap_or(usize::MAX));
+    }
+    for whose in wanted.creators.iter().cloned().zip(wanted.workflows.iter().cloned()) {
+        ground.open_items.entry(whose).or_insert(0);
+    }
+    Ok(())
 }
 
 /// The row that every write locks.

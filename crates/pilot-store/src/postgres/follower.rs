@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::failure::{self, Failure};
 use super::flight::{self, BEGIN, Head, LEAVES, LEAVES_MAX, number};
 use super::node::Node;
-use super::opening;
+use super::opening::{self, SCHEMA_VERSION};
 use super::pipeline::{Unsent, in_order};
 use super::session::{Heard, Session};
 use super::team::{self, Team};
@@ -31,7 +31,8 @@ const OWN_BEAT: &str = "INSERT INTO node (id, name, build, applied, beat, seen, 
      FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) t \
      ON CONFLICT (id) DO UPDATE SET beat = node.beat + 1, applied = excluded.applied, seen = excluded.seen";
 const HEAD: &str = "SELECT size, root, last_at, epoch, \
-     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM head WHERE id = 0";
+     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+     (SELECT oldest_writer FROM pilot_schema WHERE id = 0) FROM head WHERE id = 0";
 
 pub(super) struct Follower {
     node: Arc<Node>,
@@ -121,8 +122,9 @@ impl Follower {
         let Ok([_, _, _, head, leaves, nodes, duties, _]) = <[Vec<Row>; 8]>::try_from(answers) else {
             return Err(Failure::Damaged("the database answers less than it was asked".into()));
         };
-        let head = head.first().ok_or_else(|| Failure::Damaged("the head of the ledger is missing".into()))?;
-        let head = Head::read(head).map_err(|error| failure::of_statement(&error))?;
+        let row = head.first().ok_or_else(|| Failure::Damaged("the head of the ledger is missing".into()))?;
+        let head = Head::read(row).map_err(|error| failure::of_statement(&error))?;
+        check_version(row.try_get(5).map_err(|error| failure::of_statement(&error))?)?;
         learn_time(&node, &head);
         node.check_joined(head.epoch)?;
         let edge = match head.size.checked_sub(known.size()) {
@@ -152,7 +154,7 @@ impl Follower {
                 }
             });
             let failed = |error| Failure::Transient(failure::describe(&error));
-            let session = Session::open(&self.node.address, Some(heard)).await.map_err(failed)?;
+            let session = Session::open_for_node(&self.node.address, Some(heard)).await.map_err(failed)?;
             session.run("LISTEN pilot").await.map_err(failed)?;
             self.note_replication(&session).await.map_err(failed)?;
             let texts = [OWN_BEAT, HEAD, LEAVES, team::LEASE, team::NODES, team::DUTIES];
@@ -187,6 +189,16 @@ impl Follower {
         if tokio::time::timeout(team::STALE, left).await.is_err() {
             tracing::warn!("this node could not sign off; the others take over its duties when they expire");
         }
+    }
+}
+
+/// Someone may have changed the tables in a way that this program does not know, while it was running.
+fn check_version(oldest_writer: Option<i32>) -> Result<(), Failure> {
+    match oldest_writer {
+        Some(oldest) if oldest <= SCHEMA_VERSION => Ok(()),
+        _ => Err(Failure::Superseded(
+            "a newer pilot has changed the tables, and this one may no longer write them; install the newer one".into(),
+        )),
     }
 }
 

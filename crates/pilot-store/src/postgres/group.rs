@@ -48,6 +48,13 @@ pub(super) struct Ground {
     pub(super) open_items: HashMap<(String, String), usize>,
 }
 
+impl Ground {
+    pub(super) fn new(edge: Edge, last_at: Time, epoch: u64) -> Ground {
+        let (items, keys, facts, open_items) = Default::default();
+        Ground { edge, last_at, epoch, items, keys, facts, open_items }
+    }
+}
+
 pub(super) struct NewEntry {
     pub(super) index: u64,
     pub(super) item: Option<(ItemKey, u64)>,

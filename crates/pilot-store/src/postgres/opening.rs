@@ -11,12 +11,13 @@ use super::flight::Head;
 use super::read::bound;
 use super::reserved;
 use super::session::Session;
+use super::team::NODES_MAX;
 use crate::tree::hashes_of;
 use crate::{Duty, Result, StoreError};
 
 const SCHEMA: &str = include_str!("../schema/postgres.sql");
 /// The tables as this program writes them.
-const SCHEMA_VERSION: i32 = 1;
+pub(super) const SCHEMA_VERSION: i32 = 1;
 const SERVER_VERSION_MIN: i32 = 150_000;
 
 async fn setting(session: &Session, name: &str) -> Result<String> {
@@ -59,6 +60,18 @@ pub(super) async fn ensure_schema(session: &Session) -> Result<()> {
     reserved::refuse_unfinished(session).await?;
     ensure_tables(session).await?;
     reserved::refuse_held(session).await
+}
+
+/// Refuses one node too many.
+pub(super) async fn check_room(session: &Session) -> Result<()> {
+    let sql =
+        "SELECT count(*) FROM node WHERE seen >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 1000000";
+    let row = session.query_opt(sql, &[]).await.map_err(failed)?;
+    let live: Option<i64> = row.map(|row| row.try_get(0)).transpose().map_err(failed)?;
+    if live.is_some_and(|live| live >= NODES_MAX) {
+        return Err(StoreError::Refused(format!("the ledger has {NODES_MAX} nodes, as many as it can have; stop one")));
+    }
+    Ok(())
 }
 
 /// Creates the tables in an empty database, or checks that this program may use those that are there.

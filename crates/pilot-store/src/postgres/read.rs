@@ -206,7 +206,7 @@ pub(super) async fn leaves(session: &Session, from: u64, count: u64) -> Result<V
 }
 
 pub(super) async fn due(session: &Session, now: Time, limit: usize) -> Result<Vec<ItemId>> {
-    let sql = "SELECT id FROM item WHERE due_at <= $1 ORDER BY due_at, created_entry LIMIT $2";
+    let sql = "SELECT id FROM item WHERE wakes_at <= $1 AND due_at <= $1 ORDER BY wakes_at, created_entry LIMIT $2";
     let rows = session.query(sql, &[&now.unix_micros(), &count(limit)]).await.map_err(failed)?;
     rows.iter().map(|row| from_key(row.try_get(0).map_err(failed)?)).collect()
 }

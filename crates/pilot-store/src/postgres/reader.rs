@@ -95,7 +95,7 @@ async fn serve(node: Arc<Node>, queue: Arc<Mutex<mpsc::Receiver<Job>>>) {
 async fn connect(node: &Node) -> Result<Session> {
     // Nothing was read yet, so whatever failed, it is not the stored data.
     let failed = |error| StoreError::Unavailable(failure::describe(&error));
-    let session = Session::open(&node.address, None).await.map_err(failed)?;
+    let session = Session::open_for_node(&node.address, None).await.map_err(failed)?;
     if !node.is_at(&session.server) {
         // It was replaced by another, and may know less.
         return Err(StoreError::Unavailable("the database's server has just changed; try again".into()));

@@ -109,7 +109,7 @@ fn sources(filter: &Filter) -> Vec<Condition> {
     }
     if let Some(state) = &filter.state {
         // Ended items are indexed by state. Whether a state is terminal is not known here, so both are searched.
-        let ended = of("NOT i.open AND i.state = ?", Some(Box::new(state.clone())));
+        let ended = of("i.ended = ?", Some(Box::new(state.clone())));
         return vec![ended, of("i.open", None)];
     }
     vec![Condition::default()]

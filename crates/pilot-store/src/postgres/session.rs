@@ -27,6 +27,11 @@ const SETTINGS: &str = "SET synchronous_commit = on; SET default_transaction_iso
      SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
      SET tcp_user_timeout = 10000; SET client_min_messages = warning";
 
+/// Set on the connections of a node. All it asks can be answered by an index; but the tables begin empty and grow, so
+/// what PostgreSQL has counted in them is often long out of date, and then it would read a whole table.
+const PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+     SET plan_cache_mode = force_generic_plan; SET jit = off";
+
 /// For the first words on a connection: a server that stops in the middle of them must not keep anyone.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -47,8 +52,17 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// A connection of a running node.
+    pub(super) async fn open_for_node(address: &Address, heard: Option<Heard>) -> Result<Session, Error> {
+        Session::greet(address, heard, &format!("{SETTINGS}; {PLANS}")).await
+    }
+
+    pub(super) async fn open(address: &Address) -> Result<Session, Error> {
+        Session::greet(address, None, SETTINGS).await
+    }
+
     /// `heard` is told of every notification that arrives on this connection, which says how long the ledger is.
-    pub(super) async fn open(address: &Address, heard: Option<Heard>) -> Result<Session, Error> {
+    async fn greet(address: &Address, heard: Option<Heard>, settings: &str) -> Result<Session, Error> {
         let (client, mut connection, host) = address.connect().await?;
         let warned = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&warned);
@@ -77,7 +91,7 @@ impl Session {
         });
         tokio::spawn(drive);
         let greeting = async {
-            client.batch_execute(SETTINGS).await?;
+            client.batch_execute(settings).await?;
             client.query_one(SERVER, &[]).await?.try_get(0)
         };
         let greeted = tokio::time::timeout(GREETING_TIMEOUT, greeting).await;

@@ -41,7 +41,7 @@ pub(super) async fn connect(access: &Access) -> Result<Session> {
 /// A connection, whatever is in the database.
 pub(super) async fn connect_to_any(access: &Access) -> Result<Session> {
     let address = Address::parse(access)?;
-    Session::open(&address, None).await.map_err(|error| {
+    Session::open(&address).await.map_err(|error| {
         let cause = failure::describe(&error);
         StoreError::Unavailable(format!("{}: cannot be reached: {cause}", address.place()))
     })

@@ -23,7 +23,11 @@ pub(super) const ALIVE: Duration = STALE;
 pub(super) const LEASE: &str = "UPDATE duty SET node = $1, fence = fence + (node <> $1)::integer, \
      until = t.now + 6000000 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) t \
      WHERE name = ANY($2) AND (node = $1 OR until < t.now)";
-pub(super) const NODES: &str = "SELECT id, name, build, applied, seen, started FROM node ORDER BY started, id";
+/// The ones heard of last: a node that starts and fails over and over is a new one each time.
+pub(super) const NODES: &str = "SELECT * FROM (SELECT id, name, build, applied, seen, started FROM node \
+     ORDER BY seen DESC, id LIMIT 100) n ORDER BY started, id";
+/// Fewer than are read, so that no live node is overlooked.
+pub(super) const NODES_MAX: i64 = 64;
 pub(super) const DUTIES: &str = "SELECT name, node, fence, until FROM duty ORDER BY name";
 
 /// The team as of the last clean beat.

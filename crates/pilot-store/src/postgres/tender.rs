@@ -13,6 +13,7 @@ use super::failure;
 use super::group::oldest_key;
 use super::node::Node;
 use super::session::Session;
+use super::team::STALE;
 use crate::Duty;
 
 /// Hints that come together are sent as one.
@@ -20,6 +21,10 @@ const TOGETHER: Duration = Duration::from_millis(10);
 const TENDED: Duration = Duration::from_mins(1);
 /// How many old keys are removed at a time.
 const KEYS_FORGOTTEN_MAX: i64 = 1_000;
+const ITEMS_PUT_TO_SLEEP_MAX: i64 = 1_000;
+/// Rows that a writer has locked are left for later, so that nobody waits for this.
+const SLEEP: &str = "UPDATE item SET wakes_at = due_at WHERE id IN (SELECT id FROM item \
+     WHERE wakes_at <= $1 AND due_at > $1 LIMIT $2 FOR UPDATE SKIP LOCKED)";
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Hints are sent on a connection of their own, after the commit: within the transaction, a notification would take a
@@ -38,7 +43,7 @@ pub(super) async fn run(node: Arc<Node>) {
             continue;
         }
         if session.as_ref().is_none_or(Session::is_closed) {
-            session = Session::open(&node.address, None).await.ok();
+            session = Session::open_for_node(&node.address, None).await.ok();
         }
         let Some(connected) = &session else { continue };
         let size = node.durable.borrow().size().to_string();
@@ -58,7 +63,8 @@ pub(super) async fn run(node: Arc<Node>) {
     }
 }
 
-/// Removes keys that are no longer remembered, and nodes that were not heard of for a day.
+/// Removes keys that are no longer remembered, and nodes that were not heard of for an hour; and lets items sleep whose
+/// deadline has moved to a later time.
 async fn tend(session: &Session) -> Result<(), tokio_postgres::Error> {
     let row = session.query_opt("SELECT last_at FROM head WHERE id = 0", &[]).await?;
     let Some(last_at) = row.map(|row| row.try_get(0)).transpose()? else { return Ok(()) };
@@ -66,7 +72,10 @@ async fn tend(session: &Session) -> Result<(), tokio_postgres::Error> {
     let sql = "DELETE FROM idempotency WHERE scope IN (SELECT scope FROM idempotency WHERE at < $1 LIMIT $2)";
     while session.execute(sql, &[&oldest, &KEYS_FORGOTTEN_MAX]).await? == KEYS_FORGOTTEN_MAX.unsigned_abs() {}
     let sql = "DELETE FROM node WHERE seen < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1";
-    session.execute(sql, &[&86_400_000_000_i64]).await.map(drop)
+    session.execute(sql, &[&3_600_000_000_i64]).await?;
+    while session.execute(SLEEP, &[&last_at, &ITEMS_PUT_TO_SLEEP_MAX]).await? == ITEMS_PUT_TO_SLEEP_MAX.unsigned_abs() {
+    }
+    Ok(())
 }
 
 /// Tells those who have waited too long.
@@ -83,6 +92,8 @@ pub(super) async fn watch(node: Arc<Node>) {
                     tracing::error!("the database does not confirm writes; those that wait too long are told so");
                 }
             }
+            // Those who waited too long were told, so nobody waits now; that is not a sign of recovery.
+            None if node.age() > STALE => {}
             None => {
                 if node.hanging.swap(0, Ordering::AcqRel) != 0 {
                     tracing::info!("the database confirms writes again");

@@ -1,5 +1,4 @@
-//! Takes what has queued up, decides it under the lock on the end of the ledger, and commits it as a group. A node has
-//! two writers: while one commits, the other's request for the lock is already waiting at the server.
+//! Takes what has queued up, decides it under the lock on the end of the ledger, and commits it as a group.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +6,6 @@ use std::time::Duration;
 
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Edge;
-use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use tokio::time::Instant;
 
@@ -27,17 +25,18 @@ const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longer than the server lets a lock be waited for. A server that is silent for so long may have been replaced.
 const FLIGHT_TIMEOUT: Duration = Duration::from_secs(6);
 const SILENT: &str = "the database does not answer";
+/// With the lock in hand, others are waited for at most this long, and not longer than a commit takes.
+const GATHERED_MAX: Duration = Duration::from_millis(5);
+/// A group of this size takes what is there, and waits for nobody.
+const GROUP_LARGE: usize = 256;
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(50);
-
-/// Which of a node's writers asks for the lock next: writes keep their order, and the second group gathers while the
-/// first waits.
-pub(super) type Turn = Mutex<()>;
 
 pub(super) struct Writer {
     node: Arc<Node>,
-    turn: Arc<Turn>,
     session: Option<Session>,
     retries: u32,
+    /// How long the last commit took.
+    commit_took: Duration,
 }
 
 /// How an attempt ended.
@@ -79,27 +78,22 @@ impl Attempt {
 }
 
 impl Writer {
-    pub(super) fn new(node: Arc<Node>, turn: Arc<Turn>) -> Writer {
-        Writer { node, turn, session: None, retries: 0 }
+    pub(super) fn new(node: Arc<Node>) -> Writer {
+        Writer { node, session: None, retries: 0, commit_took: Duration::ZERO }
     }
 
     /// Runs until nobody can hand in anything more.
     pub(super) async fn run(mut self) {
-        loop {
-            // Not with the turn in hand: the other writer may need it to try again.
-            if !self.node.desk.has_work().await {
-                return;
-            }
-            let turn = Arc::clone(&self.turn).lock_owned().await;
+        while self.node.desk.has_work().await {
             let group = self.node.desk.take(GROUP_MAX);
-            self.settle(group, turn).await;
+            self.settle(group).await;
         }
     }
 
     /// Until each write is answered, by whatever it takes within its deadline.
-    async fn settle(&mut self, group: Vec<Queued>, turn: OwnedMutexGuard<()>) {
+    async fn settle(&mut self, group: Vec<Queued>) {
         // Groups to settle one after the other: normally one, after a faulty one each write for itself.
-        let (mut groups, mut turn) = (VecDeque::from([group]), Some(turn));
+        let mut groups = VecDeque::from([group]);
         while let Some(group) = groups.pop_front() {
             let group = self.node.desk.still_wanted(group);
             if group.is_empty() {
@@ -109,11 +103,7 @@ impl Writer {
                 self.answer_all(group, &error);
                 continue;
             }
-            let turn = match turn.take() {
-                Some(turn) => turn,
-                None => Arc::clone(&self.turn).lock_owned().await,
-            };
-            match self.attempt(group, turn).await {
+            match self.attempt(group).await {
                 Attempt::Settled { outcomes, rest, group } => self.acknowledge(&group, outcomes, rest),
                 Attempt::Failed { failure: Failure::Unknown(cause), group, sent: Some(sent) } => {
                     if let Some(again) = self.settle_unknown(group, sent, &cause).await {
@@ -184,7 +174,7 @@ impl Writer {
         }
         if self.session.is_none() {
             let failed = |error| Failure::Transient(failure::describe(&error));
-            let session = Session::open(&self.node.address, None).await.map_err(failed)?;
+            let session = Session::open_for_node(&self.node.address, None).await.map_err(failed)?;
             if !self.node.is_at(&session.server) {
                 return Err(Failure::Transient("this node does not know yet which server takes commits".into()));
             }
@@ -195,8 +185,9 @@ impl Writer {
         self.session.as_ref().ok_or_else(|| Failure::Transient("there is no connection".into()))
     }
 
-    async fn attempt(&mut self, group: Vec<Queued>, turn: OwnedMutexGuard<()>) -> Attempt {
+    async fn attempt(&mut self, mut group: Vec<Queued>) -> Attempt {
         let node = Arc::clone(&self.node);
+        let moment = self.commit_took.min(GATHERED_MAX);
         let session = match self.connected().await {
             Ok(session) => session,
             Err(failure) => return Attempt::Failed { failure, group, sent: None },
@@ -205,19 +196,32 @@ impl Writer {
         let (sent_at, known) = (Instant::now(), node.known());
         let wanted = Wanted::of(&group);
         let locked = tokio::time::timeout(FLIGHT_TIMEOUT, flight::lock_and_read(session, &wanted, &known)).await;
-        drop(turn);
         let Ok(locked) = locked else {
             // Nothing was sent that could commit. Another server may be in charge by now.
             self.session = None;
             return Attempt::Failed { failure: Failure::Transient(SILENT.into()), group, sent: None };
         };
-        let ground = match locked {
+        let mut ground = match locked {
             Ok(ground) => ground,
             Err(failure) => {
                 self.roll_back().await;
                 return Attempt::Failed { failure, group, sent: None };
             }
         };
+        if group.len() < GROUP_LARGE {
+            let more = node.desk.take_more(GROUP_MAX - group.len(), moment).await;
+            let wanted = Wanted::of(&more);
+            group.extend(more);
+            let read = flight::read_more(session, &wanted, &mut ground);
+            let Ok(read) = tokio::time::timeout(FLIGHT_TIMEOUT, read).await else {
+                self.session = None;
+                return Attempt::Failed { failure: Failure::Transient(SILENT.into()), group, sent: None };
+            };
+            if let Err(failure) = read {
+                self.roll_back().await;
+                return Attempt::Failed { failure, group, sent: None };
+            }
+        }
         if let Err(failure) = node.check_joined(ground.epoch) {
             self.roll_back().await;
             return Attempt::Failed { failure, group, sent: None };
@@ -243,6 +247,7 @@ impl Writer {
         }
         let first = decided.changes.entries.first().map(|entry| (entry.index, entry.bytes.clone()));
         let landing = flight::write_and_commit(session, &decided, size_before, &node.id);
+        let committing = Instant::now();
         let landing = tokio::time::timeout(FLIGHT_TIMEOUT, landing).await;
         // Silence means that nobody knows: it is looked for where commits are taken then.
         let landing = landing.unwrap_or_else(|_| Landing::Failed(Failure::Unknown(SILENT.into())));
@@ -251,6 +256,8 @@ impl Writer {
             Sent { at: sent_at, outcomes, rest, edge: decided.ground.edge, first, adopted: decided.changes.adopted };
         match landing {
             Landing::Committed if is_clean => {
+                self.commit_took = committing.elapsed();
+                node.desk.expect_back(group.len());
                 node.has_committed(sent.edge, sent.at, sent.adopted);
                 Attempt::Settled { outcomes: sent.outcomes, rest: sent.rest, group }
             }
