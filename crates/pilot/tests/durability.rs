@@ -1,13 +1,13 @@
 //! Nothing acknowledged is ever lost: the real program, killed, starved of disk and lied to by it.
 //!
 //! The faults need root: a file system of their own, and a tracer that injects errors.
-mod client;
+pub mod client;
 mod disk;
 mod faults;
 mod hang;
 mod history;
 mod kill;
-mod ledger;
+pub mod ledger;
 mod linear;
 mod power;
 mod shim;

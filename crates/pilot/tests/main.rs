@@ -15,6 +15,7 @@ mod durability;
 mod evidence;
 mod front_door;
 mod hostile;
+mod nodes;
 mod oauth;
 mod operations;
 mod production;

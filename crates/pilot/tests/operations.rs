@@ -3,7 +3,7 @@
 mod backup;
 mod fsck;
 mod leaps;
-mod machine;
+pub mod machine;
 mod migrate;
 mod older;
 mod revocations;

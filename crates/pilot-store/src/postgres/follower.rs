@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use pilot_evidence::merkle::Edge;
 use tokio_postgres::{Error, Row};
@@ -229,8 +229,9 @@ async fn caught_up(session: &Session, known: &Edge, head: &Head) -> Result<Edge,
 }
 
 /// How far the database's clock is ahead of the machine's, as of this beat.
+#[expect(clippy::disallowed_methods, reason = "the machine's clock itself is compared with another")]
 fn learn_time(node: &Node, head: &Head) {
-    let machine = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    let machine = machine.tv_sec.saturating_mul(1_000_000).saturating_add(machine.tv_nsec / 1_000);
+    let machine = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let machine = machine.map_or(0, |machine| i64::try_from(machine.as_micros()).unwrap_or(i64::MAX));
     node.ahead.store(head.time.unix_micros().saturating_sub(machine), Ordering::Release);
 }

@@ -7,6 +7,7 @@ use pilot_core::entry::Entry;
 use pilot_core::entry::details::{Attempts, Details};
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
+use pilot_store::postgres::{Access, Identity, Postgres};
 use pilot_store::sqlite::Sqlite;
 use pilot_store::{Record, Situation, Store, Subject, Write};
 use serde_json::{Value, json};
@@ -23,9 +24,18 @@ fn set_back_by_an_hour(installation: &Installation) {
     add_refusals(installation, Clock::System.now().plus(HOUR), 1);
 }
 
+fn open(installation: &Installation, at: Time) -> Box<dyn Store> {
+    let Some(url) = installation.database_url() else {
+        return Box::new(Sqlite::open(&installation.path("data/pilot.db"), Arc::new(move || at)).unwrap());
+    };
+    let access = Access { url: url.to_owned(), ..Access::default() };
+    let identity = Identity { name: "test".to_owned(), build: "test".to_owned() };
+    Box::new(Postgres::open(&access, identity, Arc::new(move || at), Arc::default()).unwrap())
+}
+
 /// Puts refused attempts into the ledger of a service that is not running.
 pub fn add_refusals(installation: &Installation, at: Time, count: usize) {
-    let store = Sqlite::open(&installation.path("data/pilot.db"), Arc::new(move || at)).unwrap();
+    let store = open(installation, at);
     let refusal = |situation: &Situation<'_>| {
         let attempts = Attempts { code: "role_forbidden".to_owned(), count: 1, since: Some(situation.now) };
         let details = Details::AccessRefused(attempts);

@@ -11,6 +11,8 @@ pub const WRITERS: usize = 8;
 pub const AUDITOR: &str = "auditor-token-0123456789abcdef0123456789";
 const APPROVER: &str = "approver-token-0123456789abcdef0123456789";
 
+pub const OVERSEERS: [(&str, &str, &str); 2] = [("ben", "approver", APPROVER), ("uma", "auditor", AUDITOR)];
+
 pub fn writer_token(number: usize) -> String {
     format!("initiator-{number}-token-0123456789abcdef0123456789")
 }
@@ -18,7 +20,7 @@ pub fn writer_token(number: usize) -> String {
 /// Eight initiators, an approver and an auditor.
 pub fn installation() -> Installation {
     let tokens: Vec<_> = (0..WRITERS).map(|number| (format!("ini{number}"), writer_token(number))).collect();
-    let mut entries = vec![("ben", "approver", APPROVER), ("uma", "auditor", AUDITOR)];
+    let mut entries = OVERSEERS.to_vec();
     entries.extend(tokens.iter().map(|(name, token)| (name.as_str(), "initiator", token.as_str())));
     Installation::with(&entries)
 }

@@ -102,10 +102,24 @@ pub fn is_on_postgres() -> bool {
 impl Installation {
     /// A directory with nothing in it.
     pub fn bare() -> Installation {
+        Installation::new(is_on_postgres())
+    }
+
+    /// With an empty database, whatever the other tests run on.
+    pub fn with_database() -> Installation {
+        Installation::new(true)
+    }
+
+    fn new(has_database: bool) -> Installation {
         let private = fs::Permissions::from_mode(0o700);
         let directory = tempfile::Builder::new().prefix("pilot-front-door-").permissions(private).tempdir().unwrap();
-        let database = is_on_postgres().then(|| Cluster::shared().fresh_database());
+        let database = has_database.then(|| Cluster::shared().fresh_database());
         Installation { home: Arc::new(Home { directory, database }) }
+    }
+
+    /// Where the ledger is, if it is not in a file.
+    pub fn database_url(&self) -> Option<&str> {
+        self.home.database.as_ref().map(Database::url)
     }
 
     /// A configuration without a role map, and these credentials.
@@ -136,6 +150,11 @@ impl Installation {
 
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub fn make_private_directory(&self, name: &str) {
+        fs::create_dir(self.path(name)).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     /// Every file below the directory.
