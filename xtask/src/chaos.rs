@@ -1,6 +1,7 @@
 //! `cargo xtask chaos`: the cluster of `ha up`, under load, with one fault after the other. What was acknowledged must be
 //! in the ledger, what was shown must stay true, and writes must come back.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
@@ -146,7 +147,9 @@ impl Run<'_> {
         if row.is_from_mending {
             row.back = self.until_steady(&[])?;
         }
-        self.field.until_whole()?;
+        for member in self.field.until_whole()? {
+            let _ = write!(row.proof, "; db{member} copied again");
+        }
         if self.until_steady(&[])?.is_none() {
             return Err(Failure::refuted("the cluster is whole, but a node does not acknowledge writes"));
         }
