@@ -35,9 +35,10 @@ const OBSERVED_MILLIS: u64 = 15_000;
 const RECENT_MILLIS: u64 = 1_500;
 
 const ABOUT: &str = "\
-A primary that was stopped or cut off, or whose Patroni was, is killed before it may go on, as a watchdog's reset would.
-Namespaces have no watchdog, and with Patroni 3.0 such a primary can take the lead back from its successor, whose entries
-are then lost; see docs/operate/postgres-ha.md.";
+An old primary that was stopped, or whose Patroni was, is killed before it may go on, as a watchdog's reset would do:
+namespaces have no watchdog. If it was cut off and has stood down, its Patroni is started again before it is connected.
+Without this, Patroni before 3.0.3 can take the lead back from its successor, whose entries are then lost; see
+docs/operate/postgres-ha.md.";
 
 pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
     let (has_watchdog, arguments) = match arguments {
@@ -215,12 +216,19 @@ impl Run<'_> {
     /// Plays the watchdog first.
     fn mend(&self, struck: &Struck) -> Result<(), Failure> {
         for member in &struck.reset {
-            let state = if self.field.has_stood_down(*member) { "has stood down" } else { "has not stood down" };
-            if self.has_watchdog {
-                eprintln!("  db{member} {state}; it is reset, as by a watchdog");
-                field::reset(*member)?;
-            } else {
-                eprintln!("  db{member} {state}; it goes on");
+            let has_stood_down = self.field.has_stood_down(*member);
+            let state = if has_stood_down { "has stood down" } else { "has not stood down" };
+            match (self.has_watchdog, has_stood_down) {
+                (false, _) => eprintln!("  db{member} {state}; it goes on"),
+                (true, false) => {
+                    eprintln!("  db{member} {state}; it is reset, as by a watchdog");
+                    field::reset(*member)?;
+                }
+                // No watchdog would do anything here.
+                (true, true) => {
+                    eprintln!("  db{member} {state}; its Patroni is started again");
+                    machine::kill(&database_name(*member), &["patroni"])?;
+                }
             }
         }
         self.field.mend()

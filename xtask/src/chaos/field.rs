@@ -3,7 +3,7 @@
 use crate::ha::database::{self, ask};
 use crate::ha::network::{self, DATABASES, NODES, database_address, database_name, node_address, node_name};
 use crate::ha::place::Place;
-use crate::ha::process::{output, wait_until};
+use crate::ha::process::{output, pause, wait_until};
 use crate::ha::service;
 use crate::step::Failure;
 
@@ -140,6 +140,9 @@ impl Field<'_> {
                 eprintln!("  db{member} does not follow the primary; it is copied again");
                 copy_again(*member)?;
             }
+            // A copy begins with a checkpoint, for which the primary takes minutes unless it is asked for one.
+            pause(3_000);
+            self.sql(primary()?, "CHECKPOINT");
             wait_until(whole, WHOLE_SECONDS, || database::is_whole(self.place))?;
         }
         wait_until("three nodes ready again", START_SECONDS, || NODES.iter().all(|node| service::is_ready(*node)))?;
