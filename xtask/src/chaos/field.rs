@@ -3,15 +3,17 @@
 use crate::ha::database::{self, ask};
 use crate::ha::network::{self, DATABASES, NODES, database_address, database_name, node_address, node_name};
 use crate::ha::place::Place;
-use crate::ha::process::wait_until;
+use crate::ha::process::{output, wait_until};
 use crate::ha::service;
 use crate::step::Failure;
 
 use super::machine;
 
 const START_SECONDS: u64 = 60;
-/// Until a cluster that was mended is whole: an old primary is rewound, and may have to be copied again.
-const WHOLE_SECONDS: u64 = 180;
+/// Until a cluster that was mended is whole by itself: an old primary is rewound.
+const REJOIN_SECONDS: u64 = 60;
+/// Until it is whole when members are copied again.
+const WHOLE_SECONDS: u64 = 120;
 
 /// Backends of the service whose commit waits for the standby, and whether they have entries to commit.
 const WAITING: &str = "SELECT a.pid, EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid \
@@ -128,16 +130,44 @@ impl Field<'_> {
         Ok(())
     }
 
-    pub(crate) fn until_whole(&self) -> Result<(), Failure> {
-        wait_until("one primary and two standbys again", WHOLE_SECONDS, || database::is_whole(self.place))?;
-        wait_until("three nodes ready again", START_SECONDS, || NODES.iter().all(|node| service::is_ready(*node)))
-            .map(drop)
+    /// Gives the members that had to be copied again for that, as an operator would do.
+    pub(crate) fn until_whole(&self) -> Result<Vec<usize>, Failure> {
+        let mut copied = Vec::new();
+        let whole = "one primary and two standbys again";
+        if wait_until(whole, REJOIN_SECONDS, || database::is_whole(self.place)).is_err() {
+            copied = self.astray()?;
+            for member in &copied {
+                eprintln!("  db{member} does not follow the primary; it is copied again");
+                copy_again(*member)?;
+            }
+            wait_until(whole, WHOLE_SECONDS, || database::is_whole(self.place))?;
+        }
+        wait_until("three nodes ready again", START_SECONDS, || NODES.iter().all(|node| service::is_ready(*node)))?;
+        Ok(copied)
+    }
+
+    /// Members that neither lead nor follow. Patroni 3.0 can start an old primary as a standby although it has a few
+    /// bytes of log that its successor never had: if it was killed right after it had stood down.
+    fn astray(&self) -> Result<Vec<usize>, Failure> {
+        let primary = primary()?;
+        let sql = "SELECT application_name FROM pg_stat_replication WHERE state = 'streaming'";
+        let following = self.sql(primary, sql).unwrap_or_default();
+        let follows = |member: &usize| following.lines().any(|name| name.trim() == database_name(*member));
+        Ok(DATABASES.into_iter().filter(|member| *member != primary && !follows(member)).collect())
     }
 }
 
 /// What a watchdog does to a machine whose Patroni no longer runs: PostgreSQL does not survive it.
 pub(crate) fn reset(member: usize) -> Result<(), Failure> {
     machine::kill(&database_name(member), &["patroni", "postgres"]).map(drop)
+}
+
+/// `patronictl reinit`
+fn copy_again(member: usize) -> Result<(), Failure> {
+    let url = format!("http://{}:8008/reinitialize", database_address(member));
+    let arguments = ["--silent", "--fail", "--max-time", "10", "--data", r#"{"force":true}"#, &url];
+    let asked = output(&mut network::on(None, "curl", &arguments));
+    asked.map(drop).ok_or_else(|| Failure::environment(format!("db{member} cannot be copied again")))
 }
 
 /// Cuts a primary off, together with a node.
