@@ -11,7 +11,7 @@ use pilot_testing::postgres::{Cluster, until};
 fn open(url: &str, name: &str, build: &str) -> pilot_store::Result<Postgres> {
     let access = Access { url: url.to_owned(), ..Access::default() };
     let identity = Identity { name: name.to_owned(), build: build.to_owned() };
-    Postgres::open(&access, identity, Arc::new(|| Time::from_unix_micros(1_800_000_000_000_000)), Arc::default())
+    Postgres::open(&access, identity, Arc::new(|| Time::from_unix_micros(1_800_000_000_000_000)), Arc::new(|_| {}))
 }
 
 #[track_caller]
