@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::step::{self, Failure, Stopwatch, cargo, run_watching};
+use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
 use crate::tools::{self, CC, CURL, CXX, OPENSSL, STRACE};
 use crate::{console, deny, fuzz, manifests, pages, postgres, schema, vault};
 
@@ -17,6 +17,30 @@ pub(crate) enum Pages {
     LeftOut,
 }
 
+/// End-to-end tests that are left out on PostgreSQL: parts of their names, and why.
+const EMBEDDED_ONLY: &[(&str, &str)] = &[
+    ("durability::disk::", "full, read-only and damaged disks of the machine that runs the service"),
+    ("durability::faults::", "system calls on the ledger's file"),
+    ("durability::hang::", "a disk that hangs under the ledger's file"),
+    ("durability::linear::", "system calls on the ledger's file"),
+    ("durability::power::", "what a power cut leaves of the ledger's file"),
+    ("durability::syscalls::", "system calls on the ledger's file"),
+    ("api::keys::an_answer_that_an_older_program_kept", "what an older version wrote into the ledger's file"),
+    ("start_refusals::a_second_service_on_the_same_store", "two nodes on one database are what it is for"),
+    ("start_refusals::a_store_of_a_newer_version", "the header of the ledger's file"),
+    ("start_refusals::a_store_that_is_no_database", "the ledger's file"),
+    ("operations::backup::", "copies and replaces the ledger's file; pilot-store's tests do it with databases"),
+    ("operations::fsck::", "damages the ledger's file; pilot-store's tests damage databases"),
+    ("operations::leaps::", "the machine's clock, which dates nothing on PostgreSQL"),
+    ("operations::migrate::", "moves ledgers between both engines in any case"),
+    ("operations::older::", "ledger files of older versions"),
+    ("operations::revocations::", "replaces the ledger's file by an older one"),
+    ("operations::second_place::", "replaces the ledger's file by an older one"),
+    ("witnesses::a_witness_or_a_checkpoint_that_ends_before", "replaces the ledger's file by an older one"),
+    ("witnesses::a_second_history_under_the_same_key", "replaces the ledger's file by an older one"),
+    ("nodes::", "run on PostgreSQL in any case"),
+];
+
 type Step = (&'static str, fn(&mut Tests) -> Result<(), Failure>);
 
 const STEPS: &[Step] = &[
@@ -30,6 +54,7 @@ const STEPS: &[Step] = &[
     ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("vault", |_| vault::install()),
     ("tests", Tests::run),
+    ("PostgreSQL", Tests::run_on_postgres),
     (PAGES, |_| pages::run_all()),
     ("manifests", |_| manifests::check()),
     ("browser", |_| console::check_in_browser()),
@@ -92,6 +117,24 @@ impl Tests {
         if self.passed == 0 { Err(Failure::refuted("no test was run")) } else { Ok(()) }
     }
 
+    /// Every end-to-end test that does not need the embedded store, once more on PostgreSQL.
+    fn run_on_postgres(&mut self) -> Result<(), Failure> {
+        let built = end_to_end_tests()?;
+        let known = output_of(&mut program(&built, &["--list"]))?;
+        let mut tests = program(&built, &[]);
+        tests.current_dir(root().join("crates/pilot")).env("PILOT_TEST_STORE", "postgres");
+        println!("left out on PostgreSQL:");
+        for (name, why) in EMBEDDED_ONLY {
+            let count = known.lines().filter(|line| line.contains(name)).count();
+            if count == 0 {
+                return Err(Failure::refuted(format!("no test is called {name}; EMBEDDED_ONLY is out of date")));
+            }
+            println!("  {count:>3}  {name:<28} {why}");
+            tests.args(["--skip", name]);
+        }
+        run_watching(&mut tests, |line| self.count(line))
+    }
+
     /// `test result: ok. 12 passed; 0 failed; 0 ignored; …`
     fn count(&mut self, line: &str) {
         let Some(counts) = line.strip_prefix("test result: ") else { return };
@@ -104,6 +147,15 @@ impl Tests {
             }
         }
     }
+}
+
+/// The program with the end-to-end tests. Cargo tells where it is in one line of JSON for each program it built.
+fn end_to_end_tests() -> Result<String, Failure> {
+    let built = output_of(&mut cargo(&["test", "--workspace", "--no-run", "--quiet", "--message-format", "json"]))?;
+    let manifest = format!("\"manifest_path\":\"{}\"", root().join("crates/pilot/Cargo.toml").display());
+    let line = built.lines().find(|line| line.contains(&manifest) && line.contains("\"name\":\"all\""));
+    let path = line.and_then(|line| line.split("\"executable\":\"").nth(1)?.split('"').next());
+    path.map(str::to_owned).ok_or_else(|| Failure::environment("cargo did not build the end-to-end tests"))
 }
 
 fn print_summary(times: &[(&str, Duration)], whole: Duration) {

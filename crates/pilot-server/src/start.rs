@@ -1,7 +1,7 @@
 //! From a configuration to a running service: everything is checked before the first connection is accepted.
 
 use std::path::Path;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -26,7 +26,7 @@ use pilot_setup::error::{StartError, no_such_store, with_cause};
 use pilot_setup::exposed::too_few_approvers;
 use pilot_setup::{log_key, private_file, production, random};
 use pilot_store::Store;
-use pilot_store::archive::Now;
+use pilot_store::archive::{Hear, Now};
 use pilot_store::postgres::{Identity as NodeIdentity, Postgres};
 use pilot_store::sqlite::Sqlite;
 use pilot_wire::clock::has_date;
@@ -239,7 +239,11 @@ fn open_store(
         (Arc::new(store), last_at)
     } else {
         let identity = NodeIdentity { name: config.node.name()?, build: env!("CARGO_PKG_VERSION").to_owned() };
-        let store = Postgres::open(&config.postgres().ok_or_else(no_such_store)?, identity, now, ahead)?;
+        let hear: Hear = Arc::new(move |time| {
+            let difference = time.unix_micros().saturating_sub(Clock::System.now().unix_micros());
+            ahead.store(difference, Ordering::Release);
+        });
+        let store = Postgres::open(&config.postgres().ok_or_else(no_such_store)?, identity, now, hear)?;
         let last_at = store.last_at();
         (Arc::new(store), last_at)
     };

@@ -13,6 +13,9 @@ use crate::{Result, Store};
 /// What dates entries.
 pub type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
+/// Takes another clock's time.
+pub type Hear = Arc<dyn Fn(Time) + Send + Sync>;
+
 /// A ledger at rest, or next to its service. What changes it is refused while a service has it open, unless the store
 /// is shared: there it is ordered with the writes of the nodes.
 pub trait Archive {

@@ -6,7 +6,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::sync::{oneshot, watch};
 
 use tokio::time::Instant;
 
-use crate::archive::Now;
+use crate::archive::{Hear, Now};
 use crate::{
     Duty, Filter, ItemPage, NodeState, Outcome, Pending, Pulse, Result, Store, StoreError, StoredDefinition,
     StoredEntry, Write,
@@ -92,12 +92,12 @@ impl Drop for Postgres {
 }
 
 impl Postgres {
-    /// Opens the ledger, or creates its tables in an empty database. `ahead` is told at every heartbeat how far the
-    /// database's clock is ahead of the machine's, in microseconds.
-    pub fn open(access: &Access, identity: Identity, now: Now, ahead: Arc<AtomicI64>) -> Result<Postgres> {
+    /// Opens the ledger, or creates its tables in an empty database. `listener` is told the
+    /// database's time at every heartbeat.
+    pub fn open(access: &Access, identity: Identity, now: Now, listener: Hear) -> Result<Postgres> {
         let address = Address::parse(access)?;
         let (opened, has_opened) = mpsc::channel();
-        let write = move || write_until_closed(address, identity, (now, ahead), &opened);
+        let write = move || write_until_closed(address, identity, (now, listener), &opened);
         let writing = spawn("store-writer", write)?;
         let node = has_opened.recv().map_err(|_| desk::stopped())??;
         let (readers, duties, reading) = start_reading(Arc::clone(&node))?;
@@ -227,8 +227,8 @@ async fn work(node: Arc<Node>, follower: Follower) {
     watching.abort();
 }
 
-/// What dates entries, and how far the database's clock is ahead of the machine's.
-type Clocks = (Now, Arc<AtomicI64>);
+/// What dates entries, and who is told the database's time.
+type Clocks = (Now, Hear);
 
 type Reading = (oneshot::Sender<()>, JoinHandle<()>);
 

@@ -17,7 +17,7 @@ use several::Several;
 
 pub fn open_node(url: &str, name: &str, now: Now) -> pilot_store::Result<Postgres> {
     let access = Access { url: url.to_owned(), ..Access::default() };
-    Postgres::open(&access, Identity { name: name.to_owned(), build: "test".to_owned() }, now, Arc::default())
+    Postgres::open(&access, Identity { name: name.to_owned(), build: "test".to_owned() }, now, Arc::new(|_| {}))
 }
 
 struct Shared {

@@ -69,11 +69,10 @@ fn what_one_node_records_the_other_shows_and_decides_on() {
     let names: Vec<_> = nodes["nodes"].as_array().unwrap().iter().map(|node| &node["name"]).collect();
     assert_eq!(names, ["a", "b"]);
     // The same request twice, at two nodes.
-    let digest = person(&a, "sol").item(&id)["content_digest"].clone();
-    let body = json!({"action": "clear", "content_digest": digest}).to_string();
+    let body = json!({"action": "revoke_approval", "comment": "One more look"}).to_string();
     let act = |server: &Server| {
         let path = format!("POST /v1/items/{id}/transitions");
-        person(server, "sol").call(&path, &[JSON, "Idempotency-Key: once"], body.as_bytes())
+        person(server, "ben").call(&path, &[JSON, "Idempotency-Key: once"], body.as_bytes())
     };
     let (first, again) = (act(&a), act(&b));
     assert_eq!((first.status, again.status), (201, 201), "{} {}", first.text(), again.text());

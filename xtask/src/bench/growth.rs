@@ -4,14 +4,13 @@
 use std::fs;
 
 use super::load::Server;
-use super::moves::{self, Installation, Moves, ROUND_SECONDS, WARM_UP_SECONDS, compare, print_figure};
+use super::moves::{self, ITEMS, Installation, Moves, ROUND_SECONDS, WARM_UP_SECONDS, compare, print_figure};
 use crate::step::{Failure, Stopwatch, output_of, program};
 
 const SMALL_ENTRIES: u64 = 10_000;
 const LARGE_ENTRIES: u64 = 5_000_000;
 /// The file and its write-ahead log, with room to spare.
 const BYTES_PER_ENTRY: u64 = 2_000;
-const ITEMS: usize = 256;
 
 pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     super::options::none(arguments)?;

@@ -11,6 +11,8 @@ use super::load::Server;
 use crate::step::{Failure, cannot_start, cargo, program, quiet_output_of, run_timed, shown, target_dir};
 
 pub(super) const CLIENTS: &str = "64";
+/// Four for each client.
+pub(super) const ITEMS: usize = 256;
 pub(super) const WARM_UP_SECONDS: u32 = 2;
 pub(super) const ROUND_SECONDS: u32 = 5;
 const ROUNDS: usize = 3;

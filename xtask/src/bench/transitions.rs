@@ -5,12 +5,9 @@ use std::path::Path;
 
 use super::load::Server;
 use super::moves::{
-    self, CLIENTS, Directory, Installation, Moves, ROUND_SECONDS, Round, WARM_UP_SECONDS, compare, print_figure,
+    self, CLIENTS, Directory, ITEMS, Installation, Moves, ROUND_SECONDS, Round, WARM_UP_SECONDS, compare, print_figure,
 };
 use crate::step::{Failure, output_of};
-
-/// Four for each client.
-const ITEMS: usize = 256;
 
 mod database;
 mod nodes;

@@ -105,7 +105,7 @@ impl Archive for LedgerDatabase {
 
     fn open(&self, now: Now) -> Result<Arc<dyn Store>> {
         let identity = Identity { name: "operator".into(), build: env!("CARGO_PKG_VERSION").into() };
-        Ok(Arc::new(Postgres::open(&self.access, identity, now, Arc::default())?))
+        Ok(Arc::new(Postgres::open(&self.access, identity, now, Arc::new(|_| {}))?))
     }
 
     fn hold(&self) -> Result<Box<dyn Send>> {

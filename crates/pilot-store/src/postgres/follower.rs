@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use pilot_evidence::merkle::Edge;
 use tokio_postgres::{Error, Row};
@@ -125,7 +125,7 @@ impl Follower {
         let row = head.first().ok_or_else(|| Failure::Damaged("the head of the ledger is missing".into()))?;
         let head = Head::read(row).map_err(|error| failure::of_statement(&error))?;
         check_version(row.try_get(5).map_err(|error| failure::of_statement(&error))?)?;
-        learn_time(&node, &head);
+        (node.hear)(head.time);
         node.check_joined(head.epoch)?;
         let edge = match head.size.checked_sub(known.size()) {
             Some(behind) if behind > LEAVES_MAX => caught_up(session, &known, &head).await?,
@@ -226,12 +226,4 @@ async fn caught_up(session: &Session, known: &Edge, head: &Head) -> Result<Edge,
         return Err(Failure::Damaged(format!("the first {size} entries are not those that were acknowledged")));
     }
     Ok(edge)
-}
-
-/// How far the database's clock is ahead of the machine's, as of this beat.
-#[expect(clippy::disallowed_methods, reason = "the machine's clock itself is compared with another")]
-fn learn_time(node: &Node, head: &Head) {
-    let machine = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let machine = machine.map_or(0, |machine| i64::try_from(machine.as_micros()).unwrap_or(i64::MAX));
-    node.ahead.store(head.time.unix_micros().saturating_sub(machine), Ordering::Release);
 }

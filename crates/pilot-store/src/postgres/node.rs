@@ -1,7 +1,7 @@
 //! What all tasks of one node share: where the database is, what is known to be durable, and how fresh that is.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::desk::Desk;
 use super::failure::Failure;
 use super::session::Server;
 use super::team::{STALE, Team};
-use crate::archive::Now;
+use crate::archive::{Hear, Now};
 use crate::{Result, StoreError};
 
 /// Sizes that become known within this many milliseconds are remembered as one.
@@ -48,8 +48,8 @@ pub(super) struct Node {
     server: Mutex<Server>,
     /// Whether the database waits for a second server at every commit.
     pub(super) is_replicated: AtomicBool,
-    /// What to add to the machine's clock to get the database's, in microseconds.
-    pub(super) ahead: Arc<AtomicI64>,
+    /// Told the database's time at every heartbeat.
+    pub(super) hear: Hear,
     /// The entry that adopted this node's configuration, once the node has joined.
     joined: Mutex<Option<u64>>,
     trouble: Mutex<Option<String>>,
@@ -70,7 +70,7 @@ impl Node {
     pub(super) fn new(
         (id, name, build): (String, String, String),
         address: Address,
-        (now, ahead): (Now, Arc<AtomicI64>),
+        (now, hear): (Now, Hear),
         (edge, last_at): (Edge, Time),
     ) -> Node {
         Node {
@@ -89,7 +89,7 @@ impl Node {
             applies: AtomicBool::new(false),
             server: Mutex::default(),
             is_replicated: AtomicBool::new(false),
-            ahead,
+            hear,
             joined: Mutex::default(),
             trouble: Mutex::default(),
             is_damaged: AtomicBool::new(false),
@@ -254,7 +254,7 @@ mod tests {
     fn node() -> Node {
         let access = Access { url: "postgres://u@localhost/d".into(), ..Access::default() };
         let names = ("id".to_owned(), "name".to_owned(), "build".to_owned());
-        let clock: (Now, _) = (Arc::new(|| Time::EPOCH), Arc::default());
+        let clock: (Now, Hear) = (Arc::new(|| Time::EPOCH), Arc::new(|_| {}));
         Node::new(names, Address::parse(&access).unwrap(), clock, (edge(1), Time::EPOCH))
     }
 

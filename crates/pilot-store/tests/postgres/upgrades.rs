@@ -11,11 +11,11 @@ use pilot_testing::postgres::{Cluster, until};
 fn open(url: &str, name: &str, build: &str) -> pilot_store::Result<Postgres> {
     let access = Access { url: url.to_owned(), ..Access::default() };
     let identity = Identity { name: name.to_owned(), build: build.to_owned() };
-    Postgres::open(&access, identity, Arc::new(|| Time::from_unix_micros(1_800_000_000_000_000)), Arc::default())
+    Postgres::open(&access, identity, Arc::new(|| Time::from_unix_micros(1_800_000_000_000_000)), Arc::new(|_| {}))
 }
 
 #[track_caller]
-fn is_recorded(outcome: pilot_store::Result<Outcome>) {
+fn is_recorded(outcome: &pilot_store::Result<Outcome>) {
     assert!(matches!(outcome, Ok(Outcome::Recorded { .. })), "{outcome:?}");
 }
 
@@ -30,12 +30,12 @@ async fn nodes_of_two_builds_write_in_turn_until_the_tables_are_no_longer_the_ol
     let cluster = Cluster::shared();
     let database = cluster.fresh_database();
     let older = open(database.url(), "a", "1.0.0").unwrap();
-    is_recorded(older.settle(remark(0)).await);
+    is_recorded(&older.settle(remark(0)).await);
     cluster.sql(database.name(), EXPAND);
     let newer = open(database.url(), "b", "1.1.0").unwrap();
     for number in 1..9 {
         let node = if number % 2 == 0 { &older } else { &newer };
-        is_recorded(node.settle(remark(number)).await);
+        is_recorded(&node.settle(remark(number)).await);
     }
     let builds = |node: &Postgres| node.nodes().into_iter().map(|node| node.build).collect::<Vec<_>>();
     until("each sees the other's build", || {

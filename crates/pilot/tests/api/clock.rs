@@ -30,7 +30,7 @@ fn open(installation: &Installation, at: Time) -> Box<dyn Store> {
     };
     let access = Access { url: url.to_owned(), ..Access::default() };
     let identity = Identity { name: "test".to_owned(), build: "test".to_owned() };
-    Box::new(Postgres::open(&access, identity, Arc::new(move || at), Arc::default()).unwrap())
+    Box::new(Postgres::open(&access, identity, Arc::new(move || at), Arc::new(|_| {})).unwrap())
 }
 
 /// Puts refused attempts into the ledger of a service that is not running.

@@ -179,7 +179,9 @@ impl Installation {
     pub fn prepare(&self, mut command: Command) -> Command {
         command.current_dir(self.home.directory.path()).env_clear();
         command.env("TMPDIR", self.home.directory.path()).env("PILOT_OPERATOR", "olga");
-        if let Some(database) = &self.home.database {
+        // A test that names a store means it.
+        let has_store = fs::read_to_string(self.path("pilot.toml")).is_ok_and(|text| text.contains("[store]"));
+        if let Some(database) = self.home.database.as_ref().filter(|_| !has_store) {
             command.env("PILOT_STORE__URL", database.url());
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

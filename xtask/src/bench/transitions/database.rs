@@ -93,22 +93,21 @@ impl Server {
         for entry in fs::read_dir(logs.path()).into_iter().flatten().flatten() {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             // Client, number, microseconds, …
-            micros.extend(text.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok()));
+            micros.extend(text.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<f64>().ok()));
         }
         read_report(&report, micros)
     }
 }
 
 /// `tps = 5931.804 (without initial connection time)`
-fn read_report(report: &str, mut micros: Vec<u64>) -> Result<Moves, Failure> {
+fn read_report(report: &str, mut micros: Vec<f64>) -> Result<Moves, Failure> {
     let rate = report.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse::<f64>().ok());
     let failed = report.lines().find(|line| line.contains("failed transactions") && !line.contains(": 0 "));
     let (Some(per_second), None, false) = (rate, failed, micros.is_empty()) else {
         return Err(Failure::environment(format!("pgbench reported:\n{report}")));
     };
-    micros.sort_unstable();
-    #[expect(clippy::cast_precision_loss, reason = "a time of minutes is far below the limit")]
-    let percentile = |percent: usize| micros.get(micros.len() * percent / 100).copied().unwrap_or(0) as f64;
+    micros.sort_by(f64::total_cmp);
+    let percentile = |percent: usize| micros.get(micros.len() * percent / 100).copied().unwrap_or(f64::NAN);
     Ok(Moves { per_second, p50_micros: percentile(50), p99_micros: percentile(99), cpu_micros: f64::NAN })
 }
 
@@ -163,9 +162,9 @@ mod tests {
                 "number of failed transactions: {failed} (0.000%)\ntps = 5931.804 (without initial connection time)\n"
             )
         };
-        let moves = read_report(&report(0), vec![900, 1_000, 1_100]).unwrap();
+        let moves = read_report(&report(0), vec![900.0, 1_000.0, 1_100.0]).unwrap();
         assert_eq!((moves.per_second, moves.p50_micros, moves.p99_micros), (5931.804, 1_000.0, 1_100.0));
-        assert!(read_report(&report(3), vec![900]).is_err());
+        assert!(read_report(&report(3), vec![900.0]).is_err());
         assert!(read_report(&report(0), Vec::new()).is_err());
     }
 }

@@ -9,9 +9,8 @@ use std::path::PathBuf;
 
 use super::super::load;
 use super::super::moves::{
-    self, CLIENTS, Installation, Moves, ROUND_SECONDS, Round, WARM_UP_SECONDS, compare, print_figure,
+    self, CLIENTS, ITEMS, Installation, Moves, ROUND_SECONDS, Round, WARM_UP_SECONDS, compare, print_figure,
 };
-use super::ITEMS;
 use super::database::{self, Server};
 use crate::step::Failure;
 
