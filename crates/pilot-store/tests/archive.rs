@@ -96,6 +96,7 @@ fn every_kind_of_damage_to_a_database_is_found_and_named() {
         (format!("UPDATE item SET created_entry = 999999 WHERE id = {}", of(4)), table("item", 4)),
         (format!("UPDATE item SET last_entry = last_entry - 1 WHERE id = {}", of(4)), table("item", 4)),
         (format!("DELETE FROM item WHERE id = {}", of(4)), table("entry", 4)),
+        (format!("UPDATE item SET due_at = 5, wakes_at = 6 WHERE id = {}", of(4)), table("item", 4)),
         ("DELETE FROM tile WHERE level = 0 AND idx = 1".into(), "tile 0/1".into()),
         ("UPDATE tile SET hashes = set_byte(hashes, 100, 1 # get_byte(hashes, 100)) WHERE idx = 0".into(), "tile 0/0".into()),
         ("UPDATE document SET data = set_byte(data, 4, 126) WHERE entry = 0 AND kind = 0".into(), "document 0/0".into()),

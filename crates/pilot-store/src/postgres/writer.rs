@@ -187,7 +187,9 @@ impl Writer {
 
     async fn attempt(&mut self, mut group: Vec<Queued>) -> Attempt {
         let node = Arc::clone(&self.node);
-        let moment = self.commit_took.min(GATHERED_MAX);
+        // Other nodes wait for the lock with groups of their own; while one of them has it, ours gathers by itself.
+        let is_alone = node.team.borrow().is_alone(&node.id);
+        let moment = if is_alone { self.commit_took.min(GATHERED_MAX) } else { Duration::ZERO };
         let session = match self.connected().await {
             Ok(session) => session,
             Err(failure) => return Attempt::Failed { failure, group, sent: None },
