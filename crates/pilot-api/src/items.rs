@@ -1,5 +1,7 @@
 //! Items and what happened to them.
 
+use std::borrow::Cow;
+
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::decide::{actions_for, due_at};
 use pilot_core::document::{ContentDigest, DocumentKind};
@@ -15,46 +17,46 @@ use serde_json::Value;
 
 use crate::named;
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct ItemView<'i> {
-    id: &'i ItemId,
-    workflow: &'i WorkflowRef,
-    title: &'i str,
-    payload: &'i Payload,
-    state: &'i str,
-    version: u64,
-    content_digest: &'i ContentDigest,
-    created_at: Time,
-    created_by: &'i Actor,
-    updated_at: Time,
-    held: bool,
-    window: &'i Option<Window>,
-    lease: &'i Option<Lease>,
-    votes: Option<VotesView<'i>>,
-    attempts: u32,
+    pub id: Cow<'i, ItemId>,
+    pub workflow: Cow<'i, WorkflowRef>,
+    pub title: Cow<'i, str>,
+    pub payload: Cow<'i, Payload>,
+    pub state: Cow<'i, str>,
+    pub version: u64,
+    pub content_digest: Cow<'i, ContentDigest>,
+    pub created_at: Time,
+    pub created_by: Cow<'i, Actor>,
+    pub updated_at: Time,
+    pub held: bool,
+    pub window: Cow<'i, Option<Window>>,
+    pub lease: Cow<'i, Option<Lease>>,
+    pub votes: Option<VotesView<'i>>,
+    pub attempts: u32,
     /// When the item leaves its state by itself, if it does.
-    due_at: Option<Time>,
-    waits_for: Vec<Role>,
+    pub due_at: Option<Time>,
+    pub waits_for: Vec<Role>,
     /// What the caller may do now.
-    actions: Vec<Name>,
+    pub actions: Vec<Name>,
 }
 
 impl<'i> ItemView<'i> {
     pub fn new(definition: &'i Definition, item: &'i Item, caller: &Actor, now: Time) -> ItemView<'i> {
         ItemView {
-            id: &item.id,
-            workflow: &item.workflow,
-            title: &item.title,
-            payload: &item.payload,
-            state: &item.state,
+            id: Cow::Borrowed(&item.id),
+            workflow: Cow::Borrowed(&item.workflow),
+            title: Cow::Borrowed(&item.title),
+            payload: Cow::Borrowed(&item.payload),
+            state: Cow::Borrowed(&item.state),
             version: item.version,
-            content_digest: &item.content_digest,
+            content_digest: Cow::Borrowed(&item.content_digest),
             created_at: item.created_at,
-            created_by: &item.created_by,
+            created_by: Cow::Borrowed(&item.created_by),
             updated_at: item.updated_at,
             held: item.held,
-            window: &item.window,
-            lease: &item.lease,
+            window: Cow::Borrowed(&item.window),
+            lease: Cow::Borrowed(&item.lease),
             votes: item.votes_view(definition),
             attempts: item.attempts,
             due_at: due_at(definition, item).map(|deadline| deadline.at),
@@ -64,31 +66,45 @@ impl<'i> ItemView<'i> {
     }
 }
 
+/// A page of items, as a client reads it. The service writes it item by item.
+#[derive(Deserialize)]
+pub struct ItemsPage {
+    pub items: Vec<ItemView<'static>>,
+    pub next: Option<String>,
+}
+
 /// One line of an item's history: a transition, or for the whole history also its creation, edits and comments.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Transition")]
 pub struct TransitionView<'e> {
     #[schemars(with = "named::ItemId")]
-    item_id: &'e ItemId,
+    pub item_id: Cow<'e, ItemId>,
     #[schemars(range(min = 1))]
-    version: u64,
-    action: &'e str,
+    pub version: u64,
+    pub action: Cow<'e, str>,
     #[schemars(with = "Option<String>")]
-    from: Option<&'e Name>,
+    pub from: Option<Cow<'e, str>>,
     #[schemars(with = "Option<String>")]
-    to: Option<&'e Name>,
+    pub to: Option<Cow<'e, str>>,
     /// Null when a timer moved the item.
     #[schemars(with = "Option<named::ActorId>")]
-    actor_id: Option<&'e ActorId>,
+    pub actor_id: Option<Cow<'e, ActorId>>,
     #[schemars(with = "Option<named::Role>")]
-    role: Option<Role>,
+    pub role: Option<Role>,
     #[schemars(with = "named::Time")]
-    at: Time,
-    comment: Option<&'e str>,
+    pub at: Time,
+    pub comment: Option<Cow<'e, str>>,
     #[schemars(with = "Option<named::Object>")]
-    inputs: Option<&'e Value>,
+    pub inputs: Option<Cow<'e, Value>>,
     /// Its index in the ledger.
-    entry: u64,
+    pub entry: u64,
+}
+
+/// A page of an item's history, as a client reads it. The service writes it entry by entry.
+#[derive(Deserialize)]
+pub struct HistoryPage {
+    pub transitions: Vec<TransitionView<'static>>,
+    pub next: Option<String>,
 }
 
 impl<'e> TransitionView<'e> {
@@ -102,16 +118,16 @@ impl<'e> TransitionView<'e> {
             _ => entry.action.as_deref()?,
         };
         Some(TransitionView {
-            item_id: entry.item.as_ref()?,
+            item_id: Cow::Borrowed(entry.item.as_ref()?),
             version: entry.version?,
-            action,
-            from: entry.from.as_ref(),
-            to: entry.to.as_ref(),
-            actor_id: entry.actor_id.as_ref(),
+            action: Cow::Borrowed(action),
+            from: entry.from.as_deref().map(Cow::Borrowed),
+            to: entry.to.as_deref().map(Cow::Borrowed),
+            actor_id: entry.actor_id.as_ref().map(Cow::Borrowed),
             role: entry.role,
             at: entry.at,
-            comment,
-            inputs,
+            comment: comment.map(Cow::Borrowed),
+            inputs: inputs.map(Cow::Borrowed),
             entry: entry.index,
         })
     }

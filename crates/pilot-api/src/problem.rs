@@ -3,28 +3,28 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::named;
 
 /// RFC 9457 problem details. `code` is stable; `title` and `detail` are for people and may change.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub struct ProblemView<'a> {
     #[schemars(extend("format" = "uri-reference"))]
     pub r#type: String,
-    pub title: &'static str,
+    pub title: Cow<'a, str>,
     #[schemars(with = "i64")]
     pub status: u16,
-    pub detail: Cow<'static, str>,
+    pub detail: Cow<'a, str>,
     #[schemars(with = "named::Code")]
-    pub code: &'static str,
-    pub request_id: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub code: Cow<'a, str>,
+    pub request_id: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FaultView>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct FaultView {
     /// RFC 6901 JSON pointer into the request; empty for the whole request.

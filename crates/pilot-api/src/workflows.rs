@@ -1,11 +1,13 @@
 //! The definitions in force.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::named;
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Workflows")]
 pub struct WorkflowsView<'d> {
     pub workflows: Vec<SummaryView<'d>>,
@@ -13,14 +15,14 @@ pub struct WorkflowsView<'d> {
     pub next: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "WorkflowSummary")]
 pub struct SummaryView<'d> {
-    pub name: &'d str,
+    pub name: Cow<'d, str>,
     #[schemars(range(min = 1))]
     pub version: u32,
     #[schemars(with = "named::Digest")]
-    pub digest: &'d str,
-    pub title: &'d str,
-    pub description: &'d str,
+    pub digest: Cow<'d, str>,
+    pub title: Cow<'d, str>,
+    pub description: Cow<'d, str>,
 }

@@ -1,5 +1,6 @@
 //! An item: the thing that moves. Plain data, with everything that `decide` reads about it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -152,12 +153,12 @@ pub struct Item {
 }
 
 /// The progress of a vote, as the API shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VotesView<'i> {
-    pub action: &'i str,
+    pub action: Cow<'i, str>,
     pub have: usize,
     pub need: u32,
-    pub by: Vec<&'i ActorId>,
+    pub by: Vec<Cow<'i, ActorId>>,
 }
 
 impl Item {
@@ -177,8 +178,8 @@ impl Item {
             }
         }
         let (rule, have) = best?;
-        let by = self.votes_for(&rule.action).map(|vote| &vote.actor_id).collect();
-        Some(VotesView { action: &rule.action, have, need: rule.votes_needed(&self.payload)?, by })
+        let by = self.votes_for(&rule.action).map(|vote| Cow::Borrowed(&vote.actor_id)).collect();
+        Some(VotesView { action: Cow::Borrowed(&rule.action), have, need: rule.votes_needed(&self.payload)?, by })
     }
 
     /// The roles whose turn it is: those that may release a held item, otherwise those that the definition names for

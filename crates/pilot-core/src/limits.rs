@@ -173,6 +173,7 @@ pub const PATTERN_BYTES_MAX: usize = 8 * 1024;
 /// How many states the patterns of a schema may have when their repetitions are written out.
 pub const SCHEMA_PATTERNS_MAX: usize = 100_000;
 pub const RESULT_CHARS_MAX: usize = 4_000;
+pub const PROGRESS_CHARS_MAX: usize = 500;
 pub const ARTIFACTS_MAX: usize = 100;
 
 /// A budget for more than this in a minute limits nothing.

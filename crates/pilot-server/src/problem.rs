@@ -235,11 +235,11 @@ impl Problem {
         let errors = errors.map(|Fault { pointer, detail, .. }| FaultView { pointer, detail }).collect();
         let view = ProblemView {
             r#type: format!("/docs#{}", self.code.as_str()),
-            title: self.code.title(),
+            title: self.code.title().into(),
             status: self.status.as_u16(),
             detail: self.detail,
-            code: self.code.as_str(),
-            request_id,
+            code: self.code.as_str().into(),
+            request_id: request_id.into(),
             errors,
         };
         let mut response = Response::new(Body::from(serde_json::to_vec(&view).unwrap_or_default()));

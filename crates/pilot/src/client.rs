@@ -1,13 +1,14 @@
-//! The client side: the service's address, the caller's token, and one request at a time.
+//! The client side: the service's address, the caller's token, and requests.
 
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::uri::InvalidUri;
 use http::{Method, Request, StatusCode, Uri};
+use pilot_api::problem::ProblemView;
 use pilot_core::token::Token;
 use pilot_wire::outgoing::{self, Outgoing, OutgoingError, Pair};
 use serde::Deserialize;
@@ -17,6 +18,7 @@ use zeroize::Zeroizing;
 use crate::environment::Environment;
 use crate::exit::Failure;
 
+pub(crate) mod feed;
 mod tls;
 
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -65,6 +67,42 @@ pub(crate) struct Client {
     outgoing: Outgoing,
 }
 
+/// A request to the service.
+pub(crate) struct Ask<'a> {
+    method: Method,
+    path: &'a str,
+    body: Option<&'a Value>,
+    headers: Vec<(HeaderName, String)>,
+    patience: Duration,
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn get(path: &'a str) -> Ask<'a> {
+        Ask { method: Method::GET, path, body: None, headers: Vec::new(), patience: PATIENCE }
+    }
+
+    pub(crate) fn post(path: &'a str, body: &'a Value) -> Ask<'a> {
+        Ask { method: Method::POST, body: Some(body), ..Ask::get(path) }
+    }
+
+    #[must_use]
+    pub(crate) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Ask<'a> {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// The same key makes a request that may have arrived safe to repeat.
+    #[must_use]
+    pub(crate) fn key(self, key: &str) -> Ask<'a> {
+        self.header(HeaderName::from_static("idempotency-key"), key)
+    }
+
+    #[must_use]
+    pub(crate) fn within(self, patience: Duration) -> Ask<'a> {
+        Ask { patience, ..self }
+    }
+}
+
 pub(crate) struct Reply(outgoing::Reply);
 
 impl Client {
@@ -101,11 +139,22 @@ impl Client {
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Reply, Failure> {
-        self.send(Method::GET, path, None)
+        self.send(Ask::get(path))
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Reply, Failure> {
-        self.send(Method::POST, path, Some(body))
+        self.send(Ask::post(path, body))
+    }
+
+    /// One request, for a command that has nothing else to do meanwhile.
+    pub(crate) fn send(&self, ask: Ask<'_>) -> Result<Reply, Failure> {
+        runtime()?.block_on(self.ask(ask))
+    }
+
+    pub(crate) async fn ask(&self, ask: Ask<'_>) -> Result<Reply, Failure> {
+        let patience = ask.patience;
+        let reply = self.outgoing.ask(self.request(ask)?, patience).await;
+        reply.map(Reply).map_err(|error| self.lost(&error))
     }
 
     /// A long answer, piece by piece as it arrives; each piece comes with a way to ask for the answer's headers.
@@ -114,7 +163,7 @@ impl Client {
         path: &str,
         mut take: impl FnMut(&dyn Fn(&str) -> Option<String>, &[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let request = self.request(Method::GET, path, None)?;
+        let request = self.request(Ask::get(path))?;
         runtime()?.block_on(async {
             let mut arriving = self.outgoing.open(request, PATIENCE).await.map_err(|error| self.lost(&error))?;
             if !arriving.head.status.is_success() {
@@ -131,18 +180,13 @@ impl Client {
         })
     }
 
-    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, Failure> {
-        let request = self.request(method, path, body)?;
-        let reply = runtime()?.block_on(self.outgoing.ask(request, PATIENCE));
-        reply.map(Reply).map_err(|error| self.lost(&error))
-    }
-
     fn lost(&self, error: &OutgoingError) -> Failure {
         let cause = tls::explained(error).map_or_else(|| error.to_string(), str::to_owned);
         Failure::environment(format!("{}: the service cannot be reached", self.base), cause)
     }
 
-    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Request<String>, Failure> {
+    fn request(&self, ask: Ask<'_>) -> Result<Request<String>, Failure> {
+        let Ask { method, path, body, headers: more, .. } = ask;
         let mut url = self.base.clone().into_parts();
         let wrong = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}{path}: {error}", self.base));
         url.path_and_query = Some(path.parse().map_err(|error: InvalidUri| wrong(&error))?);
@@ -156,11 +200,15 @@ impl Client {
             bearer.set_sensitive(true);
             headers.push((AUTHORIZATION, bearer));
         }
+        for (name, value) in more {
+            headers.retain(|(known, _)| *known != name);
+            headers.push((name, HeaderValue::from_str(&value).map_err(|error| wrong(&error))?));
+        }
         Ok(outgoing::request(method, &url, &headers, body.map(Value::to_string).unwrap_or_default()))
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::environment("runtime", error))
 }
@@ -187,24 +235,17 @@ impl Reply {
         self.0.status
     }
 
-    fn is_success(&self) -> bool {
+    /// What the service says about an answer that is not a success.
+    pub(crate) fn problem(&self) -> Option<ProblemView<'static>> {
+        serde_json::from_slice(&self.0.body).ok()
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.0.status)
     }
 
-    fn refusal(&self) -> Failure {
-        #[derive(Deserialize)]
-        struct Problem {
-            detail: String,
-            code: String,
-            #[serde(default)]
-            errors: Vec<Fault>,
-        }
-        #[derive(Deserialize)]
-        struct Fault {
-            pointer: String,
-            detail: String,
-        }
-        let Ok(Problem { detail, code, errors }) = serde_json::from_slice(&self.0.body) else {
+    pub(crate) fn refusal(&self) -> Failure {
+        let Some(ProblemView { detail, code, errors, .. }) = self.problem() else {
             let status =
                 StatusCode::from_u16(self.status()).map_or_else(|_| String::new(), |status| status.to_string());
             return Failure::Environment(format!("the answer is {status} and does not come from a pilot service"));

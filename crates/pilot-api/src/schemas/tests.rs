@@ -152,16 +152,16 @@ fn health_problems_and_workflows_are_as_described() {
     check("Health", &health("ready", vec!["connections"]), &health("ok", Vec::new()));
     let problem = |errors| ProblemView {
         r#type: "/docs#not_found".into(),
-        title: "Not found",
+        title: "Not found".into(),
         status: 404,
         detail: "There is no such item.".into(),
-        code: "not_found",
-        request_id: "r",
+        code: "not_found".into(),
+        request_id: "r".into(),
         errors,
     };
     let fault = FaultView { pointer: "/title".into(), detail: "must be a string".into() };
     check("Problem", &problem(vec![fault]), &problem(Vec::new()));
-    let summary = || SummaryView { name: "n", version: 1, digest: DIGEST, title: "t", description: "" };
+    let summary = || SummaryView { name: "n".into(), version: 1, digest: DIGEST.into(), title: "t".into(), description: "".into() };
     check("WorkflowSummary", &summary(), &summary());
     let workflows = |workflows| WorkflowsView { workflows, next: None };
     check("Workflows", &workflows(vec![summary()]), &workflows(Vec::new()));

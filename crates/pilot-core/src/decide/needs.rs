@@ -7,7 +7,7 @@ use crate::document::ContentDigest;
 use crate::fault::Fault;
 use crate::item::Window;
 use crate::json::{INTEGER_MAX, join};
-use crate::limits::{ARTIFACTS_MAX, COMMENT_CHARS_MAX, RESULT_CHARS_MAX};
+use crate::limits::{ARTIFACTS_MAX, COMMENT_CHARS_MAX, PROGRESS_CHARS_MAX, RESULT_CHARS_MAX};
 use crate::refusal::Refusal;
 use crate::time::Time;
 use crate::workflow::{Action, Input, Name, Rule, Span};
@@ -158,7 +158,8 @@ fn known(rule: &Rule, inputs: &Map<String, Value>, faults: &mut Vec<Fault>) {
         let chooses = rule.when.as_ref().is_some_and(|when| *when.input == **name);
         let sets_window = rule.sets_window.is_some() && ["not_before", "not_after"].contains(&name.as_str());
         match rule.inputs.iter().find(|input| input.as_str() == name) {
-            Some(Input::Result) => result(value, faults),
+            Some(Input::Result) => text(name, value, RESULT_CHARS_MAX, faults),
+            Some(Input::Progress) => text(name, value, PROGRESS_CHARS_MAX, faults),
             Some(Input::Artifacts) => artifacts(value, faults),
             None if sets_window || chooses => {}
             None => faults.push(Fault::new(join("/inputs", name), format!("is not an input of {}", rule.action))),
@@ -175,9 +176,9 @@ fn time(inputs: &Map<String, Value>, name: &str, faults: &mut Vec<Fault>) -> Opt
     time
 }
 
-fn result(value: &Value, faults: &mut Vec<Fault>) {
-    if value.as_str().is_none_or(|text| text.chars().count() > RESULT_CHARS_MAX) {
-        faults.push(Fault::new("/inputs/result", format!("must be a string of at most {RESULT_CHARS_MAX} characters")));
+fn text(name: &str, value: &Value, chars_max: usize, faults: &mut Vec<Fault>) {
+    if value.as_str().is_none_or(|text| text.chars().count() > chars_max) {
+        faults.push(Fault::new(join("/inputs", name), format!("must be a string of at most {chars_max} characters")));
     }
 }
 

@@ -264,7 +264,8 @@ pub(super) const KINDS: [(&str, Kind); 3] =
     [("open", Kind::Open), ("effect", Kind::Effect), ("terminal", Kind::Terminal)];
 pub(super) const OWNS: [(&str, Own); 3] = [("creator", Own::Creator), ("voter", Own::Voter), ("holder", Own::Holder)];
 const NEEDS: [(&str, bool); 2] = [("required", true), ("optional", false)];
-pub(super) const INPUTS: [(&str, Input); 2] = [("result", Input::Result), ("artifacts", Input::Artifacts)];
+pub(super) const INPUTS: [(&str, Input); 3] =
+    [("result", Input::Result), ("artifacts", Input::Artifacts), ("progress", Input::Progress)];
 pub(super) const MARKS: [(&str, Mark); 2] = [("window_end", Mark::WindowEnd), ("lease_end", Mark::LeaseEnd)];
 const VOIDS: [(&str, Voids); 2] = [("votes", Voids::Votes), ("window", Voids::Window)];
 

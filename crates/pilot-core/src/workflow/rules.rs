@@ -154,6 +154,7 @@ pub enum Own {
 pub enum Input {
     Result,
     Artifacts,
+    Progress,
 }
 
 impl Input {
@@ -161,6 +162,7 @@ impl Input {
         match self {
             Input::Result => "result",
             Input::Artifacts => "artifacts",
+            Input::Progress => "progress",
         }
     }
 }

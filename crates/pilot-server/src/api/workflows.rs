@@ -1,5 +1,6 @@
 //! The definitions in force.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
@@ -15,11 +16,11 @@ use crate::problem::{Code, Problem};
 
 pub fn list_workflows(app: &App, _: &Caller, _: Option<&str>) -> Answer {
     let workflows = app.workflows.in_force().map(|definition| SummaryView {
-        name: definition.name(),
+        name: Cow::Borrowed(definition.name()),
         version: definition.version(),
-        digest: definition.digest(),
-        title: &definition.rules().title,
-        description: &definition.rules().description,
+        digest: Cow::Borrowed(definition.digest()),
+        title: Cow::Borrowed(&definition.rules().title),
+        description: Cow::Borrowed(&definition.rules().description),
     });
     json(&WorkflowsView { workflows: workflows.collect(), next: None })
 }

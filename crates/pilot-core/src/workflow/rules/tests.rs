@@ -129,7 +129,8 @@ fn every_word_of_a_definition_is_in_the_schema_and_can_be_read() {
     check_words(owns, &rule["own"]["enum"], &OWNS);
     let inputs = successors(Some(Input::Result), |input| match input {
         Input::Result => Some(Input::Artifacts),
-        Input::Artifacts => None,
+        Input::Artifacts => Some(Input::Progress),
+        Input::Progress => None,
     });
     check_words(inputs, &rule["inputs"]["items"]["enum"], &INPUTS);
     let marks = successors(Some(Mark::WindowEnd), |mark| match mark {
