@@ -47,6 +47,11 @@ pub(crate) struct ClientArguments {
 }
 
 impl ClientArguments {
+    /// Whether the token comes from somewhere that may have a newer one by now.
+    pub(crate) fn token_can_be_read_again(&self) -> bool {
+        self.token_file.as_ref().is_some_and(|path| path.as_os_str() != "-")
+    }
+
     /// The caller's own certificate and its key.
     fn pair(&self, environment: &Environment) -> Result<Option<Pair>, Failure> {
         let given = |argument: &Option<PathBuf>, variable: &str| {
@@ -68,6 +73,7 @@ pub(crate) struct Client {
 }
 
 /// A request to the service.
+#[derive(Clone)]
 pub(crate) struct Ask<'a> {
     method: Method,
     path: &'a str,
@@ -129,6 +135,11 @@ impl Client {
 
     pub(crate) fn token(&self) -> Option<&Token> {
         self.token.as_ref()
+    }
+
+    /// The service's address.
+    pub(crate) fn url(&self) -> String {
+        self.base.to_string().trim_end_matches('/').to_owned()
     }
 
     /// A client for a token the program holds itself.
@@ -229,6 +240,10 @@ impl Reply {
             return Err(self.refusal());
         }
         Ok(String::from_utf8_lossy(&self.0.body).into_owned())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0.body
     }
 
     pub(crate) fn status(&self) -> u16 {

@@ -15,4 +15,5 @@ pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod store;
 pub(crate) mod support_bundle;
+pub(crate) mod work;
 pub(crate) mod workflow;

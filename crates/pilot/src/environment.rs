@@ -3,6 +3,7 @@
 use pilot_core::limits::OPERATOR_CHARS_MAX;
 use zeroize::Zeroizing;
 
+#[derive(Clone)]
 pub(crate) struct Environment {
     variables: Vec<(String, String)>,
     token: Option<Zeroizing<String>>,

@@ -8,6 +8,7 @@ mod files;
 mod output;
 mod reason;
 mod supervisor;
+mod work;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,8 @@ enum Command {
     Rotation(cmd::rotation::Command),
     /// Ask the service who you are, and compare it with the approved role map
     Session(cmd::session::Arguments),
+    /// Execute what was cleared: run a command for each item and report how it ended
+    Work(cmd::work::Arguments),
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
@@ -71,6 +74,9 @@ enum Command {
     Clock(cmd::clock::Command),
     /// Write a file for support: version, configuration, figures and log lines, without secrets
     SupportBundle(cmd::support_bundle::Arguments),
+    /// Hold a command within its lease; `pilot work` starts this
+    #[command(hide = true)]
+    Keep(work::keeper::Arguments),
     /// Write manual pages and shell completions, for a package
     #[command(hide = true)]
     HelpPages(cmd::help_pages::Arguments),
@@ -85,13 +91,23 @@ fn main() -> ExitCode {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let environment = Environment::read();
     match run(arguments.command, &environment) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => output::report(&failure),
     }
 }
 
-fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+fn run(command: Command, environment: &Environment) -> Result<ExitCode, Failure> {
+    if let Command::Work(arguments) = &command {
+        return cmd::work::run(arguments, environment);
+    }
+    run_plain(command, environment).map(|()| ExitCode::SUCCESS)
+}
+
+/// The commands that end with 0 when they are done.
+fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
+        Command::Work(_) => Ok(()),
+        Command::Keep(arguments) => work::keeper::run(&arguments),
         Command::Serve(arguments) => cmd::serve::run(&arguments, environment),
         Command::CheckConfig(arguments) => cmd::check_config::run(&arguments, environment),
         Command::Demo(arguments) => cmd::demo::run(&arguments),

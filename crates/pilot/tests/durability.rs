@@ -3,6 +3,7 @@
 //! The faults need root: a file system of their own, and a tracer that injects errors.
 pub mod client;
 mod disk;
+pub use disk::SmallDisk;
 mod faults;
 mod hang;
 mod history;

@@ -19,7 +19,7 @@ impl SmallDisk {
         SmallDisk::mount_at(installation.path("data"), size)
     }
 
-    fn mount_at(place: PathBuf, size: &str) -> SmallDisk {
+    pub fn mount_at(place: PathBuf, size: &str) -> SmallDisk {
         std::fs::create_dir(&place).unwrap();
         run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size},mode=0700"), "tmpfs"]).arg(&place));
         SmallDisk(place)
@@ -30,12 +30,12 @@ impl SmallDisk {
     }
 
     /// Takes all the room there is, to the last byte.
-    fn fill(&self) -> PathBuf {
+    pub fn fill(&self) -> PathBuf {
         self.fill_up_to(0)
     }
 
     /// Takes all but so many bytes.
-    fn fill_up_to(&self, left: u64) -> PathBuf {
+    pub fn fill_up_to(&self, left: u64) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = std::fs::File::create(&path).unwrap();
         for chunk in [vec![0; 65_536], vec![0; 4_096], vec![0; 1]] {

@@ -1,0 +1,210 @@
+//! The life of one attempt: claimed, run, reported. Each step is in the journal before the next one begins.
+
+use std::sync::Arc;
+
+use pilot_api::items::ItemView;
+use serde_json::json;
+
+use crate::work::agent::{Agent, Ended, PAUSE_MIN};
+use crate::work::boot::{self, Moment};
+use crate::work::captured::Capture;
+use crate::work::group::{Group, kill_marked};
+use crate::work::journal::{Attempt, Claim, Report, Stand, Step};
+use crate::work::lease::Fence;
+use crate::work::outcome::Ending;
+use crate::work::report;
+use crate::work::run::{Files, Run};
+use crate::work::service::{Answer, No};
+
+/// A lease that was granted, and the item at that time.
+struct Granted {
+    fence: Fence,
+    state: String,
+    item: ItemView<'static>,
+    bytes: Vec<u8>,
+}
+
+pub(crate) async fn live(agent: Arc<Agent>, claim: Claim, stand: Stand, attempt: Attempt) -> Ended {
+    let report = match stand {
+        Stand::New | Stand::Claiming | Stand::Claimed { .. } => match agent.obtain(&claim, &stand).await {
+            Ok(granted) => agent.run(&claim, granted, &attempt).await,
+            Err(ended) => {
+                if matches!(ended, Ended::NotGranted(_)) {
+                    attempt.forget();
+                }
+                return ended;
+            }
+        },
+        Stand::Spawned { boot_id, group } => agent.clear(&claim, &attempt, &boot_id, group.map(Group::at)).await,
+        Stand::Exited(report) => report,
+        Stand::Reported => return Ended::Unfinished,
+    };
+    agent.finish(&claim, report, &attempt).await
+}
+
+impl Agent {
+    /// Asks for the lease until the service has answered.
+    async fn obtain(&self, claim: &Claim, stand: &Stand) -> Result<Granted, Ended> {
+        let (asked_at, mut pause) = (Moment::now(), PAUSE_MIN);
+        loop {
+            let granted = match stand {
+                Stand::New => self.claim(claim, asked_at).await,
+                // Granted to an agent that died before it heard of it, or only now.
+                Stand::Claiming => match self.claim(claim, asked_at).await {
+                    Ok(granted) => self.resume(claim, &granted.state).await,
+                    Err(no) => Err(no),
+                },
+                Stand::Claimed { state } => self.resume(claim, state).await,
+                _ => return Err(Ended::Unfinished),
+            };
+            match granted {
+                Ok(granted) => return Ok(granted),
+                Err(No::Refused { detail, .. }) => return Err(Ended::NotGranted(detail)),
+                Err(No::NotYet(why)) => tracing::warn!(item.id = %claim.item, cause = why, "not claimed yet"),
+            }
+            self.pause(&mut pause).await?;
+        }
+    }
+
+    async fn claim(&self, claim: &Claim, asked_at: Moment) -> Answer<Granted> {
+        let action = json!({"action": claim.action, "content_digest": claim.content_digest});
+        let granted = self.service.act(&claim.item, &action, &claim.key, Some(claim.version)).await?;
+        let (item, bytes) = self.service.item(&claim.item).await?;
+        let lease = item.lease.as_ref().as_ref().map(|lease| lease.expires_at.since(granted.at)).unwrap_or_default();
+        let fence = Fence::new(asked_at, lease, self.settings.kill_grace);
+        Ok(Granted { fence, state: granted.to.unwrap_or_default().into_owned(), item, bytes })
+    }
+
+    /// After a restart: renews the lease if it still is for this attempt.
+    async fn resume(&self, claim: &Claim, state: &str) -> Answer<Granted> {
+        let (item, _) = self.service.item(&claim.item).await?;
+        let is_held_by_us = item.lease.as_ref().as_ref().is_some_and(|lease| lease.holder.as_str() == claim.actor_id);
+        if !is_held_by_us || item.attempts != claim.attempt || item.state != state {
+            // The heartbeat would say the same of most cases, but not of a roll-back by the same actor.
+            let detail = "the item has moved on".to_owned();
+            return Err(No::Refused { status: 409, code: "state_conflict".into(), detail });
+        }
+        let asked_at = Moment::now();
+        let key = format!("{}-resume-{}", claim.key, asked_at.millis());
+        let renewed = self.service.act(&claim.item, &json!({"action": "heartbeat"}), &key, None).await?;
+        let (item, bytes) = self.service.item(&claim.item).await?;
+        let lease = item.lease.as_ref().as_ref().map(|lease| lease.expires_at.since(renewed.at)).unwrap_or_default();
+        let fence = Fence::new(asked_at, lease, self.settings.kill_grace);
+        Ok(Granted { fence, state: state.to_owned(), item, bytes })
+    }
+
+    /// Runs the command, unless something is missing for that.
+    async fn run(&self, claim: &Claim, granted: Granted, attempt: &Attempt) -> Report {
+        let files = Files::of(attempt);
+        let group = self.settings.group_home.as_ref();
+        let group = group.map(|home| Group::at(home.join(format!("pilot-{}.{}", claim.item, claim.attempt))));
+        if let Err(why) = self.prepare(claim, &granted, attempt, &files, group.as_ref()).await {
+            return report::of(self, claim, &Ending::NotRun(why), None, &files);
+        }
+        tracing::info!(item.id = %claim.item, attempt = claim.attempt, "executing item `{}`", claim.item);
+        let run = Run {
+            service: &self.service,
+            settings: &self.settings,
+            claim,
+            item: &granted.item,
+            files: &files,
+            group,
+            fence: granted.fence,
+        };
+        let mut capture = Capture::new(&files.output, self.settings.variables.masks(), self.settings.output_bytes_max);
+        let ending = run.carry_out(&mut capture, self.stop.clone()).await;
+        let ending = ending.unwrap_or_else(|error| Ending::NotRun(error.to_string()));
+        report::of(self, claim, &ending, Some(capture.finish()), &files)
+    }
+
+    /// Everything that has to be there before the command may start. The last is the line of the journal after which
+    /// nobody will start it again.
+    async fn prepare(
+        &self,
+        claim: &Claim,
+        granted: &Granted,
+        attempt: &Attempt,
+        files: &Files,
+        group: Option<&Group>,
+    ) -> Result<(), String> {
+        let journal = |error: std::io::Error| {
+            self.gauges.journal_failed(&error);
+            format!("the agent's journal cannot be written: {error}")
+        };
+        attempt.record(&Step::Claimed { state: granted.state.clone() }).map_err(journal)?;
+        std::fs::create_dir_all(&files.artifacts).map_err(journal)?;
+        std::fs::write(&files.item, &granted.bytes).map_err(journal)?;
+        self.fetch_permit(claim, granted, files).await?;
+        if let Some(group) = group {
+            // One that was left by an agent that died before the command began is empty.
+            group.remove().and_then(|()| group.make()).map_err(|error| format!("no control group: {error}"))?;
+        }
+        let group = group.map(|group| group.path().to_owned());
+        attempt.record(&Step::Spawned { boot_id: boot::id(), group }).map_err(journal)
+    }
+
+    /// Within the lease.
+    async fn fetch_permit(&self, claim: &Claim, granted: &Granted, files: &Files) -> Result<(), String> {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match self.service.permit(&claim.item).await {
+                Ok(permit) => {
+                    std::fs::write(&files.permit, &permit).map_err(|error| error.to_string())?;
+                    return self.check_permit(claim, &permit);
+                }
+                // A service that is older than this agent has none.
+                Err(No::Refused { status: 404, .. }) if self.settings.policy.is_none() => return Ok(()),
+                Err(No::Refused { detail, .. }) => return Err(format!("there is no permit: {detail}")),
+                Err(No::NotYet(why)) if granted.fence.renew_at().is_past() => {
+                    return Err(format!("there is no permit: {why}"));
+                }
+                Err(No::NotYet(_)) => {}
+            }
+            self.pause(&mut pause).await.map_err(|_| "the agent was told to stop".to_owned())?;
+        }
+    }
+
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "filled in with permits")]
+    fn check_permit(&self, _claim: &Claim, _permit: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// After a restart: the command may have been started, so it is never started again. Whatever is left of it is
+    /// killed, and nobody saw how it ended.
+    async fn clear(&self, claim: &Claim, attempt: &Attempt, boot_id: &str, group: Option<Group>) -> Report {
+        let files = Files::of(attempt);
+        let is_this_boot = boot_id == boot::id();
+        while is_this_boot {
+            let is_clear = match &group {
+                Some(group) => group.kill().and_then(|()| group.is_empty()).unwrap_or(false),
+                None => kill_marked("PILOT_RESULT_FILE", &files.result.display().to_string()) == 0,
+            };
+            if is_clear {
+                break;
+            }
+            tokio::time::sleep(PAUSE_MIN).await;
+        }
+        if let Some(Err(error)) = group.as_ref().map(Group::remove) {
+            tracing::warn!(%error, "an empty control group cannot be removed");
+        }
+        let why = if is_this_boot { "the agent ended while it ran" } else { "the machine was restarted while it ran" };
+        report::of(self, claim, &Ending::Lost(why.into()), None, &files)
+    }
+
+    /// The report is in the journal first, so that it stays the same whatever happens.
+    async fn finish(&self, claim: &Claim, report: Report, attempt: &Attempt) -> Ended {
+        if let Err(error) = attempt.record(&Step::Exited(report.clone())) {
+            self.gauges.journal_failed(&error);
+        }
+        let (action, exit_code) = (report.action.clone(), report.exit_code);
+        if let Err(ended) = report::deliver(self, claim, &report).await {
+            return ended;
+        }
+        self.gauges.reported(&action);
+        tracing::info!(item.id = %claim.item, action, "reported `{action}` for item `{}`", claim.item);
+        if let Err(error) = attempt.record(&Step::Reported) {
+            self.gauges.journal_failed(&error);
+        }
+        Ended::Reported { action, exit_code }
+    }
+}

@@ -1,0 +1,148 @@
+//! Faults that other agents are known for: a second run after a restart, and work beyond the end of a lease.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::durability::SmallDisk;
+use crate::support::harness::finish;
+use crate::support::team::person;
+use crate::work::stage::{
+    Agent, Cable, WORKFLOW, cleared, comments, history, installation, once, processes_with, state, until, work,
+};
+
+const FOREVER: &str =
+    "echo $PILOT_ATTEMPT >> runs; setsid sh -c 'while :; do sleep 0.05; done' & while :; do sleep 0.05; done";
+
+/// What some queues do: they give the job to the next worker when the first is told to stop.
+#[test]
+fn a_command_that_was_stopped_is_not_delivered_again() {
+    let installation = installation("15m");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let arguments = ["--workflow", WORKFLOW, "--drain-timeout", "1s"];
+    let agent = Agent::start(&installation, work(&installation, &server.url(), &arguments, FOREVER));
+    until("the command", || installation.path("runs").exists());
+    agent.signal(Signal::TERM);
+    agent.ends();
+    assert_eq!(state(&server, &id), "indeterminate");
+    once(&installation, &server, &[], "echo again >> runs").expect(0).says(&["nothing is cleared"]);
+    assert_eq!(installation.read("runs"), "1\n");
+}
+
+/// What some runners do: they go on for minutes after the lock has gone to someone else.
+#[test]
+fn a_command_whose_lease_cannot_be_renewed_has_ended_before_the_lease() {
+    let installation = installation("8s");
+    let server = installation.serve();
+    let cable = Cable::to(&server);
+    let id = cleared(&server);
+    let agent = Agent::start(&installation, work(&installation, &cable.url(), &["--workflow", WORKFLOW], FOREVER));
+    until("the command", || installation.path("runs").exists());
+    cable.cut();
+    until("the end of the lease", || state(&server, &id) == "indeterminate");
+    assert_eq!(processes_with(&format!("PILOT_ITEM_ID={id}")), [0; 0], "{}", agent.log());
+    cable.mend(&server);
+    until("a comment", || comments(&server, &id).contains("could not be reported as `unknown`"));
+    agent.signal(Signal::TERM);
+    agent.ends();
+    assert_eq!(installation.read("runs"), "1\n");
+}
+
+/// The keeper watches the lease too: an agent that is stopped can do nothing.
+#[test]
+fn a_stopped_agent_does_not_keep_its_command_running_beyond_the_lease() {
+    for group in ["auto", "off"] {
+        let installation = installation("8s");
+        let server = installation.serve();
+        let id = cleared(&server);
+        let arguments = ["--workflow", WORKFLOW, "--cgroup", group];
+        let agent = Agent::start(&installation, work(&installation, &server.url(), &arguments, FOREVER));
+        until("the command", || installation.path("runs").exists());
+        agent.signal(Signal::STOP);
+        until("the end of the lease", || state(&server, &id) == "indeterminate");
+        assert_eq!(
+            processes_with(&format!(
+                "PILOT_RESULT_FILE={}",
+                installation.path(&format!("journal/{id}.1/result.json")).display()
+            ))
+            .len(),
+            0,
+            "{group}"
+        );
+        agent.signal(Signal::CONT);
+        until("a comment", || comments(&server, &id).contains("could not be reported as `unknown`"));
+        agent.signal(Signal::TERM);
+        agent.ends();
+    }
+}
+
+#[test]
+fn a_lease_that_someone_took_away_stops_the_command() {
+    let installation = installation("6s");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let agent = Agent::start(&installation, work(&installation, &server.url(), &["--workflow", WORKFLOW], FOREVER));
+    until("the command", || installation.path("runs").exists());
+    // The same actor, at another keyboard.
+    person(&server, "eli").must(&id, &json!({"action": "unknown", "comment": "I pulled the plug"}));
+    until("a comment", || comments(&server, &id).contains("The agent stopped the command: the lease was lost"));
+    assert_eq!(processes_with(&format!("PILOT_ITEM_ID={id}")), [0; 0], "{}", agent.log());
+    assert_eq!(state(&server, &id), "indeterminate");
+}
+
+#[test]
+fn with_a_full_disk_under_the_journal_nothing_is_started() {
+    let installation = installation("15m");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let disk = SmallDisk::mount_at(installation.path("journal"), "256k");
+    let filler = disk.fill();
+    once(&installation, &server, &[], "echo ran >> runs").expect(3).says(&["journal"]);
+    assert_eq!(state(&server, &id), "cleared");
+    fs::remove_file(filler).unwrap();
+    once(&installation, &server, &[], "echo ran >> runs").expect(0);
+    assert_eq!(installation.read("runs"), "ran\n");
+    assert_eq!(state(&server, &id), "succeeded");
+}
+
+/// Each step of the journal may be the one that does not fit any more.
+#[test]
+fn a_disk_that_fills_up_in_between_is_never_reported_as_success_without_one() {
+    for room in [1_024, 2_048, 4_096, 8_192, 12_288, 16_384, 24_576] {
+        let installation = installation("15m");
+        let server = installation.serve();
+        let id = cleared(&server);
+        let disk = SmallDisk::mount_at(installation.path("journal"), "256k");
+        fs::write(installation.path("journal/lock"), "").unwrap();
+        disk.fill_up_to(room);
+        let finished = once(&installation, &server, &[], "echo ran >> runs");
+        let ran = fs::read_to_string(installation.path("runs")).unwrap_or_default().lines().count();
+        let state = state(&server, &id);
+        let last = history(&server, &id).pop().unwrap();
+        let is_honest = match (&*state, ran) {
+            ("cleared", 0) | ("succeeded", 1) => true,
+            ("failed", 0) => last["comment"].as_str().unwrap().starts_with("The command was not run"),
+            _ => false,
+        };
+        assert!(is_honest, "{room} bytes: ran {ran} times and is {state}: {last} {finished:?}");
+        drop(disk);
+    }
+}
+
+#[test]
+fn two_agents_do_not_share_a_journal_and_one_does_not_finish_anothers_work() {
+    let installation = installation("15m");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let agent = Agent::start(&installation, work(&installation, &server.url(), &["--workflow", WORKFLOW], FOREVER));
+    until("the command", || installation.path("runs").exists());
+    once(&installation, &server, &[], "true").expect(2).says(&["another agent is using this journal"]);
+    agent.kill();
+    let mut other: Command = work(&installation, &server.url(), &["--workflow", WORKFLOW, "--once"], "true");
+    other.env("PILOT_TOKEN", crate::support::team::token("eva"));
+    finish(other, None).expect(2).says(&["unfinished attempt of eli"]);
+    assert_eq!(state(&server, &id), "executing");
+}
