@@ -13,6 +13,7 @@ export interface Needs {
   /** The longest window, as in `30d`. */
   window: string | null
   result: boolean
+  progress: boolean
   artifacts: boolean
   /** An input that chooses between rules, and what it can be. */
   choice: { input: string; values: string[] } | null
@@ -22,6 +23,7 @@ export interface Given {
   notBefore: string
   notAfter: string
   result: string
+  progress: string
   artifacts: Artifact[]
   choice: string
 }
@@ -37,6 +39,7 @@ export function needsOf(rules: Rule[]): Needs {
     comment: rules.some((rule) => rule.comment_required),
     window: rules.find((rule) => rule.sets_window !== undefined)?.sets_window ?? null,
     result: rules.some((rule) => rule.inputs?.includes('result')),
+    progress: rules.some((rule) => rule.inputs?.includes('progress')),
     artifacts: rules.some((rule) => rule.inputs?.includes('artifacts')),
     choice: first === undefined ? null : { input: first.input, values: choices.map((when) => when.equals) },
   }
@@ -50,6 +53,7 @@ export function inputsOf(needs: Needs, given: Given): Record<string, unknown> | 
     if (given.notAfter !== '') inputs.not_after = toUtc(given.notAfter)
   }
   if (needs.result && given.result.trim() !== '') inputs.result = given.result
+  if (needs.progress && given.progress.trim() !== '') inputs.progress = given.progress
   if (needs.artifacts && given.artifacts.length > 0) {
     inputs.artifacts = given.artifacts.map(({ bytes, ...rest }) => ({ ...rest, bytes: /^\d+$/.test(bytes) ? Number(bytes) : bytes }))
   }

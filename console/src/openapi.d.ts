@@ -941,7 +941,7 @@ export interface components {
             content_digest_required?: boolean;
             description?: string;
             from: string[];
-            inputs?: ("result" | "artifacts")[];
+            inputs?: ("result" | "artifacts" | "progress")[];
             inside_window?: boolean;
             not_by_executor?: boolean;
             /** @enum {string} */

@@ -69,7 +69,7 @@ test('rules say what an action needs', () => {
   expect(needsOf(rulesFor(workflow, 'hold', 'draft')).comment).toBe(true)
   expect(spanWords('72h')).toBe('72 hours')
   expect(spanWords('1d')).toBe('1 day')
-  const given = { notBefore: '', notAfter: '', result: ' ', artifacts: [], choice: 'good' }
+  const given = { notBefore: '', notAfter: '', result: ' ', progress: '', artifacts: [], choice: 'good' }
   expect(inputsOf(reconcile, given)).toEqual({ outcome: 'good' })
   expect(inputsOf({ ...reconcile, choice: null, result: true }, given)).toBeUndefined()
 })

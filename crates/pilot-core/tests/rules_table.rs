@@ -30,6 +30,7 @@ start           | cleared>executing                                             
 heartbeat       | executing>executing rolling_back>rolling_back                                   | executor  | holder  |
 succeed         | executing>succeeded rolling_back>rolled_back                                    | executor  | holder  |
 fail            | executing>failed rolling_back>failed                                            | executor  | holder  |
+unknown         | executing>indeterminate rolling_back>indeterminate                              | executor  | holder  |
 retry           | failed>executing                                                                | executor  |         | H
 roll_back       | failed>rolling_back succeeded>rolling_back                                      | executor  |         | H
 reconcile       | indeterminate>succeeded                                                         | approver security_admin | not executor |
@@ -50,6 +51,7 @@ start           | cleared>executing                                             
 heartbeat       | executing>executing rolling_back>rolling_back                                   | executor  | holder  |
 succeed         | executing>succeeded rolling_back>rolled_back                                    | executor  | holder  |
 fail            | executing>failed rolling_back>failed                                            | executor  | holder  |
+unknown         | executing>indeterminate rolling_back>indeterminate                              | executor  | holder  |
 retry           | failed>executing                                                                | executor  |         | H
 roll_back       | failed>rolling_back succeeded>rolling_back                                      | executor  |         | H
 reconcile       | indeterminate>succeeded                                                         | approver security_admin | not executor |
@@ -294,13 +296,13 @@ fn compare_cell(definition: &Definition, rows: &[Row], cell: Cell<'_>) -> usize 
 #[test]
 fn the_controlled_operation_is_what_the_contract_says_in_every_cell() {
     let [controlled, _] = builtin();
-    assert_eq!(compare(&controlled, CONTROLLED, false), 16 * 5 * 5 * 2 * 21);
+    assert_eq!(compare(&controlled, CONTROLLED, false), 16 * 5 * 5 * 2 * 22);
 }
 
 #[test]
 fn the_emergency_operation_is_what_the_contract_says_in_every_cell() {
     let [_, emergency] = builtin();
-    assert_eq!(compare(&emergency, EMERGENCY, true), 16 * 5 * 5 * 2 * 20);
+    assert_eq!(compare(&emergency, EMERGENCY, true), 16 * 5 * 5 * 2 * 21);
 }
 
 #[test]

@@ -413,7 +413,7 @@ fn an_unknown_action_is_not_repeated() {
     check(
         "ana proposes; ana launches",
         expect![
-            "refused unknown_action: this workflow has no such action; its actions are submit, approve, reject, return, withdraw, revoke_approval, clear, refuse, revoke, start, heartbeat, succeed, fail, retry, roll_back, reconcile, accept, dispute, hold, release"
+            "refused unknown_action: this workflow has no such action; its actions are submit, approve, reject, return, withdraw, revoke_approval, clear, refuse, revoke, start, heartbeat, succeed, fail, unknown, retry, roll_back, reconcile, accept, dispute, hold, release"
         ],
     );
 }
@@ -445,7 +445,7 @@ fn what_one_may_do_follows_the_item() {
     check("ana proposes; ana submits; sam may", expect!["return, hold"]);
     check("ana proposes; ana submits; ben approves; ben may", expect!["return, revoke_approval, hold"]);
     cleared("eve may", expect!["start"]);
-    executing("eve may", expect!["heartbeat, succeed, fail"]);
+    executing("eve may", expect!["heartbeat, succeed, fail, unknown"]);
     executing("eli may", expect!["nothing"]);
     executing("eve fails; eve may", expect!["retry, roll_back"]);
     executing("wait 15m; time acts; sam may", expect!["reconcile, hold"]);

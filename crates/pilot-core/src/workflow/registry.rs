@@ -64,8 +64,11 @@ mod tests {
     use super::*;
     use crate::workflow::builtin::CONTROLLED_OPERATION;
 
+    /// The version of the definition that is changed here.
+    const BUILT_IN: u32 = 2;
+
     fn changed(version: &str) -> Arc<Definition> {
-        let text = CONTROLLED_OPERATION.replace("\nversion = 1\n", version).replace("\"72h\"", "\"48h\"");
+        let text = CONTROLLED_OPERATION.replace("\nversion = 2\n", version).replace("\"72h\"", "\"48h\"");
         Arc::new(Definition::parse(&text).unwrap())
     }
 
@@ -73,20 +76,20 @@ mod tests {
     fn a_higher_version_is_in_force_and_the_old_one_stays_for_its_items() {
         let mut definitions = Definitions::default();
         let old = definitions.named("controlled-operation").unwrap().digest().clone();
-        definitions.add(changed("\nversion = 2\n")).unwrap();
-        definitions.add(changed("\nversion = 2\n")).unwrap();
-        assert_eq!(definitions.named("controlled-operation").unwrap().version(), 2);
-        assert_eq!(definitions.with_digest("controlled-operation", &old).unwrap().version(), 1);
+        definitions.add(changed("\nversion = 3\n")).unwrap();
+        definitions.add(changed("\nversion = 3\n")).unwrap();
+        assert_eq!(definitions.named("controlled-operation").unwrap().version(), BUILT_IN + 1);
+        assert_eq!(definitions.with_digest("controlled-operation", &old).unwrap().version(), BUILT_IN);
         assert_eq!(definitions.in_force().count(), 2);
         assert!(definitions.named("unknown").is_none());
     }
 
     #[test]
     fn changed_rules_under_an_old_version_are_refused() {
-        let refused = Definitions::default().add(changed("\nversion = 1\n")).unwrap_err();
+        let refused = Definitions::default().add(changed("\nversion = 2\n")).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "there are two different definitions controlled-operation version 1; give the changed one a higher version"
+            "there are two different definitions controlled-operation version 2; give the changed one a higher version"
         );
     }
 }

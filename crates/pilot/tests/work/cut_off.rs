@@ -18,7 +18,7 @@ const ROUNDS: usize = 16;
 const SCRIPT: &str = r#"
 echo "$PILOT_ITEM_ID.$PILOT_ATTEMPT" >> runs
 setsid sh -c 'while :; do sleep 0.05; done' &
-sleep 0.$(( $(date +%N | tail -c 4 | sed 's/^0*//') % 5 ))
+sleep 0.$(( $(date +%N | tail -c 4 | sed 's/^0*//') % 10 ))
 echo "$PILOT_ITEM_ID.$PILOT_ATTEMPT" >> done
 "#;
 
@@ -49,7 +49,7 @@ fn an_agent_that_is_cut_off_at_any_moment_runs_nothing_twice_and_never_lies() {
             Agent::start(&installation, work(&installation, &cable.url(), &arguments, SCRIPT))
         };
         let agent = start();
-        thread::sleep(Duration::from_millis(dice.below(1500) as u64));
+        thread::sleep(Duration::from_millis(dice.below(1200_u64)));
         let agent = match fault {
             Fault::KillAgent => {
                 agent.kill();
@@ -57,7 +57,7 @@ fn an_agent_that_is_cut_off_at_any_moment_runs_nothing_twice_and_never_lies() {
             }
             Fault::StopAgent => {
                 agent.signal(Signal::STOP);
-                thread::sleep(Duration::from_millis(dice.below(500) as u64));
+                thread::sleep(Duration::from_millis(dice.below(500_u64)));
                 if dice.below(2) == 0 {
                     agent.signal(Signal::CONT);
                     agent
@@ -68,7 +68,7 @@ fn an_agent_that_is_cut_off_at_any_moment_runs_nothing_twice_and_never_lies() {
             }
             Fault::CutOff => {
                 cable.cut();
-                thread::sleep(Duration::from_millis(dice.below(500) as u64));
+                thread::sleep(Duration::from_millis(dice.below(500_u64)));
                 cable.mend(&server);
                 agent
             }
