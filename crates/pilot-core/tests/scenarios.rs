@@ -413,7 +413,7 @@ fn an_unknown_action_is_not_repeated() {
     check(
         "ana proposes; ana launches",
         expect![
-            "refused unknown_action: this workflow has no such action; its actions are submit, approve, reject, return, withdraw, revoke_approval, clear, refuse, revoke, start, heartbeat, succeed, fail, unknown, retry, roll_back, reconcile, accept, dispute, hold, release"
+            "refused unknown_action: this workflow has no such action; its actions are submit, approve, reject, return, withdraw, revoke_approval, clear, refuse, revoke, start, heartbeat, succeed, fail, retry, roll_back, unknown, reconcile, accept, dispute, hold, release"
         ],
     );
 }
