@@ -13,6 +13,7 @@ pub(super) const UNIT: &str = "usr/lib/systemd/system/pilot.service";
 /// Files taken unchanged from the repository, and where they go.
 const FILES: &[(&str, &str)] = &[
     ("deploy/systemd/pilot.service", UNIT),
+    ("deploy/systemd/pilot-work@.service", "usr/lib/systemd/system/pilot-work@.service"),
     ("deploy/production-credential-file.toml", "etc/pilot/pilot.toml"),
     ("deploy/debian/copyright", "usr/share/doc/pilot/copyright"),
     ("deploy/debian/lintian-overrides", "usr/share/lintian/overrides/pilot"),
@@ -25,6 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("docs/operate/production.md", "usr/share/doc/pilot/production.md"),
     ("docs/operate/rotation.md", "usr/share/doc/pilot/rotation.md"),
     ("docs/operate/backup.md", "usr/share/doc/pilot/backup.md"),
+    ("docs/operate/agent.md", "usr/share/doc/pilot/agent.md"),
 ];
 
 pub(super) fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
