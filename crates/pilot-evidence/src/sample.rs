@@ -88,14 +88,20 @@ fn head(leaves: &[Hash], size: u64) -> String {
 }
 
 impl Default for Ledger {
-    /// A service that has just started, with a role map of the whole cast.
     fn default() -> Self {
+        Ledger::at("2026-11-15T08:00:00Z".parse().unwrap())
+    }
+}
+
+impl Ledger {
+    /// A service that has just started at this time, with a role map of the whole cast.
+    pub fn at(now: Time) -> Ledger {
         let mut ledger = Ledger {
             entries: Vec::new(),
             documents: BTreeMap::new(),
             items: BTreeMap::new(),
             role_maps: Vec::new(),
-            now: "2026-11-15T08:00:00Z".parse().unwrap(),
+            now,
             definitions: builtin(),
             made: 0,
         };

@@ -43,6 +43,8 @@ pub struct App {
     pub witnesses: Arc<Witnesses>,
     /// Who is downloading evidence.
     pub exports: Arc<Exports>,
+    /// Who is downloading a permit.
+    pub permits: Arc<Exports>,
     /// Bytes held for requests and answers.
     pub budget: Budget,
     pub workshop: Workshop,

@@ -12,6 +12,7 @@ use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 use pilot_ledger::clock::{Clock, ClockGuard, ClockKeeper, Elapsed, LedgerClock, SinceBoot, Wall};
+use pilot_ledger::evidence::Exports;
 use pilot_ledger::ids::Ids;
 use pilot_ledger::refusals::Refusals;
 use pilot_ledger::register::{NamedCredential, Register};
@@ -126,7 +127,8 @@ pub async fn start(
         ledger,
         workflows: Arc::new(workflows),
         witnesses,
-        exports: Arc::default(),
+        exports: Arc::new(Exports::of_evidence()),
+        permits: Arc::new(Exports::of_permits()),
         budget: Budget::default(),
         workshop,
         feeds: Arc::default(),

@@ -1,6 +1,7 @@
 //! The rules of a definition as written: complete and typed, not yet proved.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -185,6 +186,32 @@ pub struct When {
 pub struct Span {
     pub text: Name,
     pub length: Duration,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a duration is written as 90s, 15m, 72h or 30d, and is at most ten years")]
+pub struct MalformedSpan;
+
+impl FromStr for Span {
+    type Err = MalformedSpan;
+
+    fn from_str(text: &str) -> Result<Self, MalformedSpan> {
+        let at_unit = text.len().checked_sub(1).ok_or(MalformedSpan)?;
+        let (number, unit) = text.split_at_checked(at_unit).ok_or(MalformedSpan)?;
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            _ => return Err(MalformedSpan),
+        };
+        let number = number.parse::<u64>().ok().filter(|number| (1..=99_999_999).contains(number));
+        let length = Duration::from_secs(number.ok_or(MalformedSpan)? * seconds);
+        if length > Duration::from_hours(24 * 3_660) {
+            return Err(MalformedSpan);
+        }
+        Ok(Span { text: text.into(), length })
+    }
 }
 
 impl Serialize for Span {

@@ -230,6 +230,21 @@ pub(super) const EVIDENCE: Docs = Docs {
         Success(200, "A zip file", "application/zip", None),
     )
 };
+pub(super) const PERMIT: Docs = Docs {
+    answer_headers: &["Content-Disposition", "Evidence-Entries"],
+    problems: &[
+        Code::NotOwner,
+        Code::NotFound,
+        Code::StateConflict,
+        Code::ItemHeld,
+        Code::InvalidRequest,
+        Code::Unavailable,
+    ],
+    ..answer(
+        "A permit for the holder of the lease: proves offline, to a target, that the effect under way was begun by the rules",
+        Success(200, "A zip file, an evidence bundle as of the start", "application/zip", None),
+    )
+};
 pub(super) const OPENAPI: Docs = answer("This document", Success(200, "OpenAPI 3.1", JSON, None));
 pub(super) const PAGE: Docs = answer(
     "The API and its problems as a page; readable without internet access",

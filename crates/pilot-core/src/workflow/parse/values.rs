@@ -2,7 +2,6 @@
 //! accept it.
 
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -157,7 +156,7 @@ impl Reader {
 
     pub(super) fn span(&mut self, table: Table<'_>, key: &str) -> Option<Span> {
         let value = table.get(key)?;
-        let span = value.as_str().and_then(parse_span);
+        let span = value.as_str().and_then(|text| text.parse().ok());
         if span.is_none() {
             let says = format!("`{key}` must be a duration of at most ten years");
             self.fault(table.pointer(key), says, "write it as \"90s\", \"15m\", \"72h\" or \"30d\"");
@@ -232,20 +231,6 @@ impl Reader {
 fn is_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     text.len() <= 64 && text.bytes().all(plain) && text.bytes().next().is_some_and(|first| first.is_ascii_lowercase())
-}
-
-fn parse_span(text: &str) -> Option<Span> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return None,
-    };
-    let number = number.parse::<u64>().ok().filter(|number| (1..=99_999_999).contains(number))?;
-    let length = Duration::from_secs(number * seconds);
-    (length <= Duration::from_hours(24 * 3_660)).then(|| Span { text: text.into(), length })
 }
 
 /// How many letters differ: enough to guess which key was meant.
