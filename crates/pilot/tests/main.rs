@@ -18,5 +18,6 @@ mod hostile;
 mod nodes;
 mod oauth;
 mod operations;
+mod permits;
 mod production;
 mod support;

@@ -1,0 +1,7 @@
+//! Permits: from the service to the target, and what the gate in front of a target lets through.
+
+mod behind_the_gate;
+mod download;
+mod hostile;
+mod scene;
+mod verify;
