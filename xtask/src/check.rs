@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
 use crate::tools::{self, CC, CURL, CXX, OPENSSL, STRACE};
-use crate::{console, deny, fuzz, manifests, pages, postgres, schema, vault};
+use crate::{console, deny, fuzz, manifests, pages, postgres, readers, schema, vault};
 
 const FUZZ_SECONDS: u32 = 10;
 
@@ -94,6 +94,7 @@ fn install_tools() -> Result<(), Failure> {
     tools::install_missing(&[CC, CXX, STRACE, CURL, OPENSSL])?;
     postgres::install()?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
+    readers::install_missing()?;
     tools::install_missing_components()
 }
 

@@ -118,6 +118,7 @@ impl<'e> TransitionView<'e> {
     ) -> Option<TransitionView<'e>> {
         let action = match entry.r#type {
             EntryType::ItemComment => "comment",
+            EntryType::PermitIssued => "permit",
             _ => entry.action.as_deref()?,
         };
         Some(TransitionView {

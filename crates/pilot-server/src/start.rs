@@ -47,6 +47,7 @@ use crate::identity::oauth::{Oauth, Trusted};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::openapi;
+use crate::permits::PermitIssuer;
 use crate::rate::Limits;
 use crate::routes::{Router, table};
 use crate::run::Service;
@@ -83,9 +84,11 @@ pub async fn start(
         Some(ops) => Some(bind(ops.listen)?),
         None => None,
     };
+    let issuer = PermitIssuer::open(config)?;
     let starting = Starting {
         credentials: credentials.entries().iter().map(NamedCredential::from).collect(),
         role_map: role_map.as_ref().map(|file| Document::role_map(&file.bytes)),
+        permit_keys: issuer.as_ref().map(PermitIssuer::key_ids).unwrap_or_default(),
         adopt,
     };
     let former = KnownCredentials::read(&*store).await?.former(&starting.credentials);
@@ -128,6 +131,7 @@ pub async fn start(
         workflows: Arc::new(workflows),
         witnesses,
         exports: Arc::new(Exports::of_evidence()),
+        issuer,
         permits: Arc::new(Exports::of_permits()),
         budget: Budget::default(),
         workshop,

@@ -3,5 +3,7 @@
 mod behind_the_gate;
 mod download;
 mod hostile;
+mod readers;
 mod scene;
+mod tokens;
 mod verify;

@@ -1,4 +1,4 @@
-//! `pilot permit`: checks what an executor shows to a target. Checking needs no network and no service.
+//! `pilot permit`: what an executor shows to a target. Checking it needs no network and no service.
 
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,18 @@ use crate::permit::spent::Spent;
 
 mod compare;
 mod get;
+mod key;
+mod token;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Download the permit of an item whose lease you hold
     Get(get::Arguments),
+    /// Get a token for one target, such as a secret manager or a cluster, while you hold the item's lease
+    Token(token::Arguments),
+    /// The keys that sign permit tokens
+    #[command(subcommand)]
+    Key(key::Command),
     /// Check a permit offline: signatures, witnesses, proofs, rules, window, age, and what was approved
     #[command(after_help = permit::LIMITS)]
     Verify(VerifyArguments),
@@ -86,6 +93,8 @@ impl Checked {
 pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Get(arguments) => get::run(arguments, environment),
+        Command::Token(arguments) => token::run(arguments, environment),
+        Command::Key(command) => key::run(command, environment),
         Command::Verify(arguments) => verify(arguments, environment),
     }
 }
