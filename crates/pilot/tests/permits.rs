@@ -4,6 +4,7 @@ mod behind_the_gate;
 mod download;
 mod hostile;
 mod readers;
+mod recipes;
 mod scene;
 mod tokens;
 mod verify;
