@@ -4,7 +4,7 @@ import type { Entry, Item } from './api'
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 /** Signs of life, not decisions. */
-const NO_DECISION = new Set(['heartbeat', 'create', 'edit', 'comment', 'timer'])
+const NO_DECISION = new Set(['heartbeat', 'create', 'edit', 'comment', 'permit', 'timer'])
 
 export interface Bar {
   label: string

@@ -369,6 +369,7 @@ export const text = {
     'item.created': 'created the item',
     'item.edited': 'edited the content',
     'item.comment': 'commented',
+    'permit.issued': 'got a token for a target',
     'service.started': 'the service started',
     'credentials.changed': 'the service found changed credentials when it started',
     'access.refused': 'was refused',

@@ -103,6 +103,7 @@ function speaksOf(raw: string, id: string, index: number, line: Transition | und
   const read = JSON.parse(raw) as Record<string, unknown>
   if (read.item !== id || read.index !== index || line === undefined) return false
   const isSame = (name: 'actor_id' | 'role' | 'from' | 'to') => (read[name] ?? null) === line[name]
-  const action = read.type === 'item.comment' ? 'comment' : read.action
+  const unnamed: Record<string, string> = { 'item.comment': 'comment', 'permit.issued': 'permit' }
+  const action = unnamed[String(read.type)] ?? read.action
   return read.at === line.at && action === line.action && (['actor_id', 'role', 'from', 'to'] as const).every(isSame)
 }

@@ -21,6 +21,7 @@ mod ha;
 mod manifests;
 mod pages;
 mod postgres;
+mod readers;
 mod schema;
 mod step;
 mod tools;
@@ -41,6 +42,7 @@ cargo xtask COMMAND
   pages                   run the commands of the operators' pages on machines made for that, with systemd and the package
   manifests               check deploy/kubernetes against the schemas that Kubernetes publishes
   dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
+  readers                 install the libraries with which the tests read permit tokens
   vault                   build a Vault-compatible server, for the tests that read credentials from one
   ha up | down            start, or end, three PostgreSQL members with Patroni and three nodes, in network namespaces
   chaos [--without-watchdog] [ROUNDS] [WORDS]
@@ -92,11 +94,12 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
         ["dist"] => distribution::run(),
+        ["readers"] => readers::install_missing(),
         ["vault"] => vault::install(),
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "dist" | "manifests" | "pages" | "vault", surplus, ..] => {
+        ["check" | "deny" | "dist" | "manifests" | "pages" | "readers" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),

@@ -2,7 +2,7 @@
 //! because otherwise a misspelt field would be silently dropped.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::step::{Failure, program, root, run, run_timed, target_dir};
@@ -12,6 +12,10 @@ use crate::tools;
 const INSTALLED: &str = "tools/kubernetes-validate-1.37.0";
 /// The oldest version that has every field we use, and the newest the package knows.
 const VERSIONS: [&str; 2] = ["1.29", "1.37"];
+
+/// How a cluster enforces permits. Its kind is younger.
+const EXAMPLE: &str = "examples/enforce/kubernetes/admission-policy.yaml";
+const EXAMPLE_VERSIONS: [&str; 2] = ["1.30", "1.37"];
 
 pub(crate) fn check() -> Result<(), Failure> {
     let validate = install_missing()?;
@@ -23,9 +27,14 @@ pub(crate) fn check() -> Result<(), Failure> {
     if manifests.is_empty() {
         return Err(Failure::refuted("there are no manifests in deploy/kubernetes"));
     }
-    for version in VERSIONS {
+    validated(&validate, &VERSIONS, &manifests)?;
+    validated(&validate, &EXAMPLE_VERSIONS, &[root().join(EXAMPLE)])
+}
+
+fn validated(validate: &Path, versions: &[&str], manifests: &[PathBuf]) -> Result<(), Failure> {
+    for version in versions {
         run(program(&validate.to_string_lossy(), &["--strict", "--quiet", "--kubernetes-version", version])
-            .args(&manifests))?;
+            .args(manifests))?;
         println!("{} manifest(s) match the schemas of Kubernetes {version}", manifests.len());
     }
     Ok(())

@@ -20,6 +20,9 @@ pub(crate) const CC: Tool = Tool { program: "cc", package: "gcc" };
 pub(crate) const STRACE: Tool = Tool { program: "strace", package: "strace" };
 /// Other people's clients, which present certificates to the service and read them.
 pub(crate) const CURL: Tool = Tool { program: "curl", package: "curl" };
+/// Reads the examples of what sudo and ssh are to allow.
+pub(crate) const VISUDO: Tool = Tool { program: "visudo", package: "sudo" };
+pub(crate) const SSH_KEYGEN: Tool = Tool { program: "ssh-keygen", package: "openssh-client" };
 pub(crate) const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" };
 /// schemathesis is written in it.
 pub(crate) const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };

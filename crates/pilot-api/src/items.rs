@@ -29,6 +29,8 @@ pub struct ItemView<'i> {
     pub created_at: Time,
     pub created_by: Cow<'i, Actor>,
     pub updated_at: Time,
+    /// When the item came into its state.
+    pub entered_at: Time,
     pub held: bool,
     pub window: Cow<'i, Option<Window>>,
     pub lease: Cow<'i, Option<Lease>>,
@@ -54,6 +56,7 @@ impl<'i> ItemView<'i> {
             created_at: item.created_at,
             created_by: Cow::Borrowed(&item.created_by),
             updated_at: item.updated_at,
+            entered_at: item.entered_at,
             held: item.held,
             window: Cow::Borrowed(&item.window),
             lease: Cow::Borrowed(&item.lease),
@@ -115,6 +118,7 @@ impl<'e> TransitionView<'e> {
     ) -> Option<TransitionView<'e>> {
         let action = match entry.r#type {
             EntryType::ItemComment => "comment",
+            EntryType::PermitIssued => "permit",
             _ => entry.action.as_deref()?,
         };
         Some(TransitionView {

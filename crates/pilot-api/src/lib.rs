@@ -8,6 +8,7 @@ pub mod items;
 pub mod log;
 mod named;
 pub mod nodes;
+pub mod permits;
 pub mod problem;
 pub mod schemas;
 pub mod workflows;

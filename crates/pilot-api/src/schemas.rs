@@ -12,6 +12,7 @@ use crate::items::TransitionView;
 use crate::log::ProofView;
 use crate::named;
 use crate::nodes::NodesView;
+use crate::permits::PermitTokenView;
 use crate::problem::ProblemView;
 use crate::workflows::WorkflowsView;
 
@@ -27,6 +28,7 @@ pub fn schemas() -> Map<String, Value> {
     add::<HealthView>(&mut generator);
     add::<TransitionView<'_>>(&mut generator);
     add::<ProofView>(&mut generator);
+    add::<PermitTokenView>(&mut generator);
     add::<ProblemView<'_>>(&mut generator);
     add::<WorkflowsView<'_>>(&mut generator);
     generator.take_definitions(true)

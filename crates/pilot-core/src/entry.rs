@@ -6,7 +6,7 @@ mod kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::details::Details;
+use self::details::{Details, IssuedPermit};
 pub use self::kind::EntryType;
 use crate::actor::{Actor, ActorId};
 use crate::decide::Transition;
@@ -35,7 +35,7 @@ pub struct Entry {
     pub content: Option<ContentDigest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<Name>,
-    /// The data of entries that are not about an item: see [`Details`]. Kept as written, since that is what is hashed.
+    /// What the other members have no place for: see [`Details`]. Kept as written, since that is what is hashed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,6 +136,17 @@ impl Entry {
             item: Some(item.id.clone()),
             version: Some(item.version),
             ..Entry::bare(EntryType::ItemComment, index, at, Some(actor))
+        }
+    }
+
+    /// A permit token was issued: it changes neither the item nor its version.
+    pub fn of_permit(index: u64, at: Time, actor: &Actor, item: &Item, issued: IssuedPermit) -> Entry {
+        Entry {
+            definition: Some(item.workflow.digest.clone()),
+            details: Some(Details::PermitIssued(issued).to_value()),
+            item: Some(item.id.clone()),
+            version: Some(item.version),
+            ..Entry::bare(EntryType::PermitIssued, index, at, Some(actor))
         }
     }
 

@@ -139,6 +139,13 @@ pub const WITNESSES_DEADLINE: Duration = Duration::from_secs(5);
 /// How many bundles are built at a time, in total and per actor.
 pub const EXPORTS_MAX: usize = 2;
 pub const EXPORTS_PER_ACTOR_MAX: usize = 1;
+/// Permits are bundles of one item without a report. They have places of their own, so that no auditor's export keeps an
+/// executor waiting.
+pub const PERMITS_MAX: usize = 8;
+/// The largest permit that `pilot permit verify` and `pilot gate` read, and how much of approved files the gate copies
+/// into memory for one command.
+pub const PERMIT_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const GATE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// How soon a caller who was told to wait for another bundle may ask again.
 pub const EXPORT_RETRY: Duration = Duration::from_secs(5);
 /// Longer than any client that reads needs; one that does not read loses its place.
@@ -325,7 +332,14 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "2 in total, 1 per actor",
         "503 `unavailable`, with `Retry-After`; the detail names the limit",
     ),
-    ("Time for one evidence bundle", "1 h", "the answer is cut off"),
+    (
+        "Permits in progress",
+        "8 in total, 1 per actor",
+        "503 `unavailable`, with `Retry-After`; the detail names the limit",
+    ),
+    ("Permit that `pilot permit verify` and `pilot gate` read", "64 MiB", "the permit is refused"),
+    ("Approved files of one command behind `pilot gate`", "256 MiB in total", "the command is refused"),
+    ("Time for one evidence bundle or permit", "1 h", "the answer is cut off"),
     ("Entries in one evidence bundle", "1,000,000", "422 `invalid_request`; ask for shorter periods"),
     ("Evidence bundle that includes a report", "8 MiB", "the report is left out; `pilot evidence report` generates it"),
     (

@@ -124,7 +124,8 @@ fn told(entry: &Entry) -> Option<Vec<(Named, What)>> {
         | Details::CredentialsTrusted(_)
         | Details::LedgerRestored(_)
         | Details::DocumentsErased(_)
-        | Details::ClockAccepted(_) => Vec::new(),
+        | Details::ClockAccepted(_)
+        | Details::PermitIssued(_) => Vec::new(),
     })
 }
 
@@ -141,6 +142,7 @@ const fn tells_of_credentials(kind: EntryType) -> bool {
         | EntryType::ItemEdited
         | EntryType::ItemTransition
         | EntryType::ItemComment
+        | EntryType::PermitIssued
         | EntryType::AccessRefused
         | EntryType::LedgerRestored
         | EntryType::DocumentsErased

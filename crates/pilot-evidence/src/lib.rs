@@ -6,6 +6,8 @@ pub mod cosignature;
 pub mod credentials;
 pub mod merkle;
 pub mod note;
+pub mod permit;
+pub mod policy;
 pub mod proof;
 pub mod replay;
 #[cfg(feature = "report")]

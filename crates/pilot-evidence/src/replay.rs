@@ -3,9 +3,10 @@
 use pilot_core::actor::Actor;
 use pilot_core::decide::{
     ActionRequest, Caller, Content, EditRequest, Gaps, NewItem, Request, Transition, Unasked, decide_again,
-    decide_creation,
+    decide_creation, may_have_permit,
 };
 use pilot_core::document::{ContentDigest, DocumentKind};
+use pilot_core::entry::details::Details;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
@@ -99,6 +100,7 @@ pub fn follow(
         (EntryType::ItemEdited, Some(item)) => edited(definition, item, entry, documents)?,
         (EntryType::ItemTransition, Some(item)) => moved(definition, item, entry, documents)?,
         (EntryType::ItemComment, Some(item)) => commented(item, entry)?,
+        (EntryType::PermitIssued, Some(item)) => permitted(definition, item, entry)?,
         (kind, None) => return Err(wrong(&format!("the history begins with {kind}"))),
         (kind, Some(_)) => return Err(wrong(&format!("{kind} appears in the middle of the history"))),
     };
@@ -247,6 +249,21 @@ fn decided(
     let transition = decide_again(definition, item, request, caller, entry.at, &gaps).map_err(refused)?;
     let after = item.after(&transition);
     Ok((transition, after))
+}
+
+/// Only who could be given one at that time, and for no longer than that holds.
+fn permitted(definition: &Definition, item: &Item, entry: &Entry) -> Result<(Step, Entry), Stray> {
+    let Some(Details::PermitIssued(issued)) = entry.details() else {
+        return Err(wrong("it says nothing of its token"));
+    };
+    let actor = person_of(entry)?;
+    let until = may_have_permit(definition, item, &actor, entry.at).map_err(refused)?;
+    if issued.expires_at > until {
+        let what = format!("its token expires at {}, but nothing may be relied on after {until}", issued.expires_at);
+        return Err(Stray::wrong("permit", what));
+    }
+    let expected = Entry::of_permit(entry.index, entry.at, &actor, item, issued);
+    Ok((Step { item: item.clone(), unasked: Vec::new() }, expected))
 }
 
 fn commented(item: &Item, entry: &Entry) -> Result<(Step, Entry), Stray> {

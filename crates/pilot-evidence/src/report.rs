@@ -287,6 +287,7 @@ fn inlined(svg: &str, id: &ItemId) -> String {
 fn action(entry: &Entry) -> String {
     match (&entry.action, entry.r#type) {
         (_, EntryType::ItemComment) => "comment".to_owned(),
+        (_, EntryType::PermitIssued) => "permit token issued".to_owned(),
         (Some(action), _) => action.to_string(),
         (None, kind) => kind.to_string(),
     }

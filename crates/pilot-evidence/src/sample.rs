@@ -17,7 +17,7 @@ use std::time::Duration;
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, NewItem, Request, decide, decide_creation};
 use pilot_core::document::{ContentDigest, Document, DocumentKind};
-use pilot_core::entry::details::{Changes, Details, Started};
+use pilot_core::entry::details::{Changes, Details, IssuedPermit, Started};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId, WorkflowRef};
 use pilot_core::refusal::Refusal;
@@ -88,14 +88,20 @@ fn head(leaves: &[Hash], size: u64) -> String {
 }
 
 impl Default for Ledger {
-    /// A service that has just started, with a role map of the whole cast.
     fn default() -> Self {
+        Ledger::at("2026-11-15T08:00:00Z".parse().unwrap())
+    }
+}
+
+impl Ledger {
+    /// A service that has just started at this time, with a role map of the whole cast.
+    pub fn at(now: Time) -> Ledger {
         let mut ledger = Ledger {
             entries: Vec::new(),
             documents: BTreeMap::new(),
             items: BTreeMap::new(),
             role_maps: Vec::new(),
-            now: "2026-11-15T08:00:00Z".parse().unwrap(),
+            now,
             definitions: builtin(),
             made: 0,
         };
@@ -123,6 +129,7 @@ impl Ledger {
         let started = Started {
             credentials: Changes { count: Some(7), ..Changes::default() },
             definitions,
+            permit_keys: Vec::new(),
             previous: (0..self.size()).rev().find(|index| self.read(*index).r#type == EntryType::ServiceStarted),
             role_map: role_map.map(ContentDigest::of_bytes),
             version: "0.1.0".to_owned(),
@@ -222,6 +229,14 @@ impl Ledger {
         self.append(&entry);
     }
 
+    /// Records a permit token for someone, unchecked, that expires after this many seconds.
+    pub fn issue_permit(&mut self, id: &ItemId, who: &Actor, seconds: u64) {
+        let expires_at = self.now.plus(Duration::from_secs(seconds));
+        let issued = IssuedPermit { audience: "vault".into(), expires_at, jti: "j".into(), key_id: "k".into() };
+        let entry = Entry::of_permit(self.size(), self.now, who, &self.items[id], issued);
+        self.append(&entry);
+    }
+
     /// Lets a timer move the item, if something is due.
     pub fn expire(&mut self, id: &ItemId) -> Result<(), Refusal> {
         let item = self.items[id].clone();
@@ -237,7 +252,7 @@ impl Ledger {
     pub fn force(&mut self, id: &ItemId, who: Option<&Actor>, change: impl FnOnce(&mut Entry)) {
         let about = |bytes: &&Vec<u8>| {
             let entry: Entry = serde_json::from_slice(bytes).unwrap();
-            entry.item.as_ref() == Some(id) && entry.r#type != EntryType::ItemComment
+            entry.item.as_ref() == Some(id) && entry.r#type.is_version()
         };
         let last: Entry = serde_json::from_slice(self.entries.iter().rev().find(about).unwrap()).unwrap();
         let mut entry = Entry {

@@ -27,7 +27,7 @@ pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
 }
 
 /// The verdict on a bundle that could not even be opened: later checks would trust what nobody signed.
-fn unopened(faults: Vec<Fault>) -> Verdict {
+pub(crate) fn unopened(faults: Vec<Fault>) -> Verdict {
     let failed = faults.first().map_or(Check::Container, |fault| fault.check);
     let finding = |check: Check| match check.cmp(&failed) {
         std::cmp::Ordering::Less => Finding::holds(check, ""),

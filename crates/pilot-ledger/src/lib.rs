@@ -1,5 +1,6 @@
 //! The service without HTTP: every write, the register of credentials, timers, signing, witnesses and evidence.
 
+pub mod clearance;
 pub mod clock;
 pub mod evidence;
 pub mod following;

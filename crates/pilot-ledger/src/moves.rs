@@ -1,14 +1,17 @@
 //! What is decided and recorded for each kind of write. Handlers, timers and simulations pass these to the store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{self, Caller, Content, EditRequest, IfMatch, NewItem, Request, due_at};
 use pilot_core::document::Document;
+use pilot_core::entry::details::IssuedPermit;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::Item;
 use pilot_core::limits::COMMENTED_ENTRIES_MAX;
 use pilot_core::refusal::Refusal;
+use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_store::{Decided, Record, Situation, Standing};
 use serde_json::Value;
@@ -150,6 +153,38 @@ pub fn comment(
     }
 }
 
+/// A permit token that someone asks for.
+#[derive(Debug, Clone)]
+pub struct AskedPermit {
+    pub audience: String,
+    pub jti: String,
+    pub key_id: String,
+    pub lifetime: Duration,
+}
+
+/// Records that a permit token is issued, and until when it is valid: no longer than lease and window last.
+pub fn issue_permit(
+    workflows: Arc<Workflows>,
+    actor: Actor,
+    asked: AskedPermit,
+) -> impl Fn(&Situation<'_>) -> Decided + Send + 'static {
+    move |situation| {
+        let (item, definition) = subject(&workflows, situation)?;
+        let until = decide::may_have_permit(&definition, item, &actor, situation.now)?;
+        // In whole seconds, as tokens have it.
+        let micros = until.min(situation.now.plus(asked.lifetime)).unix_micros();
+        let expires_at = Time::from_unix_micros(micros - micros.rem_euclid(1_000_000));
+        if expires_at <= situation.now {
+            return Err(Refusal::DeadlinePassed { state: item.state.clone(), due_at: until }.into());
+        }
+        let AskedPermit { audience, jti, key_id, .. } = asked.clone();
+        let issued = IssuedPermit { audience, expires_at, jti, key_id };
+        let entry = Entry::of_permit(situation.index, situation.now, &actor, item, issued);
+        let shown = Some(Box::new(item.clone()));
+        Ok(Record { shown, ..record(&definition, entry, Vec::new(), item.clone()) })
+    }
+}
+
 /// What the passing of time does to an item, if something is due.
 pub fn expire(workflows: Arc<Workflows>) -> impl Fn(&Situation<'_>) -> Decided + Send + 'static {
     move |situation| {
@@ -165,7 +200,6 @@ pub fn expire(workflows: Arc<Workflows>) -> impl Fn(&Situation<'_>) -> Decided +
 mod tests {
     use pilot_core::decide::decide_creation;
     use pilot_core::role::Role;
-    use pilot_core::time::Time;
     use pilot_store::sqlite::Sqlite;
     use pilot_store::{NoRecord, Store};
     use pilot_testing::Scratch;

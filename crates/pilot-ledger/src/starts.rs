@@ -147,6 +147,8 @@ impl Change {
 pub struct Starting {
     pub credentials: BTreeSet<NamedCredential>,
     pub role_map: Option<Document>,
+    /// The keys published for permit tokens; the first signs.
+    pub permit_keys: Vec<String>,
     /// Whether to put another configuration in force than the one that the nodes of this ledger share.
     pub adopt: bool,
 }
@@ -154,7 +156,7 @@ pub struct Starting {
 /// The configuration in force, of a ledger that several nodes share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Configuration {
-    /// Over credentials, role map and definitions.
+    /// Over credentials, role map, definitions and the keys for permit tokens.
     digest: String,
     /// The start that adopted it.
     index: u64,
@@ -170,7 +172,12 @@ impl Configuration {
 
     fn digest_of(starting: &Starting, definitions: &[WorkflowRef]) -> String {
         let role_map = starting.role_map.as_ref().map(|document| &document.digest);
-        sha256_of_canonical(&(&starting.credentials, definitions, role_map))
+        let keys = &starting.permit_keys;
+        // Ledgers without such keys have a digest from before there were any.
+        if keys.is_empty() {
+            return sha256_of_canonical(&(&starting.credentials, definitions, role_map));
+        }
+        sha256_of_canonical(&(&starting.credentials, definitions, role_map, keys))
     }
 }
 
@@ -207,7 +214,7 @@ impl Joining {
         match found.map(|bytes| Configuration::parse(&bytes)).transpose()? {
             Some(found) if found.digest == digest => Ok(Joining::Same(found)),
             Some(found) if !starting.adopt && !is_alone(store).await => Err(StartError::Refused(format!(
-                "this node's credentials, role map or definitions are not those that entry {} put in force for all nodes.\n\
+                "this node's credentials, role map, definitions or permit.key are not those that entry {} put in force for all nodes.\n\
                  Fix: give this node the same files as the others. To put these files in force instead, start one node \
                  with `pilot serve --adopt`; the others then stop answering until they are restarted with them.",
                 found.index
@@ -275,7 +282,7 @@ fn told(changes: &[Change], count: Option<u64>) -> Changes {
 pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting) -> Result<(), StartError> {
     let definitions: Vec<_> = workflows.in_force().map(|definition| WorkflowRef::from(definition.as_ref())).collect();
     let joining = Joining::find(store, &starting, &definitions).await?;
-    let Starting { credentials: present, role_map, .. } = starting;
+    let Starting { credentials: present, role_map, permit_keys, .. } = starting;
     let (before, known) = (LastStart::read(store).await?, KnownCredentials::read(store).await?);
     let changes = known.changes(&present);
     let room = room_beside(&definitions);
@@ -299,6 +306,7 @@ pub async fn write(store: &dyn Store, workflows: &Workflows, starting: Starting)
     let details = Details::ServiceStarted(Started {
         credentials: told(left, Some(present.len() as u64)),
         definitions,
+        permit_keys,
         previous: before.index,
         role_map: role_map.as_ref().map(|document| document.digest.clone()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -416,6 +424,7 @@ mod tests {
             let details = Details::ServiceStarted(Started {
                 credentials: told(&fitting, Some(u64::from(u32::MAX))),
                 definitions,
+                permit_keys: vec!["k".repeat(43); 2],
                 previous: Some(u64::MAX),
                 role_map: Some(format!("sha256:{:064x}", 0).parse().unwrap()),
                 version: "0.0.0".to_owned(),

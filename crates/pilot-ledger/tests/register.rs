@@ -45,7 +45,13 @@ async fn start(store: &Arc<dyn Store>, directory: &Path, present: &[NamedCredent
     let outside = directory.join("revocations");
     let register = Register::open(&**store, &present, &former, true, (&outside, "log.example"), NOW).await.unwrap();
     let workflows = Workflows::load(None, &**store).await.unwrap();
-    starts::write(&**store, &workflows, Starting { credentials: present, role_map: None, adopt: false }).await.unwrap();
+    starts::write(
+        &**store,
+        &workflows,
+        Starting { credentials: present, role_map: None, permit_keys: Vec::new(), adopt: false },
+    )
+    .await
+    .unwrap();
     Arc::new(register)
 }
 

@@ -12,6 +12,7 @@ pub mod items;
 pub mod log;
 pub mod nodes;
 pub mod ops;
+pub mod permits;
 pub mod reference;
 pub mod request;
 pub mod resource;

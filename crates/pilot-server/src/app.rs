@@ -23,6 +23,7 @@ use crate::flood::Flood;
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::permits::PermitIssuer;
 use crate::rate::Limits;
 use crate::workshop::Workshop;
 
@@ -43,6 +44,10 @@ pub struct App {
     pub witnesses: Arc<Witnesses>,
     /// Who is downloading evidence.
     pub exports: Arc<Exports>,
+    /// Signs permit tokens, if the configuration asks for that.
+    pub issuer: Option<PermitIssuer>,
+    /// Who is downloading a permit.
+    pub permits: Arc<Exports>,
     /// Bytes held for requests and answers.
     pub budget: Budget,
     pub workshop: Workshop,

@@ -19,6 +19,7 @@ pub mod identity;
 pub mod log;
 pub mod metrics;
 pub mod openapi;
+pub mod permits;
 pub mod preflight;
 pub mod problem;
 pub mod rate;

@@ -8,7 +8,7 @@ use pilot_core::role::Role;
 use pilot_wire::body::Body;
 
 use crate::api::{
-    actors, console, credentials, events, evidence, health, items, log, nodes, reference, resource, session,
+    actors, console, credentials, events, evidence, health, items, log, nodes, permits, reference, resource, session,
     transitions, workflows,
 };
 use crate::call::end_upload;
@@ -63,6 +63,8 @@ pub fn table() -> Vec<Route> {
         guarded(&get, "/v1/items/{id}/history", "list_history", ANY, in_time!(transitions::list_history), docs::HISTORY),
         guarded(&post, "/v1/items/{id}/comments", "add_comment", ANY, in_time!(transitions::add_comment), docs::COMMENT),
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, in_time!(log::get_item_proof), docs::PROOF),
+        guarded(&get, "/v1/items/{id}/permit", "get_permit", Access::Roles(&[Role::Executor]), in_time!(evidence::get_permit), docs::PERMIT),
+        guarded(&post, "/v1/items/{id}/permit-token", "issue_permit_token", Access::Roles(&[Role::Executor]), in_time!(permits::issue_permit_token), docs::PERMIT_TOKEN),
         guarded(&get, "/v1/events", "list_events", ANY, in_time!(events::list_events), docs::EVENTS),
         at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
         at_once("/v1/nodes", "list_nodes", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), nodes::list_nodes, docs::NODES),
@@ -81,6 +83,8 @@ pub fn table() -> Vec<Route> {
         file("/console/{*screen}", "get_console_screen", console::get_console, docs::SCREEN),
         file("/assets/{*file}", "get_console_asset", console::get_console_asset, docs::ASSET),
         open("/.well-known/oauth-protected-resource", "get_protected_resource", resource::get_protected_resource, docs::RESOURCE),
+        open("/.well-known/openid-configuration", "get_permit_issuer", permits::get_permit_issuer, docs::PERMIT_ISSUER),
+        open("/.well-known/jwks.json", "get_permit_keys", permits::get_permit_keys, docs::PERMIT_KEYS),
         open("/console.json", "get_console_settings", console::get_console_settings, docs::SETTINGS),
     ]
 }

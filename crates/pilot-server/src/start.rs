@@ -12,6 +12,7 @@ use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 use pilot_ledger::clock::{Clock, ClockGuard, ClockKeeper, Elapsed, LedgerClock, SinceBoot, Wall};
+use pilot_ledger::evidence::Exports;
 use pilot_ledger::ids::Ids;
 use pilot_ledger::refusals::Refusals;
 use pilot_ledger::register::{NamedCredential, Register};
@@ -46,6 +47,7 @@ use crate::identity::oauth::{Oauth, Trusted};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::openapi;
+use crate::permits::PermitIssuer;
 use crate::rate::Limits;
 use crate::routes::{Router, table};
 use crate::run::Service;
@@ -82,9 +84,11 @@ pub async fn start(
         Some(ops) => Some(bind(ops.listen)?),
         None => None,
     };
+    let issuer = PermitIssuer::open(config)?;
     let starting = Starting {
         credentials: credentials.entries().iter().map(NamedCredential::from).collect(),
         role_map: role_map.as_ref().map(|file| Document::role_map(&file.bytes)),
+        permit_keys: issuer.as_ref().map(PermitIssuer::key_ids).unwrap_or_default(),
         adopt,
     };
     let former = KnownCredentials::read(&*store).await?.former(&starting.credentials);
@@ -126,7 +130,9 @@ pub async fn start(
         ledger,
         workflows: Arc::new(workflows),
         witnesses,
-        exports: Arc::default(),
+        exports: Arc::new(Exports::of_evidence()),
+        issuer,
+        permits: Arc::new(Exports::of_permits()),
         budget: Budget::default(),
         workshop,
         feeds: Arc::default(),

@@ -332,3 +332,19 @@ fn no_other_key_set_lets_a_token_in() {
         assert!(verify(token.as_bytes(), &keys, &rules(), now).is_err());
     }
 }
+
+/// As if someone had made the permit issuer's keys known as a provider's, and the token said everything an access token
+/// has to say.
+#[test]
+fn a_permit_token_is_never_an_access_token_even_if_its_issuer_were_the_provider() {
+    let keys = pilot_setup::permit_key::PermitKeys::generate().unwrap();
+    let claims = json!({
+        "iss": rules().issuer, "aud": rules().audience, "sub": "ana", "client_id": "ana", "jti": "j",
+        "iat": NOW, "nbf": NOW, "exp": NOW + 60,
+    });
+    let token = keys.sign(keys.signing_id(), &claims).unwrap();
+    let known = KeySet::parse(keys.published().to_string().as_bytes()).unwrap();
+    let now = Time::from_unix_micros(NOW * 1_000_000);
+    let refused = verify(token.as_bytes(), &known, &rules(), now).err().map(|fault| format!("{fault:?}"));
+    assert_eq!(refused.as_deref(), Some("Type"));
+}

@@ -20,6 +20,7 @@ mod faults;
 mod network;
 mod node;
 mod oauth;
+mod permits;
 mod source;
 mod store;
 
@@ -29,11 +30,12 @@ pub use edge::{
 pub use network::{Network, NotANetwork};
 pub use node::Node;
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
+pub use permits::{Issuer, Permits};
 pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 pub use store::Store;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "profile",
     "listen",
     "data_dir",
@@ -48,6 +50,7 @@ const NAMES: [&str; 14] = [
     "identity",
     "clock",
     "node",
+    "permits",
 ];
 /// Keys whose value is a number; the environment has texts alone.
 const NUMBERS: [&str; 4] = ["require_witnesses", "idle_minutes", "timeout_seconds", "outage_days"];
@@ -97,6 +100,9 @@ pub struct Config {
     pub clock: Clock,
     /// This process among others that share a ledger.
     pub node: Node,
+    /// Tokens by which targets, such as a secret manager or a cluster, let an executor in for one approved operation.
+    /// Without this section none are issued.
+    pub permits: Option<Permits>,
     /// Set when someone else could have written the file this was read from.
     #[serde(skip)]
     pub foreign_hand: Option<String>,
@@ -210,6 +216,7 @@ impl Default for Config {
             identity: None,
             clock: Clock::default(),
             node: Node::default(),
+            permits: None,
             foreign_hand: None,
         }
     }
@@ -357,6 +364,11 @@ impl Config {
         self.data_dir.join("log.key")
     }
 
+    /// The keys that sign permit tokens.
+    pub fn permit_key_path(&self) -> PathBuf {
+        self.data_dir.join("permit.key")
+    }
+
     /// Which credentials were revoked, outside of the database: beside the checkpoint.
     pub fn revocations_path(&self) -> PathBuf {
         let mut path = self.checkpoint_path().into_os_string();
@@ -469,7 +481,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`"
             ],
         );
         check(

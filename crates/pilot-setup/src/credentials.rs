@@ -23,7 +23,11 @@ pub struct RoleMapFile {
 /// Finds tokens that must not be written anywhere, for the mechanism and credentials of this configuration.
 pub fn leak_guard(config: &Config, credentials: &Credentials) -> Result<LeakGuard, random::NoRandomness> {
     let guard = LeakGuard::new(credentials.clone(), random::number()?);
-    Ok(if config.mechanism() == Mechanism::Oauth { guard.with_signed_tokens() } else { guard })
+    Ok(if config.mechanism() == Mechanism::Oauth || config.permits.is_some() {
+        guard.with_signed_tokens()
+    } else {
+        guard
+    })
 }
 
 /// The credential file from wherever it is stored, if the mechanism has one, and the role map; or every fault of both

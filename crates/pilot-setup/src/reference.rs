@@ -211,6 +211,7 @@ fn explained_in(section: &str) -> Option<&'static str> {
         }
         "log" => "[the second place](../operate/backup.md#the-second-place) and [witnesses](../operate/witnesses.md)",
         "ops" => "[health and metrics](../operate/install.md#health-and-metrics)",
+        "permits" => "[enforcing at the target](../guide/enforcing-at-the-target.md)",
         "rate_limits" => "[rate limits](../operate/production.md#rate-limits)",
         "store" => "[the ledger on disk](../operate/ledger.md)",
         "tls" => "[TLS](../operate/production.md#tls) and [behind a mesh](../operate/production.md#behind-a-mesh)",

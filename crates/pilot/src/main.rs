@@ -5,7 +5,10 @@ mod cmd;
 mod environment;
 mod exit;
 mod files;
+mod gate;
 mod output;
+mod part;
+mod permit;
 mod reason;
 mod supervisor;
 mod work;
@@ -59,6 +62,11 @@ enum Command {
     /// Export, verify, report on, redact and erase evidence
     #[command(subcommand)]
     Evidence(cmd::evidence::Command),
+    /// Check permits: what an executor shows to a target
+    #[command(subcommand)]
+    Permit(cmd::permit::Command),
+    /// Run a command if a permit shows that exactly this was approved
+    Gate(cmd::gate::Arguments),
     /// The transparency log
     #[command(subcommand)]
     Log(cmd::log::Command),
@@ -117,6 +125,8 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Session(arguments) => cmd::session::run(&arguments, environment),
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Evidence(command) => cmd::evidence::run(&command, environment),
+        Command::Permit(command) => cmd::permit::run(&command, environment),
+        Command::Gate(arguments) => cmd::gate::run(&arguments, environment),
         Command::Log(command) => cmd::log::run(&command, environment),
         Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
         Command::Restore(arguments) => cmd::restore::run(&arguments, environment),

@@ -18,6 +18,7 @@ mod hostile;
 mod nodes;
 mod oauth;
 mod operations;
+mod permits;
 mod production;
 mod support;
 mod work;

@@ -7,5 +7,5 @@ pub mod machine;
 mod migrate;
 mod older;
 mod revocations;
-mod second_place;
+pub mod second_place;
 mod witnesses;

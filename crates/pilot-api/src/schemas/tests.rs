@@ -17,6 +17,7 @@ use crate::events::EventsView;
 use crate::health::HealthView;
 use crate::items::{ItemView, ReadEntry};
 use crate::log::{ProofView, ProofsView};
+use crate::permits::PermitTokenView;
 use crate::problem::{FaultView, ProblemView};
 use crate::workflows::{SummaryView, WorkflowsView};
 
@@ -86,6 +87,19 @@ fn actors_and_credentials_are_as_described() {
     };
     check("CredentialInfo", &whole, &bare);
     check("Credentials", &CredentialsView { credentials: vec![whole] }, &CredentialsView { credentials: Vec::new() });
+}
+
+#[test]
+fn a_permit_token_is_as_described() {
+    let whole = PermitTokenView {
+        token: "a.b.c".into(),
+        audience: "vault".into(),
+        expires_at: time(),
+        jti: "j".into(),
+        key_id: "k".into(),
+        entry: 7,
+    };
+    check("PermitToken", &whole, &whole);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The data of entries that are not about an item, by type.
+//! The data of entries that have more to say than who moved which item, by type.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +28,18 @@ pub enum Details {
     LedgerRestored(Restored),
     DocumentsErased(Erased),
     ClockAccepted(ClockAccepted),
+    PermitIssued(IssuedPermit),
+}
+
+/// A token for a target. The token itself is nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuedPermit {
+    pub audience: String,
+    pub expires_at: Time,
+    /// By which a target and the ledger speak of the same token.
+    pub jti: String,
+    /// Which key signed it.
+    pub key_id: String,
 }
 
 /// Attempts of one kind by one actor, counted.
@@ -137,6 +149,9 @@ pub struct Started {
     /// In force for new items.
     #[serde(default)]
     pub definitions: Vec<WorkflowRef>,
+    /// The keys published for permit tokens; the first signs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permit_keys: Vec<String>,
     /// The entry of the previous start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<u64>,
@@ -207,6 +222,7 @@ impl Details {
             Details::LedgerRestored(_) => EntryType::LedgerRestored,
             Details::DocumentsErased(_) => EntryType::DocumentsErased,
             Details::ClockAccepted(_) => EntryType::ClockAccepted,
+            Details::PermitIssued(_) => EntryType::PermitIssued,
         }
     }
 
@@ -214,7 +230,7 @@ impl Details {
         serde_json::to_value(self).certain("details have text as keys")
     }
 
-    /// `None` for entries about an item, which have no details.
+    /// `None` for entries about an item that have no details.
     pub(super) fn read(r#type: EntryType, value: &Value) -> Option<serde_json::Result<Details>> {
         Some(match r#type {
             EntryType::ItemCreated | EntryType::ItemEdited | EntryType::ItemTransition | EntryType::ItemComment => {
@@ -232,6 +248,7 @@ impl Details {
             EntryType::LedgerRestored => Restored::deserialize(value).map(Details::LedgerRestored),
             EntryType::DocumentsErased => Erased::deserialize(value).map(Details::DocumentsErased),
             EntryType::ClockAccepted => ClockAccepted::deserialize(value).map(Details::ClockAccepted),
+            EntryType::PermitIssued => IssuedPermit::deserialize(value).map(Details::PermitIssued),
         })
     }
 }
@@ -275,6 +292,14 @@ mod tests {
                 json!({"credentials": credentials, "definitions": [definition], "previous": 3, "role_map": digest, "version": "1"}),
             ),
             (EntryType::ServiceStarted, json!({"credentials": credentials, "definitions": [], "version": "1"})),
+            (
+                EntryType::ServiceStarted,
+                json!({"credentials": credentials, "definitions": [], "permit_keys": ["k"], "version": "1"}),
+            ),
+            (
+                EntryType::PermitIssued,
+                json!({"audience": "vault", "expires_at": Time::EPOCH, "jti": "j", "key_id": "k"}),
+            ),
             (EntryType::LedgerRestored, json!({"because": "b"})),
             (EntryType::LedgerRestored, restored),
             (EntryType::LedgerRestored, lost),

@@ -14,6 +14,9 @@ pub enum EntryType {
     ItemTransition,
     #[serde(rename = "item.comment")]
     ItemComment,
+    /// A permit token was issued to the holder of the lease. The item and its version stay as they are.
+    #[serde(rename = "permit.issued")]
+    PermitIssued,
     /// Attempts refused for role, ownership or separation of duties, counted for a minute.
     #[serde(rename = "access.refused")]
     AccessRefused,
@@ -57,6 +60,7 @@ impl EntryType {
             EntryType::ItemEdited => "item.edited",
             EntryType::ItemTransition => "item.transition",
             EntryType::ItemComment => "item.comment",
+            EntryType::PermitIssued => "permit.issued",
             EntryType::AccessRefused => "access.refused",
             EntryType::AccessTokenExposed => "access.token_exposed",
             EntryType::CredentialFirstUsed => "credential.first_used",
@@ -70,6 +74,11 @@ impl EntryType {
             EntryType::DocumentsErased => "documents.erased",
             EntryType::ClockAccepted => "clock.accepted",
         }
+    }
+
+    /// About an item, and moves it to its next version.
+    pub const fn is_version(self) -> bool {
+        matches!(self, EntryType::ItemCreated | EntryType::ItemEdited | EntryType::ItemTransition)
     }
 
     /// About access and credentials: only for security_admin and auditor.
@@ -88,6 +97,7 @@ impl EntryType {
             | EntryType::ItemEdited
             | EntryType::ItemTransition
             | EntryType::ItemComment
+            | EntryType::PermitIssued
             | EntryType::LedgerRestored
             | EntryType::DocumentsErased
             | EntryType::ClockAccepted => false,

@@ -195,9 +195,9 @@ pub struct MalformedSpan;
 impl FromStr for Span {
     type Err = MalformedSpan;
 
-    fn from_str(text: &str) -> Result<Span, MalformedSpan> {
-        let split = text.len().checked_sub(1).and_then(|end| text.split_at_checked(end));
-        let (number, unit) = split.ok_or(MalformedSpan)?;
+    fn from_str(text: &str) -> Result<Self, MalformedSpan> {
+        let at_unit = text.len().checked_sub(1).ok_or(MalformedSpan)?;
+        let (number, unit) = text.split_at_checked(at_unit).ok_or(MalformedSpan)?;
         let seconds = match unit {
             "s" => 1,
             "m" => 60,
@@ -208,10 +208,9 @@ impl FromStr for Span {
         let number = number.parse::<u64>().ok().filter(|number| (1..=99_999_999).contains(number));
         let length = Duration::from_secs(number.ok_or(MalformedSpan)? * seconds);
         if length > Duration::from_hours(24 * 3_660) {
-            Err(MalformedSpan)
-        } else {
-            Ok(Span { text: text.into(), length })
+            return Err(MalformedSpan);
         }
+        Ok(Span { text: text.into(), length })
     }
 }
 

@@ -151,7 +151,7 @@ fn gap(history: &[&Held<'_>]) -> Option<(u64, Stray)> {
         return Some((first.entry.index, Stray::wrong(VERSION_GAP, "it has no version".to_owned())));
     };
     for held in rest {
-        version = version.saturating_add(u64::from(held.entry.r#type != EntryType::ItemComment));
+        version = version.saturating_add(u64::from(held.entry.r#type.is_version()));
         if held.entry.version != Some(version) {
             let found = held.entry.version.map_or_else(|| "none".to_owned(), |found| found.to_string());
             let what = format!("its version is {found}; {version} was expected");

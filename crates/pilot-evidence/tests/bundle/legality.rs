@@ -191,3 +191,33 @@ fn a_second_open_emergency_of_one_person_is_found_in_a_ledger_from_its_beginning
         entries/000000000000.jsonl, entry 5, item 01890a5d-ac96-774b-bcce-000000000006: ana has another emergency-operation that is still open; it must end first [state_conflict]
     "#]].assert_eq(&faults(&verdict));
 }
+
+#[test]
+fn a_permit_token_that_nobody_could_be_given_is_found() {
+    let executing = |ledger: &mut Ledger| {
+        let id = until(ledger, "low", "cleared");
+        ledger.now = "2026-11-15T09:00:00Z".parse().unwrap();
+        ledger.act(&id, &actor("eve"), "start", "", Value::Null).unwrap();
+        id
+    };
+    let mut ledger = Ledger::default();
+    let id = executing(&mut ledger);
+    ledger.issue_permit(&id, &actor("eve"), 600);
+    ledger.act(&id, &actor("eve"), "heartbeat", "", Value::Null).unwrap();
+    check(&ledger, &id, &expect![""]);
+    for (who, seconds, said) in [
+        (actor("sam"), 60, "only the holder of the lease may use permit"),
+        (actor("eve"), 3600, "but nothing may be relied on after"),
+    ] {
+        let mut ledger = Ledger::default();
+        let id = executing(&mut ledger);
+        ledger.issue_permit(&id, &who, seconds);
+        let found = faults(&verify(&ledger.item_bundle(&id), &trust()));
+        assert!(found.contains(said), "{found}");
+    }
+    let mut ledger = Ledger::default();
+    let id = until(&mut ledger, "low", "cleared");
+    ledger.issue_permit(&id, &actor("eve"), 60);
+    let found = faults(&verify(&ledger.item_bundle(&id), &trust()));
+    assert!(found.contains("permit is possible only in executing and rolling_back"), "{found}");
+}

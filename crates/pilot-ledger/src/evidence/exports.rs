@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pilot_core::actor::ActorId;
-use pilot_core::limits::{EXPORTS_MAX, EXPORTS_PER_ACTOR_MAX};
+use pilot_core::limits::{EXPORTS_MAX, EXPORTS_PER_ACTOR_MAX, PERMITS_MAX};
 
-/// The actors whose bundles are being made.
-#[derive(Default)]
-pub struct Exports(Mutex<Vec<ActorId>>);
+/// The actors whose bundles are being made, and how many there may be.
+pub struct Exports {
+    under_way: Mutex<Vec<ActorId>>,
+    max: usize,
+}
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Busy {
@@ -16,8 +18,8 @@ pub enum Busy {
          Wait until it has arrived, then try again."
     )]
     ForActor,
-    #[error("The service builds at most {EXPORTS_MAX} evidence bundles at a time. Try again in a moment.")]
-    ForAll,
+    #[error("The service builds at most {0} such bundles at a time. Try again in a moment.")]
+    ForAll(usize),
 }
 
 /// One bundle being made. Dropping this makes room for the next.
@@ -27,13 +29,21 @@ pub struct Place {
 }
 
 impl Exports {
+    pub fn of_evidence() -> Exports {
+        Exports { under_way: Mutex::default(), max: EXPORTS_MAX }
+    }
+
+    pub fn of_permits() -> Exports {
+        Exports { under_way: Mutex::default(), max: PERMITS_MAX }
+    }
+
     pub fn begin(self: &Arc<Self>, actor_id: &ActorId) -> Result<Place, Busy> {
-        let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         if under_way.iter().filter(|other| *other == actor_id).count() >= EXPORTS_PER_ACTOR_MAX {
             return Err(Busy::ForActor);
         }
-        if under_way.len() >= EXPORTS_MAX {
-            return Err(Busy::ForAll);
+        if under_way.len() >= self.max {
+            return Err(Busy::ForAll(self.max));
         }
         under_way.push(actor_id.clone());
         Ok(Place { exports: Arc::clone(self), actor_id: actor_id.clone() })
@@ -42,7 +52,7 @@ impl Exports {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut under_way = self.exports.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.exports.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = under_way.iter().position(|other| *other == self.actor_id) {
             under_way.swap_remove(at);
         }
@@ -55,15 +65,15 @@ mod tests {
 
     #[test]
     fn an_actor_has_one_bundle_at_a_time_and_all_have_two() {
-        let exports = Arc::new(Exports::default());
+        let exports = Arc::new(Exports::of_evidence());
         let [ada, amy, abe] = ["ada", "amy", "abe"].map(|name| name.parse::<ActorId>().unwrap());
         let first = exports.begin(&ada).unwrap();
         assert_eq!(exports.begin(&ada).err(), Some(Busy::ForActor));
         let second = exports.begin(&amy).unwrap();
-        assert_eq!(exports.begin(&abe).err(), Some(Busy::ForAll));
+        assert_eq!(exports.begin(&abe).err(), Some(Busy::ForAll(EXPORTS_MAX)));
         drop(first);
         let third = exports.begin(&abe).unwrap();
-        assert_eq!(exports.begin(&ada).err(), Some(Busy::ForAll));
+        assert_eq!(exports.begin(&ada).err(), Some(Busy::ForAll(EXPORTS_MAX)));
         drop((second, third));
         assert!(exports.begin(&ada).is_ok() && exports.begin(&amy).is_ok(), "each place is given back");
     }

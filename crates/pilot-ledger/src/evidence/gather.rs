@@ -78,7 +78,7 @@ impl<'g> Gatherer<'g> {
             first_line: 0,
             definitions: BTreeMap::new(),
             written: BTreeSet::new(),
-            sent: Some(Vec::new()),
+            sent: plan.with_report.then(Vec::new),
         }
     }
 

@@ -22,6 +22,8 @@ const ENTRIES_LOOKED_UP: u64 = 8_192;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     Item(ItemId),
+    /// The item as of the entry with which its present state began, at this time: what a permit contains.
+    Permit(ItemId, Time),
     /// From the first time up to but not including the second, so that periods can follow one another.
     Period(Time, Time),
 }
@@ -38,26 +40,47 @@ pub struct Plan {
     /// Those of them that only show where the period begins or ends: their items are not part of it.
     pub(super) neighbours: BTreeSet<u64>,
     pub(super) with_documents: bool,
+    pub(super) with_report: bool,
+    /// What the file is called, before the item's id or the range.
+    name: &'static str,
 }
 
 impl Plan {
     pub async fn make(sources: &Sources, wanted: Wanted, with_documents: bool) -> Result<Plan, EvidenceError> {
         match wanted {
-            Wanted::Item(id) => Plan::item(sources, id, with_documents).await,
+            Wanted::Item(id) => {
+                let own = sources.store.places(id.clone()).await?;
+                Ok(Plan { with_documents, ..Plan::item(sources, id, own).await? })
+            }
+            Wanted::Permit(id, entered_at) => {
+                let own = until_entered(&*sources.store, &id, entered_at).await?;
+                Ok(Plan { with_report: false, name: "permit", ..Plan::item(sources, id, own).await? })
+            }
             Wanted::Period(from, to) => Plan::period(sources, from, to, with_documents).await,
         }
     }
 
-    async fn item(sources: &Sources, id: ItemId, with_documents: bool) -> Result<Plan, EvidenceError> {
-        let own = sources.store.places(id.clone()).await?;
+    /// A bundle of these entries about an item.
+    async fn item(sources: &Sources, id: ItemId, own: Vec<u64>) -> Result<Plan, EvidenceError> {
         if own.is_empty() {
             return Err(EvidenceError::NoSuchItem);
         }
         let checkpoint = sources.witnesses.best(&sources.signer).await?;
         let single = with_starts(&*sources.store, own.into_iter().collect()).await?;
         let scope = Scope::Item(id);
-        let plan = Plan { scope, checkpoint, first: 0, end: 0, single, neighbours: BTreeSet::new(), with_documents };
-        plan.bounded()
+        let neighbours = BTreeSet::new();
+        Plan {
+            scope,
+            checkpoint,
+            first: 0,
+            end: 0,
+            single,
+            neighbours,
+            with_documents: true,
+            with_report: true,
+            name: "evidence",
+        }
+        .bounded()
     }
 
     async fn period(sources: &Sources, from: Time, to: Time, with_documents: bool) -> Result<Plan, EvidenceError> {
@@ -80,7 +103,8 @@ impl Plan {
         let single = with_starts(store, single).await?;
         let single: BTreeSet<_> = single.into_iter().filter(|index| !(first..end).contains(index)).collect();
         let scope = Scope::Period { from, to, first, end };
-        Plan { scope, checkpoint, first, end, single, neighbours, with_documents }.bounded()
+        let (with_report, name) = (true, "evidence");
+        Plan { scope, checkpoint, first, end, single, neighbours, with_documents, with_report, name }.bounded()
     }
 
     fn bounded(self) -> Result<Plan, EvidenceError> {
@@ -100,8 +124,8 @@ impl Plan {
     /// A file name that says what it is.
     pub fn file_name(&self) -> String {
         match &self.scope {
-            Scope::Item(id) => format!("evidence-{id}.zip"),
-            Scope::Period { first, end, .. } => format!("evidence-entries-{first}-to-{end}.zip"),
+            Scope::Item(id) => format!("{}-{id}.zip", self.name),
+            Scope::Period { first, end, .. } => format!("{}-entries-{first}-to-{end}.zip", self.name),
         }
     }
 }
@@ -114,6 +138,28 @@ async fn entry_at(store: &dyn Store, index: u64) -> Result<Entry, EvidenceError>
     let stored = store.entries(index, 1).await?.pop().filter(|stored| stored.index == index);
     let bytes = stored.ok_or(EvidenceError::Entry(index))?.bytes;
     serde_json::from_slice(&bytes).map_err(|_| EvidenceError::Entry(index))
+}
+
+/// The item's entries up to the one that moved it into its present state. What came later does not belong to it:
+/// heartbeats, comments, permits.
+async fn until_entered(store: &dyn Store, id: &ItemId, entered_at: Time) -> Result<Vec<u64>, EvidenceError> {
+    let mut own = store.places(id.clone()).await?;
+    let (mut low, mut high) = (0, own.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let index = own.get(middle).copied().ok_or(EvidenceError::NoSuchItem)?;
+        if entry_at(store, index).await?.at >= entered_at { high = middle } else { low = middle + 1 }
+    }
+    // Several entries may have the same time.
+    while let Some(index) = own.get(low).copied() {
+        let entry = entry_at(store, index).await?;
+        low += 1;
+        if entry.at == entered_at && entry.to.is_some() && entry.from != entry.to {
+            own.truncate(low);
+            return Ok(own);
+        }
+    }
+    Err(EvidenceError::NoSuchItem)
 }
 
 /// The lowest index below `size` whose time fits, or `size`. Along the ledger, time never goes back.

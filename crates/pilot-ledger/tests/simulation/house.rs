@@ -108,7 +108,7 @@ impl House {
         for id in &outside.ended {
             assert!(register.end_of(id).is_some(), "{id} has ended, and a start has forgotten it");
         }
-        let starting = Starting { credentials: present.clone(), role_map: None, adopt: false };
+        let starting = Starting { credentials: present.clone(), role_map: None, permit_keys: Vec::new(), adopt: false };
         starts::write(&**store, workflows, starting).await.unwrap();
         House { register: Arc::new(register), signer, refusals: Arc::default(), present, gathered: 0 }
     }

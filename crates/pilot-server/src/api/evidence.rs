@@ -1,18 +1,19 @@
-//! Evidence bundles for auditors.
+//! Evidence bundles: for auditors, and as permits for the targets of an effect.
 
 use std::sync::Arc;
 
 use http::Method;
 use http::header::{CONTENT_DISPOSITION, HeaderName, HeaderValue};
+use pilot_core::decide::{PERMIT, may_have_permit};
 use pilot_core::fault::Fault;
 use pilot_core::limits::EXPORT_PIECES_WAITING_MAX;
 use pilot_core::time::Time;
-use pilot_ledger::evidence::{self, Plan, Sources, Wanted};
+use pilot_ledger::evidence::{self, Place, Plan, Sources, Wanted};
 use pilot_wire::body::Body;
 use tokio::sync::mpsc;
 
 use crate::api::answers::page;
-use crate::api::request::{Query, read_item_id};
+use crate::api::request::{Query, item_id, read_item_id};
 use crate::app::App;
 use crate::call::{Answer, Call};
 use crate::problem::Problem;
@@ -32,6 +33,27 @@ pub async fn get_evidence(call: &Call) -> Answer {
     let place = call.app.exports.begin(&call.caller.actor.actor_id)?;
     let sources = sources(&call.app);
     let plan = Plan::make(&sources, wanted, with_documents).await?;
+    send(call, sources, plan, place)
+}
+
+/// What an executor shows to a target: the item's evidence as of the start of what is under way.
+pub async fn get_permit(call: &Call) -> Answer {
+    Query::read(call, &[])?;
+    let (app, actor) = (&call.app, &call.caller.actor);
+    let item = app.ledger.store.item(item_id(call)?).await?.ok_or_else(Problem::no_such_item)?;
+    let now = app.ledger.clock.now();
+    may_have_permit(&*app.workflows.kept_by(&item)?, &item, actor, now).inspect_err(|refusal| {
+        if refusal.is_about_access() {
+            app.ledger.refusals.note(actor, PERMIT, refusal.code().as_str(), now);
+        }
+    })?;
+    let place = app.permits.begin(&actor.actor_id)?;
+    let sources = sources(app);
+    let plan = Plan::make(&sources, Wanted::Permit(item.id.clone(), item.entered_at), true).await?;
+    send(call, sources, plan, place)
+}
+
+fn send(call: &Call, sources: Sources, plan: Plan, place: Place) -> Answer {
     let disposition = format!("attachment; filename=\"{}\"", plan.file_name());
     let disposition = HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
     let entries = HeaderValue::from(plan.entries());

@@ -230,6 +230,57 @@ pub(super) const EVIDENCE: Docs = Docs {
         Success(200, "A zip file", "application/zip", None),
     )
 };
+pub(super) const PERMIT: Docs = Docs {
+    answer_headers: &["Content-Disposition", "Evidence-Entries"],
+    problems: &[
+        Code::NotOwner,
+        Code::NotFound,
+        Code::StateConflict,
+        Code::ItemHeld,
+        Code::OutsideWindow,
+        Code::InvalidRequest,
+        Code::Unavailable,
+    ],
+    ..answer(
+        "A permit for the holder of the lease: proves offline, to a target, that the effect under way was begun by the rules",
+        Success(200, "A zip file, an evidence bundle as of the start", "application/zip", None),
+    )
+};
+pub(super) const PERMIT_TOKEN: Docs = Docs {
+    request: Some(RequestBody(&[JSON], "NewPermitToken", Needed::Always, COMMENT_BODY_BYTES_MAX)),
+    headers: WRITES,
+    problems: &[
+        Code::NotOwner,
+        Code::NotFound,
+        Code::StateConflict,
+        Code::ItemHeld,
+        Code::OutsideWindow,
+        Code::BodyTooLarge,
+        Code::UnsupportedMediaType,
+        Code::InvalidRequest,
+        Code::TokenInContent,
+        Code::IdempotencyKeyReused,
+        Code::Unavailable,
+    ],
+    ..answer(
+        "Issue a token with which the holder of the lease shows one target that the effect under way was approved",
+        Success(201, "The token", JSON, Some("PermitToken")),
+    )
+};
+pub(super) const PERMIT_ISSUER: Docs = Docs {
+    problems: &[Code::NotFound],
+    ..answer(
+        "Where targets find the keys of permit tokens (OpenID Connect Discovery); only with `[permits]`",
+        Success(200, "The metadata", JSON, Some("PermitIssuer")),
+    )
+};
+pub(super) const PERMIT_KEYS: Docs = Docs {
+    problems: &[Code::NotFound],
+    ..answer(
+        "The keys of permit tokens (RFC 7517); only with `[permits]`",
+        Success(200, "The keys", JSON, Some("PermitKeys")),
+    )
+};
 pub(super) const OPENAPI: Docs = answer("This document", Success(200, "OpenAPI 3.1", JSON, None));
 pub(super) const PAGE: Docs = answer(
     "The API and its problems as a page; readable without internet access",

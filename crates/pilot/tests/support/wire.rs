@@ -60,6 +60,21 @@ impl Response {
     }
 }
 
+/// A body in chunks and how many bytes it took; none if it is not all there yet.
+fn chunks(received: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (mut body, mut at) = (Vec::new(), 0);
+    loop {
+        let line = received[at..].windows(2).position(|window| window == b"\r\n")?;
+        let length = usize::from_str_radix(std::str::from_utf8(&received[at..at + line]).unwrap(), 16).unwrap();
+        at += line + 2;
+        body.extend_from_slice(received.get(at..at + length)?);
+        at += length + 2;
+        if length == 0 {
+            return (received.len() >= at).then_some((body, at));
+        }
+    }
+}
+
 impl Wire {
     pub fn connect(address: SocketAddr) -> Wire {
         Wire::over(TcpStream::connect(address).unwrap())
@@ -122,6 +137,11 @@ impl Wire {
         let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
         let headers = lines.map(|line| header(line).unwrap_or_else(|| panic!("{line:?}"))).collect();
         let response = Response { status, headers, body: Vec::new() };
+        if response.header("transfer-encoding") == Some("chunked") && !is_head {
+            let (body, length) = chunks(&self.received[end..])?;
+            self.received.drain(..end + length);
+            return Some(Response { body, ..response });
+        }
         let length = match response.header("content-length") {
             _ if is_head => 0,
             Some(length) => length.parse().unwrap(),

@@ -61,6 +61,7 @@ impl Check<'_> {
             | EntryType::ItemEdited
             | EntryType::ItemTransition
             | EntryType::ItemComment
+            | EntryType::PermitIssued
             | EntryType::CredentialRevoked => Ok(()),
             other => Err(format!("it refers to entry {index}, which no request records: {other}")),
         }

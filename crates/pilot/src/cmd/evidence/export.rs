@@ -1,9 +1,6 @@
 //! `pilot evidence export`: takes a bundle from the service, piece by piece.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
@@ -12,6 +9,7 @@ use crate::client::{Client, ClientArguments};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, ProgressLine, print, print_json};
+use crate::part::Part;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -91,41 +89,6 @@ pub(crate) fn encode(text: &str) -> String {
 /// Characters that are safe in a file name anywhere.
 fn plain(text: &str) -> String {
     text.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').take(64).collect()
-}
-
-/// The file while it grows, under another name: a bundle under its own name is always complete.
-struct Part {
-    path: PathBuf,
-    file: File,
-    is_done: bool,
-}
-
-impl Part {
-    fn create(out: &Path) -> Result<Part, Failure> {
-        let name = out.file_name().unwrap_or_default().to_string_lossy();
-        let path = out.with_file_name(format!("{name}.part"));
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let file = opened.map_err(|error| Failure::environment(path.display(), error))?;
-        Ok(Part { path, file, is_done: false })
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.file.write_all(bytes).map_err(|error| Failure::environment(self.path.display(), error))
-    }
-
-    fn finish(mut self, out: &Path) -> Result<(), Failure> {
-        let done = self.file.sync_all().and_then(|()| std::fs::rename(&self.path, out));
-        self.is_done = done.is_ok();
-        done.map_err(|error| Failure::environment(out.display(), error))
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if !self.is_done {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }
 
 /// Follows the container as it arrives: each file is preceded by its length, and each line of `entries/` is an entry.

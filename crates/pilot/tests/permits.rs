@@ -1,0 +1,10 @@
+//! Permits: from the service to the target, and what the gate in front of a target lets through.
+
+mod behind_the_gate;
+mod download;
+mod hostile;
+mod readers;
+mod recipes;
+mod scene;
+mod tokens;
+mod verify;
