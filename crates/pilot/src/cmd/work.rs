@@ -23,6 +23,7 @@ use crate::client::ClientArguments;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{note, print, table};
+use crate::permit::read_policy;
 use crate::supervisor::Supervisor;
 use crate::work::agent::{Agent, Ended};
 use crate::work::gauges::Gauges;
@@ -209,7 +210,7 @@ fn settings(arguments: &Arguments, environment: &Environment) -> Result<Settings
         output_bytes_max: arguments.output_limit,
         kept_for: arguments.keep.length,
         group_home,
-        policy: arguments.policy.clone(),
+        policy: arguments.policy.as_deref().map(read_policy).transpose()?,
         command: arguments.exec.clone(),
         variables: Variables::new(environment, &arguments.env_allow, &arguments.mask),
     })

@@ -1,10 +1,12 @@
 //! The life of one attempt: claimed, run, reported. Each step is in the journal before the next one begins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pilot_api::items::ItemView;
 use serde_json::json;
 
+use crate::permit;
 use crate::work::agent::{Agent, Ended, PAUSE_MIN};
 use crate::work::boot::{self, Moment};
 use crate::work::captured::Capture;
@@ -15,6 +17,9 @@ use crate::work::outcome::Ending;
 use crate::work::report;
 use crate::work::run::{Files, Run};
 use crate::work::service::{Answer, No};
+
+/// It was made a moment ago.
+const PERMIT_AGE_MAX: Duration = Duration::from_mins(10);
 
 /// A lease that was granted, and the item at that time.
 struct Granted {
@@ -164,9 +169,15 @@ impl Agent {
         }
     }
 
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "filled in with permits")]
-    fn check_permit(&self, _claim: &Claim, _permit: &[u8]) -> Result<(), String> {
-        Ok(())
+    /// With a policy, the service's word is not enough: the log and its witnesses have to agree.
+    fn check_permit(&self, claim: &Claim, bundle: &[u8]) -> Result<(), String> {
+        let Some(policy) = &self.settings.policy else { return Ok(()) };
+        let permit = permit::verify(bundle, policy, PERMIT_AGE_MAX).map_err(|failure| failure.text().to_owned())?;
+        let is_ours = permit.item.id == claim.item
+            && permit.item.attempts == claim.attempt
+            && permit.item.content_digest.to_string() == claim.content_digest
+            && permit.begun.actor.actor_id.as_str() == claim.actor_id;
+        if is_ours { Ok(()) } else { Err("the service sent the permit of another attempt".into()) }
     }
 
     /// After a restart: the command may have been started, so it is never started again. Whatever is left of it is

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pilot_evidence::policy::Policy;
+
 use crate::environment::Environment;
 use crate::work::mask::{Masks, fits, looks_secret};
 
@@ -22,7 +24,8 @@ pub(crate) struct Settings {
     pub kept_for: Duration,
     /// The control group below which each command gets its own.
     pub group_home: Option<PathBuf>,
-    pub policy: Option<PathBuf>,
+    /// Against which the permit of each item is verified.
+    pub policy: Option<Policy>,
     pub command: Vec<String>,
     pub variables: Variables,
 }

@@ -80,6 +80,7 @@ fn the_command_reads_the_item_and_sees_no_more_of_the_environment_than_allowed()
         "PILOT_ATTEMPT",
         "PILOT_CONTENT_DIGEST",
         "PILOT_ITEM_ID",
+        "PILOT_PERMIT_FILE",
         "PILOT_RESULT_FILE",
         "PILOT_URL",
         "PILOT_VERSION",
@@ -211,4 +212,25 @@ fn only_an_executor_can_work() {
     command.env("PILOT_TOKEN", token("ana"));
     crate::support::harness::finish(command, None).expect(2).says(&["only an executor can work; ana is initiator"]);
     person(&server, "ada").get("/v1/items");
+}
+
+#[test]
+fn with_a_policy_nothing_runs_unless_the_log_itself_proves_that_it_may() {
+    let [installation, other] = [installation("15m"), installation("15m")];
+    let [server, _other_server] = [installation.serve(), other.serve()];
+    let key_of = |log: &Installation| log.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
+    let run = |name: &str, log: &str| {
+        let id = cleared(&server);
+        installation.write(name, &format!("log {}\nquorum none\n", log.trim()));
+        let finished =
+            once(&installation, &server, &["--policy", name], "test -s $PILOT_PERMIT_FILE && echo ran >> runs");
+        (finished, history(&server, &id).pop().unwrap())
+    };
+    let (finished, last) = run("policy", &key_of(&installation));
+    finished.expect(0);
+    assert_eq!((&last["action"], &*installation.read("runs")), (&"succeed".into(), "ran\n"));
+    let (_, last) = run("other-policy", &key_of(&other));
+    assert_eq!(last["action"], "fail", "{last}");
+    assert!(last["comment"].as_str().unwrap().contains("The command was not run: the permit is refused"), "{last}");
+    assert_eq!(installation.read("runs"), "ran\n");
 }
