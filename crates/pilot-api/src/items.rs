@@ -103,6 +103,7 @@ pub struct TransitionView<'e> {
 /// A page of an item's history, as a client reads it. The service writes it entry by entry.
 #[derive(Deserialize)]
 pub struct HistoryPage {
+    #[serde(alias = "history")]
     pub transitions: Vec<TransitionView<'static>>,
     pub next: Option<String>,
 }

@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Environment(String),
     /// No fault was found, but not everything could be checked: exit 4.
     NotAllChecked(String),
+    /// What was waited for has not happened yet: exit 8.
+    NotYet(String),
 }
 
 impl Failure {
@@ -33,6 +35,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Environment(_) => 3,
             Failure::NotAllChecked(_) => 4,
+            Failure::NotYet(_) => 8,
         }
     }
 
@@ -41,7 +44,8 @@ impl Failure {
             Failure::Refused(text)
             | Failure::Usage(text)
             | Failure::Environment(text)
-            | Failure::NotAllChecked(text) => text,
+            | Failure::NotAllChecked(text)
+            | Failure::NotYet(text) => text,
         }
     }
 }

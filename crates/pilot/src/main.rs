@@ -2,12 +2,17 @@
 
 mod client;
 mod cmd;
+mod content;
 mod environment;
 mod exit;
 mod files;
+mod items;
+mod moment;
 mod output;
+mod profile;
 mod reason;
 mod supervisor;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -25,7 +30,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(name = "pilot", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 refused or failed verification, 2 wrong usage or configuration, 3 network, disk or database, 4 evidence that holds only as far as it could be checked."
+    after_help = "Exit codes: 0 done, 1 refused or failed verification, 2 wrong usage or configuration, 3 network, disk or database, 4 evidence that holds only as far as it could be checked, 8 not yet."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -50,6 +55,14 @@ enum Command {
     Rotation(cmd::rotation::Command),
     /// Ask the service who you are, and compare it with the approved role map
     Session(cmd::session::Arguments),
+    /// Create, list, show, edit and move items, and wait for them
+    #[command(subcommand)]
+    Item(cmd::item::Command),
+    /// Follow the ledger as it grows
+    Watch(cmd::watch::Arguments),
+    /// The services you work with, as in profiles.toml
+    #[command(subcommand)]
+    Profile(cmd::profile::Command),
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
@@ -99,6 +112,9 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Credential(command) => cmd::credential::run(command, environment),
         Command::Rotation(command) => cmd::rotation::run(command, environment),
         Command::Session(arguments) => cmd::session::run(&arguments, environment),
+        Command::Item(command) => cmd::item::run(command, environment),
+        Command::Watch(arguments) => cmd::watch::run(&arguments, environment),
+        Command::Profile(command) => cmd::profile::run(&command, environment),
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Evidence(command) => cmd::evidence::run(&command, environment),
         Command::Log(command) => cmd::log::run(&command, environment),

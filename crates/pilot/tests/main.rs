@@ -20,3 +20,4 @@ mod oauth;
 mod operations;
 mod production;
 mod support;
+mod terminal;

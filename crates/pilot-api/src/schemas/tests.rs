@@ -161,7 +161,13 @@ fn health_problems_and_workflows_are_as_described() {
     };
     let fault = FaultView { pointer: "/title".into(), detail: "must be a string".into() };
     check("Problem", &problem(vec![fault]), &problem(Vec::new()));
-    let summary = || SummaryView { name: "n".into(), version: 1, digest: DIGEST.into(), title: "t".into(), description: "".into() };
+    let summary = || SummaryView {
+        name: "n".into(),
+        version: 1,
+        digest: DIGEST.into(),
+        title: "t".into(),
+        description: "".into(),
+    };
     check("WorkflowSummary", &summary(), &summary());
     let workflows = |workflows| WorkflowsView { workflows, next: None };
     check("Workflows", &workflows(vec![summary()]), &workflows(Vec::new()));

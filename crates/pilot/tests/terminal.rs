@@ -1,0 +1,7 @@
+//! A person's day at the terminal: items, inbox, feed, profiles.
+
+mod desk;
+mod items;
+mod lost_answers;
+mod profiles;
+mod waiting;
