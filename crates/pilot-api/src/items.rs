@@ -66,6 +66,17 @@ impl<'i> ItemView<'i> {
     }
 }
 
+/// A content that an item has or had.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Content")]
+pub struct ContentView {
+    #[schemars(with = "named::Digest")]
+    pub content_digest: ContentDigest,
+    pub title: String,
+    #[schemars(with = "named::Object")]
+    pub payload: Value,
+}
+
 /// A page of items, as a client reads it. The service writes it item by item.
 #[derive(Deserialize)]
 pub struct ItemsPage {

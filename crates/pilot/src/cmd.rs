@@ -7,6 +7,7 @@ pub(crate) mod credential;
 pub(crate) mod demo;
 pub(crate) mod evidence;
 pub(crate) mod help_pages;
+pub(crate) mod inbox;
 pub(crate) mod init;
 pub(crate) mod item;
 pub(crate) mod log;

@@ -3,6 +3,7 @@
 mod client;
 mod cmd;
 mod content;
+mod difference;
 mod environment;
 mod exit;
 mod files;
@@ -58,6 +59,8 @@ enum Command {
     /// Create, list, show, edit and move items, and wait for them
     #[command(subcommand)]
     Item(cmd::item::Command),
+    /// What waits for you; at a terminal, decide on it
+    Inbox(cmd::inbox::Arguments),
     /// Follow the ledger as it grows
     Watch(cmd::watch::Arguments),
     /// The services you work with, as in profiles.toml
@@ -113,6 +116,7 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Rotation(command) => cmd::rotation::run(command, environment),
         Command::Session(arguments) => cmd::session::run(&arguments, environment),
         Command::Item(command) => cmd::item::run(command, environment),
+        Command::Inbox(arguments) => cmd::inbox::run(&arguments, environment),
         Command::Watch(arguments) => cmd::watch::run(&arguments, environment),
         Command::Profile(command) => cmd::profile::run(&command, environment),
         Command::Workflow(command) => cmd::workflow::run(&command, environment),

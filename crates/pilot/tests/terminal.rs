@@ -1,7 +1,9 @@
 //! A person's day at the terminal: items, inbox, feed, profiles.
 
 mod desk;
+mod inbox;
 mod items;
 mod lost_answers;
 mod profiles;
 mod waiting;
+mod watching;

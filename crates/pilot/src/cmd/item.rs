@@ -3,7 +3,7 @@
 use crate::environment::Environment;
 use crate::exit::Failure;
 
-mod act;
+pub(crate) mod act;
 pub(crate) mod decision;
 mod edit;
 pub(crate) mod list;
