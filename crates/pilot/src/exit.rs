@@ -29,6 +29,19 @@ impl Failure {
         Failure::Environment(format!("{what}: {cause}"))
     }
 
+    /// The same, with one more thing to say.
+    #[must_use]
+    pub(crate) fn and(self, more: &str) -> Failure {
+        let longer = |text: String| format!("{text}\n{more}");
+        match self {
+            Failure::Refused(text) => Failure::Refused(longer(text)),
+            Failure::Usage(text) => Failure::Usage(longer(text)),
+            Failure::Environment(text) => Failure::Environment(longer(text)),
+            Failure::NotAllChecked(text) => Failure::NotAllChecked(longer(text)),
+            Failure::NotYet(text) => Failure::NotYet(longer(text)),
+        }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Refused(_) => 1,

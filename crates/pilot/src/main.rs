@@ -4,6 +4,7 @@ mod client;
 mod cmd;
 mod content;
 mod difference;
+mod draft;
 mod environment;
 mod exit;
 mod files;

@@ -1,6 +1,7 @@
 //! A person's day at the terminal: items, inbox, feed, profiles.
 
 mod desk;
+mod editing;
 mod inbox;
 mod items;
 mod lost_answers;

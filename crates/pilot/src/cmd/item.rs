@@ -12,6 +12,7 @@ mod show;
 pub(crate) mod shown;
 mod target;
 mod wait;
+mod written;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {

@@ -22,7 +22,8 @@ fn a_content_that_an_item_had_is_found_by_its_digest_and_no_other_is() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()
     };
-    let content = |digest: &str, title: &str| json!({"content_digest": digest, "title": title, "payload": payload("low")});
+    let content =
+        |digest: &str, title: &str| json!({"content_digest": digest, "title": title, "payload": payload("low")});
     assert_eq!(found(&mut ben, &first), content(&first, "Rotate the signing key"));
     assert_eq!(found(&mut ben, &last), content(&last, "Title 19"));
     let other = ana.creates("controlled-operation", &payload("low"));

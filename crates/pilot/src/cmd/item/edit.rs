@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::client::repeat::{Tries, is_lost};
 use crate::client::{Ask, Client, ClientArguments, Reply, runtime};
-use crate::content::{patch, read_payload};
+use crate::cmd::item::written::{attempt, cannot_be_written};
+use crate::content::{Given, mistakes, patch, read_given};
+use crate::draft::template::template;
+use crate::draft::{Attempt, Draft};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::items::{self, FoundItem};
@@ -22,9 +25,12 @@ pub(crate) struct Arguments {
     /// A new title
     #[arg(long)]
     title: Option<String>,
-    /// A new payload in place of the old one, as JSON: a file, or - for standard input
+    /// A new payload in place of the old one, as JSON: a file, or - for standard input; or a draft that was kept
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
+    /// Change it in $VISUAL or $EDITOR, on a page made from the payload's schema
+    #[arg(long)]
+    edit: bool,
     /// Print these members as tab-separated values: version,content_digest
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "output")]
     fields: Vec<String>,
@@ -38,12 +44,17 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     let client = Client::new(&arguments.client, environment)?;
     runtime()?.block_on(async {
         let found = items::item(&client, &arguments.id).await?;
-        let title = arguments.title.clone();
-        let payload = arguments.payload.as_deref().map(read_payload).transpose()?;
-        if title.is_none() && payload.is_none() {
-            return Err(Failure::Usage("say what to change: --title or --payload".into()));
-        }
-        let changed = change(&client, &found, title, payload).await?;
+        let given = arguments.payload.as_deref().map(read_given).transpose()?;
+        let changed = match (arguments.edit, arguments.title.is_some() || given.is_some()) {
+            (true, _) => write(&client, &found, arguments.title.clone(), given, environment).await?,
+            (false, true) => {
+                let (title, payload) = given.map_or((None, None), |given| (given.title, Some(given.payload)));
+                read(&change(&client, &found, arguments.title.clone().or(title), payload).await?)?
+            }
+            (false, false) => {
+                return Err(Failure::Usage("say what to change: --title, --payload or --edit".into()));
+            }
+        };
         match arguments.output.output {
             _ if !arguments.fields.is_empty() => print(&tsv(&[changed.value], &arguments.fields)?),
             Output::Json => print_json(&changed.value),
@@ -55,13 +66,42 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     })
 }
 
+/// In an editor, until the service takes it.
+async fn write(
+    client: &Client,
+    found: &FoundItem,
+    title: Option<String>,
+    given: Option<Given>,
+    environment: &Environment,
+) -> Result<FoundItem, Failure> {
+    let item = &found.view;
+    let definition = items::definition(client, item).await?;
+    let given = given.unwrap_or_else(|| Given { title: None, payload: item.payload.value(), draft: None });
+    let title = title.or(given.title).unwrap_or_else(|| item.title.to_string());
+    let heading = format!("{} {}", item.workflow.name, item.id);
+    let page = || template(&heading, &title, given.payload.as_object()?, &definition.payload_schema);
+    let text = given.draft.clone().or_else(page).ok_or_else(cannot_be_written)?;
+    let draft = Draft::begin(&text, format!("pilot item edit {}", item.id), environment)?;
+    let changed: Value = draft
+        .finish(async |written| {
+            let mistakes = mistakes(&definition.payload_schema, &written.payload, false);
+            if !mistakes.is_empty() {
+                return Ok(Attempt::Mistakes(mistakes));
+            }
+            let (title, payload) = (written.title.clone(), written.payload.clone());
+            attempt(&change(client, found, Some(title), Some(payload)).await?)
+        })
+        .await?;
+    items::found(changed, None)
+}
+
 /// Makes the item that was read into one with this title and payload.
-pub(crate) async fn change(
+async fn change(
     client: &Client,
     found: &FoundItem,
     title: Option<String>,
     payload: Option<Value>,
-) -> Result<FoundItem, Failure> {
+) -> Result<Reply, Failure> {
     let mut body = Map::new();
     if let Some(title) = &title {
         body.insert("title".into(), title.clone().into());
@@ -83,19 +123,22 @@ async fn send(
     found: &FoundItem,
     body: &Value,
     is_wanted: impl Fn(&FoundItem) -> bool,
-) -> Result<FoundItem, Failure> {
+) -> Result<Reply, Failure> {
     let (id, version) = (&*found.view.id, found.view.version);
     let path = format!("/v1/items/{id}");
     let mut tries = Tries::default();
     loop {
         let outcome = client.ask(Ask::patch(&path, body).header(IF_MATCH, format!("\"{version}\""))).await;
         if !is_lost(&outcome) || !tries.again().await? {
-            return outcome.and_then(|reply| read(&reply));
+            return outcome;
         }
-        match items::item(client, id).await {
-            Ok(now) if now.view.version == version + 1 && is_wanted(&now) => return Ok(now),
-            Ok(_) | Err(Failure::Environment(_)) => {}
-            Err(failure) => return Err(failure),
+        // The answer was lost, but not the edit.
+        let now = client.ask(Ask::get(&path)).await;
+        if let Ok(reply) = now {
+            let item = read(&reply)?;
+            if item.view.version == version + 1 && is_wanted(&item) {
+                return Ok(reply);
+            }
         }
     }
 }
