@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 pub(crate) mod check_config;
 pub(crate) mod clock;
+pub(crate) mod complete;
 pub(crate) mod credential;
 pub(crate) mod demo;
 pub(crate) mod evidence;

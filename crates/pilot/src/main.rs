@@ -88,6 +88,9 @@ enum Command {
     Clock(cmd::clock::Command),
     /// Write a file for support: version, configuration, figures and log lines, without secrets
     SupportBundle(cmd::support_bundle::Arguments),
+    /// What a shell offers for the word at the cursor
+    #[command(hide = true)]
+    Complete(cmd::complete::Arguments),
     /// Write manual pages and shell completions, for a package
     #[command(hide = true)]
     HelpPages(cmd::help_pages::Arguments),
@@ -128,6 +131,7 @@ fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
         Command::Store(command) => cmd::store::run(&command),
         Command::Clock(command) => cmd::clock::run(&command, environment),
         Command::SupportBundle(arguments) => cmd::support_bundle::run(&arguments, environment),
+        Command::Complete(arguments) => cmd::complete::run(&arguments, &Arguments::command(), environment),
         Command::HelpPages(arguments) => cmd::help_pages::run(&arguments, Arguments::command()),
     }
 }

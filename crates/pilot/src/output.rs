@@ -116,6 +116,12 @@ pub(crate) fn offer_line(text: &str) -> Result<bool, Failure> {
     offer_out(&(visible_line(text).into_owned() + "\n"))
 }
 
+/// Words for a shell, each with what it stands for; one on a line.
+pub(crate) fn offer_words(words: impl Iterator<Item = (String, String)>) -> Result<(), Failure> {
+    let line = |(word, meaning): (String, String)| format!("{}\t{}\n", visible_line(&word), visible_line(&meaning));
+    write_out(&words.map(line).collect::<String>())
+}
+
 /// The same for a line of JSON.
 pub(crate) fn offer_json_line(json: &str) -> Result<bool, Failure> {
     offer_out(&(visible_json(json).into_owned() + "\n"))

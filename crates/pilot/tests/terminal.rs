@@ -1,5 +1,6 @@
 //! A person's day at the terminal: items, inbox, feed, profiles.
 
+mod completing;
 mod desk;
 mod editing;
 mod inbox;
