@@ -69,6 +69,17 @@ impl<'i> ItemView<'i> {
     }
 }
 
+/// A content that an item has or had.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Content")]
+pub struct ContentView {
+    #[schemars(with = "named::Digest")]
+    pub content_digest: ContentDigest,
+    pub title: String,
+    #[schemars(with = "named::Object")]
+    pub payload: Value,
+}
+
 /// A page of items, as a client reads it. The service writes it item by item.
 #[derive(Deserialize)]
 pub struct ItemsPage {
@@ -106,6 +117,7 @@ pub struct TransitionView<'e> {
 /// A page of an item's history, as a client reads it. The service writes it entry by entry.
 #[derive(Deserialize)]
 pub struct HistoryPage {
+    #[serde(alias = "history")]
     pub transitions: Vec<TransitionView<'static>>,
     pub next: Option<String>,
 }

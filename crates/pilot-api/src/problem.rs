@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pilot_core::actor::ActorId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,19 @@ pub struct ProblemView<'a> {
     pub request_id: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FaultView>,
+    /// Who could do it now, when an action was refused for role, separation of duties or ownership.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who_can: Option<WhoCanView>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct WhoCanView {
+    /// The first few of them; empty if nobody can.
+    #[schemars(with = "Vec<named::ActorId>")]
+    pub actors: Vec<ActorId>,
+    /// How many more there are.
+    pub others: usize,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]

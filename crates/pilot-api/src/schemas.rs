@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::access::{ActorsView, CredentialsView};
 use crate::events::EventsView;
 use crate::health::HealthView;
-use crate::items::TransitionView;
+use crate::items::{ContentView, TransitionView};
 use crate::log::ProofView;
 use crate::named;
 use crate::nodes::NodesView;
@@ -26,6 +26,7 @@ pub fn schemas() -> Map<String, Value> {
     add::<CredentialsView>(&mut generator);
     add::<EventsView<'_>>(&mut generator);
     add::<HealthView>(&mut generator);
+    add::<ContentView>(&mut generator);
     add::<TransitionView<'_>>(&mut generator);
     add::<ProofView>(&mut generator);
     add::<PermitTokenView>(&mut generator);

@@ -32,7 +32,7 @@ use crate::workflow::Definition;
 pub use content::Content;
 pub use creation::decide_creation;
 pub use deadline::{Deadline, due_at};
-pub use outlook::actions_for;
+pub use outlook::{WhoCan, actions_for, who_can};
 pub use permit::{PERMIT, may_have_permit};
 pub use request::{ActionRequest, Caller, EditRequest, IfMatch, NewItem, Request};
 pub use transition::{Change, Transition};

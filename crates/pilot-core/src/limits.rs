@@ -85,6 +85,13 @@ pub const POINTER_BYTES_MAX: usize = 1_024;
 /// Longer than anything there is to look for.
 pub const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 
+/// An earlier content of an item is looked for in this many of its entries, from the first on. Content changes only
+/// before anything is executed.
+pub const CONTENT_ENTRIES_MAX: usize = 4_096;
+/// A refusal names this many of those who can instead, after asking about this many.
+pub const WHO_CAN_NAMED_MAX: usize = 5;
+pub const WHO_CAN_ASKED_MAX: usize = 10_000;
+
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const COMMENT_CHARS_MAX: usize = 4_000;
 /// An item with this many entries takes no more comments.

@@ -3,6 +3,7 @@
 pub mod actors;
 pub mod answers;
 pub mod console;
+pub mod contents;
 pub mod credentials;
 pub mod cursor;
 pub mod events;
@@ -18,4 +19,5 @@ pub mod request;
 pub mod resource;
 pub mod session;
 pub mod transitions;
+pub mod who_can;
 pub mod workflows;

@@ -125,6 +125,7 @@ fn parameters(route: &Route) -> Vec<Value> {
             let schema = match name {
                 "id" if route.path.starts_with("/v1/credentials/") => reference("CredentialId"),
                 "id" => reference("ItemId"),
+                "digest" => reference("Digest"),
                 _ => json!({ "type": "string" }),
             };
             json!({ "name": name, "in": "path", "required": true, "schema": schema })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
-use pilot_api::problem::{FaultView, ProblemView};
+use pilot_api::problem::{FaultView, ProblemView, WhoCanView};
 use pilot_core::fault::Fault;
 use pilot_core::limits::FAULTS_MAX;
 use pilot_wire::body::Body;
@@ -96,6 +96,7 @@ pub struct Problem {
     status: StatusCode,
     detail: Cow<'static, str>,
     pub(crate) errors: Vec<Fault>,
+    who_can: Option<WhoCanView>,
     header: Option<(HeaderName, HeaderValue)>,
     /// It is no longer certain where one request ends and the next begins.
     pub ends_connection: bool,
@@ -117,6 +118,7 @@ impl Problem {
             status,
             detail: detail.into(),
             errors: Vec::new(),
+            who_can: None,
             header: None,
             ends_connection: false,
             peer_is_late: false,
@@ -195,6 +197,13 @@ impl Problem {
         self.with(RETRY_AFTER, HeaderValue::from(span.as_secs().max(1)))
     }
 
+    /// A refusal says who can do instead what the caller cannot.
+    #[must_use]
+    pub fn said_who_can(self, words: &str, who_can: WhoCanView) -> Problem {
+        let detail = format!("{}; {words}", self.detail).into();
+        Problem { detail, who_can: Some(who_can), ..self }
+    }
+
     pub fn internal(cause: &impl ToString) -> Problem {
         let detail = "The service failed; its log has the cause under this request_id.";
         Problem { cause: Some(cause.to_string()), ..Problem::new(Code::Internal, detail) }
@@ -241,6 +250,7 @@ impl Problem {
             code: self.code.as_str().into(),
             request_id: request_id.into(),
             errors,
+            who_can: self.who_can,
         };
         let mut response = Response::new(Body::from(serde_json::to_vec(&view).unwrap_or_default()));
         *response.status_mut() = self.status;

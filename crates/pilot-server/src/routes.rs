@@ -8,8 +8,8 @@ use pilot_core::role::Role;
 use pilot_wire::body::Body;
 
 use crate::api::{
-    actors, console, credentials, events, evidence, health, items, log, nodes, permits, reference, resource, session,
-    transitions, workflows,
+    actors, console, contents, credentials, events, evidence, health, items, log, nodes, permits, reference, resource,
+    session, transitions, workflows,
 };
 use crate::call::end_upload;
 use crate::caller::Access;
@@ -61,6 +61,7 @@ pub fn table() -> Vec<Route> {
         guarded(&post, "/v1/items/{id}/transitions", "take_action", ANY, in_time!(transitions::take_action), docs::ACT),
         guarded(&get, "/v1/items/{id}/transitions", "list_transitions", ANY, in_time!(transitions::list_transitions), docs::TRANSITIONS),
         guarded(&get, "/v1/items/{id}/history", "list_history", ANY, in_time!(transitions::list_history), docs::HISTORY),
+        guarded(&get, "/v1/items/{id}/contents/{digest}", "get_content", ANY, in_time!(contents::get_content), docs::CONTENT),
         guarded(&post, "/v1/items/{id}/comments", "add_comment", ANY, in_time!(transitions::add_comment), docs::COMMENT),
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, in_time!(log::get_item_proof), docs::PROOF),
         guarded(&get, "/v1/items/{id}/permit", "get_permit", Access::Roles(&[Role::Executor]), in_time!(evidence::get_permit), docs::PERMIT),

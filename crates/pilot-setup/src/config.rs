@@ -392,6 +392,12 @@ impl Config {
     }
 }
 
+/// Reads a file that may have no unknown key. Each fault is named with its line; values are not quoted.
+pub fn read_strictly<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Vec<String>> {
+    let said = |faults::Found { line, message, .. }| format!("line {line}: {}", without_value(&message));
+    faults::read(text).map_err(|faults| faults.into_iter().map(said).collect())
+}
+
 /// `PILOT_STORE__URL` → `["store", "url"]`; nothing for variables that are not ours.
 fn keys(variable: &str) -> Option<Vec<String>> {
     let keys: Vec<_> = variable.strip_prefix("PILOT_")?.split("__").map(str::to_ascii_lowercase).collect();

@@ -1,69 +1,38 @@
 //! The client side: the service's address, the caller's token, and requests.
 
-use std::io::Read;
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderName, HeaderValue};
 use http::uri::InvalidUri;
 use http::{Method, Request, StatusCode, Uri};
 use pilot_api::problem::ProblemView;
+use pilot_core::time::Time;
 use pilot_core::token::Token;
-use pilot_wire::outgoing::{self, Outgoing, OutgoingError, Pair};
+use pilot_wire::outgoing::{self, Outgoing, OutgoingError};
 use serde::Deserialize;
 use serde_json::Value;
-use zeroize::Zeroizing;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::profile::{Profile, Profiles};
 
+mod address;
+mod arguments;
+mod credential;
 pub(crate) mod feed;
+pub(crate) mod follow;
+pub(crate) mod query;
+pub(crate) mod repeat;
+mod runtime;
 mod tls;
+
+pub(crate) use arguments::ClientArguments;
+pub(crate) use credential::Effort;
+pub(crate) use runtime::runtime;
 
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
-
-#[derive(clap::Args, Clone)]
-pub(crate) struct ClientArguments {
-    /// The service's address [env: PILOT_URL] [default: http://127.0.0.1:7450]
-    #[arg(long, value_name = "URL")]
-    pub url: Option<String>,
-    /// A file that contains the token, or - for standard input [default: PILOT_TOKEN, else you are asked]
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// Send the token over plain http to another machine; anyone on the network path can read it
-    #[arg(long)]
-    pub insecure_http: bool,
-    /// The issuer of an https service's certificate, in PEM [env: PILOT_CA_FILE] [default: those the system trusts]
-    #[arg(long, value_name = "FILE")]
-    pub ca_file: Option<PathBuf>,
-    /// Your own certificate in PEM, if the service asks for one instead of a token [env: PILOT_CLIENT_CERT]
-    #[arg(long, value_name = "FILE", requires = "client_key")]
-    pub client_cert: Option<PathBuf>,
-    /// The key of that certificate, in PEM [env: PILOT_CLIENT_KEY]
-    #[arg(long, value_name = "FILE", requires = "client_cert")]
-    pub client_key: Option<PathBuf>,
-}
-
-impl ClientArguments {
-    /// Whether the token comes from somewhere that may have a newer one by now.
-    pub(crate) fn token_can_be_read_again(&self) -> bool {
-        self.token_file.as_ref().is_some_and(|path| path.as_os_str() != "-")
-    }
-
-    /// The caller's own certificate and its key.
-    fn pair(&self, environment: &Environment) -> Result<Option<Pair>, Failure> {
-        let given = |argument: &Option<PathBuf>, variable: &str| {
-            argument.clone().or_else(|| environment.get(variable).map(PathBuf::from))
-        };
-        match (given(&self.client_cert, "PILOT_CLIENT_CERT"), given(&self.client_key, "PILOT_CLIENT_KEY")) {
-            (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
-            (None, None) => Ok(None),
-            _ => Err(Failure::Usage("a certificate needs its key: give PILOT_CLIENT_CERT and PILOT_CLIENT_KEY".into())),
-        }
-    }
-}
 
 pub(crate) struct Client {
     base: Uri,
@@ -91,6 +60,10 @@ impl<'a> Ask<'a> {
         Ask { method: Method::POST, body: Some(body), ..Ask::get(path) }
     }
 
+    pub(crate) fn patch(path: &'a str, body: &'a Value) -> Ask<'a> {
+        Ask { method: Method::PATCH, ..Ask::post(path, body) }
+    }
+
     #[must_use]
     pub(crate) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Ask<'a> {
         self.headers.push((name, value.into()));
@@ -113,24 +86,45 @@ pub(crate) struct Reply(outgoing::Reply);
 
 impl Client {
     pub(crate) fn new(arguments: &ClientArguments, environment: &Environment) -> Result<Client, Failure> {
-        let url = arguments.url.as_deref().or(environment.get("PILOT_URL")).unwrap_or("http://127.0.0.1:7450");
-        let ca_file = arguments.ca_file.as_deref().or(environment.get("PILOT_CA_FILE").map(Path::new));
-        let base = parse_url(url)?;
-        if !is_encrypted(&base) && !is_this_machine(&base) && !arguments.insecure_http {
-            return Err(Failure::Usage(format!(
-                "{base} is on another machine and does not use https, so anyone on the network path could read the \
-                 token. Use an https:// address, or --insecure-http to accept that"
-            )));
-        }
-        let pair = arguments.pair(environment)?;
-        if pair.is_some() && !is_encrypted(&base) {
+        Client::with_effort(arguments, environment, Effort::Full)
+    }
+
+    /// A client whose token is looked for with as much effort as this.
+    pub(crate) fn with_effort(
+        arguments: &ClientArguments,
+        environment: &Environment,
+        effort: Effort,
+    ) -> Result<Client, Failure> {
+        let profiles = Profiles::read(environment)?;
+        let (base, profile) = address::chosen(arguments, environment, &profiles)?;
+        let pair = credential::pair(arguments, environment, profile)?;
+        if pair.is_some() && !address::is_encrypted(&base) {
             return Err(Failure::Usage("a client certificate can be used only with an https:// service".into()));
         }
-        let outgoing =
-            tls::outgoing(is_encrypted(&base), ca_file, pair.as_ref())?.with_answer_bytes_max(ANSWER_BYTES_MAX);
-        let has_token = arguments.token_file.is_some() || environment.token().is_some();
-        let token = if pair.is_some() && !has_token { None } else { Some(read_token(arguments, environment)?) };
+        let by_variable = || environment.get("PILOT_CA_FILE").map(PathBuf::from);
+        let ca_file = arguments.ca_file.clone().or_else(by_variable).or_else(|| profile?.ca_file.clone());
+        let outgoing = tls::outgoing(address::is_encrypted(&base), ca_file.as_deref(), pair.as_ref())?;
+        let outgoing = outgoing.with_answer_bytes_max(ANSWER_BYTES_MAX);
+        let token = credential::token(arguments, environment, profile, pair.is_some(), effort)?;
         Ok(Client { base, token, outgoing })
+    }
+
+    /// A client that uses what the profile says and nothing else.
+    pub(crate) fn of_profile(profile: &Profile, environment: &Environment) -> Result<Client, Failure> {
+        let base = address::parse(&profile.url)?;
+        address::check_encryption(&base, false)?;
+        let pair = credential::of_profile(profile);
+        let outgoing = tls::outgoing(address::is_encrypted(&base), profile.ca_file.as_deref(), pair.as_ref())?;
+        let token = match &profile.token {
+            None if pair.is_some() => None,
+            _ => Some(credential::token_of_profile(profile, environment)?),
+        };
+        Ok(Client { base, token, outgoing: outgoing.with_answer_bytes_max(ANSWER_BYTES_MAX) })
+    }
+
+    /// Where people look at this in a browser.
+    pub(crate) fn console_link(&self, id: &str) -> String {
+        format!("{}/console/items/{id}", self.base.to_string().trim_end_matches('/'))
     }
 
     pub(crate) fn token(&self) -> Option<&Token> {
@@ -144,8 +138,8 @@ impl Client {
 
     /// A client for a token the program holds itself.
     pub(crate) fn with_token(url: &str, token: Token) -> Result<Client, Failure> {
-        let base = parse_url(url)?;
-        let outgoing = tls::outgoing(is_encrypted(&base), None, None)?.with_answer_bytes_max(ANSWER_BYTES_MAX);
+        let base = address::parse(url)?;
+        let outgoing = tls::outgoing(address::is_encrypted(&base), None, None)?.with_answer_bytes_max(ANSWER_BYTES_MAX);
         Ok(Client { base, token: Some(token), outgoing })
     }
 
@@ -166,6 +160,16 @@ impl Client {
         let patience = ask.patience;
         let reply = self.outgoing.ask(self.request(ask)?, patience).await;
         reply.map(Reply).map_err(|error| self.lost(&error))
+    }
+
+    /// An answer and what time the service had then, so that "in two hours" means two of its hours.
+    pub(crate) async fn ask_dated(&self, ask: Ask<'_>) -> Result<(Reply, Option<Time>), Failure> {
+        let patience = ask.patience;
+        let arriving = self.outgoing.open(self.request(ask)?, patience).await.map_err(|error| self.lost(&error))?;
+        let status = arriving.head.status.as_u16();
+        let date = arriving.head.headers.get(DATE).and_then(|date| date.to_str().ok()).and_then(query::http_date);
+        let body = arriving.rest(ANSWER_BYTES_MAX, patience).await.map_err(|error| self.lost(&error))?;
+        Ok((Reply(outgoing::Reply { status, body }), date))
     }
 
     /// A long answer, piece by piece as it arrives; each piece comes with a way to ask for the answer's headers.
@@ -219,11 +223,6 @@ impl Client {
     }
 }
 
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::environment("runtime", error))
-}
-
 impl Reply {
     /// The answer as `T`, or the problem in the service's own words.
     pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
@@ -268,52 +267,8 @@ impl Reply {
         // Where each fault is listed, the sentence that says so adds nothing.
         let lines = errors.iter().map(|fault| format!("\n  {}: {}", fault.pointer, fault.detail));
         let said = if errors.is_empty() { format!(" {detail}") } else { lines.collect() };
-        Failure::Refused(format!("{} {code}:{said}", self.status()))
+        let text = format!("{} {code}:{said}", self.status());
+        // A service that cannot does not refuse.
+        if self.status() >= 500 { Failure::Environment(text) } else { Failure::Refused(text) }
     }
-}
-
-fn parse_url(url: &str) -> Result<Uri, Failure> {
-    let remedy = "give it as https://host:port or http://host:port";
-    let wrong = |why: &str| Failure::Usage(format!("the service's address {why}; {remedy}"));
-    let uri: Uri = url.parse().map_err(|_| wrong("is not a URL"))?;
-    match (uri.scheme_str(), uri.authority()) {
-        (Some("http" | "https"), Some(authority)) if !authority.as_str().contains('@') => Ok(uri),
-        _ => Err(wrong("is not an http URL")),
-    }
-}
-
-fn is_encrypted(base: &Uri) -> bool {
-    base.scheme_str() == Some("https")
-}
-
-/// What is sent there does not leave it. A name is trusted only if every resolver must resolve it to this machine (RFC
-/// 6761).
-fn is_this_machine(base: &Uri) -> bool {
-    let host = base.host().unwrap_or_default().trim_matches(['[', ']']);
-    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-fn read_token(arguments: &ClientArguments, environment: &Environment) -> Result<Token, Failure> {
-    let text = match (&arguments.token_file, environment.token()) {
-        (Some(path), _) => read_token_file(path)?,
-        (None, Some(token)) => token,
-        (None, None) => Zeroizing::new(rpassword::prompt_password("Token: ").map_err(|_| {
-            Failure::Usage(
-                "no token: set PILOT_TOKEN, or use --token-file FILE (never pass it as an argument: others could see it)".into(),
-            )
-        })?),
-    };
-    let trimmed = Zeroizing::new(text.trim_end_matches(['\r', '\n']).to_owned());
-    Token::parse(trimmed).map_err(|error| Failure::Usage(error.to_string()))
-}
-
-fn read_token_file(path: &Path) -> Result<Zeroizing<String>, Failure> {
-    let mut text = Zeroizing::new(String::new());
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().take(4096).read_to_string(&mut text)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(4096).read_to_string(&mut text))
-    };
-    read.map_err(|error| Failure::environment(path.display(), error))?;
-    Ok(text)
 }

@@ -1,7 +1,12 @@
 //! The only place that reads the environment.
 
+use std::path::PathBuf;
+
 use pilot_core::limits::OPERATOR_CHARS_MAX;
 use zeroize::Zeroizing;
+
+/// No program that we start gets to see this one.
+pub(crate) const TOKEN: &str = "PILOT_TOKEN";
 
 #[derive(Clone)]
 pub(crate) struct Environment {
@@ -15,9 +20,9 @@ impl Environment {
         // Variables that are not Unicode are not ours.
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| name != "PILOT_TOKEN")
+            .filter(|(name, _)| name != TOKEN)
             .collect();
-        let token = std::env::var("PILOT_TOKEN").ok().filter(|token| !token.is_empty()).map(Zeroizing::new);
+        let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty()).map(Zeroizing::new);
         Environment { variables, token }
     }
 
@@ -32,6 +37,12 @@ impl Environment {
 
     pub(crate) fn token(&self) -> Option<Zeroizing<String>> {
         self.token.clone()
+    }
+
+    /// A directory of the XDG base directory specification: absolute, or below the home directory.
+    pub(crate) fn directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let given = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        given.or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(below_home)))
     }
 
     /// Who is at the keyboard, for records that name an operator. A name that is too long for an entry is cut off.

@@ -20,11 +20,26 @@ pub(crate) enum Failure {
     Environment(String),
     /// No fault was found, but not everything could be checked: exit 4.
     NotAllChecked(String),
+    /// What was waited for has not happened yet: exit 8.
+    NotYet(String),
 }
 
 impl Failure {
     pub(crate) fn environment(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> Failure {
         Failure::Environment(format!("{what}: {cause}"))
+    }
+
+    /// The same, with one more thing to say.
+    #[must_use]
+    pub(crate) fn and(self, more: &str) -> Failure {
+        let longer = |text: String| format!("{text}\n{more}");
+        match self {
+            Failure::Refused(text) => Failure::Refused(longer(text)),
+            Failure::Usage(text) => Failure::Usage(longer(text)),
+            Failure::Environment(text) => Failure::Environment(longer(text)),
+            Failure::NotAllChecked(text) => Failure::NotAllChecked(longer(text)),
+            Failure::NotYet(text) => Failure::NotYet(longer(text)),
+        }
     }
 
     pub(crate) fn code(&self) -> u8 {
@@ -33,6 +48,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Environment(_) => 3,
             Failure::NotAllChecked(_) => 4,
+            Failure::NotYet(_) => 8,
         }
     }
 
@@ -41,7 +57,8 @@ impl Failure {
             Failure::Refused(text)
             | Failure::Usage(text)
             | Failure::Environment(text)
-            | Failure::NotAllChecked(text) => text,
+            | Failure::NotAllChecked(text)
+            | Failure::NotYet(text) => text,
         }
     }
 }

@@ -2,15 +2,22 @@
 
 mod client;
 mod cmd;
+mod content;
+mod difference;
+mod draft;
 mod environment;
 mod exit;
 mod files;
 mod gate;
+mod items;
+mod moment;
 mod output;
 mod part;
 mod permit;
+mod profile;
 mod reason;
 mod supervisor;
+mod terminal;
 mod work;
 
 use std::process::ExitCode;
@@ -29,7 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(name = "pilot", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 refused or failed verification, 2 wrong usage or configuration, 3 network, disk or database, 4 evidence that holds only as far as it could be checked."
+    after_help = "Exit codes: 0 done, 1 refused or failed verification, 2 wrong usage or configuration, 3 network, disk or database, 4 evidence that holds only as far as it could be checked, 8 not yet."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -54,6 +61,16 @@ enum Command {
     Rotation(cmd::rotation::Command),
     /// Ask the service who you are, and compare it with the approved role map
     Session(cmd::session::Arguments),
+    /// Create, list, show, edit and move items, and wait for them
+    #[command(subcommand)]
+    Item(cmd::item::Command),
+    /// What waits for you; at a terminal, decide on it
+    Inbox(cmd::inbox::Arguments),
+    /// Follow the ledger as it grows
+    Watch(cmd::watch::Arguments),
+    /// The services you work with, as in profiles.toml
+    #[command(subcommand)]
+    Profile(cmd::profile::Command),
     /// Execute what was cleared: run a command for each item and report how it ended
     Work(cmd::work::Arguments),
     /// Prove, draw and explain workflow definitions
@@ -82,6 +99,9 @@ enum Command {
     Clock(cmd::clock::Command),
     /// Write a file for support: version, configuration, figures and log lines, without secrets
     SupportBundle(cmd::support_bundle::Arguments),
+    /// What a shell offers for the word at the cursor
+    #[command(hide = true)]
+    Complete(cmd::complete::Arguments),
     /// Hold a command within its lease; `pilot work` starts this
     #[command(hide = true)]
     Keep(work::keeper::Arguments),
@@ -123,6 +143,10 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Credential(command) => cmd::credential::run(command, environment),
         Command::Rotation(command) => cmd::rotation::run(command, environment),
         Command::Session(arguments) => cmd::session::run(&arguments, environment),
+        Command::Item(command) => cmd::item::run(command, environment),
+        Command::Inbox(arguments) => cmd::inbox::run(&arguments, environment),
+        Command::Watch(arguments) => cmd::watch::run(&arguments, environment),
+        Command::Profile(command) => cmd::profile::run(&command, environment),
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Evidence(command) => cmd::evidence::run(&command, environment),
         Command::Permit(command) => cmd::permit::run(&command, environment),
@@ -133,6 +157,7 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Store(command) => cmd::store::run(&command),
         Command::Clock(command) => cmd::clock::run(&command, environment),
         Command::SupportBundle(arguments) => cmd::support_bundle::run(&arguments, environment),
+        Command::Complete(arguments) => cmd::complete::run(&arguments, &Arguments::command(), environment),
         Command::HelpPages(arguments) => cmd::help_pages::run(&arguments, Arguments::command()),
     }
 }

@@ -13,6 +13,9 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
+pub(crate) mod fields;
+pub(crate) mod page;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 pub(crate) enum Output {
     #[default]
@@ -97,11 +100,31 @@ impl Drop for ProgressLine {
 }
 
 fn write_out(text: &str) -> Result<(), Failure> {
+    offer_out(text).map(drop)
+}
+
+/// False if the reader has read enough (`pilot credential list | head -1`).
+fn offer_out(text: &str) -> Result<bool, Failure> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        // The reader has read enough (`pilot credential list | head -1`).
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Failure::environment("standard output", error)),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).map_err(|error| Failure::environment("standard output", error)),
     }
+}
+
+/// One of many lines; false if nobody reads them any more.
+pub(crate) fn offer_line(text: &str) -> Result<bool, Failure> {
+    offer_out(&(visible_line(text).into_owned() + "\n"))
+}
+
+/// Words for a shell, each with what it stands for; one on a line.
+pub(crate) fn offer_words(words: impl Iterator<Item = (String, String)>) -> Result<(), Failure> {
+    let line = |(word, meaning): (String, String)| format!("{}\t{}\n", visible_line(&word), visible_line(&meaning));
+    write_out(&words.map(line).collect::<String>())
+}
+
+/// The same for a line of JSON.
+pub(crate) fn offer_json_line(json: &str) -> Result<bool, Failure> {
+    offer_out(&(visible_json(json).into_owned() + "\n"))
 }
 
 pub(crate) fn print_json(view: &impl Serialize) -> Result<(), Failure> {

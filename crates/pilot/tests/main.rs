@@ -21,4 +21,5 @@ mod operations;
 mod permits;
 mod production;
 mod support;
+mod terminal;
 mod work;

@@ -2,5 +2,6 @@
 
 pub mod authority;
 pub mod harness;
+pub mod pty;
 pub mod team;
 pub mod wire;

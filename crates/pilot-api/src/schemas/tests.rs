@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use crate::access::{ActorView, ActorsView, CredentialView, CredentialsView, State};
 use crate::events::EventsView;
 use crate::health::HealthView;
-use crate::items::{ItemView, ReadEntry};
+use crate::items::{ContentView, ItemView, ReadEntry};
 use crate::log::{ProofView, ProofsView};
 use crate::permits::PermitTokenView;
-use crate::problem::{FaultView, ProblemView};
+use crate::problem::{FaultView, ProblemView, WhoCanView};
 use crate::workflows::{SummaryView, WorkflowsView};
 
 const OPENAPI: &str = include_str!("../../../../docs/reference/openapi.json");
@@ -126,6 +126,8 @@ fn an_item_is_as_described() {
     let (whole, bare) = (view(&whole), view(&bare));
     assert!(["window", "lease", "votes", "due_at"].iter().all(|name| whole[*name] != bare[*name]), "{whole} {bare}");
     check("Item", &whole, &bare);
+    let content = |payload| ContentView { content_digest: DIGEST.parse().unwrap(), title: "t".into(), payload };
+    check("Content", &content(json!({ "risk": "high" })), &content(json!({})));
 }
 
 #[test]
@@ -164,7 +166,7 @@ fn proofs_and_events_are_as_described() {
 fn health_problems_and_workflows_are_as_described() {
     let health = |status, limits_reached| HealthView { status, limits_reached };
     check("Health", &health("ready", vec!["connections"]), &health("ok", Vec::new()));
-    let problem = |errors| ProblemView {
+    let problem = |errors, who_can| ProblemView {
         r#type: "/docs#not_found".into(),
         title: "Not found".into(),
         status: 404,
@@ -172,9 +174,11 @@ fn health_problems_and_workflows_are_as_described() {
         code: "not_found".into(),
         request_id: "r".into(),
         errors,
+        who_can,
     };
     let fault = FaultView { pointer: "/title".into(), detail: "must be a string".into() };
-    check("Problem", &problem(vec![fault]), &problem(Vec::new()));
+    let who_can = WhoCanView { actors: vec![ana().actor_id], others: 2 };
+    check("Problem", &problem(vec![fault], Some(who_can)), &problem(Vec::new(), None));
     let summary = || SummaryView {
         name: "n".into(),
         version: 1,

@@ -177,12 +177,16 @@ impl<'c> Case<'c> {
         }
     }
 
-    /// When content stops being editable, it is frozen and must be complete, unless the item ends.
-    pub(super) fn payload_complete(self, rule: &Rule, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
+    pub(super) fn freezes(self, rule: &Rule) -> bool {
         let rules = self.definition.rules();
         let editable = |name: &str| rules.state(name).is_some_and(|state| state.editable);
         let freezes = rule.to.as_ref().is_some_and(|to| !editable(to) && !rules.is_terminal(to));
-        if !freezes || !editable(&self.item.state) {
+        freezes && editable(&self.item.state)
+    }
+
+    /// When content stops being editable, it is frozen and must be complete, unless the item ends.
+    pub(super) fn payload_complete(self, rule: &Rule, unasked: &mut Vec<Unasked>) -> Result<(), Refusal> {
+        if !self.freezes(rule) {
             return Ok(());
         }
         if self.item.payload.is_left_out() {

@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::api::answers::{created, etag, given_again, json, link, nonce, page};
 use crate::api::cursor;
 use crate::api::request::{JsonBody, Query, if_match, item_id, read_body, read_item_id};
+use crate::api::who_can::explained;
 use crate::app::App;
 use crate::budget::Share;
 use crate::call::{Answer, Call};
@@ -131,8 +132,9 @@ async fn settle_edit(app: &App, caller: &Caller, id: &ItemId, edit: &Edit) -> An
         tries -= 1;
         match app.ledger.settle(&caller.actor, "edit", write).await {
             Err(SettleError::Refused(Refusal::ContentChanged { .. })) if tries > 0 => {}
-            settled => {
-                let Settled::Recorded { entry, shown: Some(item) } = settled? else {
+            Err(error) => return Err(Box::pin(explained(app, id, "edit", error)).await),
+            Ok(settled) => {
+                let Settled::Recorded { entry, shown: Some(item) } = settled else {
                     return Err(Problem::internal(&"an edit has no key, and shows its item"));
                 };
                 return show(app, caller, &item, entry.at);

@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::api::answers::{created, given_again, link, nonce, page};
 use crate::api::cursor;
 use crate::api::request::{JsonBody, Query, if_match, item_id, read_body};
+use crate::api::who_can::explained;
 use crate::app::App;
 use crate::call::{Answer, Call};
 use crate::caller::Caller;
@@ -36,7 +37,12 @@ pub async fn take_action(call: &mut Call) -> Answer {
         Box::pin(act_cosigned(app, caller, &action, asked)).await?
     } else {
         let write = asked.into_write(app, caller, EffectGate::open())?;
-        app.ledger.settle(&caller.actor, &action, write).await?
+        app.ledger.settle(&caller.actor, &action, write).await
+    };
+    let settled = match settled {
+        Ok(settled) => settled,
+        // Boxed, so that the many requests that are not refused do not carry the space for it.
+        Err(error) => return Err(Box::pin(explained(app, &id, &action, error)).await),
     };
     show(&id, settled, comment.as_deref(), inputs.as_ref())
 }
@@ -86,7 +92,12 @@ impl Asked {
 
 /// An effect waits until the entries it depends on are cosigned. Whether they are is checked where the effect is
 /// recorded; the waiting happens here.
-async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) -> Result<Settled, Problem> {
+async fn act_cosigned(
+    app: &App,
+    caller: &Caller,
+    action: &str,
+    asked: Asked,
+) -> Result<Result<Settled, SettleError>, Problem> {
     let (waiting, mut gate) = (Stopwatch::start(), app.witnesses.gate());
     loop {
         let write = asked.clone().into_write(app, caller, gate.clone())?;
@@ -98,7 +109,7 @@ async fn act_cosigned(app: &App, caller: &Caller, action: &str, asked: Asked) ->
                 app.witnesses.cover(&app.ledger.signer, entries, patience).await?;
                 gate = gate.knowing(version);
             }
-            settled => return Ok(settled?),
+            settled => return Ok(settled),
         }
     }
 }

@@ -141,6 +141,10 @@ pub(super) const HISTORY: Docs = Docs {
         Success(200, "A page of the history", JSON, Some("History")),
     )
 };
+pub(super) const CONTENT: Docs = find(
+    "A content that an item has or had: the one with this digest",
+    Success(200, "The content", JSON, Some("Content")),
+);
 pub(super) const COMMENT: Docs = Docs {
     answer_headers: &["ETag"],
     request: Some(RequestBody(&[JSON], "NewComment", Needed::Always, COMMENT_BODY_BYTES_MAX)),

@@ -25,16 +25,43 @@ pub(crate) struct Feed {
     pending: Vec<u8>,
 }
 
+/// Why there is no feed.
+pub(crate) struct NoFeed {
+    /// None if nothing answered.
+    pub status: Option<u16>,
+    pub failure: Failure,
+}
+
+impl NoFeed {
+    /// Whether it may be different in a moment.
+    pub(crate) fn is_for_now(&self) -> bool {
+        self.status.is_none_or(|status| status == 429 || status >= 500)
+    }
+
+    /// The ledger does not have the entry after which the feed was to go on.
+    pub(crate) fn is_past_the_end(&self) -> bool {
+        self.status == Some(422)
+    }
+}
+
 impl Client {
     /// Entries above `after`, or all of them; those that follow come as they are written.
     pub(crate) async fn feed(&self, after: Option<u64>) -> Result<Feed, Failure> {
+        self.open_feed(after).await.map_err(|no_feed| no_feed.failure)
+    }
+
+    /// The same, for those who try again.
+    pub(crate) async fn open_feed(&self, after: Option<u64>) -> Result<Feed, NoFeed> {
         let path = after.map_or("/v1/events".to_owned(), |after| format!("/v1/events?after={after}"));
-        let request = self.request(Ask::get(&path).header(ACCEPT, "text/event-stream"))?;
-        let arriving = self.outgoing.open(request, PATIENCE).await.map_err(|error| self.lost(&error))?;
+        let usage = |failure| NoFeed { status: Some(400), failure };
+        let lost = |error| NoFeed { status: None, failure: self.lost(&error) };
+        let request = self.request(Ask::get(&path).header(ACCEPT, "text/event-stream")).map_err(usage)?;
+        let arriving = self.outgoing.open(request, PATIENCE).await.map_err(lost)?;
         if !arriving.head.status.is_success() {
             let status = arriving.head.status.as_u16();
-            let body = arriving.rest(ANSWER_BYTES_MAX, PATIENCE).await.map_err(|error| self.lost(&error))?;
-            return Err(Reply(pilot_wire::outgoing::Reply { status, body }).refusal());
+            let body = arriving.rest(ANSWER_BYTES_MAX, PATIENCE).await.map_err(lost)?;
+            let failure = Reply(pilot_wire::outgoing::Reply { status, body }).refusal();
+            return Err(NoFeed { status: Some(status), failure });
         }
         Ok(Feed { arriving, pending: Vec::new() })
     }

@@ -18,8 +18,6 @@ use crate::output::{Output, OutputArguments, print, print_json};
 mod erase;
 mod export;
 
-pub(crate) use export::encode;
-
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Export a bundle from the service, for an item or a period

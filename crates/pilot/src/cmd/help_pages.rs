@@ -32,11 +32,56 @@ pub(crate) fn run(arguments: &Arguments, mut program: clap::Command) -> Result<(
         let directory = arguments.directory.join(directory);
         let mut text = Vec::new();
         clap_complete::generate(shell, &mut program, "pilot", &mut text);
+        let text = live(shell, &String::from_utf8_lossy(&text));
         std::fs::create_dir_all(&directory).map_err(failed)?;
         std::fs::write(directory.join(name), text).map_err(failed)?;
     }
     write_pages(&documented, &pages).map_err(failed)
 }
+
+/// The script with items, actions and profiles in it: what `pilot complete` says comes first, and if it says nothing, the
+/// script goes on as it would.
+fn live(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::Bash => format!("{}{BASH}", script.replace("complete -F _pilot ", "complete -F _pilot_live ")),
+        Shell::Zsh => {
+            let (functions, end) = script.rsplit_once("\nif [ \"$funcstack[1]\"").unwrap_or((script, ""));
+            let end = end
+                .replace("    _pilot \"$@\"", "    _pilot_live \"$@\"")
+                .replace("compdef _pilot ", "compdef _pilot_live ");
+            format!("{functions}\n{ZSH}\nif [ \"$funcstack[1]\"{end}")
+        }
+        Shell::Fish => format!("{script}{FISH}"),
+        _ => script.to_owned(),
+    }
+}
+
+const BASH: &str = r#"
+_pilot_live() {
+    local -a found
+    mapfile -t found < <("${COMP_WORDS[0]}" complete "${COMP_LINE:0:COMP_POINT}" 2>/dev/null | cut -f1)
+    if [[ ${#found[@]} -gt 0 ]]; then
+        COMPREPLY=( "${found[@]}" )
+    else
+        _pilot "$@"
+    fi
+}
+"#;
+
+const ZSH: &str = r#"_pilot_live() {
+    local -a found
+    found=("${(@f)$(${words[1]} complete "${words[1,CURRENT]}" 2>/dev/null | cut -f1)}")
+    if [[ -n "$found[1]" ]]; then
+        compadd -a found
+    else
+        _pilot "$@"
+    fi
+}
+"#;
+
+const FISH: &str = r#"
+complete -c pilot -n "__fish_seen_subcommand_from item watch profile" -a "(pilot complete (commandline -cp) 2>/dev/null)"
+"#;
 
 fn write_pages(command: &clap::Command, directory: &Path) -> io::Result<()> {
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {

@@ -145,12 +145,7 @@ fn ledger(config: &Config, is_short: bool) -> String {
         Some(_) if is_short => "not checked".into(),
         Some(ledger) => match examine_signed(config, &*ledger) {
             Ok(report) => in_words(&report),
-            Err(
-                Failure::Refused(text)
-                | Failure::Usage(text)
-                | Failure::Environment(text)
-                | Failure::NotAllChecked(text),
-            ) => text,
+            Err(failure) => failure.text().to_owned(),
         },
     }
 }

@@ -135,14 +135,19 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<Ex
     let format = if is_watched { Format::Text } else { Format::Json };
     let log = Log::start(format, LevelFilter::INFO, Clock::System);
     // One thread starts every keeper: if it ended, the kernel would take them for orphans.
+    let service = Arc::new(Service::new(&arguments.client, environment)?);
     let runtime = crate::client::runtime()?;
-    let ended = runtime.block_on(agent(arguments, environment, &log));
+    let ended = runtime.block_on(agent(arguments, environment, service, &log));
     log.flush();
     ended
 }
 
-async fn agent(arguments: &Arguments, environment: &Environment, log: &Log) -> Result<ExitCode, Failure> {
-    let service = Arc::new(Service::new(&arguments.client, environment)?);
+async fn agent(
+    arguments: &Arguments,
+    environment: &Environment,
+    service: Arc<Service>,
+    log: &Log,
+) -> Result<ExitCode, Failure> {
     let settings = settings(arguments, environment)?;
     let (drain, wish) = watch::channel(Wish::Work);
     let (end, stop) = watch::channel(false);

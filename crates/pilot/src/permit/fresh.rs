@@ -49,6 +49,7 @@ impl FreshArguments {
     pub(crate) fn ask(&self, permit: &Permit, environment: &Environment) -> Result<(), Failure> {
         let Some(url) = &self.url else { return Ok(()) };
         let arguments = ClientArguments {
+            profile: None,
             url: Some(url.clone()),
             token_file: self.token_file.clone(),
             insecure_http: self.insecure_http,

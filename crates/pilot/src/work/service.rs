@@ -124,7 +124,7 @@ impl Service {
     async fn ask(&self, ask: Ask<'_>) -> Answer<Reply> {
         let ask = ask.within(PATIENCE);
         let mut reply = self.client().ask(ask.clone()).await;
-        if reply.as_ref().is_ok_and(|reply| reply.status() == 401) && self.read_token_again() {
+        if reply.as_ref().is_ok_and(|reply| reply.status() == 401) && self.read_token_again().await {
             reply = self.client().ask(ask).await;
         }
         match reply {
@@ -139,11 +139,14 @@ impl Service {
     }
 
     /// Short-lived tokens are replaced in their file before they expire.
-    fn read_token_again(&self) -> bool {
-        if !self.arguments.token_can_be_read_again() {
+    async fn read_token_again(&self) -> bool {
+        if !self.arguments.token_can_be_read_again(&self.environment) {
             return false;
         }
-        let Ok(client) = Client::new(&self.arguments, &self.environment) else { return false };
+        let (arguments, environment) = (self.arguments.clone(), self.environment.clone());
+        // A program that gives the token may take its time.
+        let reading = tokio::task::spawn_blocking(move || Client::new(&arguments, &environment));
+        let Ok(Ok(Ok(client))) = tokio::time::timeout(PATIENCE, reading).await else { return false };
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(client);
         true
     }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
+use crate::client::query::encode;
 use crate::client::{Client, ClientArguments};
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -77,13 +77,6 @@ fn request(arguments: &Arguments) -> (String, String) {
             )
         }
     }
-}
-
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
-
-/// Percent-encoded, for a query.
-pub(crate) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 /// Characters that are safe in a file name anywhere.
@@ -170,10 +163,5 @@ mod tests {
             bundle.chunks(size).for_each(|piece| progress.read(piece));
             assert_eq!((progress.entries, progress.bytes), (3, bundle.len() as u64), "pieces of {size}");
         }
-    }
-
-    #[test]
-    fn a_time_survives_in_a_query() {
-        assert_eq!(encode("2026-11-15T00:00:00+01:00"), "2026-11-15T00:00:00%2B01:00");
     }
 }

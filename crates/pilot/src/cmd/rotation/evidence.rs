@@ -10,8 +10,9 @@ use pilot_setup::config::Config;
 use pilot_setup::log_key;
 use serde_json::json;
 
+use crate::client::query::encode;
 use crate::client::{Client, ClientArguments};
-use crate::cmd::evidence::{encode, read, read_trust, write_new};
+use crate::cmd::evidence::{read, read_trust, write_new};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, print, print_json, table};
