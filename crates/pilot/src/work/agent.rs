@@ -33,6 +33,8 @@ pub(crate) enum Ended {
     },
     /// The service did not grant it.
     NotGranted(String),
+    /// It was granted, but the item moved on before the command was started.
+    MovedOn,
     /// The agent had to end first. The journal has what is left to do.
     Unfinished,
 }

@@ -17,9 +17,18 @@ const SIGNALLED: i32 = 128;
 const NO_EXIT: i32 = 1;
 const OUTPUT: &str = "output";
 
-pub(crate) fn of(agent: &Agent, claim: &Claim, ending: &Ending, output: Option<Captured>, files: &Files) -> Report {
+pub(crate) async fn of(
+    agent: &Agent,
+    claim: &Claim,
+    ending: &Ending,
+    output: Option<Captured>,
+    files: &Files,
+) -> Report {
     let Judged { outcome, mut sentence, result } = judge(ending, read_said(&files.result));
-    let (mut artifacts, faults) = if output.is_some() { collect(&files.artifacts) } else { Default::default() };
+    let directory = output.as_ref().map(|_| files.artifacts.clone());
+    // Files may be large, and other attempts have leases to renew meanwhile.
+    let collected = tokio::task::spawn_blocking(move || directory.map(|directory| collect(&directory)));
+    let (mut artifacts, faults) = collected.await.ok().flatten().unwrap_or_default();
     for fault in faults {
         sentence += &format!(" Not listed as an artifact: {fault}.");
     }
