@@ -123,7 +123,7 @@ fn the_environment_is_cleared_and_standard_input_is_empty() {
         ("ENV", "/tmp/evil"),
         ("PYTHONPATH", "/tmp/evil"),
         ("TZ", ":/tmp/evil"),
-        ("HOME", "/home/deploy"),
+        ("HOME", "/srv/deploy"),
         ("PILOT_TOKEN", "0123456789abcdef0123456789abcdef"),
     ] {
         scene.environment.push((name, value.into()));
@@ -134,7 +134,7 @@ fn the_environment_is_cleared_and_standard_input_is_empty() {
     gate.stdin(std::process::Stdio::piped());
     finish(gate, Some("rm -rf everything\n")).expect(0);
     let seen = fs::read_to_string(scene.path("ran")).unwrap();
-    for line in ["REGION=north", "HOME=/home/deploy", "PILOT_ATTEMPT=1", "PILOT_WORKFLOW=controlled-operation"] {
+    for line in ["REGION=north", "HOME=/srv/deploy", "PILOT_ATTEMPT=1", "PILOT_WORKFLOW=controlled-operation"] {
         assert!(seen.lines().any(|found| found == line), "{line} is missing in {seen}");
     }
     assert!(seen.contains("PATH=/usr/local/sbin:") && seen.contains("PILOT_CONTENT_DIGEST=sha256:"), "{seen}");
