@@ -54,7 +54,7 @@ pub enum PermitError {
     Held,
     #[error("{action} is allowed only from {} to {}, and it is {now} now; have the item cleared again", window.not_before, window.not_after)]
     OutsideWindow { action: Name, window: Window, now: Time },
-    #[error("it is {} s old by {by}, and at most {} s are accepted; download it again", age.as_secs(), max.as_secs())]
+    #[error("it is {} s old by {by}, and at most {} s are accepted; send a heartbeat for the item, then download it again", age.as_secs(), max.as_secs())]
     TooOld { by: &'static str, age: Duration, max: Duration },
     #[error("it is dated {at} by {by}, which is in the future; set this machine's clock, or theirs")]
     Future { by: &'static str, at: Time },
