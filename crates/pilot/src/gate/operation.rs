@@ -97,7 +97,7 @@ impl Operation {
             same(argv, given)?;
         }
         let words: Vec<_> = given.iter().map(|word| self.word(word)).collect::<Result<_, _>>()?;
-        let used = |file: &&ApprovedFile| words.iter().any(|word| *word == Word::File(file));
+        let used = |file: &&ApprovedFile| words.contains(&Word::File(file));
         if let Some(unused) = self.files.iter().find(|file| !used(file)) {
             return Err(format!(
                 "the approved file {} is not a word of the command line, so its checked bytes could not be handed on; \
