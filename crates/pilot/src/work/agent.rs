@@ -42,7 +42,7 @@ pub(crate) enum Ended {
 /// Returns when the agent is told to stop its commands.
 pub(crate) async fn told_to(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

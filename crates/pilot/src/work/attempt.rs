@@ -203,14 +203,12 @@ impl Agent {
     async fn clear(&self, claim: &Claim, attempt: &Attempt, boot_id: &str, group: Option<Group>) -> Report {
         let files = Files::of(attempt);
         let is_this_boot = boot_id == boot::id();
-        while is_this_boot {
-            let is_clear = match &group {
-                Some(group) => group.kill().and_then(|()| group.is_empty()).unwrap_or(false),
-                None => kill_marked("PILOT_RESULT_FILE", &files.result.display().to_string()) == 0,
-            };
-            if is_clear {
-                break;
-            }
+        let is_clear = || match &group {
+            _ if !is_this_boot => true,
+            Some(group) => group.kill().and_then(|()| group.is_empty()).unwrap_or(false),
+            None => kill_marked("PILOT_RESULT_FILE", &files.result.display().to_string()) == 0,
+        };
+        while !is_clear() {
             tokio::time::sleep(PAUSE_MIN).await;
         }
         if let Some(Err(error)) = group.as_ref().map(Group::remove) {

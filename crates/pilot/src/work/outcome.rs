@@ -1,6 +1,7 @@
 //! How an execution ended, as far as anyone knows. Only an exit that the command chose is an outcome: a command that
 //! was killed may have done all, some or nothing of its work.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -102,7 +103,7 @@ pub(crate) fn judge(ending: &Ending, said: Result<Option<Said>, String>) -> Judg
         Ending::Exited { code, left_over } => {
             let mut judged = judge_exit(*code, said);
             if *left_over > 0 {
-                judged.sentence += &format!(" It left {left_over} processes running, which were killed.");
+                let _ = write!(judged.sentence, " It left {left_over} processes running, which were killed.");
             }
             judged
         }
