@@ -12,6 +12,7 @@ pub(crate) mod inbox;
 pub(crate) mod init;
 pub(crate) mod item;
 pub(crate) mod log;
+pub(crate) mod login;
 pub(crate) mod profile;
 pub(crate) mod restore;
 pub(crate) mod rotation;

@@ -27,10 +27,6 @@ impl Page {
         Page { text: String::new(), has_colour: terminal::has_colour(environment), columns: terminal::columns() }
     }
 
-    pub(crate) fn columns(&self) -> usize {
-        self.columns
-    }
-
     pub(crate) fn heading(&mut self, text: &str) {
         let text = visible_line(text);
         self.text += &if self.has_colour { format!("\u{1b}[1m{text}\u{1b}[0m\n") } else { format!("{text}\n") };
@@ -60,11 +56,6 @@ impl Page {
                 self.text.push('\n');
             }
         }
-    }
-
-    /// Lines that `output::table` made.
-    pub(crate) fn table(&mut self, text: &str) {
-        self.text += text;
     }
 
     pub(crate) fn print(self) -> Result<(), Failure> {
