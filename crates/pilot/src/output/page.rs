@@ -29,7 +29,8 @@ impl Page {
 
     pub(crate) fn heading(&mut self, text: &str) {
         let text = visible_line(text);
-        self.text += &if self.has_colour { format!("\u{1b}[1m{text}\u{1b}[0m\n") } else { format!("{text}\n") };
+        let (bold, plain) = if self.has_colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+        self.text.extend([bold, &text, plain, "\n"]);
     }
 
     /// A line of our own.
@@ -52,7 +53,7 @@ impl Page {
         let width = self.columns.saturating_sub(MARGIN.chars().count()).max(20);
         for line in visible(text).lines() {
             for piece in wrapped(&line.replace('\t', "    "), width) {
-                self.text += &format!("{MARGIN}{piece}").trim_end().to_owned();
+                self.text += format!("{MARGIN}{piece}").trim_end();
                 self.text.push('\n');
             }
         }

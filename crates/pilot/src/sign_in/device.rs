@@ -23,7 +23,8 @@ const INTERVAL_MAX: u64 = 60;
 
 #[derive(Deserialize)]
 struct Device {
-    device_code: String,
+    #[serde(rename = "device_code")]
+    code: String,
     user_code: String,
     verification_uri: String,
     verification_uri_complete: Option<String>,
@@ -78,8 +79,7 @@ pub(crate) async fn sign_in(
 async fn poll(url: &str, device: &Device, client_id: &str, resource: &str, line: &Line) -> Result<Issued, Failure> {
     let (waiting, limit) = (Stopwatch::start(), Duration::from_secs(device.expires_in.min(PATIENCE_MAX)));
     let mut interval = device.interval.unwrap_or(INTERVAL).clamp(1, INTERVAL_MAX);
-    let form =
-        [("grant_type", GRANT), ("device_code", &device.device_code), ("client_id", client_id), ("resource", resource)];
+    let form = [("grant_type", GRANT), ("device_code", &device.code), ("client_id", client_id), ("resource", resource)];
     while waiting.elapsed() < limit {
         tokio::time::sleep(Duration::from_secs(interval)).await;
         let reply = line.post(url, &form).await;
