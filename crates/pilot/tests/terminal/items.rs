@@ -71,10 +71,10 @@ fn a_list_fits_eighty_columns_and_has_every_filter_of_the_service() {
         let listed = desk.run("ben", &[&["item", "list", "--fields", "id"], arguments].concat()).expect(0);
         listed.stdout.lines().map(str::to_owned).collect()
     };
-    assert_eq!(ids(&["--state", "submitted"]), [first.clone()]);
-    assert_eq!(ids(&["--waiting-for-me"]), [first.clone()]);
+    assert_eq!(ids(&["--state", "submitted"]), [&*first]);
+    assert_eq!(ids(&["--waiting-for-me"]), [&*first]);
     assert_eq!(ids(&["--created-by", "ana"]), [second.clone(), first.clone()]);
-    assert_eq!(ids(&["--search", "second data"]), [first.clone()]);
+    assert_eq!(ids(&["--search", "second data"]), [&*first]);
     assert_eq!(ids(&["--workflow", "emergency-operation"]).len(), 0);
     assert_eq!(ids(&["--limit", "1", "--created-by", "ana"]), [second]);
     let fields =
