@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
-use crate::tools::{self, CC, CURL, CXX, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
+use crate::tools::{self, CC, CURL, CXX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
 use crate::{console, deny, fuzz, manifests, pages, postgres, readers, schema, vault};
 
 const FUZZ_SECONDS: u32 = 10;
@@ -91,7 +91,7 @@ pub(crate) fn run(pages: Pages) -> Result<(), Failure> {
 }
 
 fn install_tools() -> Result<(), Failure> {
-    tools::install_missing(&[CC, CXX, STRACE, CURL, OPENSSL, VISUDO, SSH_KEYGEN])?;
+    tools::install_missing(&[CC, CXX, STRACE, CURL, JQ, OPENSSL, VISUDO, SSH_KEYGEN])?;
     postgres::install()?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
     readers::install_missing()?;

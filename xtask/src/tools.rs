@@ -23,6 +23,8 @@ pub(crate) const CURL: Tool = Tool { program: "curl", package: "curl" };
 /// Reads the examples of what sudo and ssh are to allow.
 pub(crate) const VISUDO: Tool = Tool { program: "visudo", package: "sudo" };
 pub(crate) const SSH_KEYGEN: Tool = Tool { program: "ssh-keygen", package: "openssh-client" };
+/// The examples write their payloads with it.
+pub(crate) const JQ: Tool = Tool { program: "jq", package: "jq" };
 pub(crate) const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" };
 /// schemathesis is written in it.
 pub(crate) const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };

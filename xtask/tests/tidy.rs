@@ -275,7 +275,7 @@ fn every_path_named_in_the_docs_exists() {
 
 fn is_doc(path: &str) -> bool {
     let has_name = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].contains(&path);
-    has_name || path.starts_with("docs/") && has_ending(path, "md")
+    has_name || (path.starts_with("docs/") || path.starts_with("examples/")) && has_ending(path, "md")
 }
 
 #[derive(Debug, PartialEq)]

@@ -13,6 +13,7 @@
 mod api;
 mod durability;
 mod evidence;
+mod examples;
 mod front_door;
 mod hostile;
 mod nodes;
