@@ -412,6 +412,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/items/{id}/contents/{digest}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A content that an item has or had: the one with this digest
+         * @description For any valid credential.
+         */
+        get: operations["get_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/items/{id}/history": {
         parameters: {
             query?: never;
@@ -724,6 +744,12 @@ export interface components {
             mechanism: "credential_file" | "oauth" | "mutual_tls";
             sign_in?: components["schemas"]["SignIn"];
         };
+        /** @description A content that an item has or had. */
+        Content: {
+            content_digest: components["schemas"]["Digest"];
+            payload: Record<string, unknown>;
+            title: string;
+        };
         /**
          * @default required
          * @enum {string}
@@ -937,6 +963,13 @@ export interface components {
             title: string;
             /** Format: uri-reference */
             type: string;
+            /** @description Who could do it now, when an action was refused for role, separation of duties or ownership. */
+            who_can?: {
+                /** @description The first few of them; empty if nobody can. */
+                actors: components["schemas"]["ActorId"][];
+                /** @description How many more there are. */
+                others: number;
+            } | null;
         };
         Proof: {
             hashes: string[];
@@ -2805,6 +2838,94 @@ export interface operations {
             };
             /** @description `invalid_request`: The request is not valid; `token_in_content`: The content contains a token; `idempotency_key_reused`: The idempotency key was used for another request */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: The service cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_content: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["ItemId"];
+                digest: components["schemas"]["Digest"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Content"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use crate::support::team::{payload, person};
+use crate::support::team::{payload, person, token};
 
 #[test]
 fn an_item_goes_from_a_file_to_its_end_by_commands_only() {
@@ -168,6 +168,28 @@ fn json_is_what_the_service_sent() {
     shown.as_object_mut().unwrap().remove("history");
     assert_eq!(shown, person(&desk.server, "ana").item(&id));
     assert_eq!(desk.json("ana", &["item", "list"])["items"], json!([shown]));
+}
+
+#[test]
+fn a_token_that_somebody_types_as_an_argument_is_not_repeated() {
+    let desk = Desk::new();
+    let id = desk.item("Rotate", &["--submit"]);
+    let secret = token("sol");
+    for arguments in [
+        &["item", "show", &secret][..],
+        &["item", "act", &id, &secret],
+        &["item", "act", &id, "reject", "--comment", &secret],
+        &["item", "list", "--token", &secret],
+        &["item", "list", "--limit", &secret],
+        &["watch", "--item", &secret],
+        &["inbox", &secret],
+        &["profile", "check", &secret],
+        &["login", "--profile", &secret],
+    ] {
+        let finished = desk.run("ben", arguments);
+        assert!(finished.code == 1 || finished.code == 2, "{arguments:?}");
+        finished.never_says(&secret);
+    }
 }
 
 #[test]
