@@ -15,6 +15,7 @@ mod durability;
 mod evidence;
 mod examples;
 mod front_door;
+mod guide;
 mod hostile;
 mod nodes;
 mod oauth;

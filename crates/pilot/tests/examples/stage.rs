@@ -115,9 +115,8 @@ impl Stage {
             if let Some(item) = self.items().into_iter().find(|item| item["state"] == "submitted") {
                 break item["id"].as_str().unwrap().to_owned();
             }
-            if proposing.is_finished() || began.elapsed() > PATIENCE {
-                panic!("nothing was proposed: {:#?}", proposing.join().unwrap());
-            }
+            let has_ended = proposing.is_finished() || began.elapsed() > PATIENCE;
+            assert!(!has_ended, "nothing was proposed: {:#?}", proposing.join().unwrap());
             thread::sleep(Duration::from_millis(20));
         };
         person(&self.server, "ben").decides(&id, "approve");

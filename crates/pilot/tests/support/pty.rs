@@ -87,6 +87,14 @@ impl Terminal {
     }
 }
 
+/// A program that nobody waits for any more, such as a service, ends with its terminal.
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn follow(mut master: File, screen: Arc<Screen>) {
     thread::spawn(move || {
         let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
