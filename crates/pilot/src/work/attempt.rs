@@ -32,20 +32,14 @@ struct Granted {
 
 const MOVED_ON: &str = "the item moved on before it could be started";
 
-/// Whether the item is in this agent's lease, at this attempt. A retry is another attempt, and a roll-back another
-/// state.
-fn is_ours(item: &ItemView<'_>, claim: &Claim, state: &str) -> bool {
-    item.lease.as_ref().as_ref().is_some_and(|lease| lease.holder.as_str() == claim.actor_id)
-        && item.attempts == claim.attempt
-        && item.state == state
-}
-
 pub(crate) async fn live(agent: Arc<Agent>, claim: Claim, stand: Stand, attempt: Attempt) -> Ended {
     let report = match stand {
         Stand::New | Stand::Claiming | Stand::Claimed { .. } => match agent.obtain(&claim, &stand).await {
             Ok(granted) => agent.run(&claim, granted, &attempt).await,
             Err(Ended::MovedOn) => {
-                report::of(&agent, &claim, &Ending::NotRun(MOVED_ON.into()), None, &Files::of(&attempt)).await
+                let ending = Ending::NotRun(MOVED_ON.into());
+                // In no state: all that can be said is a comment.
+                report::of(&agent, &claim, "", &ending, None, &Files::of(&attempt)).await
             }
             Err(Ended::NotGranted(why)) => {
                 attempt.forget();
@@ -53,7 +47,10 @@ pub(crate) async fn live(agent: Arc<Agent>, claim: Claim, stand: Stand, attempt:
             }
             Err(ended) => return ended,
         },
-        Stand::Spawned { boot_id, group } => agent.clear(&claim, &attempt, &boot_id, group.map(Group::at)).await,
+        Stand::Spawned { boot_id, group, state } => {
+            let ending = agent.clear(&attempt, &boot_id, group.map(Group::at)).await;
+            report::of(&agent, &claim, &state, &ending, None, &Files::of(&attempt)).await
+        }
         Stand::Exited(report) => report,
         Stand::Reported => return Ended::Unfinished,
     };
@@ -99,7 +96,7 @@ impl Agent {
     async fn resume(&self, claim: &Claim, state: &str) -> Answer<Option<Granted>> {
         // The heartbeat would be refused in most cases, but not during a roll-back by the same actor.
         let (item, _) = self.service.item(&claim.item).await?;
-        if !is_ours(&item, claim, state) {
+        if !claim.is_held_in(&item, state) {
             return Ok(None);
         }
         let asked_at = Moment::now();
@@ -111,7 +108,9 @@ impl Agent {
     /// The item under a lease that was given at `at` by the service's clock.
     async fn look(&self, claim: &Claim, asked_at: Moment, at: Time, state: &str) -> Answer<Option<Granted>> {
         let (item, bytes) = self.service.item(&claim.item).await?;
-        let Some(lease) = item.lease.as_ref().clone().filter(|_| is_ours(&item, claim, state)) else { return Ok(None) };
+        let Some(lease) = item.lease.as_ref().clone().filter(|_| claim.is_held_in(&item, state)) else {
+            return Ok(None);
+        };
         let fence = Fence::new(asked_at, lease.expires_at.since(at), self.settings.kill_grace);
         Ok(Some(Granted { fence, state: state.to_owned(), item, bytes }))
     }
@@ -122,7 +121,7 @@ impl Agent {
         let group = self.settings.group_home.as_ref();
         let group = group.map(|home| Group::at(home.join(format!("pilot-{}.{}", claim.item, claim.attempt))));
         if let Err(why) = self.prepare(claim, &granted, attempt, &files, group.as_ref()).await {
-            return report::of(self, claim, &Ending::NotRun(why), None, &files).await;
+            return report::of(self, claim, &granted.state, &Ending::NotRun(why), None, &files).await;
         }
         tracing::info!(item.id = %claim.item, attempt = claim.attempt, "executing item `{}`", claim.item);
         let run = Run {
@@ -130,6 +129,7 @@ impl Agent {
             settings: &self.settings,
             claim,
             item: &granted.item,
+            state: &granted.state,
             files: &files,
             group,
             fence: granted.fence,
@@ -137,7 +137,7 @@ impl Agent {
         let mut capture = Capture::new(&files.output, self.settings.variables.masks(), self.settings.output_bytes_max);
         let ending = run.carry_out(&mut capture, self.stop.clone()).await;
         let ending = ending.unwrap_or_else(|error| Ending::NotRun(error.to_string()));
-        report::of(self, claim, &ending, Some(capture.finish()), &files).await
+        report::of(self, claim, &granted.state, &ending, Some(capture.finish()), &files).await
     }
 
     /// Everything that has to be there before the command may start. The last is the line of the journal after which
@@ -200,7 +200,7 @@ impl Agent {
 
     /// After a restart: the command may have been started, so it is never started again. Whatever is left of it is
     /// killed, and nobody saw how it ended.
-    async fn clear(&self, claim: &Claim, attempt: &Attempt, boot_id: &str, group: Option<Group>) -> Report {
+    async fn clear(&self, attempt: &Attempt, boot_id: &str, group: Option<Group>) -> Ending {
         let files = Files::of(attempt);
         let is_this_boot = boot_id == boot::id();
         let is_clear = || match &group {
@@ -215,7 +215,7 @@ impl Agent {
             tracing::warn!(%error, "an empty control group cannot be removed");
         }
         let why = if is_this_boot { "the agent ended while it ran" } else { "the machine was restarted while it ran" };
-        report::of(self, claim, &Ending::Lost(why.into()), None, &files).await
+        Ending::Lost(why.into())
     }
 
     /// The report is in the journal first, so that it stays the same whatever happens.

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use pilot_api::items::ItemView;
 use pilot_core::item::ItemId;
 use pilot_setup::private_file::{make_directory, sync_directory};
 use rustix::fs::{FlockOperation, flock};
@@ -47,12 +48,24 @@ pub(crate) struct Claim {
     pub key: String,
 }
 
+impl Claim {
+    /// Whether the item is in the lease of this very attempt. A retry is another attempt, and a roll-back another state;
+    /// both may be the same actor's, at another agent.
+    pub(crate) fn is_held_in(&self, item: &ItemView<'_>, state: &str) -> bool {
+        item.lease.as_ref().as_ref().is_some_and(|lease| lease.holder.as_str() == self.actor_id)
+            && item.attempts == self.attempt
+            && item.state == state
+    }
+}
+
 /// An action with everything it says, to be sent under this key until the service has answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub action: String,
     pub comment: String,
     pub inputs: Value,
+    /// The state in which the attempt left the item. In any other, this is no longer about it.
+    pub state: String,
     pub key: String,
     /// What the agent's own exit code reflects.
     pub exit_code: i32,
@@ -71,6 +84,7 @@ pub(crate) enum Stand {
     Spawned {
         boot_id: String,
         group: Option<PathBuf>,
+        state: String,
     },
     Exited(Report),
     Reported,
@@ -164,7 +178,9 @@ fn replay(text: &str) -> Result<Option<(Claim, Stand)>, String> {
         stands = match (stands, step) {
             (None, Step::Claiming(claim)) if claim.v == 1 => Some((claim, Stand::Claiming)),
             (Some((claim, _)), Step::Claimed { state }) => Some((claim, Stand::Claimed { state })),
-            (Some((claim, _)), Step::Spawned { boot_id, group }) => Some((claim, Stand::Spawned { boot_id, group })),
+            (Some((claim, Stand::Claimed { state })), Step::Spawned { boot_id, group }) => {
+                Some((claim, Stand::Spawned { boot_id, group, state }))
+            }
             (Some((claim, _)), Step::Exited(report)) => Some((claim, Stand::Exited(report))),
             (Some((claim, _)), Step::Reported) => Some((claim, Stand::Reported)),
             (_, _) => return Err("is not a journal that this version can read".into()),

@@ -18,10 +18,13 @@ const SIGNALLED: i32 = 128;
 /// For a command that did not choose its exit.
 const NO_EXIT: i32 = 1;
 const OUTPUT: &str = "output";
+/// Versions begin with 1.
+const NO_VERSION: u64 = 0;
 
 pub(crate) async fn of(
     agent: &Agent,
     claim: &Claim,
+    state: &str,
     ending: &Ending,
     output: Option<Captured>,
     files: &Files,
@@ -51,6 +54,7 @@ pub(crate) async fn of(
         action: outcome.action().to_owned(),
         comment: agent.guard.redact(&first_chars(&sentence, COMMENT_CHARS_MAX)).into_owned(),
         inputs: inputs.into(),
+        state: state.to_owned(),
         key: format!("{}-report", claim.key),
         exit_code: exit_code(ending),
     }
@@ -85,7 +89,7 @@ fn exit_code(ending: &Ending) -> i32 {
 /// told in a comment.
 pub(crate) async fn deliver(agent: &Agent, claim: &Claim, report: &Report) -> Result<(), Ended> {
     let action = json!({"action": report.action, "comment": report.comment, "inputs": report.inputs});
-    let (code, detail) = match settle(agent, claim, &action, &report.key).await? {
+    let (code, detail) = match settle(agent, claim, &report.state, &action, &report.key).await? {
         Ok(()) => return Ok(()),
         Err(refused) => refused,
     };
@@ -93,7 +97,7 @@ pub(crate) async fn deliver(agent: &Agent, claim: &Claim, report: &Report) -> Re
         tracing::warn!(item.id = %claim.item, detail, "the report was refused; a shorter one is sent");
         let comment = format!("{} The agent's full report was refused ({code}).", first_sentence(&report.comment));
         let short = json!({"action": report.action, "comment": comment});
-        if settle(agent, claim, &short, &format!("{}-short", report.key)).await?.is_ok() {
+        if settle(agent, claim, &report.state, &short, &format!("{}-short", report.key)).await?.is_ok() {
             return Ok(());
         }
     }
@@ -101,19 +105,36 @@ pub(crate) async fn deliver(agent: &Agent, claim: &Claim, report: &Report) -> Re
     comment(agent, claim, report, &detail).await
 }
 
-/// Whether it was recorded, or the code and the words of the refusal.
+/// The code and the words of a refusal.
+type Refused = (String, String);
+
+/// Whether it was recorded. What is said must be about this attempt and no later one, so it is said of a version in
+/// which the item still is in the attempt's lease. If there is none, the version is one that no item has: then the
+/// service has heard it before, under the same key, or does not take it.
 async fn settle(
     agent: &Agent,
     claim: &Claim,
+    state: &str,
     action: &Value,
     key: &str,
-) -> Result<Result<(), (String, String)>, Ended> {
+) -> Result<Result<(), Refused>, Ended> {
     let mut pause = PAUSE_MIN;
     loop {
-        match agent.service.act(&claim.item, action, key, None).await {
+        let looked = agent.service.item(&claim.item).await;
+        let version = looked.map(|(item, _)| if claim.is_held_in(&item, state) { item.version } else { NO_VERSION });
+        let answer = match version {
+            Ok(version) => agent.service.act(&claim.item, action, key, Some(version)).await.map_err(|no| (version, no)),
+            Err(no) => Err((NO_VERSION, no)),
+        };
+        match answer {
             Ok(_) => return Ok(Ok(())),
-            Err(No::Refused { code, detail, .. }) => return Ok(Err((code, detail))),
-            Err(No::NotYet(why)) => tracing::warn!(item.id = %claim.item, cause = why, "not reported yet"),
+            // It moved between the look and the report: look again.
+            Err((1.., No::Refused { status: 412, .. })) => {}
+            Err((_, No::Refused { status: 412, .. })) => {
+                return Ok(Err((String::new(), "the item has moved on".into())));
+            }
+            Err((_, No::Refused { code, detail, .. })) => return Ok(Err((code, detail))),
+            Err((_, No::NotYet(why))) => tracing::warn!(item.id = %claim.item, cause = why, "not reported yet"),
         }
         agent.pause(&mut pause).await?;
     }

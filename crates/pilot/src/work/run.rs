@@ -60,6 +60,7 @@ pub(crate) struct Run<'r> {
     pub settings: &'r Settings,
     pub claim: &'r Claim,
     pub item: &'r ItemView<'static>,
+    pub state: &'r str,
     pub files: &'r Files,
     pub group: Option<Group>,
     pub fence: Fence,
@@ -196,20 +197,21 @@ impl Run<'_> {
         let progress = progress.map(|line| line.chars().take(PROGRESS_CHARS_MAX).collect::<String>());
         let inputs = progress.map_or(json!({}), |progress| json!({"progress": progress}));
         let action = json!({"action": "heartbeat", "inputs": inputs});
-        let (service, id) = (Arc::clone(self.service), self.claim.item.clone());
+        let (service, claim, state) = (Arc::clone(self.service), self.claim.clone(), self.state.to_owned());
         let asked_at = Moment::now();
         let key = format!("{}-heartbeat-{}", self.claim.key, asked_at.millis());
         tokio::spawn(async move {
-            let mut answer = service.act(&id, &action, &key, None).await;
+            let id = &claim.item;
+            let mut answer = service.act(id, &action, &key, None).await;
             if matches!(&answer, Err(No::Refused { status: 422, .. })) {
                 // An older definition has no progress, or it contained something that must not be stored.
                 let plain = json!({"action": "heartbeat"});
-                answer = service.act(&id, &plain, &format!("{key}-plain"), None).await;
+                answer = service.act(id, &plain, &format!("{key}-plain"), None).await;
             }
             let length = async {
                 let renewed_at = answer?.at;
-                let (item, _) = service.item(&id).await?;
-                let lease = item.lease.as_ref().as_ref();
+                let (item, _) = service.item(id).await?;
+                let lease = item.lease.as_ref().as_ref().filter(|_| claim.is_held_in(&item, &state));
                 Ok(lease.map_or(Duration::ZERO, |lease| lease.expires_at.since(renewed_at)))
             };
             (asked_at, length.await)

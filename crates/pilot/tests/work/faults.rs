@@ -146,3 +146,25 @@ fn two_agents_do_not_share_a_journal_and_one_does_not_finish_anothers_work() {
     finish(other, None).expect(2).says(&["unfinished attempt of eli"]);
     assert_eq!(state(&server, &id), "executing");
 }
+
+/// The same actor at another agent: what one agent saw says nothing about the attempt of the other.
+#[test]
+fn a_late_report_is_not_taken_for_the_outcome_of_a_later_attempt() {
+    let installation = installation("3s");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let agent = Agent::start(&installation, work(&installation, &server.url(), &["--workflow", WORKFLOW], FOREVER));
+    until("the command", || installation.path("runs").exists());
+    agent.kill();
+    until("the end of the lease", || state(&server, &id) == "indeterminate");
+    let outcome = json!({"action": "reconcile", "comment": "looked", "inputs": {"outcome": "failed"}});
+    person(&server, "ben").must(&id, &outcome);
+    person(&server, "eli").decides(&id, "retry");
+    // The second attempt is someone's at another machine, who renews its lease.
+    let agent = Agent::start(&installation, work(&installation, &server.url(), &["--workflow", WORKFLOW], FOREVER));
+    until("a comment", || {
+        person(&server, "eli").must(&id, &json!({"action": "heartbeat"}));
+        comments(&server, &id).contains("Attempt 1 could not be reported as `unknown`")
+    });
+    assert_eq!(state(&server, &id), "executing", "{}", agent.log());
+}
