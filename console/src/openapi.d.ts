@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/jwks.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The keys of permit tokens (RFC 7517); only with `[permits]`
+         * @description Open to anyone.
+         */
+        get: operations["get_permit_keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/.well-known/oauth-protected-resource": {
         parameters: {
             query?: never;
@@ -36,6 +56,26 @@ export interface paths {
          * @description Open to anyone.
          */
         get: operations["get_protected_resource"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/.well-known/openid-configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where targets find the keys of permit tokens (OpenID Connect Discovery); only with `[permits]`
+         * @description Open to anyone.
+         */
+        get: operations["get_permit_issuer"];
         put?: never;
         post?: never;
         delete?: never;
@@ -372,6 +412,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/items/{id}/contents/{digest}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A content that an item has or had: the one with this digest
+         * @description For any valid credential.
+         */
+        get: operations["get_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/items/{id}/history": {
         parameters: {
             query?: never;
@@ -386,6 +446,46 @@ export interface paths {
         get: operations["list_history"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/items/{id}/permit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A permit for the holder of the lease: proves offline, to a target, that the effect under way was begun by the rules
+         * @description For executor.
+         */
+        get: operations["get_permit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/items/{id}/permit-token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Issue a token with which the holder of the lease shows one target that the effect under way was approved
+         * @description For executor.
+         */
+        post: operations["issue_permit_token"];
         delete?: never;
         options?: never;
         head?: never;
@@ -644,6 +744,12 @@ export interface components {
             mechanism: "credential_file" | "oauth" | "mutual_tls";
             sign_in?: components["schemas"]["SignIn"];
         };
+        /** @description A content that an item has or had. */
+        Content: {
+            content_digest: components["schemas"]["Digest"];
+            payload: Record<string, unknown>;
+            title: string;
+        };
         /**
          * @default required
          * @enum {string}
@@ -720,6 +826,8 @@ export interface components {
             created_at: components["schemas"]["Time"];
             created_by: components["schemas"]["Actor"];
             due_at?: components["schemas"]["Time"] | null;
+            /** @description When the item came into its state. */
+            entered_at?: components["schemas"]["Time"];
             held: boolean;
             id: components["schemas"]["ItemId"];
             lease: components["schemas"]["Lease"] | null;
@@ -767,6 +875,12 @@ export interface components {
             /** @example controlled-operation */
             workflow: string;
         };
+        NewPermitToken: {
+            /** @description One of `[permits] audiences`. */
+            audience: string;
+            /** @default 600 */
+            expires_in_s: number;
+        };
         NewRevocation: {
             /** @description The reason, kept in the ledger. */
             comment?: string;
@@ -797,6 +911,44 @@ export interface components {
             next: string | null;
             nodes: components["schemas"]["Node"][];
         };
+        PermitIssuer: {
+            id_token_signing_alg_values_supported: string[];
+            /** Format: uri */
+            issuer: string;
+            /** Format: uri */
+            jwks_uri: string;
+            response_types_supported: string[];
+            subject_types_supported: string[];
+        };
+        PermitKeys: {
+            keys: {
+                /** @constant */
+                alg: "ES256";
+                /** @constant */
+                crv: "P-256";
+                kid: string;
+                /** @constant */
+                kty: "EC";
+                /** @constant */
+                use: "sig";
+                x: string;
+                y: string;
+            }[];
+        };
+        /** @description A token for one target. It has no `Debug`, so that it is not printed by accident. */
+        PermitToken: {
+            /** @description For whom it is, as its claim `aud` says. */
+            audience: string;
+            /** @description The index of its entry `permit.issued` in the ledger. */
+            entry: number;
+            /** @description Not after the lease, nor after the window. */
+            expires_at: components["schemas"]["Time"];
+            jti: string;
+            /** @description Which of the published keys signed it. */
+            key_id: string;
+            /** @description A JWT signed with ES256, for the target only. It is stored nowhere. */
+            token: string;
+        };
         /** @description RFC 9457 problem details. `code` is stable; `title` and `detail` are for people and may change. */
         Problem: {
             code: components["schemas"]["Code"];
@@ -811,6 +963,13 @@ export interface components {
             title: string;
             /** Format: uri-reference */
             type: string;
+            /** @description Who could do it now, when an action was refused for role, separation of duties or ownership. */
+            who_can?: {
+                /** @description The first few of them; empty if nobody can. */
+                actors: components["schemas"]["ActorId"][];
+                /** @description How many more there are. */
+                others: number;
+            } | null;
         };
         Proof: {
             hashes: string[];
@@ -1051,6 +1210,62 @@ export interface operations {
             };
         };
     };
+    get_permit_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PermitKeys"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_protected_resource: {
         parameters: {
             query?: never;
@@ -1067,6 +1282,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ProtectedResource"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_permit_issuer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PermitIssuer"];
                 };
             };
             /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
@@ -2605,6 +2876,94 @@ export interface operations {
             };
         };
     };
+    get_content: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["ItemId"];
+                digest: components["schemas"]["Digest"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Content"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: The service cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_history: {
         parameters: {
             query?: {
@@ -2669,6 +3028,263 @@ export interface operations {
                 };
             };
             /** @description `invalid_request`: The request is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: The service cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_permit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["ItemId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A zip file, an evidence bundle as of the start */
+            200: {
+                headers: {
+                    /** @description A name for the file */
+                    "Content-Disposition": string;
+                    /** @description The number of entries in the bundle, for showing progress */
+                    "Evidence-Entries": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": unknown;
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `role_forbidden`: The role does not allow this; `not_owner`: Only its owner may do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `state_conflict`: The item's state does not allow this; `item_held`: The item is held; `outside_window`: Outside the execution window */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: The service cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    issue_permit_token: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and body give the same answer again, for 24 hours */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: components["schemas"]["ItemId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPermitToken"];
+            };
+        };
+        responses: {
+            /** @description The token */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PermitToken"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `role_forbidden`: The role does not allow this; `not_owner`: Only its owner may do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `state_conflict`: The item's state does not allow this; `item_held`: The item is held; `outside_window`: Outside the execution window */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large`: The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid; `token_in_content`: The content contains a token; `idempotency_key_reused`: The idempotency key was used for another request */
             422: {
                 headers: {
                     [name: string]: unknown;

@@ -1,4 +1,4 @@
-//! Notes, checkpoints, cosignatures, proofs, manifests and what witnesses are sent: text that strangers write.
+//! Notes, checkpoints, cosignatures, proofs, manifests, policies and what witnesses are sent: text that strangers write.
 #![no_main]
 
 mod cost;
@@ -9,6 +9,7 @@ use pilot_evidence::bundle::Manifest;
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::cosignature::{CosignerKey, CosignerVerifier};
 use pilot_evidence::note::{Note, VerifierKey};
+use pilot_evidence::policy::Policy;
 use pilot_evidence::sample::key;
 use pilot_evidence::tlog_proof::TlogProof;
 use pilot_evidence::witness::{AddCheckpoint, parse_cosignatures, parse_size, size_body};
@@ -21,6 +22,10 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn check(data: &[u8]) {
+    if let Ok(policy) = Policy::parse(data) {
+        let unsigned = vec![None; policy.witnesses().len()];
+        assert!(policy.vouched_at(&unsigned).is_none(), "nobody vouches");
+    }
     let Ok(text) = std::str::from_utf8(data) else { return };
     let witness = CosignerKey::generate("w.example", &[1; 32]).unwrap().verifier();
     if let Ok(note) = Note::parse(text) {

@@ -17,10 +17,12 @@ const INSTALL: &str = "docs/operate/install.md";
 const PRODUCTION: &str = "docs/operate/production.md";
 const BACKUP: &str = "docs/operate/backup.md";
 const ROTATION: &str = "docs/operate/rotation.md";
-const PAGES: [&str; 4] = [INSTALL, PRODUCTION, BACKUP, ROTATION];
+const AGENT: &str = "docs/operate/agent.md";
+const PAGES: [&str; 5] = [INSTALL, PRODUCTION, BACKUP, ROTATION, AGENT];
 
 const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
-{"actor_id":"ana","role":"initiator"},{"actor_id":"sam","role":"security_admin"}]}"#;
+{"actor_id":"ana","role":"initiator"},{"actor_id":"ben","role":"approver"},{"actor_id":"sam","role":"security_admin"},
+{"actor_id":"eli","role":"executor","kind":"machine"}]}"#;
 /// How earlier packages ran the service.
 const FORMER_UNIT: &str = "[Service]\nType=notify\nExecStart=/usr/bin/pilot serve --config /etc/pilot/pilot.toml\n\
     LoadCredential=secret:/etc/pilot/secrets\nDynamicUser=yes\nUser=pilot\nStateDirectory=pilot\n\
@@ -90,6 +92,9 @@ fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
     page_with(&machine, ROTATION, "rotation", "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem")?;
     machine.run("the record lies with the data", "test -s /var/lib/pilot/rotation-record.jsonl")?;
     machine.run("everything belongs to whom it should", OWNERS)?;
+    machine.run("people and a command for the agent", PEOPLE)?;
+    page(&machine, AGENT, "agent")?;
+    machine.run("an item that the agent executes", EXECUTED)?;
     Ok(carried)
 }
 
@@ -108,6 +113,23 @@ fn ended_item() -> String {
 /// Nothing may happen after it, or the backup would be out of date.
 const KEEP: &str = "systemctl stop pilot; mkdir -m 700 kept\n\
     cp -p /etc/pilot/secrets/*.json tls.pem tls.key ana.token /var/lib/pilot/log.key /var/lib/pilot/log.checkpoint kept";
+
+const PEOPLE: &str = "printf '#!/bin/sh\\ncat /proc/self/cgroup\\n' > /usr/local/bin/deploy; chmod 755 /usr/local/bin/deploy\n\
+    for who in ben:approver sam:security_admin; do\n\
+    pilot credential new --config /etc/pilot/pilot.toml --actor ${who%:*} --role ${who#*:} --token-out ${who%:*}.new; done";
+
+/// The agent's command prints its control group, which must be its own.
+const EXECUTED: &str = "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem\n\
+    printf '{\"purpose\":\"p\",\"operation\":\"deploy\",\"risk\":\"low\",\"rollback_plan\":\"r\"}' > payload.json\n\
+    item=$(pilot item new --token-file ana.new --title t --payload payload.json --submit --fields id)\n\
+    digest=$(pilot item show $item --token-file ana.new --fields content_digest)\n\
+    pilot item act $item approve --digest $digest --token-file ben.new\n\
+    pilot item act $item clear --digest $digest --not-after 1h --token-file sam.new\n\
+    for try in $(seq 300); do\n\
+    state=$(pilot item show $item --token-file ana.new --fields state); test $state = succeeded && break; sleep 0.1; done\n\
+    test $state = succeeded || { systemctl status pilot-work@deploy; exit 1; }\n\
+    grep pilot-work@deploy.service/pilot-$item.1 /var/lib/pilot-work/deploy/$item.1/output.txt\n\
+    systemctl stop pilot-work@deploy";
 
 /// No file of root's among the service's data, and none of the service's among root's secrets.
 const OWNERS: &str = "test -z \"$(find /var/lib/pilot ! -user pilot)\"\n\
@@ -159,7 +181,7 @@ fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Resu
 
 /// A marked block that no step above runs would look as if it were tested.
 fn every_block_was_run() -> Result<(), Failure> {
-    const RUN: [(&str, &str); 8] = [
+    const RUN: [(&str, &str); 9] = [
         (PRODUCTION, "certificate"),
         (INSTALL, "package"),
         (INSTALL, "first look"),
@@ -168,6 +190,7 @@ fn every_block_was_run() -> Result<(), Failure> {
         (BACKUP, "new machine"),
         (BACKUP, "erase"),
         (ROTATION, "rotation"),
+        (AGENT, "agent"),
     ];
     for page in PAGES {
         let text = fs::read_to_string(root().join(page)).unwrap_or_default();

@@ -149,6 +149,8 @@ pub const EXPORTS_PER_ACTOR_MAX: usize = 1;
 /// Permits are bundles of one item without a report. They have places of their own, so that no auditor's export keeps an
 /// executor waiting.
 pub const PERMITS_MAX: usize = 8;
+/// One agent may execute several items.
+pub const PERMITS_PER_ACTOR_MAX: usize = 4;
 /// The largest permit that `pilot permit verify` and `pilot gate` read, and how much of approved files the gate copies
 /// into memory for one command.
 pub const PERMIT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -341,7 +343,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ),
     (
         "Permits in progress",
-        "8 in total, 1 per actor",
+        "8 in total, 4 per actor",
         "503 `unavailable`, with `Retry-After`; the detail names the limit",
     ),
     ("Permit that `pilot permit verify` and `pilot gate` read", "64 MiB", "the permit is refused"),

@@ -15,8 +15,9 @@ use serde_json::Value;
 use crate::bundle::zip::read;
 use crate::bundle::{CHECKPOINT, Scope};
 use crate::checkpoint::Checkpoint;
+use crate::cosignature::CosignerVerifier;
 use crate::merkle::Hash;
-use crate::note::{Note, VerifierKey};
+use crate::note::{Note, NoteError, VerifierKey};
 use crate::policy::Policy;
 use crate::replay::follow;
 use crate::verify::contents::{Contents, open};
@@ -53,7 +54,7 @@ pub enum PermitError {
     Held,
     #[error("{action} is allowed only from {} to {}, and it is {now} now; have the item cleared again", window.not_before, window.not_after)]
     OutsideWindow { action: Name, window: Window, now: Time },
-    #[error("it is {} s old by {by}, and at most {} s are accepted; download it again", age.as_secs(), max.as_secs())]
+    #[error("it is {} s old by {by}, and at most {} s are accepted; send a heartbeat for the item, then download it again", age.as_secs(), max.as_secs())]
     TooOld { by: &'static str, age: Duration, max: Duration },
     #[error("it is dated {at} by {by}, which is in the future; set this machine's clock, or theirs")]
     Future { by: &'static str, at: Time },
@@ -178,26 +179,24 @@ fn log_of(bundle: &[u8], policy: &Policy) -> Result<VerifierKey, PermitError> {
 
 /// The cosignatures of known witnesses, and the latest moment the quorum vouches for, if the policy has one.
 fn cosignatures(checkpoint: &str, policy: &Policy) -> Result<(Vec<Cosigned>, Option<Time>), PermitError> {
-    let wrong = |error: crate::note::NoteError| PermitError::Unreadable(format!("a cosignature: {error}"));
+    let wrong = |error: NoteError| PermitError::Unreadable(format!("a cosignature: {error}"));
     let note = Note::parse(checkpoint).map_err(wrong)?;
     let found = policy.cosigned(&note).map_err(wrong)?;
     let times: Vec<_> = found.iter().map(|(_, time)| *time).collect();
-    let cosigned = |(witness, time): &(&crate::cosignature::CosignerVerifier, Option<u64>)| {
+    let cosigned = |(witness, time): &(&CosignerVerifier, Option<u64>)| {
         Some(Cosigned { witness: witness.name.clone(), at: seconds((*time)?) })
     };
     let cosigned: Vec<_> = found.iter().filter_map(cosigned).collect();
     if !policy.requires_witnesses() {
         return Ok((cosigned, None));
     }
-    match policy.vouched_at(&times) {
-        Some(time) => Ok((cosigned, Some(seconds(time)))),
-        None => {
-            let words = |(witness, time): &(&crate::cosignature::CosignerVerifier, Option<u64>)| {
-                format!("{} {}", witness.name, if time.is_some() { "has" } else { "has not" })
-            };
-            Err(PermitError::Quorum { have: found.iter().map(words).collect::<Vec<_>>().join(", ") })
-        }
+    if let Some(time) = policy.vouched_at(&times) {
+        return Ok((cosigned, Some(seconds(time))));
     }
+    let words = |(witness, time): &(&CosignerVerifier, Option<u64>)| {
+        format!("{} {}", witness.name, if time.is_some() { "has" } else { "has not" })
+    };
+    Err(PermitError::Quorum { have: found.iter().map(words).collect::<Vec<_>>().join(", ") })
 }
 
 fn seconds(time: u64) -> Time {

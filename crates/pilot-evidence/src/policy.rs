@@ -57,21 +57,27 @@ enum Member {
     Group { needed: usize, of: Vec<usize> },
 }
 
+/// Who must have witnessed a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quorum {
+    Nobody,
+    Member(usize),
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     logs: Vec<VerifierKey>,
     witnesses: Vec<CosignerVerifier>,
     /// Names are bytes: the specification gives them no encoding.
     members: Vec<(Vec<u8>, Member)>,
-    /// `None` if no cosignature is required.
-    quorum: Option<usize>,
+    quorum: Quorum,
 }
 
 impl Policy {
     /// A policy for verifying: it must know a log.
     pub fn parse(bytes: &[u8]) -> Result<Policy, PolicyError> {
-        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-        let whole = |what| PolicyError { line: lines.max(1), what };
+        let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|byte| *byte == b'\n').count();
+        let whole = |what| PolicyError { line: lines, what };
         if bytes.len() > POLICY_BYTES_MAX {
             return Err(whole(PolicyFault::TooLong));
         }
@@ -102,7 +108,7 @@ impl Policy {
     }
 
     pub fn requires_witnesses(&self) -> bool {
-        self.quorum.is_some()
+        self.quorum != Quorum::Nobody
     }
 
     /// When each known witness cosigned, in seconds since 1970. A cosignature that does not verify spoils the note.
@@ -127,7 +133,10 @@ impl Policy {
     }
 
     fn is_met(&self, has: &dyn Fn(usize) -> bool) -> bool {
-        self.quorum.is_none_or(|quorum| self.has_witnessed(quorum, has))
+        match self.quorum {
+            Quorum::Nobody => true,
+            Quorum::Member(member) => self.has_witnessed(member, has),
+        }
     }
 
     fn has_witnessed(&self, member: usize, has: &dyn Fn(usize) -> bool) -> bool {
@@ -149,7 +158,7 @@ struct Reader {
     /// Which of the members are in a group.
     grouped: Vec<usize>,
     groups: usize,
-    quorum: Option<Option<usize>>,
+    quorum: Option<Quorum>,
 }
 
 impl Reader {
@@ -219,7 +228,7 @@ impl Reader {
         if self.quorum.is_some() {
             return Err(PolicyFault::SecondQuorum);
         }
-        self.quorum = Some(if name == b"none" { None } else { Some(self.find(name)?) });
+        self.quorum = Some(if name == b"none" { Quorum::Nobody } else { Quorum::Member(self.find(name)?) });
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use pilot_setup::config::{self, Config, Tls as TlsSection};
 use pilot_setup::credentials::{RoleMapFile, leak_guard, load_credentials};
 use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::exposed::{refuse_tokens_in_definitions, tokens_in_names};
-use pilot_setup::{database, definitions};
+use pilot_setup::{database, definitions, permit_key};
 use pilot_setup::{private_file, production};
 
 use crate::edge;
@@ -55,6 +55,9 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
         if clean.is_some() && !found.refused.is_empty() {
             found.take(definitions::offered(dir));
         }
+    }
+    if config.permits.is_some() && config.permit_key_path().exists() {
+        found.take(permit_key::load(&config.permit_key_path()));
     }
     let witnesses = found.take(Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
     let trusted = found.take(Trusted::open(config, clock));

@@ -14,7 +14,7 @@ use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::exposed;
 use pilot_setup::private_file::{self, FileError, Others};
 use pilot_setup::{database, definitions};
-use pilot_setup::{log_key, production};
+use pilot_setup::{log_key, permit_key, production};
 use rustix::fs::Access;
 use serde::Serialize;
 
@@ -80,6 +80,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
     findings.push(check_data_dir(&config.data_dir));
     findings.extend(check_store(config));
     findings.push(check_log_key(config));
+    findings.extend(check_permits(config));
     findings.push(check_witnesses(config));
     findings
 }
@@ -286,6 +287,22 @@ fn check_witnesses(config: &Config) -> Finding {
         Ok(_) => Finding::new("witnesses", Verdict::Ok, format!("{} configured", config.log.witnesses.len())),
         Err(error) => Finding::new("witnesses", Verdict::Refused, error.to_string()),
     }
+}
+
+/// Nothing if no permit tokens are asked for.
+fn check_permits(config: &Config) -> Option<Finding> {
+    let permits = config.permits.as_ref()?;
+    let path = config.permit_key_path();
+    if !path.exists() {
+        let detail = format!("{}, which the first start creates; all nodes need the same file", path.display());
+        return Some(Finding::new("permit key", Verdict::Ok, detail));
+    }
+    Some(match permit_key::load(&path) {
+        Ok(keys) => {
+            Finding::new("permit key", Verdict::Ok, format!("{} signs for {}", keys.signing_id(), permits.issuer))
+        }
+        Err(error) => Finding::failed("permit key", &error),
+    })
 }
 
 fn check_log_key(config: &Config) -> Finding {

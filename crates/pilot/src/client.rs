@@ -12,9 +12,11 @@ use pilot_core::token::Token;
 use pilot_wire::outgoing::{self, Outgoing, OutgoingError};
 use serde::Deserialize;
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::profile::kept::Kept;
 use crate::profile::{Profile, Profiles};
 
 mod address;
@@ -27,6 +29,7 @@ pub(crate) mod repeat;
 mod runtime;
 mod tls;
 
+pub(crate) use address::is_same_service;
 pub(crate) use arguments::ClientArguments;
 pub(crate) use credential::Effort;
 pub(crate) use runtime::runtime;
@@ -120,6 +123,20 @@ impl Client {
             _ => Some(credential::token_of_profile(profile, environment)?),
         };
         Ok(Client { base, token, outgoing: outgoing.with_answer_bytes_max(ANSWER_BYTES_MAX) })
+    }
+
+    /// A client with a token that a sign-in has just brought.
+    pub(crate) fn with_kept(profile: &Profile, kept: &Kept) -> Result<Client, Failure> {
+        let base = address::parse(&profile.url)?;
+        address::check_encryption(&base, false)?;
+        let outgoing = tls::outgoing(address::is_encrypted(&base), profile.ca_file.as_deref(), None)?;
+        let token = credential::parse(&kept.token)?;
+        Ok(Client { base, token: Some(token), outgoing: outgoing.with_answer_bytes_max(ANSWER_BYTES_MAX) })
+    }
+
+    /// A token that the person types.
+    pub(crate) fn asked_token() -> Result<Zeroizing<String>, Failure> {
+        credential::asked()
     }
 
     /// Where people look at this in a browser.

@@ -13,6 +13,7 @@ pub(crate) mod inbox;
 pub(crate) mod init;
 pub(crate) mod item;
 pub(crate) mod log;
+pub(crate) mod login;
 pub(crate) mod permit;
 pub(crate) mod profile;
 pub(crate) mod restore;

@@ -8,6 +8,7 @@ use pilot_core::time::Time;
 use serde_json::Value;
 
 use crate::client::query::{encode, path_with};
+use crate::client::repeat::{Tries, is_lost};
 use crate::client::{Ask, Client};
 use crate::exit::Failure;
 
@@ -23,8 +24,16 @@ pub(crate) struct FoundItem {
 }
 
 pub(crate) async fn item(client: &Client, id: &ItemId) -> Result<FoundItem, Failure> {
-    let (reply, now) = client.ask_dated(Ask::get(&format!("/v1/items/{id}"))).await?;
-    found(reply.read()?, now)
+    let (path, mut tries) = (format!("/v1/items/{id}"), Tries::default());
+    loop {
+        let (outcome, now) = match client.ask_dated(Ask::get(&path)).await {
+            Ok((reply, now)) => (Ok(reply), now),
+            Err(failure) => (Err(failure), None),
+        };
+        if !is_lost(&outcome) || !tries.again().await? {
+            return found(outcome?.read()?, now);
+        }
+    }
 }
 
 pub(crate) fn found(value: Value, now: Option<Time>) -> Result<FoundItem, Failure> {

@@ -16,6 +16,7 @@ mod part;
 mod permit;
 mod profile;
 mod reason;
+mod sign_in;
 mod supervisor;
 mod terminal;
 mod work;
@@ -68,6 +69,10 @@ enum Command {
     Inbox(cmd::inbox::Arguments),
     /// Follow the ledger as it grows
     Watch(cmd::watch::Arguments),
+    /// Sign in: get a token for a profile and keep it in the session keyring
+    Login(cmd::login::LoginArguments),
+    /// Sign out: forget the token of a profile, and revoke it where that is possible
+    Logout(cmd::login::LogoutArguments),
     /// The services you work with, as in profiles.toml
     #[command(subcommand)]
     Profile(cmd::profile::Command),
@@ -146,6 +151,8 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Item(command) => cmd::item::run(command, environment),
         Command::Inbox(arguments) => cmd::inbox::run(&arguments, environment),
         Command::Watch(arguments) => cmd::watch::run(&arguments, environment),
+        Command::Login(arguments) => cmd::login::login(&arguments, environment),
+        Command::Logout(arguments) => cmd::login::logout(&arguments, environment),
         Command::Profile(command) => cmd::profile::run(&command, environment),
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Evidence(command) => cmd::evidence::run(&command, environment),

@@ -200,3 +200,24 @@ fn a_node_with_another_role_map_does_not_start_beside_one_that_runs() {
     refused.says(&["--adopt"]);
     assert_eq!(a.session(&token("ada")).status, 200, "the one that runs goes on");
 }
+
+#[test]
+fn a_node_with_another_permit_key_does_not_start_beside_one_that_runs() {
+    let installation = team();
+    for node in ["a", "b"] {
+        let file = format!("{node}.toml");
+        let permits = "[permits]\nissuer = \"https://pilot.example\"\naudiences = [\"vault\"]\n";
+        let text = installation.read(&file) + permits;
+        installation.write(&file, &text);
+    }
+    let a = start(&installation, "a");
+    prepare(&installation);
+    let refused = installation.pilot(&["serve", "--config", "b.toml"]).expect(2);
+    refused.says(&["permit.key", "give this node the same files as the others"]);
+    fs::copy(installation.path("data-a/permit.key"), installation.path("data-b/permit.key")).unwrap();
+    let b = installation.start(installation.command(&["serve", "--config", "b.toml"]));
+    let keys = |server: &Server| server.get("/.well-known/jwks.json", &[]).json();
+    assert_eq!(keys(&a), keys(&b));
+    b.stop().expect(0);
+    a.stop().expect(0);
+}

@@ -4,6 +4,7 @@
 mod ends;
 mod gate;
 mod leaks;
+mod login;
 mod outage;
 mod provider;
 mod sign_in;

@@ -8,4 +8,4 @@ mod migrate;
 mod older;
 mod revocations;
 pub mod second_place;
-mod witnesses;
+pub mod witnesses;

@@ -7,5 +7,6 @@ mod inbox;
 mod items;
 mod lost_answers;
 mod profiles;
+mod screens;
 mod waiting;
 mod watching;

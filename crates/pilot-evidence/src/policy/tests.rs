@@ -92,7 +92,7 @@ fn what_is_wrong_is_said_with_its_line() {
 
 #[test]
 fn names_are_bytes_and_need_no_encoding() {
-    let text =
-        [written("log LOG1\nwitness ").as_bytes(), b"\xff\xfe ", written("KEY1\nquorum ").as_bytes(), b"\xff\xfe\n"];
+    let (before, after) = (written("log LOG1\nwitness "), written("KEY1\nquorum "));
+    let text = [before.as_bytes(), b"\xff\xfe ", after.as_bytes(), b"\xff\xfe\n"];
     assert!(Policy::parse(&text.concat()).unwrap().requires_witnesses());
 }

@@ -27,7 +27,7 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
     expect![[r#"
         Evidence of log.example.org about the period 1970-01-01T00:00:00.000000Z to 2026-11-18T09:00:21.000000Z, entries 0 to 20
         made 2026-11-18T09:00:21.000000Z, 21 entries, 0 documents, 11 files left out
-        root vDfvhRtHD91qMv3Fo9jzIqkhWBSdUosgvNRB7k8JiBI= of 21 entries
+        root 9M3PCpZW4mDo/m259CqabaZFrQaaY7fvDD1lLecuNC8= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for

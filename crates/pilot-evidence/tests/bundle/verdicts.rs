@@ -25,7 +25,7 @@ fn an_items_bundle_holds() {
     expect![[r#"
         Evidence of log.example.org about item 01890a5d-ac96-774b-bcce-000000000001
         made 2026-11-18T09:00:21.000000Z, 10 entries, 5 documents
-        root vDfvhRtHD91qMv3Fo9jzIqkhWBSdUosgvNRB7k8JiBI= of 21 entries
+        root 9M3PCpZW4mDo/m259CqabaZFrQaaY7fvDD1lLecuNC8= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
@@ -72,7 +72,7 @@ fn a_periods_bundle_holds_wherever_it_begins_and_ends() {
     expect![[r#"
         Evidence of log.example.org about the period 2026-11-15T08:00:05.000000Z to 2026-11-18T09:00:20.000000Z, entries 5 to 19
         made 2026-11-18T09:00:21.000000Z, 21 entries, 11 documents
-        root vDfvhRtHD91qMv3Fo9jzIqkhWBSdUosgvNRB7k8JiBI= of 21 entries
+        root 9M3PCpZW4mDo/m259CqabaZFrQaaY7fvDD1lLecuNC8= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
@@ -199,7 +199,7 @@ fn entries_that_a_bundle_should_have_and_has_not_are_named() {
     let mut no_rules = item.clone();
     no_rules.definitions.clear();
     expect![[r#"
-        entries/000000000000.jsonl, entry 1, item 01890a5d-ac96-774b-bcce-000000000001: the definition sha256:be62ca548d728b5557682e32327c382bf591ddf7c470e4a1ebd6144856405f53 is not in the bundle [definition]
+        entries/000000000000.jsonl, entry 1, item 01890a5d-ac96-774b-bcce-000000000001: the definition sha256:83435355fec8619aeca46414354f2f4296d3b7c276625092787916dcb7c8efd7 is not in the bundle [definition]
     "#]].assert_eq(&verdict(&no_rules));
     let mut no_map = item;
     no_map.role_maps.clear();

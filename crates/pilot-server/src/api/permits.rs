@@ -94,13 +94,13 @@ fn check_again(call: &Call, item: &Item, entry: &Entry) -> Result<(), Problem> {
     Ok(())
 }
 
-async fn answer(app: &App, issuer: &PermitIssuer, entry: &Entry, item: &Item) -> Answer {
+async fn answer(app: &App, by: &PermitIssuer, entry: &Entry, item: &Item) -> Answer {
     let Some(Details::PermitIssued(issued)) = entry.details() else { return Err(unexpected()) };
     let definition = app.workflows.kept_by(item)?;
     let cleared_by = clearance::cleared_by(&*app.ledger.store, &definition, item).await?;
     let approved_by = clearance::approved_by(item);
-    let claims: Value = issuer.claims(&Grounds { entry, issued: &issued, item, approved_by, cleared_by });
-    let token = issuer.sign(&issued, &claims).map_err(|error| Problem::internal(&error))?;
+    let claims: Value = by.claims(&Grounds { entry, issued: &issued, item, approved_by, cleared_by });
+    let token = by.sign(&issued, &claims).map_err(|error| Problem::internal(&error))?;
     let view = PermitTokenView {
         token,
         audience: issued.audience,

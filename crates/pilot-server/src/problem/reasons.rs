@@ -192,7 +192,7 @@ impl From<RevokeError> for Problem {
 impl From<Busy> for Problem {
     fn from(busy: Busy) -> Self {
         let problem = Problem::new(Code::Unavailable, busy.to_string()).retry_after(EXPORT_RETRY);
-        Problem { is_slowed: busy == Busy::ForActor, ..problem }
+        Problem { is_slowed: matches!(busy, Busy::ForActor(_)), ..problem }
     }
 }
 

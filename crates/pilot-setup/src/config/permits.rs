@@ -23,7 +23,7 @@ pub struct Permits {
     pub audiences: Vec<String>,
 }
 
-/// Compared byte for byte by whoever reads a token, so it is kept as written.
+/// Readers of a token compare it byte for byte, so it is kept as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issuer(String);
 

@@ -62,6 +62,12 @@ pub(super) fn is_encrypted(base: &Uri) -> bool {
     base.scheme_str() == Some("https")
 }
 
+/// Whether two addresses are those of one service.
+pub(crate) fn is_same_service(one: &str, other: &str) -> bool {
+    let (one, other) = (parse(one).ok(), parse(other).ok());
+    one.as_ref().map(origin).is_some_and(|one| Some(one) == other.as_ref().map(origin))
+}
+
 fn origin(base: &Uri) -> (bool, String, u16) {
     let port = base.port_u16().unwrap_or(if is_encrypted(base) { 443 } else { 80 });
     (is_encrypted(base), base.host().unwrap_or_default().to_ascii_lowercase(), port)

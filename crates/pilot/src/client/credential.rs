@@ -2,9 +2,12 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use pilot_core::time::Time;
 use pilot_core::token::Token;
 use pilot_setup::private_file::{self, Others};
+use pilot_wire::clock;
 use pilot_wire::outgoing::Pair;
 use zeroize::Zeroizing;
 
@@ -12,8 +15,9 @@ use crate::client::arguments::ClientArguments;
 use crate::client::runtime::runtime;
 use crate::environment::Environment;
 use crate::exit::Failure;
-use crate::profile::kept::Place;
+use crate::profile::kept::{Kept, Place};
 use crate::profile::{Profile, TokenSource, helper};
+use crate::sign_in::renewed;
 
 /// What may be done to find a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +56,7 @@ pub(super) fn token_of_profile(profile: &Profile, environment: &Environment) -> 
     parse(&text)
 }
 
-fn parse(text: &str) -> Result<Token, Failure> {
+pub(super) fn parse(text: &str) -> Result<Token, Failure> {
     let trimmed = Zeroizing::new(text.trim_end_matches(['\r', '\n']).to_owned());
     Token::parse(trimmed).map_err(|error| Failure::Usage(error.to_string()))
 }
@@ -95,14 +99,37 @@ fn kept(
         TokenSource::Command(argv) if effort == Effort::Full => runtime()?.block_on(helper::token(argv)),
         TokenSource::Command(_) => Err(no_token()),
         TokenSource::Keyring => {
-            let kept = Place::of(&profile.name, &profile.url, environment).read()?.ok_or_else(|| {
+            let place = Place::of(&profile.name, &profile.url, environment);
+            let kept = place.read()?.ok_or_else(|| {
                 let name = &profile.name;
                 Failure::Usage(format!("no token is kept for the profile {name}; run `pilot login --profile {name}`"))
             })?;
+            let kept = if effort == Effort::Full { fresh(kept, &place, profile)? } else { kept };
             Ok(Zeroizing::new(kept.token.clone()))
         }
     }
 }
+
+/// The same, or a new one if it is about to expire and can be renewed.
+fn fresh(kept: Kept, place: &Place, profile: &Profile) -> Result<Kept, Failure> {
+    let now = clock::since_1970().map_or(Time::EPOCH, |since| Time::EPOCH.plus(since));
+    let expires_at = kept.grant.as_ref().and_then(|grant| grant.expires_at);
+    if expires_at.is_none_or(|expires_at| now.plus(SOON) < expires_at) {
+        return Ok(kept);
+    }
+    match runtime()?.block_on(renewed(&kept, profile.ca_file.as_deref(), now))? {
+        Some(new) => {
+            let token = Kept { token: new.token.clone(), grant: None };
+            place.keep(new)?;
+            Ok(token)
+        }
+        // Another command may have renewed it meanwhile: some providers take each refresh token once.
+        None => Ok(place.read()?.unwrap_or(kept)),
+    }
+}
+
+/// A command takes less time than this.
+const SOON: Duration = Duration::from_secs(30);
 
 fn no_token() -> Failure {
     let text =
@@ -110,7 +137,7 @@ fn no_token() -> Failure {
     Failure::Usage(text.into())
 }
 
-fn asked() -> Result<Zeroizing<String>, Failure> {
+pub(super) fn asked() -> Result<Zeroizing<String>, Failure> {
     rpassword::prompt_password("Token: ").map(Zeroizing::new).map_err(|_| no_token())
 }
 

@@ -29,6 +29,12 @@ impl<'c> Follower<'c> {
         Follower { client, after, feed: None, pause: PAUSE }
     }
 
+    /// The same, already opened: a service that is not there from the first is not waited for.
+    pub(crate) async fn opened(client: &'c Client, after: Option<u64>) -> Result<Follower<'c>, Failure> {
+        let feed = client.feed(after).await?;
+        Ok(Follower { feed: Some(feed), ..Follower::new(client, after) })
+    }
+
     /// Begins somewhere else: the ledger does not have the entry after which this one was to go on.
     pub(crate) fn move_to(&mut self, after: Option<u64>) {
         (self.after, self.feed) = (after, None);

@@ -12,7 +12,7 @@ use crate::output::note;
 const AFTER: &str = "The payload's operation must say what may be run: argv, the whole command line with the absolute path \
 of the program first; or files, each with path and sha256; or both. Files are opened once, without following symbolic \
 links, and copied into memory that nobody can change; the command gets that copy. For a roll-back the payload's \
-rollback_operation counts. The command gets an empty standard input, PATH, HOME, LANG, TERM and TZ, and runs in / unless \
+rollback_operation counts. The command gets an empty standard input, a fixed PATH, the HOME of its user, LANG, TERM and TZ, and runs in / unless \
 operation.cwd says otherwise.";
 
 #[derive(clap::Args)]

@@ -167,5 +167,7 @@ fn write_difference(page: &mut Page, before: &ContentView, item: &ItemView<'_>) 
         return;
     }
     page.heading("What has changed since it was returned");
-    lines.iter().for_each(|line| page.quote(line));
+    for line in &lines {
+        page.quote(line);
+    }
 }

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
             None => items::ledger_size(&client).await?.checked_sub(1),
             after => after,
         };
-        let mut follower = Follower::new(&client, after);
+        let mut follower = Follower::opened(&client, after).await?;
         loop {
             match follower.next().await.map_err(|no_feed| no_feed.failure)? {
                 Heard::Opened => {}

@@ -357,6 +357,7 @@ fn code(ended: &Ended, reflect: bool) -> Result<ExitCode, Failure> {
         Ended::Reported { action, .. } if action == "succeed" => Ok(ExitCode::SUCCESS),
         Ended::Reported { action, .. } => Err(Failure::Refused(format!("the attempt was reported as `{action}`"))),
         Ended::NotGranted(why) => Err(Failure::Refused(format!("the service did not grant it: {why}"))),
+        Ended::MovedOn => Err(Failure::Refused("the item moved on before the command was started".into())),
         Ended::Unfinished => Err(Failure::Environment(
             "the agent was stopped before everything was reported; the next run with this journal does that".into(),
         )),

@@ -1,5 +1,7 @@
 //! The page a person fills in: made from the payload's schema, with what is known and what is wrong.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 use crate::draft::text::{Mistake, Place, key, value};
@@ -22,14 +24,14 @@ pub(crate) fn template(heading: &str, title: &str, payload: &Map<String, Value>,
     // Required ones first: a tired person fills in what is at the top.
     let (first, second): (Vec<_>, Vec<_>) = described.iter().partition(|(name, _)| is_required(name));
     for (name, schema) in first.into_iter().chain(second) {
-        text += &format!("\n# {}\n", hint(schema, is_required(name)));
+        let _ = writeln!(text, "\n# {}", hint(schema, is_required(name)));
         match payload.get(name) {
-            Some(given) => text += &format!("{} = {}\n", key(name), value(given)?),
+            Some(given) => drop(writeln!(text, "{} = {}", key(name), value(given)?)),
             None => text += &blank(name, schema, is_required(name)),
         }
     }
     for (name, given) in payload.iter().filter(|(name, _)| !described.contains_key(*name)) {
-        text += &format!("\n{} = {}\n", key(name), value(given)?);
+        let _ = writeln!(text, "\n{} = {}", key(name), value(given)?);
     }
     Some(text)
 }

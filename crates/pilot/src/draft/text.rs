@@ -1,5 +1,7 @@
 //! Content as people edit it: TOML with a title and a payload. JSON has no comments, and no lines in a text.
 
+use std::fmt::Write as _;
+
 use pilot_core::visible::is_hidden;
 use serde_json::{Map, Number, Value};
 
@@ -101,7 +103,9 @@ fn escaped(text: &str, keeps_lines: bool) -> String {
             '\\' => written += "\\\\",
             '\n' => written += "\\n",
             '\t' => written += "\\t",
-            letter if letter.is_control() || is_hidden(letter) => written += &format!("\\U{:08X}", u32::from(letter)),
+            letter if letter.is_control() || is_hidden(letter) => {
+                let _ = write!(written, "\\U{:08X}", u32::from(letter));
+            }
             letter => written.push(letter),
         }
     }

@@ -7,14 +7,15 @@ use crate::environment::Environment;
 /// The caller's own path is not approved, so it does not choose programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Passed on if they look as they should.
-const KEPT: [&str; 4] = ["HOME", "LANG", "TERM", "TZ"];
+const KEPT: [&str; 3] = ["LANG", "TERM", "TZ"];
 /// Variables through which loaders, shells and interpreters run something else: by name, or by how the name begins.
-const NEVER: [&str; 13] = [
+const NEVER: [&str; 14] = [
     "BASH_ENV",
     "CDPATH",
     "ENV",
     "GCONV_PATH",
     "GLOBIGNORE",
+    "HOME",
     "IFS",
     "JAVA_TOOL_OPTIONS",
     "LOCPATH",
@@ -46,12 +47,25 @@ pub(crate) fn refused_name(name: &str) -> Option<String> {
     })
 }
 
+/// The home of the user that the command runs as. The caller's word for it would choose which settings and modules
+/// interpreters load.
+fn home() -> String {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let own = rustix::process::geteuid().as_raw().to_string();
+    let home = users.lines().find_map(|line| {
+        let fields: Vec<_> = line.split(':').collect();
+        let (user, home) = (fields.get(2)?, fields.get(5)?);
+        (*user == own && home.starts_with('/')).then(|| (*home).to_owned())
+    });
+    home.unwrap_or_else(|| "/".to_owned())
+}
+
 /// The whole environment of the command.
 pub(super) fn of_command(permit: &Permit, allowed: &[Allowed], own: &Environment) -> Vec<(String, String)> {
     let plain = |value: &str| {
         value.len() <= 256 && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte))
     };
-    let mut variables = vec![("PATH".to_owned(), PATH.to_owned())];
+    let mut variables = vec![("PATH".to_owned(), PATH.to_owned()), ("HOME".to_owned(), home())];
     let kept = KEPT.into_iter().filter_map(|name| Some((name, own.get(name).filter(|value| plain(value))?)));
     variables.extend(kept.map(|(name, value)| (name.to_owned(), value.to_owned())));
     for Allowed(name) in allowed.iter().filter(|allowed| !KEPT.contains(&allowed.0.as_str())) {

@@ -97,7 +97,7 @@ impl Operation {
             same(argv, given)?;
         }
         let words: Vec<_> = given.iter().map(|word| self.word(word)).collect::<Result<_, _>>()?;
-        let used = |file: &&ApprovedFile| words.iter().any(|word| *word == Word::File(file));
+        let used = |file: &&ApprovedFile| words.contains(&Word::File(file));
         if let Some(unused) = self.files.iter().find(|file| !used(file)) {
             return Err(format!(
                 "the approved file {} is not a word of the command line, so its checked bytes could not be handed on; \
@@ -120,7 +120,7 @@ impl Operation {
             ));
         }
         // A command would open such a path itself, and could find other bytes there than were checked.
-        match self.files.iter().find(|file| shown.contains(file.path.as_str())) {
+        match self.files.iter().find(|file| mentions(&shown, &file.path)) {
             None => Ok(Word::Plain(given)),
             Some(file) => Err(format!(
                 "the word {shown:?} contains the approved file {}, but only a word that is the path itself can be \
@@ -155,6 +155,17 @@ fn is_plain(path: &str) -> Result<(), &'static str> {
         return Err("has a part that is empty, . or ..");
     }
     Ok(())
+}
+
+/// Whether a word has this path in it, and not a longer one: `-f/etc/key` and `/etc/key:ro` have `/etc/key`, while
+/// `/etc/keys` and `/srv/etc/key` are other files.
+fn mentions(word: &str, path: &str) -> bool {
+    word.match_indices(path).any(|(at, _)| {
+        let (before, after) = (word.get(..at).unwrap_or_default(), word.get(at + path.len()..).unwrap_or_default());
+        let goes_on = after.starts_with(|sign: char| sign.is_alphanumeric() || "._-/".contains(sign));
+        let is_elsewhere = before.starts_with('/') && !before.contains([':', '=', ',', ' ']);
+        !goes_on && !is_elsewhere
+    })
 }
 
 #[cfg(test)]
@@ -197,6 +208,16 @@ mod tests {
         ] {
             let found = compared(operation.clone(), given);
             assert!(found.contains(said), "{operation} {given:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_path_inside_a_word_is_told_from_a_longer_path() {
+        for word in ["-f/etc/key", "--file=/etc/key", "/etc/key:ro", "/srv/a:/etc/key", "@/etc/key,x"] {
+            assert!(mentions(word, "/etc/key"), "{word}");
+        }
+        for word in ["/etc/keys", "/etc/key.pub", "/etc/key/x", "/srv/etc/key", "etc/key"] {
+            assert!(!mentions(word, "/etc/key"), "{word}");
         }
     }
 }

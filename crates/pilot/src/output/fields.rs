@@ -45,7 +45,9 @@ mod tests {
     fn a_value_cannot_pose_as_another_cell_or_line() {
         let row = json!({"id": "a", "title": "x\ty\nz\\", "by": {"actor_id": "ana"}, "window": null, "n": [1, 2]});
         let fields = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let text = tsv(&[row.clone()], &fields(&["id", "title", "by.actor_id", "by.missing", "window", "n"])).unwrap();
+        let text =
+            tsv(std::slice::from_ref(&row), &fields(&["id", "title", "by.actor_id", "by.missing", "window", "n"]))
+                .unwrap();
         assert_eq!(text, "a\tx\\ty\\nz\\\\\tana\t\t\t[1,2]\n");
         let Err(Failure::Usage(said)) = tsv(&[row], &fields(&["state"])) else { panic!() };
         assert!(said.contains("there is no state; there are by, id"), "{said}");

@@ -27,13 +27,10 @@ impl Page {
         Page { text: String::new(), has_colour: terminal::has_colour(environment), columns: terminal::columns() }
     }
 
-    pub(crate) fn columns(&self) -> usize {
-        self.columns
-    }
-
     pub(crate) fn heading(&mut self, text: &str) {
         let text = visible_line(text);
-        self.text += &if self.has_colour { format!("\u{1b}[1m{text}\u{1b}[0m\n") } else { format!("{text}\n") };
+        let (bold, plain) = if self.has_colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+        self.text.extend([bold, &text, plain, "\n"]);
     }
 
     /// A line of our own.
@@ -56,15 +53,10 @@ impl Page {
         let width = self.columns.saturating_sub(MARGIN.chars().count()).max(20);
         for line in visible(text).lines() {
             for piece in wrapped(&line.replace('\t', "    "), width) {
-                self.text += &format!("{MARGIN}{piece}").trim_end().to_owned();
+                self.text += format!("{MARGIN}{piece}").trim_end();
                 self.text.push('\n');
             }
         }
-    }
-
-    /// Lines that `output::table` made.
-    pub(crate) fn table(&mut self, text: &str) {
-        self.text += text;
     }
 
     pub(crate) fn print(self) -> Result<(), Failure> {

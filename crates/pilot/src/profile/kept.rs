@@ -68,9 +68,8 @@ impl Place {
 
     pub(crate) fn read(&self) -> Result<Option<Kept>, Failure> {
         let unreadable = |_| Failure::Environment("what the last sign-in kept cannot be read; sign in again".into());
-        match keyring::read(&self.key) {
-            Ok(Some(secret)) => return serde_json::from_slice(&secret).map(Some).map_err(unreadable),
-            Ok(None) | Err(_) => {}
+        if let Ok(Some(secret)) = keyring::read(&self.key) {
+            return serde_json::from_slice(&secret).map(Some).map_err(unreadable);
         }
         let Some(file) = &self.file else { return Ok(None) };
         match private_file::read(file, Others::MayNothing) {

@@ -15,7 +15,7 @@ pub(crate) fn read(name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, NoKeyring> 
     let Some(key) = find(name)? else { return Ok(None) };
     // Sized once: growing would leave copies of the secret behind.
     let mut secret = Zeroizing::new(vec![0; SECRET_BYTES_MAX]);
-    let length = key.read(&mut *secret).map_err(|error| no_keyring(&error))?;
+    let length = key.read(&mut *secret).map_err(no_keyring)?;
     secret.truncate(length);
     Ok(Some(secret))
 }
@@ -28,14 +28,14 @@ pub(crate) fn keep(name: &str, secret: &[u8]) -> Result<(), NoKeyring> {
             secret.len()
         )));
     }
-    ring()?.add_key(name, secret).map(drop).map_err(|error| no_keyring(&error))
+    ring()?.add_key(name, secret).map(drop).map_err(no_keyring)
 }
 
 /// Whether there was such a key.
 pub(crate) fn remove(name: &str) -> Result<bool, NoKeyring> {
     let Some(key) = find(name)? else { return Ok(false) };
     // At once and for everyone, also where another keyring links to it.
-    key.invalidate().map_err(|error| no_keyring(&error))?;
+    key.invalidate().map_err(no_keyring)?;
     Ok(true)
 }
 
@@ -43,14 +43,14 @@ fn find(name: &str) -> Result<Option<Key>, NoKeyring> {
     match ring()?.search(name) {
         Ok(key) => Ok(Some(key)),
         Err(KeyError::KeyDoesNotExist | KeyError::KeyExpired | KeyError::KeyRevoked) => Ok(None),
-        Err(error) => Err(no_keyring(&error)),
+        Err(error) => Err(no_keyring(error)),
     }
 }
 
 fn ring() -> Result<KeyRing, NoKeyring> {
-    KeyRing::from_special_id(KeyRingIdentifier::Session, false).map_err(|error| no_keyring(&error))
+    KeyRing::from_special_id(KeyRingIdentifier::Session, false).map_err(no_keyring)
 }
 
-fn no_keyring(error: &KeyError) -> NoKeyring {
+fn no_keyring(error: KeyError) -> NoKeyring {
     NoKeyring(format!("the kernel's session keyring cannot be used here: {error}"))
 }

@@ -33,6 +33,8 @@ pub(crate) enum Ended {
     },
     /// The service did not grant it.
     NotGranted(String),
+    /// It was granted, but the item moved on before the command was started.
+    MovedOn,
     /// The agent had to end first. The journal has what is left to do.
     Unfinished,
 }
@@ -40,7 +42,7 @@ pub(crate) enum Ended {
 /// Returns when the agent is told to stop its commands.
 pub(crate) async fn told_to(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pilot_api::items::ItemView;
+use pilot_core::time::Time;
 use serde_json::json;
 
 use crate::permit;
@@ -29,16 +30,28 @@ struct Granted {
     bytes: Vec<u8>,
 }
 
+const MOVED_ON: &str = "the item moved on before it could be started";
+
+/// Whether the item is in this agent's lease, at this attempt. A retry is another attempt, and a roll-back another
+/// state.
+fn is_ours(item: &ItemView<'_>, claim: &Claim, state: &str) -> bool {
+    item.lease.as_ref().as_ref().is_some_and(|lease| lease.holder.as_str() == claim.actor_id)
+        && item.attempts == claim.attempt
+        && item.state == state
+}
+
 pub(crate) async fn live(agent: Arc<Agent>, claim: Claim, stand: Stand, attempt: Attempt) -> Ended {
     let report = match stand {
         Stand::New | Stand::Claiming | Stand::Claimed { .. } => match agent.obtain(&claim, &stand).await {
             Ok(granted) => agent.run(&claim, granted, &attempt).await,
-            Err(ended) => {
-                if matches!(ended, Ended::NotGranted(_)) {
-                    attempt.forget();
-                }
-                return ended;
+            Err(Ended::MovedOn) => {
+                report::of(&agent, &claim, &Ending::NotRun(MOVED_ON.into()), None, &Files::of(&attempt)).await
             }
+            Err(Ended::NotGranted(why)) => {
+                attempt.forget();
+                return Ended::NotGranted(why);
+            }
+            Err(ended) => return ended,
         },
         Stand::Spawned { boot_id, group } => agent.clear(&claim, &attempt, &boot_id, group.map(Group::at)).await,
         Stand::Exited(report) => report,
@@ -53,17 +66,14 @@ impl Agent {
         let (asked_at, mut pause) = (Moment::now(), PAUSE_MIN);
         loop {
             let granted = match stand {
-                Stand::New => self.claim(claim, asked_at).await,
-                // Granted to an agent that died before it heard of it, or only now.
-                Stand::Claiming => match self.claim(claim, asked_at).await {
-                    Ok(granted) => self.resume(claim, &granted.state).await,
-                    Err(no) => Err(no),
-                },
+                Stand::New | Stand::Claiming => self.claim(claim, asked_at, matches!(stand, Stand::New)).await,
                 Stand::Claimed { state } => self.resume(claim, state).await,
                 _ => return Err(Ended::Unfinished),
             };
             match granted {
-                Ok(granted) => return Ok(granted),
+                Ok(Some(granted)) => return Ok(granted),
+                Ok(None) => return Err(Ended::MovedOn),
+                Err(No::Refused { .. }) if matches!(stand, Stand::Claimed { .. }) => return Err(Ended::MovedOn),
                 Err(No::Refused { detail, .. }) => return Err(Ended::NotGranted(detail)),
                 Err(No::NotYet(why)) => tracing::warn!(item.id = %claim.item, cause = why, "not claimed yet"),
             }
@@ -71,31 +81,39 @@ impl Agent {
         }
     }
 
-    async fn claim(&self, claim: &Claim, asked_at: Moment) -> Answer<Granted> {
+    /// Nothing if the item has moved on since. Unless it was asked for just now, the lease is renewed: it may have been
+    /// granted to an agent that died before it heard of it.
+    async fn claim(&self, claim: &Claim, asked_at: Moment, is_new: bool) -> Answer<Option<Granted>> {
         let action = json!({"action": claim.action, "content_digest": claim.content_digest});
         let granted = self.service.act(&claim.item, &action, &claim.key, Some(claim.version)).await?;
-        let (item, bytes) = self.service.item(&claim.item).await?;
-        let lease = item.lease.as_ref().as_ref().map(|lease| lease.expires_at.since(granted.at)).unwrap_or_default();
-        let fence = Fence::new(asked_at, lease, self.settings.kill_grace);
-        Ok(Granted { fence, state: granted.to.unwrap_or_default().into_owned(), item, bytes })
+        let state = granted.to.unwrap_or_default();
+        let looked = self.look(claim, asked_at, granted.at, &state).await?;
+        match looked {
+            Some(looked) if is_new && !looked.fence.renew_at().is_past() => Ok(Some(looked)),
+            Some(_) => self.resume(claim, &state).await,
+            None => Ok(None),
+        }
     }
 
     /// After a restart: renews the lease if it still is for this attempt.
-    async fn resume(&self, claim: &Claim, state: &str) -> Answer<Granted> {
+    async fn resume(&self, claim: &Claim, state: &str) -> Answer<Option<Granted>> {
+        // The heartbeat would be refused in most cases, but not during a roll-back by the same actor.
         let (item, _) = self.service.item(&claim.item).await?;
-        let is_held_by_us = item.lease.as_ref().as_ref().is_some_and(|lease| lease.holder.as_str() == claim.actor_id);
-        if !is_held_by_us || item.attempts != claim.attempt || item.state != state {
-            // The heartbeat would say the same of most cases, but not of a roll-back by the same actor.
-            let detail = "the item has moved on".to_owned();
-            return Err(No::Refused { status: 409, code: "state_conflict".into(), detail });
+        if !is_ours(&item, claim, state) {
+            return Ok(None);
         }
         let asked_at = Moment::now();
         let key = format!("{}-resume-{}", claim.key, asked_at.millis());
         let renewed = self.service.act(&claim.item, &json!({"action": "heartbeat"}), &key, None).await?;
+        self.look(claim, asked_at, renewed.at, state).await
+    }
+
+    /// The item under a lease that was given at `at` by the service's clock.
+    async fn look(&self, claim: &Claim, asked_at: Moment, at: Time, state: &str) -> Answer<Option<Granted>> {
         let (item, bytes) = self.service.item(&claim.item).await?;
-        let lease = item.lease.as_ref().as_ref().map(|lease| lease.expires_at.since(renewed.at)).unwrap_or_default();
-        let fence = Fence::new(asked_at, lease, self.settings.kill_grace);
-        Ok(Granted { fence, state: state.to_owned(), item, bytes })
+        let Some(lease) = item.lease.as_ref().clone().filter(|_| is_ours(&item, claim, state)) else { return Ok(None) };
+        let fence = Fence::new(asked_at, lease.expires_at.since(at), self.settings.kill_grace);
+        Ok(Some(Granted { fence, state: state.to_owned(), item, bytes }))
     }
 
     /// Runs the command, unless something is missing for that.
@@ -104,7 +122,7 @@ impl Agent {
         let group = self.settings.group_home.as_ref();
         let group = group.map(|home| Group::at(home.join(format!("pilot-{}.{}", claim.item, claim.attempt))));
         if let Err(why) = self.prepare(claim, &granted, attempt, &files, group.as_ref()).await {
-            return report::of(self, claim, &Ending::NotRun(why), None, &files);
+            return report::of(self, claim, &Ending::NotRun(why), None, &files).await;
         }
         tracing::info!(item.id = %claim.item, attempt = claim.attempt, "executing item `{}`", claim.item);
         let run = Run {
@@ -119,7 +137,7 @@ impl Agent {
         let mut capture = Capture::new(&files.output, self.settings.variables.masks(), self.settings.output_bytes_max);
         let ending = run.carry_out(&mut capture, self.stop.clone()).await;
         let ending = ending.unwrap_or_else(|error| Ending::NotRun(error.to_string()));
-        report::of(self, claim, &ending, Some(capture.finish()), &files)
+        report::of(self, claim, &ending, Some(capture.finish()), &files).await
     }
 
     /// Everything that has to be there before the command may start. The last is the line of the journal after which
@@ -185,21 +203,19 @@ impl Agent {
     async fn clear(&self, claim: &Claim, attempt: &Attempt, boot_id: &str, group: Option<Group>) -> Report {
         let files = Files::of(attempt);
         let is_this_boot = boot_id == boot::id();
-        while is_this_boot {
-            let is_clear = match &group {
-                Some(group) => group.kill().and_then(|()| group.is_empty()).unwrap_or(false),
-                None => kill_marked("PILOT_RESULT_FILE", &files.result.display().to_string()) == 0,
-            };
-            if is_clear {
-                break;
-            }
+        let is_clear = || match &group {
+            _ if !is_this_boot => true,
+            Some(group) => group.kill().and_then(|()| group.is_empty()).unwrap_or(false),
+            None => kill_marked("PILOT_RESULT_FILE", &files.result.display().to_string()) == 0,
+        };
+        while !is_clear() {
             tokio::time::sleep(PAUSE_MIN).await;
         }
         if let Some(Err(error)) = group.as_ref().map(Group::remove) {
             tracing::warn!(%error, "an empty control group cannot be removed");
         }
         let why = if is_this_boot { "the agent ended while it ran" } else { "the machine was restarted while it ran" };
-        report::of(self, claim, &Ending::Lost(why.into()), None, &files)
+        report::of(self, claim, &Ending::Lost(why.into()), None, &files).await
     }
 
     /// The report is in the journal first, so that it stays the same whatever happens.

@@ -123,7 +123,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("output");
         let mut capture = Capture::new(&path, Masks::of(["hunter2hunter2"]), bytes_max);
-        pieces.iter().for_each(|piece| capture.push(piece));
+        for piece in pieces {
+            capture.push(piece);
+        }
         (capture.finish(), std::fs::read(&path).unwrap())
     }
 

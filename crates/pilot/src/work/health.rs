@@ -64,7 +64,9 @@ async fn answer<B>(health: Arc<Health>, request: Request<B>) -> Response<Body> {
 
 fn plain(status: u16, text: String) -> Response<Body> {
     let mut response = Response::new(Body::from(text.into_bytes()));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Ok(status) = StatusCode::from_u16(status) {
+        *response.status_mut() = status;
+    }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
     response
 }

@@ -116,6 +116,10 @@ fn become_command(arguments: &Arguments, keeper: i32) -> io::Result<()> {
     let prepared = (|| {
         rustix::process::setsid()?;
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // An agent that was stopped may have started this too late.
+        if Moment::from_millis(arguments.until).is_past() {
+            return Err(io::Error::other("the lease ended before it could be started"));
+        }
         if rustix::process::getppid().is_none_or(|parent| parent.as_raw_nonzero().get() != keeper) {
             return Err(io::Error::other("the keeper is gone"));
         }

@@ -1,10 +1,13 @@
 //! How an execution ended, as far as anyone knows. Only an exit that the command chose is an outcome: a command that
 //! was killed may have done all, some or nothing of its work.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 /// What the service is told.
@@ -67,8 +70,13 @@ const SAID_BYTES_MAX: u64 = 64 * 1024;
 /// Nothing if the command wrote nothing.
 pub(crate) fn read_said(path: &Path) -> Result<Option<Said>, String> {
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(SAID_BYTES_MAX + 1).read_to_end(&mut text));
-    match read {
+    // The command may have put anything there: a pipe would keep the agent waiting, a link may lead anywhere.
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
+    let file = File::options().read(true).custom_flags(i32::try_from(flags).unwrap_or_default()).open(path);
+    if file.as_ref().is_ok_and(|file| file.metadata().is_ok_and(|found| !found.is_file())) {
+        return Err("it is not a regular file".into());
+    }
+    match file.and_then(|file| file.take(SAID_BYTES_MAX + 1).read_to_end(&mut text)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.to_string()),
         Ok(_) if text.trim_ascii().is_empty() => Ok(None),
@@ -95,7 +103,7 @@ pub(crate) fn judge(ending: &Ending, said: Result<Option<Said>, String>) -> Judg
         Ending::Exited { code, left_over } => {
             let mut judged = judge_exit(*code, said);
             if *left_over > 0 {
-                judged.sentence += &format!(" It left {left_over} processes running, which were killed.");
+                let _ = write!(judged.sentence, " It left {left_over} processes running, which were killed.");
             }
             judged
         }
@@ -154,6 +162,18 @@ mod tests {
             (Ending::NotRun("it does not exist".into()), "", Outcome::Failed),
         ] {
             assert_eq!(outcome(&ending, said), expected, "{ending:?} with {said}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_in_place_of_the_result_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let [pipe, link] = ["pipe", "link"].map(|name| directory.path().join(name));
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let exited = Ending::Exited { code: 0, left_over: 0 };
+        for path in [&pipe, &link, &directory.path().to_owned()] {
+            assert_eq!(judge(&exited, read_said(path)).outcome, Outcome::Unknown, "{}", path.display());
         }
     }
 }

@@ -70,7 +70,8 @@ impl Pool {
     fn spawn(&mut self, claim: Claim, stand: Stand, attempt: crate::work::journal::Attempt) {
         let (agent, id, version) = (Arc::clone(&self.agent), claim.item.clone(), claim.version);
         self.taken.push(id.clone());
-        self.attempts.spawn(async move { (id, version, live(agent, claim, stand, attempt).await) });
+        let life = Box::pin(live(agent, claim, stand, attempt));
+        self.attempts.spawn(async move { (id, version, life.await) });
         self.agent.gauges.running(self.attempts.len());
     }
 
@@ -99,10 +100,9 @@ impl Pool {
     /// The next attempt that ends, if any is running.
     pub(crate) async fn next(&mut self) -> Option<(ItemId, Ended)> {
         let (id, version, ended) = loop {
-            match self.attempts.join_next().await? {
-                Ok(ended) => break ended,
-                // A task panicked, which the log has. Its journal tells the next run what is left.
-                Err(_) => continue,
+            // If a task panicked, the log has it, and its journal tells the next run what is left.
+            if let Ok(ended) = self.attempts.join_next().await? {
+                break ended;
             }
         };
         self.taken.retain(|taken| *taken != id);

@@ -1,7 +1,9 @@
 //! What the service is told about an attempt, and how it gets there.
 
+use std::fmt::Write as _;
+
 use pilot_core::limits::{COMMENT_CHARS_MAX, RESULT_CHARS_MAX};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::work::agent::{Agent, Ended, PAUSE_MIN};
 use crate::work::artifacts::{artifact, collect};
@@ -17,28 +19,38 @@ const SIGNALLED: i32 = 128;
 const NO_EXIT: i32 = 1;
 const OUTPUT: &str = "output";
 
-pub(crate) fn of(agent: &Agent, claim: &Claim, ending: &Ending, output: Option<Captured>, files: &Files) -> Report {
+pub(crate) async fn of(
+    agent: &Agent,
+    claim: &Claim,
+    ending: &Ending,
+    output: Option<Captured>,
+    files: &Files,
+) -> Report {
     let Judged { outcome, mut sentence, result } = judge(ending, read_said(&files.result));
-    let (mut artifacts, faults) = if output.is_some() { collect(&files.artifacts) } else { Default::default() };
+    let directory = output.as_ref().map(|_| files.artifacts.clone());
+    // Files may be large, and other attempts have leases to renew meanwhile.
+    let collected = tokio::task::spawn_blocking(move || directory.map(|directory| collect(&directory)));
+    let (mut artifacts, faults) = collected.await.ok().flatten().unwrap_or_default();
     for fault in faults {
-        sentence += &format!(" Not listed as an artifact: {fault}.");
+        let _ = write!(sentence, " Not listed as an artifact: {fault}.");
     }
     let end = output.as_ref().map(|output| output.end.clone()).filter(|end| !end.is_empty());
     if let Some(output) = output.filter(|output| output.bytes > 0) {
         sentence += &output_words(&output);
         artifacts.push(artifact(OUTPUT, &output.sha256, output.bytes, &files.output));
     }
-    let mut inputs = json!({});
+    let mut inputs = Map::new();
     if let Some(result) = result.or(end) {
-        inputs["result"] = agent.guard.redact(&last_chars(&result, RESULT_CHARS_MAX)).into();
+        let shown = agent.guard.redact(&last_chars(&result, RESULT_CHARS_MAX)).into_owned();
+        inputs.insert("result".into(), shown.into());
     }
     if !artifacts.is_empty() {
-        inputs["artifacts"] = artifacts.into();
+        inputs.insert("artifacts".into(), artifacts.into());
     }
     Report {
         action: outcome.action().to_owned(),
         comment: agent.guard.redact(&first_chars(&sentence, COMMENT_CHARS_MAX)).into_owned(),
-        inputs,
+        inputs: inputs.into(),
         key: format!("{}-report", claim.key),
         exit_code: exit_code(ending),
     }
@@ -129,12 +141,12 @@ async fn comment(agent: &Agent, claim: &Claim, report: &Report, refusal: &str) -
 
 /// One line for each artifact.
 fn digests(report: &Report) -> String {
-    let line = |artifact: &Value| format!("\n{} sha256:{}", said(&artifact["name"]), said(&artifact["sha256"]));
-    report.inputs["artifacts"].as_array().into_iter().flatten().map(line).collect()
+    let line = |artifact: &Value| format!("\n{} sha256:{}", said(artifact, "name"), said(artifact, "sha256"));
+    report.inputs.get("artifacts").and_then(Value::as_array).into_iter().flatten().map(line).collect()
 }
 
-fn said(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+fn said<'a>(artifact: &'a Value, member: &str) -> &'a str {
+    artifact.get(member).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn first_sentence(text: &str) -> &str {

@@ -81,7 +81,7 @@ fn a_risky_operation_takes_two_approvers_security_and_an_executor_and_is_closed_
               201
               executing v6, 2 of 2 to approve [ben bob], window, lease of eli, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eva succeed
               403 not_owner
             eva start
@@ -90,7 +90,7 @@ fn a_risky_operation_takes_two_approvers_security_and_an_executor_and_is_closed_
               201
               executing v7, 2 of 2 to approve [ben bob], window, lease of eli, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli succeed result=done
               201
               succeeded v8, 2 of 2 to approve [ben bob], window, attempt 1, waits for [approver]
@@ -544,17 +544,17 @@ fn a_hold_blocks_what_leads_on_and_nothing_else() {
               201
               executing v15, 1 of 1 to approve [ben], window, lease of eli, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             ben hold: wait
               201
               executing v16, held, 1 of 1 to approve [ben], window, lease of eli, attempt 1, waits for [security_admin]
                 sol sia: release
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli heartbeat
               201
               executing v17, held, 1 of 1 to approve [ben], window, lease of eli, attempt 1, waits for [security_admin]
                 sol sia: release
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli fail
               201
               failed v18, held, 1 of 1 to approve [ben], window, attempt 1, waits for [security_admin]
@@ -572,7 +572,7 @@ fn a_hold_blocks_what_leads_on_and_nothing_else() {
               201
               executing v20, 1 of 1 to approve [ben], window, lease of eli, attempt 2, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli succeed
               201
               succeeded v21, 1 of 1 to approve [ben], window, attempt 2, waits for [approver]
@@ -654,7 +654,7 @@ fn there_are_three_attempts_and_roll_backs_do_not_count() {
               201
               executing v5, 1 of 1 to approve [ben], window, lease of eli, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli fail result=once
               201
               failed v6, 1 of 1 to approve [ben], window, attempt 1, waits for [executor]
@@ -664,7 +664,7 @@ fn there_are_three_attempts_and_roll_backs_do_not_count() {
               201
               executing v7, 1 of 1 to approve [ben], window, lease of eva, attempt 2, waits for [executor]
                 ben bob bea sol sia: hold
-                eva: heartbeat unknown succeed fail
+                eva: heartbeat succeed fail unknown
             eva fail
               201
               failed v8, 1 of 1 to approve [ben], window, attempt 2, waits for [executor]
@@ -674,7 +674,7 @@ fn there_are_three_attempts_and_roll_backs_do_not_count() {
               201
               rolling_back v9, 1 of 1 to approve [ben], window, lease of eva, attempt 2, waits for [executor]
                 ben bob bea sol sia: hold
-                eva: heartbeat unknown succeed fail
+                eva: heartbeat succeed fail unknown
             eli succeed
               403 not_owner
             eva fail
@@ -686,7 +686,7 @@ fn there_are_three_attempts_and_roll_backs_do_not_count() {
               201
               executing v11, 1 of 1 to approve [ben], window, lease of eli, attempt 3, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli fail
               201
               failed v12, 1 of 1 to approve [ben], window, attempt 3, waits for [executor]
@@ -698,7 +698,7 @@ fn there_are_three_attempts_and_roll_backs_do_not_count() {
               201
               rolling_back v13, 1 of 1 to approve [ben], window, lease of eli, attempt 3, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli succeed
               201
               rolled_back v14, 1 of 1 to approve [ben], window, attempt 3, waits for [approver]
@@ -766,7 +766,7 @@ fn a_disputed_outcome_is_reconciled_by_people_who_did_not_execute() {
               201
               executing v5, 1 of 1 to approve [ben], window, lease of eli, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli succeed
               201
               succeeded v6, 1 of 1 to approve [ben], window, attempt 1, waits for [approver]
@@ -794,7 +794,7 @@ fn a_disputed_outcome_is_reconciled_by_people_who_did_not_execute() {
               201
               rolling_back v9, 1 of 1 to approve [ben], window, lease of eva, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eva: heartbeat unknown succeed fail
+                eva: heartbeat succeed fail unknown
             eva succeed
               201
               rolled_back v10, 1 of 1 to approve [ben], window, attempt 1, waits for [approver]
@@ -923,7 +923,7 @@ fn an_emergency_skips_the_quorum_and_ends_when_two_ratify() {
               201
               executing v4, window, lease of eli, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli succeed
               201
               succeeded v5, 0 of 2 to ratify [], window, attempt 1, waits for [approver]
@@ -995,7 +995,7 @@ fn an_emergency_is_condemned_by_two_and_who_ratified_may_change_sides() {
               201
               executing v4, window, lease of eli, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli fail
               201
               failed v5, 0 of 2 to ratify [], window, attempt 1, waits for [approver executor]
@@ -1021,7 +1021,7 @@ fn an_emergency_is_condemned_by_two_and_who_ratified_may_change_sides() {
               201
               rolling_back v8, window, lease of eli, attempt 1, waits for [executor]
                 ben bob bea sol sia: hold
-                eli: heartbeat unknown succeed fail
+                eli: heartbeat succeed fail unknown
             eli succeed
               201
               rolled_back v9, 0 of 2 to ratify [], window, attempt 1, waits for [approver]

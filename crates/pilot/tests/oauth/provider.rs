@@ -39,6 +39,7 @@ pub struct Provider {
     knocks: Arc<AtomicUsize>,
     child: Option<Child>,
     lifetime: u32,
+    renews: bool,
     files: Installation,
 }
 
@@ -64,6 +65,7 @@ impl Provider {
             knocks: Arc::default(),
             child: None,
             lifetime,
+            renews: false,
             files: Installation::bare(),
         };
         let (door, behind, knocks) =
@@ -103,7 +105,7 @@ impl Provider {
         let clients: serde_json::Map<_, _> = CLIENTS.iter().map(|name| ((*name).to_owned(), json!(SECRET))).collect();
         let options = json!({
             "issuer": self.issuer(), "audience": AUDIENCE, "lifetime": self.lifetime,
-            "keys": self.files.path("keys.json"), "clients": clients,
+            "keys": self.files.path("keys.json"), "clients": clients, "refresh": self.renews,
         });
         let mut command = Command::new("node");
         command.arg("provider.mjs").arg(options.to_string()).current_dir(directory);
@@ -113,7 +115,9 @@ impl Provider {
         let (ready, port) = channel();
         thread::spawn(move || {
             let port = lines.find_map(|line| line.ok()?.strip_prefix("ready ")?.parse::<u16>().ok());
-            port.map(|port| ready.send(port))
+            port.map(|port| ready.send(port));
+            // It goes on to say things, and would end if nobody listened.
+            lines.for_each(drop);
         });
         let port = port.recv_timeout(PATIENCE).expect("the provider says that it is ready");
         *self.behind.lock().unwrap() = Some(SocketAddr::from(([127, 0, 0, 1], port)));
@@ -150,6 +154,21 @@ impl Provider {
     /// The provider's own revocation, of which only it knows.
     pub fn revoke(&self, token: &str) {
         assert_eq!(self.post("/revoke-signed", "pilot", &format!("token={token}")).status, 200);
+    }
+
+    /// What a person says in the browser about the code of a device: who they are, or no.
+    pub fn decide_on_device(&self, user_code: &str, sub: Option<&str>) {
+        let said = sub.map_or("denied=yes".to_owned(), |sub| format!("sub={sub}"));
+        let answer = self.post("/device-decision", "pilot", &format!("user_code={user_code}&{said}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// Tokens can be renewed.
+    pub fn renewing(lifetime: u32) -> Provider {
+        let mut provider = Provider::absent(lifetime);
+        provider.renews = true;
+        provider.run();
+        provider
     }
 
     fn post(&self, path: &str, client: &str, form: &str) -> Response {

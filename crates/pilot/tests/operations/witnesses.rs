@@ -14,7 +14,7 @@ use crate::support::harness::{Installation, PATIENCE, Port, Server, now};
 use crate::support::team::{JSON, Person, cleared, person, submitted, team, with_times};
 
 /// A witness on a port of its own, so that it can go and come back.
-struct Witness<'i> {
+pub struct Witness<'i> {
     installation: &'i Installation,
     state: &'static str,
     port: Port,
@@ -23,7 +23,7 @@ struct Witness<'i> {
 }
 
 impl<'i> Witness<'i> {
-    fn make(installation: &'i Installation, state: &'static str) -> Witness<'i> {
+    pub fn make(installation: &'i Installation, state: &'static str) -> Witness<'i> {
         let name = format!("{state}.example");
         let arguments = ["log", "witness", "--state", state, "--name", &name, "--print-key"];
         let printed = installation.pilot(&arguments).expect(0).stdout;
@@ -31,7 +31,11 @@ impl<'i> Witness<'i> {
         Witness { installation, state, port: Port::reserve(), log: verifier_key(installation).to_string(), key }
     }
 
-    fn start(&self) -> Server {
+    pub fn log(&self) -> &str {
+        &self.log
+    }
+
+    pub fn start(&self) -> Server {
         let listen = self.port.address().to_string();
         let arguments = ["log", "witness", "--listen", &listen, "--state", self.state, "--log", &self.log];
         self.installation.start(self.installation.command(&arguments))
@@ -39,7 +43,7 @@ impl<'i> Witness<'i> {
 }
 
 /// A configuration with these witnesses.
-fn configure(installation: &Installation, witnesses: &[&Witness<'_>], required: usize) {
+pub fn configure(installation: &Installation, witnesses: &[&Witness<'_>], required: usize) {
     let list: Vec<_> =
         witnesses.iter().map(|w| format!("{{ url = \"http://{}\", key = \"{}\" }}", w.port.address(), w.key)).collect();
     let ops = "[ops]\nlisten = \"127.0.0.1:0\"\n";
@@ -48,7 +52,7 @@ fn configure(installation: &Installation, witnesses: &[&Witness<'_>], required: 
 }
 
 /// A team's installation whose log has a key.
-fn begun() -> Installation {
+pub fn begun() -> Installation {
     let installation = team();
     installation.serve().stop().expect(0);
     installation

@@ -27,7 +27,7 @@ fn what_was_approved_runs_with_its_arguments_and_its_exit_code_is_the_gates() {
 }
 
 #[test]
-fn files_alone_can_be_approved_and_so_can_a_command_line_alone() {
+fn files_without_a_command_line_can_be_approved_and_so_can_a_command_line_without_files() {
     let mut scene = Scene::new();
     scene.write("tool", format!("#!/bin/sh\necho ran > {}\n", scene.text("ran")).as_bytes());
     scene.operation = json!({"files": [scene.file("tool")]});
@@ -123,7 +123,7 @@ fn the_environment_is_cleared_and_standard_input_is_empty() {
         ("ENV", "/tmp/evil"),
         ("PYTHONPATH", "/tmp/evil"),
         ("TZ", ":/tmp/evil"),
-        ("HOME", "/home/deploy"),
+        ("HOME", "/srv/deploy"),
         ("PILOT_TOKEN", "0123456789abcdef0123456789abcdef"),
     ] {
         scene.environment.push((name, value.into()));
@@ -134,12 +134,13 @@ fn the_environment_is_cleared_and_standard_input_is_empty() {
     gate.stdin(std::process::Stdio::piped());
     finish(gate, Some("rm -rf everything\n")).expect(0);
     let seen = fs::read_to_string(scene.path("ran")).unwrap();
-    for line in ["REGION=north", "HOME=/home/deploy", "PILOT_ATTEMPT=1", "PILOT_WORKFLOW=controlled-operation"] {
+    for line in ["REGION=north", "PILOT_ATTEMPT=1", "PILOT_WORKFLOW=controlled-operation"] {
         assert!(seen.lines().any(|found| found == line), "{line} is missing in {seen}");
     }
+    assert!(seen.contains("\nHOME=/") || seen.starts_with("HOME=/"), "{seen}");
     assert!(seen.contains("PATH=/usr/local/sbin:") && seen.contains("PILOT_CONTENT_DIGEST=sha256:"), "{seen}");
     assert!(seen.lines().any(|line| line == "/"), "{seen}");
-    for absent in ["evil", "hidden", "0123456789abcdef", "rm -rf", "TZ="] {
+    for absent in ["evil", "hidden", "/srv/deploy", "0123456789abcdef", "rm -rf", "TZ="] {
         assert!(!seen.contains(absent), "{absent} is in {seen}");
     }
 }
@@ -178,4 +179,29 @@ fn a_program_that_cannot_be_run_is_said_and_the_attempt_counts_as_used() {
     assert_eq!(marks.len(), 1);
     assert_eq!(fs::metadata(&marks[0]).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(fs::read_to_string(&marks[0]).unwrap().contains("\"executor\":\"eve\""));
+}
+
+#[test]
+fn the_attempt_is_on_disk_as_used_before_the_command_begins() {
+    let mut scene = Scene::new();
+    scene.spent();
+    let gate = scene.gate();
+    let mut traced = std::process::Command::new("strace");
+    traced.args(["-e", "trace=openat,fsync,execve", "-y", "-o"]).arg(scene.path("trace"));
+    traced.arg(gate.get_program()).args(gate.get_args()).current_dir(gate.get_current_dir().unwrap());
+    traced.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    finish(traced, None).expect(0);
+    let trace = fs::read_to_string(scene.path("trace")).unwrap();
+    let spent = scene.text("spent");
+    let order = [
+        ("the mark is made", "O_EXCL", "openat("),
+        ("the mark is synced", &*format!("{spent}/"), "fsync("),
+        ("its directory is synced", &*format!("{spent}>)"), "fsync("),
+        ("the command begins", "\"/proc/self/fd/", "execve("),
+    ];
+    let mut lines = trace.lines();
+    for (what, part, call) in order {
+        let found = lines.any(|line| line.starts_with(call) && line.contains(part) && !line.contains("= -1"));
+        assert!(found, "{what}: not in this order in {trace}");
+    }
 }

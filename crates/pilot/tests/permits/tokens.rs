@@ -260,8 +260,8 @@ fn keys_are_rotated_through_two_and_tokens_of_both_are_read() {
         read_by(Reader::Jose, &server.url(), AUDIENCE, token).expect(0);
     }
     let started = person(&server, "ada").get("/v1/events?limit=200").json();
-    let starts = started["events"].as_array().unwrap().iter().filter(|event| event["type"] == "service.started");
-    assert_eq!(starts.last().unwrap()["details"]["permit_keys"], json!([new, old]));
+    let mut starts = started["events"].as_array().unwrap().iter().filter(|event| event["type"] == "service.started");
+    assert_eq!(starts.next_back().unwrap()["details"]["permit_keys"], json!([new, old]));
     server.stop().expect(0);
     keys(&["retire", &old]).expect(0);
     let server = installation.serve();

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::operations::witnesses::{Witness, begun, configure};
 use crate::permits::download::{permit, policy, started};
 use crate::permits::scene::sha256;
 use crate::support::harness::{Finished, Installation, Server};
@@ -140,6 +141,28 @@ fn the_service_knows_what_a_permit_cannot() {
     fresh().expect(1).says(&["another attempt is under way"]);
     let all = ["permit", "verify", "permit.zip", "--policy", "policy", "--fresh", &url];
     target.installation.pilot_as("0123456789abcdef0123456789abcdef", &all).expect(1).says(&["credential_required"]);
+}
+
+#[test]
+fn a_real_witness_vouches_for_a_permit_and_is_missed_when_it_is_gone() {
+    let installation = begun();
+    let witness = Witness::make(&installation, "w1");
+    configure(&installation, &[&witness], 1);
+    let running = witness.start();
+    let server = installation.serve();
+    let id = started(&server, &json!("rotate"));
+    let text = format!("log {}\nwitness one {}\nquorum one\n", witness.log(), witness.key);
+    installation.write("policy", &text);
+    let verify = || {
+        fs::write(installation.path("permit.zip"), permit(&server, &id)).unwrap();
+        installation.pilot(&["permit", "verify", "permit.zip", "--policy", "policy", "--output", "json"])
+    };
+    let shown = verify().expect(0).json();
+    assert_eq!((&shown["vouched_by"], &shown["cosigned"][0]["witness"]), (&json!("witnesses"), &json!("w1.example")));
+    running.stop().expect(0);
+    person(&server, "eli").must(&id, &json!({"action": "heartbeat"}));
+    verify().expect(1).says(&["too few witnesses of the policy have cosigned", "w1.example has not"]);
+    server.stop().expect(0);
 }
 
 #[test]

@@ -17,8 +17,8 @@ fn offered(desk: &Desk, name: &str, line: &str) -> Vec<String> {
 fn items_and_the_actions_allowed_now_come_from_the_service() {
     let desk = Desk::new();
     let id = desk.item("Rotate", &["--submit"]);
-    assert_eq!(offered(&desk, "ben", "pilot item show "), [id.clone()]);
-    assert_eq!(offered(&desk, "ben", &format!("pilot item act {}", &id[..9])), [id.clone()]);
+    assert_eq!(offered(&desk, "ben", "pilot item show "), [&*id]);
+    assert_eq!(offered(&desk, "ben", &format!("pilot item act {}", &id[..9])), [&*id]);
     assert_eq!(offered(&desk, "ben", "pilot item act ffffffff").len(), 0);
     assert_eq!(offered(&desk, "ben", &format!("pilot item act {id} ")), ["approve", "reject", "return", "hold"]);
     assert_eq!(offered(&desk, "ben", &format!("pilot item act {id} re")), ["reject", "return"]);

@@ -37,10 +37,10 @@ fn at_a_terminal_a_person_sees_the_content_types_its_digest_and_decides() {
     assert!(page.contains("purpose: the key is a year old") && page.contains(&digest), "{page}");
     assert!(page.contains("\u{1b}[1mContent\u{1b}[0m"), "headings are bold at a terminal: {page}");
     ben.types("approve");
-    ben.shows("first eight characters of its digest: ");
+    ben.shows("first 8 characters of its digest: ");
     ben.types("00000000");
     ben.shows("that is not how this content's digest begins");
-    ben.shows("first eight characters of its digest: ");
+    ben.shows("first 8 characters of its digest: ");
     ben.types(eight(&digest));
     ben.shows("approve: submitted to approved (entry ");
     ben.shows("Nothing waits for you.");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use crate::support::team::{payload, person};
+use crate::support::team::{payload, person, token};
 
 #[test]
 fn an_item_goes_from_a_file_to_its_end_by_commands_only() {
@@ -71,10 +71,10 @@ fn a_list_fits_eighty_columns_and_has_every_filter_of_the_service() {
         let listed = desk.run("ben", &[&["item", "list", "--fields", "id"], arguments].concat()).expect(0);
         listed.stdout.lines().map(str::to_owned).collect()
     };
-    assert_eq!(ids(&["--state", "submitted"]), [first.clone()]);
-    assert_eq!(ids(&["--waiting-for-me"]), [first.clone()]);
+    assert_eq!(ids(&["--state", "submitted"]), [&*first]);
+    assert_eq!(ids(&["--waiting-for-me"]), [&*first]);
     assert_eq!(ids(&["--created-by", "ana"]), [second.clone(), first.clone()]);
-    assert_eq!(ids(&["--search", "second data"]), [first.clone()]);
+    assert_eq!(ids(&["--search", "second data"]), [&*first]);
     assert_eq!(ids(&["--workflow", "emergency-operation"]).len(), 0);
     assert_eq!(ids(&["--limit", "1", "--created-by", "ana"]), [second]);
     let fields =
@@ -168,6 +168,28 @@ fn json_is_what_the_service_sent() {
     shown.as_object_mut().unwrap().remove("history");
     assert_eq!(shown, person(&desk.server, "ana").item(&id));
     assert_eq!(desk.json("ana", &["item", "list"])["items"], json!([shown]));
+}
+
+#[test]
+fn a_token_that_somebody_types_as_an_argument_is_not_repeated() {
+    let desk = Desk::new();
+    let id = desk.item("Rotate", &["--submit"]);
+    let secret = token("sol");
+    for arguments in [
+        &["item", "show", &secret][..],
+        &["item", "act", &id, &secret],
+        &["item", "act", &id, "reject", "--comment", &secret],
+        &["item", "list", "--token", &secret],
+        &["item", "list", "--limit", &secret],
+        &["watch", "--item", &secret],
+        &["inbox", &secret],
+        &["profile", "check", &secret],
+        &["login", "--profile", &secret],
+    ] {
+        let finished = desk.run("ben", arguments);
+        assert!(finished.code == 1 || finished.code == 2, "{arguments:?}");
+        finished.never_says(&secret);
+    }
 }
 
 #[test]

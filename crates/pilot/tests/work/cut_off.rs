@@ -18,7 +18,7 @@ const ROUNDS: usize = 16;
 const SCRIPT: &str = r#"
 echo "$PILOT_ITEM_ID.$PILOT_ATTEMPT" >> runs
 setsid sh -c 'while :; do sleep 0.05; done' &
-sleep 0.$(( $(date +%N | tail -c 4 | sed 's/^0*//') % 10 ))
+sleep 0.$(printf %s "$PILOT_ITEM_ID" | tail -c 1 | tr a-f 0-5)
 echo "$PILOT_ITEM_ID.$PILOT_ATTEMPT" >> done
 "#;
 

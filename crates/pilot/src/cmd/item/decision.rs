@@ -136,7 +136,7 @@ pub(crate) fn confirm(item: &ItemView<'_>) -> Result<ContentDigest, Failure> {
     let digest = item.content_digest.as_ref();
     let first = digest.as_str().trim_start_matches("sha256:").get(..8).unwrap_or_default();
     for _ in 0..TRIES_MAX {
-        let question = "To decide on exactly this content, type the first eight characters of its digest: ";
+        let question = "To decide on this content, type the first 8 characters of its digest: ";
         let Some(line) = terminal::ask(question)? else { break };
         if line.trim_start_matches("sha256:") == first {
             return Ok(digest.clone());

@@ -48,9 +48,17 @@ const consoleClient = {
   response_types: ['code'],
   token_endpoint_auth_method: 'none',
 };
+const terminalClient = {
+  client_id: 'pilot-terminal',
+  application_type: 'native',
+  grant_types: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
+  redirect_uris: [],
+  response_types: [],
+  token_endpoint_auth_method: 'none',
+};
 
 const provider = new Provider(issuer, {
-  clients: [...Object.entries(options.clients ?? {}).map(machine), consoleClient],
+  clients: [...Object.entries(options.clients ?? {}).map(machine), consoleClient, terminalClient],
   jwks: { keys },
   cookies: { keys: [randomUUID()] },
   findAccount: (_, sub) => ({ accountId: sub, claims: () => ({ sub }) }),
@@ -60,6 +68,7 @@ const provider = new Provider(issuer, {
   features: {
     clientCredentials: { enabled: true },
     devInteractions: { enabled: true },
+    deviceFlow: { enabled: true },
     revocation: { enabled: true },
     resourceIndicators: {
       enabled: true,
@@ -74,7 +83,7 @@ const provider = new Provider(issuer, {
       }),
     },
   },
-  ttl: { Session: 3600, Grant: 3600, Interaction: 3600, RefreshToken: 3600, IdToken: 600 },
+  ttl: { Session: 3600, Grant: 3600, Interaction: 3600, RefreshToken: 3600, IdToken: 600, DeviceCode: 600 },
 });
 
 // `oidc-provider` does not answer questions about tokens it keeps no record of, which signed ones are. Others do, so
@@ -112,6 +121,31 @@ provider.use(async (ctx, next) => {
   if (ctx.path === '/revoke-signed' && payload) revoked.add(payload.jti);
   const active = payload !== undefined && !revoked.has(payload.jti);
   ctx.body = active ? { active, sub: payload.sub, client_id: payload.client_id } : { active };
+  return undefined;
+});
+
+// What a person does in the browser with the code of a device: says who they are, and yes or no.
+provider.use(async (ctx, next) => {
+  if (ctx.method !== 'POST' || ctx.path !== '/device-decision') return next();
+  if (!isKnown(ctx)) {
+    ctx.status = 401;
+    return undefined;
+  }
+  const said = await body(ctx);
+  const code = await provider.DeviceCode.findByUserCode(said.get('user_code').replaceAll('-', ''));
+  if (said.get('denied')) {
+    Object.assign(code, { error: 'access_denied', errorDescription: 'no' });
+  } else {
+    const accountId = said.get('sub');
+    const grant = new provider.Grant({ accountId, clientId: code.clientId });
+    grant.addOIDCScope('openid offline_access');
+    grant.addResourceScope(code.params.resource ?? audience, 'pilot');
+    const scope = code.params.scope ?? '';
+    Object.assign(code, { accountId, grantId: await grant.save(), scope, resource: code.params.resource });
+    Object.assign(code, { authTime: Math.floor(Date.now() / 1000) });
+  }
+  await code.save(600);
+  ctx.body = {};
   return undefined;
 });
 
