@@ -2,5 +2,6 @@
 
 mod page;
 mod recorded;
+mod roles;
 mod shell;
 mod tutorial;

@@ -1,6 +1,7 @@
 //! `examples/database-migration`, with a stand-in for psql.
 
 use super::stage::{Stage, change_a_byte, sha256_of};
+use crate::support::harness::Installation;
 
 const FILE: &str = "work/0042-add-index.sql";
 const SQL: &str = "CREATE INDEX orders_by_day ON orders (day);\n";
@@ -24,6 +25,21 @@ fn the_approved_sql_is_run_on_the_approved_database() {
     assert_eq!(stage.record(), format!("psql {options} --dbname {database} --file {sql}\n"));
     stage.succeeded(&id);
     stage.has_no_token();
+}
+
+/// What the gate hands over is a file to psql like any other.
+#[test]
+fn psql_itself_runs_the_approved_sql() {
+    let stage = Stage::new("database-migration", &["propose", "migrate"]);
+    let target = Installation::with_database();
+    std::fs::write(stage.path(FILE), "CREATE TABLE orders (day date);\n\\echo migrated\n").unwrap();
+    let there =
+        |lines: &String| lines.replace("host=db.example dbname=orders user=migrator", target.database_url().unwrap());
+    let [propose, work] = &stage.page().iter().map(there).collect::<Vec<_>>()[..] else { panic!("other blocks") };
+    let id = stage.propose(propose);
+    stage.run("eli", work).expect(0);
+    stage.succeeded(&id);
+    assert!(stage.report(&id).contains("migrated"), "{}", stage.report(&id));
 }
 
 #[test]
