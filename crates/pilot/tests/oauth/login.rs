@@ -117,7 +117,7 @@ fn without_a_provider_the_token_is_asked_for_and_kept_in_the_keyring() {
     login.current_dir(installation.path(""));
     let mut terminal = Terminal::run(login);
     terminal.shows("Token: ");
-    terminal.types(TOKEN);
+    terminal.types_in_secret(TOKEN);
     terminal.shows("as ana (initiator)");
     let (code, screen) = terminal.ends();
     assert_eq!((code, screen.contains(TOKEN)), (0, false), "{screen}");

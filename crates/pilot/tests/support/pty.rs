@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::support::harness::PATIENCE;
+use crate::support::harness::{PATIENCE, now};
 
 pub struct Terminal {
     keyboard: File,
@@ -68,6 +69,16 @@ impl Terminal {
 
     pub fn types(&mut self, line: &str) {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// A password: not before the program has switched the echo off, which it does after it has asked.
+    pub fn types_in_secret(&mut self, line: &str) {
+        let began = now();
+        while tcgetattr(&self.keyboard).unwrap().local_modes.contains(LocalModes::ECHO) {
+            assert!(began.elapsed() < PATIENCE, "the program never switched the echo off");
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.types(line);
     }
 
     /// The end of the input, as by Ctrl-D.
