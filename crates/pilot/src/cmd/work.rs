@@ -25,10 +25,10 @@ use crate::exit::Failure;
 use crate::output::{note, print, table};
 use crate::permit::read_policy;
 use crate::supervisor::Supervisor;
-use crate::work::agent::{Agent, Ended};
+use crate::work::agent::{Agent, Ended, Wish};
 use crate::work::gauges::Gauges;
 use crate::work::journal::Journal;
-use crate::work::pool::{Pool, Wish};
+use crate::work::pool::Pool;
 use crate::work::service::{No, Service};
 use crate::work::settings::{Settings, Variables};
 use crate::work::{group, health};
@@ -157,7 +157,14 @@ async fn agent(
     let guard = || guard(&service);
     log.guard_with(Arc::new(guard()));
     let gauges = Arc::new(Gauges::default());
-    let agent = Arc::new(Agent { service: Arc::clone(&service), settings, guard: guard(), gauges, stop: stop.clone() });
+    let agent = Arc::new(Agent {
+        service: Arc::clone(&service),
+        settings,
+        guard: guard(),
+        gauges,
+        wish: wish.clone(),
+        stop: stop.clone(),
+    });
     if arguments.dry_run {
         let journal = Journal::open(&journal_directory(arguments, environment)?)?;
         return show(Pool::new(agent, journal, actor.actor_id.to_string())).await;
@@ -357,6 +364,9 @@ fn code(ended: &Ended, reflect: bool) -> Result<ExitCode, Failure> {
         Ended::Reported { action, .. } if action == "succeed" => Ok(ExitCode::SUCCESS),
         Ended::Reported { action, .. } => Err(Failure::Refused(format!("the attempt was reported as `{action}`"))),
         Ended::NotGranted(why) => Err(Failure::Refused(format!("the service did not grant it: {why}"))),
+        Ended::Commented => Err(Failure::Refused(
+            "the attempt has ended, but the item had moved on: a comment on it says how the command ended".into(),
+        )),
         Ended::MovedOn => Err(Failure::Refused("the item moved on before the command was started".into())),
         Ended::Unfinished => Err(Failure::Environment(
             "the agent was stopped before everything was reported; the next run with this journal does that".into(),

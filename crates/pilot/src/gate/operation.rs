@@ -6,8 +6,9 @@ use pilot_evidence::permit::Permit;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The members of an approved operation that the gate enforces. Others are for people.
+/// An approved operation. A member that the gate does not know could be one that people rely on, or a misspelt one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Operation {
     #[serde(default)]
     argv: Option<Vec<String>>,
@@ -16,9 +17,16 @@ pub(crate) struct Operation {
     /// Where the command runs; `/` if nothing is said.
     #[serde(default)]
     pub cwd: Option<String>,
+    /// For people.
+    #[serde(default, rename = "description")]
+    _description: Option<String>,
+    /// For `pilot permit verify --artifact`.
+    #[serde(default, rename = "artifacts")]
+    _artifacts: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ApprovedFile {
     pub path: String,
     pub sha256: String,

@@ -20,8 +20,17 @@ pub(crate) struct Agent {
     /// Knows the agent's own token.
     pub guard: LeakGuard,
     pub gauges: Arc<Gauges>,
+    pub wish: watch::Receiver<Wish>,
     /// Commands are to end now.
     pub stop: watch::Receiver<bool>,
+}
+
+/// What is asked of the agent from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Work,
+    /// Start nothing more.
+    Drain,
 }
 
 /// How an attempt ended for the agent.
@@ -31,6 +40,8 @@ pub(crate) enum Ended {
         action: String,
         exit_code: i32,
     },
+    /// The item had moved on, so its end is in a comment.
+    Commented,
     /// The service did not grant it.
     NotGranted(String),
     /// It was granted, but the item moved on before the command was started.

@@ -10,6 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 /// Deeper directories are left out.
 const DEPTH_MAX: usize = 8;
+/// How much is hashed in all. A lease is not forever, and a file may claim to be as large as it likes.
+const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+const FAULTS_MAX: usize = 10;
 
 /// As the service takes it.
 pub(crate) fn artifact(name: &str, sha256: &str, bytes: u64, path: &Path) -> Value {
@@ -27,14 +30,15 @@ pub(crate) fn collect(directory: &Path) -> (Vec<Value>, Vec<String>) {
     if found.len() > room {
         faults.push(format!("{} files were left, and {room} are listed", found.len()));
     }
-    let mut artifacts = Vec::new();
+    let (mut artifacts, mut bytes_left) = (Vec::new(), BYTES_MAX);
     for path in found.iter().take(room) {
         let name = path.strip_prefix(directory).unwrap_or(path).display().to_string();
-        match digest(path) {
+        match digest(path, &mut bytes_left) {
             Ok((sha256, bytes)) => artifacts.push(artifact(&name, &sha256, bytes, path)),
             Err(error) => faults.push(format!("{name}: {error}")),
         }
     }
+    faults.truncate(FAULTS_MAX);
     (artifacts, faults)
 }
 
@@ -45,6 +49,9 @@ fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>, faults: &mut V
         Err(error) => return faults.push(format!("{}: {error}", directory.display())),
     };
     for entry in entries.flatten() {
+        if faults.len() > FAULTS_MAX {
+            return;
+        }
         let path = entry.path();
         match entry.file_type() {
             Ok(kind) if kind.is_file() && found.len() <= 10 * ARTIFACTS_MAX => found.push(path),
@@ -55,8 +62,12 @@ fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>, faults: &mut V
     }
 }
 
-fn digest(path: &Path) -> io::Result<(String, u64)> {
+fn digest(path: &Path, bytes_left: &mut u64) -> io::Result<(String, u64)> {
     let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    *bytes_left = bytes_left
+        .checked_sub(size)
+        .ok_or_else(|| io::Error::other(format!("has {size} bytes, and {BYTES_MAX} are hashed in all")))?;
     let (mut hash, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; 64 * 1024]);
     loop {
         let read = file.read(&mut piece)?;

@@ -8,14 +8,14 @@ use pilot_core::time::Time;
 use serde_json::json;
 
 use crate::permit;
-use crate::work::agent::{Agent, Ended, PAUSE_MIN};
+use crate::work::agent::{Agent, Ended, PAUSE_MIN, Wish};
 use crate::work::boot::{self, Moment};
 use crate::work::captured::Capture;
 use crate::work::group::{Group, kill_marked};
 use crate::work::journal::{Attempt, Claim, Report, Stand, Step};
 use crate::work::lease::Fence;
 use crate::work::outcome::Ending;
-use crate::work::report;
+use crate::work::report::{self, Delivered};
 use crate::work::run::{Files, Run};
 use crate::work::service::{Answer, No};
 
@@ -73,6 +73,10 @@ impl Agent {
                 Err(No::Refused { .. }) if matches!(stand, Stand::Claimed { .. }) => return Err(Ended::MovedOn),
                 Err(No::Refused { detail, .. }) => return Err(Ended::NotGranted(detail)),
                 Err(No::NotYet(why)) => tracing::warn!(item.id = %claim.item, cause = why, "not claimed yet"),
+            }
+            if *self.wish.borrow() == Wish::Drain {
+                // The journal has the claim; the next run asks again.
+                return Err(Ended::Unfinished);
             }
             self.pause(&mut pause).await?;
         }
@@ -173,7 +177,7 @@ impl Agent {
             match self.service.permit(&claim.item).await {
                 Ok(permit) => {
                     std::fs::write(&files.permit, &permit).map_err(|error| error.to_string())?;
-                    return self.check_permit(claim, &permit);
+                    return self.check_permit(claim, &granted.item, &permit);
                 }
                 // A service that is older than this agent has none.
                 Err(No::Refused { status: 404, .. }) if self.settings.policy.is_none() => return Ok(()),
@@ -188,14 +192,21 @@ impl Agent {
     }
 
     /// With a policy, the service's word is not enough: the log and its witnesses have to agree.
-    fn check_permit(&self, claim: &Claim, bundle: &[u8]) -> Result<(), String> {
+    fn check_permit(&self, claim: &Claim, item: &ItemView<'_>, bundle: &[u8]) -> Result<(), String> {
         let Some(policy) = &self.settings.policy else { return Ok(()) };
         let permit = permit::verify(bundle, policy, PERMIT_AGE_MAX).map_err(|failure| failure.text().to_owned())?;
         let is_ours = permit.item.id == claim.item
             && permit.item.attempts == claim.attempt
             && permit.item.content_digest.to_string() == claim.content_digest
             && permit.begun.actor.actor_id.as_str() == claim.actor_id;
-        if is_ours { Ok(()) } else { Err("the service sent the permit of another attempt".into()) }
+        if !is_ours {
+            return Err("the service sent the permit of another attempt".into());
+        }
+        // What the command reads must be what the log proves to be approved.
+        if *permit.item.title != *item.title || permit.item.payload.value() != item.payload.value() {
+            return Err("the service sent another content than the one that was approved".into());
+        }
+        Ok(())
     }
 
     /// After a restart: the command may have been started, so it is never started again. Whatever is left of it is
@@ -224,14 +235,23 @@ impl Agent {
             self.gauges.journal_failed(&error);
         }
         let (action, exit_code) = (report.action.clone(), report.exit_code);
-        if let Err(ended) = report::deliver(self, claim, &report).await {
-            return ended;
-        }
-        self.gauges.reported(&action);
-        tracing::info!(item.id = %claim.item, action, "reported `{action}` for item `{}`", claim.item);
+        let delivered = match report::deliver(self, claim, &report).await {
+            Ok(delivered) => delivered,
+            Err(ended) => return ended,
+        };
         if let Err(error) = attempt.record(&Step::Reported) {
             self.gauges.journal_failed(&error);
         }
-        Ended::Reported { action, exit_code }
+        match delivered {
+            Delivered::Recorded => {
+                self.gauges.reported(&action);
+                tracing::info!(item.id = %claim.item, action, "reported `{action}` for item `{}`", claim.item);
+                Ended::Reported { action, exit_code }
+            }
+            Delivered::Commented => {
+                self.gauges.reported("unknown");
+                Ended::Commented
+            }
+        }
     }
 }

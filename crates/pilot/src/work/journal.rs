@@ -128,6 +128,7 @@ impl Journal {
                 }
                 read => read.map_err(|error| failed(&steps, &error))?,
             };
+            forget_half_a_line(&steps, &text).map_err(|error| failed(&steps, &error))?;
             match replay(&text).map_err(|fault| failed(&steps, &fault))? {
                 None => remove(&path),
                 Some((_, Stand::Reported)) => {}
@@ -139,7 +140,12 @@ impl Journal {
 
     pub(crate) fn begin(&self, claim: &Claim) -> io::Result<Attempt> {
         let directory = self.directory.join(format!("{}.{}", claim.item, claim.attempt));
-        // Of an attempt that was never granted, and so has nothing in it that matters.
+        // A service that was restored to an earlier state offers again what was done already.
+        let known = fs::read_to_string(directory.join(STEPS)).ok().map(|text| replay(&text));
+        if !matches!(known, None | Some(Ok(None | Some((_, Stand::Claiming))))) {
+            let text = format!("{} has this attempt already: it is not run twice", directory.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+        }
         remove(&directory);
         make_directory(&directory)?;
         let attempt = Attempt { directory };
@@ -167,6 +173,17 @@ fn remove(directory: &Path) {
     {
         tracing::warn!(directory = %directory.display(), %error, "an old attempt cannot be removed");
     }
+}
+
+/// What is recorded from now on must not continue it.
+fn forget_half_a_line(steps: &Path, text: &str) -> io::Result<()> {
+    let complete = text.rfind('\n').map_or(0, |end| end + 1);
+    if complete == text.len() {
+        return Ok(());
+    }
+    let file = OpenOptions::new().write(true).open(steps)?;
+    file.set_len(complete as u64)?;
+    file.sync_all()
 }
 
 /// A last line without an end was being written when the machine or the agent died, and nothing was done because of it.

@@ -21,6 +21,9 @@ use crate::work::group::{Group, children};
 /// How often the time is looked at. A clock that counts sleep cannot be waited for.
 const TICK: Duration = Duration::from_millis(200);
 
+/// How a process ends that could not become the command, and has said why.
+pub(crate) const NOT_STARTED: i32 = 126;
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The control group for the command
@@ -103,7 +106,7 @@ fn keep(arguments: &Arguments) -> io::Result<()> {
 
 /// The command's output goes where this process's errors go.
 fn start(arguments: &Arguments) -> io::Result<std::process::Child> {
-    let output = || rustix::io::dup(rustix::stdio::stderr()).map(Stdio::from);
+    let output = || rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3).map(Stdio::from);
     let mut stub = Command::new("/proc/self/exe");
     stub.arg("keep").args(std::env::args_os().skip(2).take_while(|argument| argument != "--"));
     stub.arg("--becomes-command-of").arg(std::process::id().to_string()).arg("--").args(&arguments.command);
@@ -127,7 +130,8 @@ fn become_command(arguments: &Arguments, keeper: i32) -> io::Result<()> {
     })();
     let (name, rest) = arguments.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let error = prepared.map_or_else(|error| error, |()| Command::new(name).args(rest).exec());
-    std::fs::write(&arguments.fault, format!("{name}: {error}"))
+    std::fs::write(&arguments.fault, format!("{name}: {error}"))?;
+    std::process::exit(NOT_STARTED)
 }
 
 fn read_orders(events: &Sender<Event>) {
@@ -212,13 +216,12 @@ impl Keeper {
 
     /// What was started by what is killed here becomes this process's child, and is killed the next time.
     fn kill(&self) {
-        match &self.group {
-            Some(group) => {
-                let _ = group.kill();
-            }
-            None => children().for_each(|child| {
-                let _ = kill_process(child, Signal::KILL);
-            }),
+        if let Some(group) = &self.group {
+            let _ = group.kill();
+        }
+        // Also those that have left the group.
+        for child in children() {
+            let _ = kill_process(child, Signal::KILL);
         }
     }
 

@@ -31,9 +31,18 @@ impl Fence {
         self.grace
     }
 
+    /// How long the keeper may take beyond its own limits before the agent does its work: less than what is left then.
+    pub(crate) fn late(self) -> Duration {
+        self.margin() / 2
+    }
+
+    fn margin(self) -> Duration {
+        MARGIN.min(self.length / 10)
+    }
+
     /// When the command is asked to end, if the lease is not renewed before.
     pub(crate) fn stop_at(self) -> Moment {
-        self.asked_at.plus(self.length).minus(self.grace + MARGIN.min(self.length / 10))
+        self.asked_at.plus(self.length).minus(self.grace + self.margin())
     }
 
     pub(crate) fn renew_at(self) -> Moment {

@@ -54,6 +54,18 @@ impl Masks {
         Masks { forms: forms.iter().map(|form| memmem::Finder::new(form).into_owned()).collect(), longest }
     }
 
+    /// A whole text without them.
+    pub(crate) fn hide(&self, text: &str) -> String {
+        let mut shown = String::new();
+        let mut at = 0;
+        for place in self.find(text.as_bytes()) {
+            shown += &String::from_utf8_lossy(text.as_bytes().get(at..place.start).unwrap_or_default());
+            shown += &String::from_utf8_lossy(MASK);
+            at = place.end;
+        }
+        shown + &String::from_utf8_lossy(text.as_bytes().get(at..).unwrap_or_default())
+    }
+
     /// The places of secrets, in order and apart.
     fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let found = |form: &memmem::Finder<'_>| {

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use crate::exit::Failure;
-use crate::work::agent::{Agent, Ended};
+use crate::work::agent::{Agent, Ended, Wish};
 use crate::work::attempt::live;
 use crate::work::boot::Moment;
 use crate::work::journal::{Claim, Journal, Stand};
@@ -23,14 +23,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// An item that was refused is left alone for a while, unless it changes.
 const REFUSED_FOR: Duration = Duration::from_mins(1);
 const TIDY_EVERY: Duration = Duration::from_hours(1);
-
-/// What is asked of the agent from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
-    Work,
-    /// Start nothing more.
-    Drain,
-}
 
 pub(crate) struct Pool {
     agent: Arc<Agent>,
@@ -89,6 +81,10 @@ impl Pool {
             key: data_encoding::HEXLOWER.encode(&random::bytes::<16>()?),
         };
         let attempt = self.journal.begin(&claim).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::AlreadyExists {
+                tracing::error!(item.id = %claim.item, %error, "item `{}` is not executed", claim.item);
+                return Failure::Refused(error.to_string());
+            }
             self.agent.gauges.journal_failed(&error);
             Failure::environment("the journal", error)
         })?;
@@ -177,8 +173,11 @@ impl Pool {
         };
         self.agent.gauges.reached(true);
         for item in candidates {
-            if self.attempts.len() >= self.agent.settings.concurrency || self.begin(&item, "start").is_err() {
+            if self.attempts.len() >= self.agent.settings.concurrency {
                 return;
+            }
+            if self.begin(&item, "start").is_err() {
+                self.refused.insert(item.id.into_owned(), (item.version, Moment::now().plus(REFUSED_FOR)));
             }
         }
     }

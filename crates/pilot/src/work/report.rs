@@ -30,10 +30,18 @@ pub(crate) async fn of(
     files: &Files,
 ) -> Report {
     let Judged { outcome, mut sentence, result } = judge(ending, read_said(&files.result));
+    let masks = agent.settings.variables.masks();
     let directory = output.as_ref().map(|_| files.artifacts.clone());
     // Files may be large, and other attempts have leases to renew meanwhile.
     let collected = tokio::task::spawn_blocking(move || directory.map(|directory| collect(&directory)));
     let (mut artifacts, faults) = collected.await.ok().flatten().unwrap_or_default();
+    for artifact in &mut artifacts {
+        for member in ["name", "uri"] {
+            if let Some(Value::String(text)) = artifact.get_mut(member) {
+                *text = masks.hide(text);
+            }
+        }
+    }
     for fault in faults {
         let _ = write!(sentence, " Not listed as an artifact: {fault}.");
     }
@@ -44,7 +52,7 @@ pub(crate) async fn of(
     }
     let mut inputs = Map::new();
     if let Some(result) = result.or(end) {
-        let shown = agent.guard.redact(&last_chars(&result, RESULT_CHARS_MAX)).into_owned();
+        let shown = agent.guard.redact(&last_chars(&masks.hide(&result), RESULT_CHARS_MAX)).into_owned();
         inputs.insert("result".into(), shown.into());
     }
     if !artifacts.is_empty() {
@@ -52,7 +60,7 @@ pub(crate) async fn of(
     }
     Report {
         action: outcome.action().to_owned(),
-        comment: agent.guard.redact(&first_chars(&sentence, COMMENT_CHARS_MAX)).into_owned(),
+        comment: agent.guard.redact(&first_chars(&masks.hide(&sentence), COMMENT_CHARS_MAX)).into_owned(),
         inputs: inputs.into(),
         state: state.to_owned(),
         key: format!("{}-report", claim.key),
@@ -87,10 +95,10 @@ fn exit_code(ending: &Ending) -> i32 {
 
 /// Tells the service until it has answered. If the item has moved on, those who have to find out what happened are
 /// told in a comment.
-pub(crate) async fn deliver(agent: &Agent, claim: &Claim, report: &Report) -> Result<(), Ended> {
+pub(crate) async fn deliver(agent: &Agent, claim: &Claim, report: &Report) -> Result<Delivered, Ended> {
     let action = json!({"action": report.action, "comment": report.comment, "inputs": report.inputs});
     let (code, detail) = match settle(agent, claim, &report.state, &action, &report.key).await? {
-        Ok(()) => return Ok(()),
+        Ok(()) => return Ok(Delivered::Recorded),
         Err(refused) => refused,
     };
     if code == "invalid_request" || code == "token_in_content" {
@@ -98,11 +106,19 @@ pub(crate) async fn deliver(agent: &Agent, claim: &Claim, report: &Report) -> Re
         let comment = format!("{} The agent's full report was refused ({code}).", first_sentence(&report.comment));
         let short = json!({"action": report.action, "comment": comment});
         if settle(agent, claim, &report.state, &short, &format!("{}-short", report.key)).await?.is_ok() {
-            return Ok(());
+            return Ok(Delivered::Recorded);
         }
     }
     tracing::warn!(item.id = %claim.item, detail, "the end of the attempt is reported in a comment");
-    comment(agent, claim, report, &detail).await
+    comment(agent, claim, report, &detail).await?;
+    Ok(Delivered::Commented)
+}
+
+/// How the service was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    Recorded,
+    Commented,
 }
 
 /// The code and the words of a refusal.

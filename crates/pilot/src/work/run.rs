@@ -19,7 +19,7 @@ use crate::work::boot::Moment;
 use crate::work::captured::Capture;
 use crate::work::group::{Group, kill_marked};
 use crate::work::journal::{Attempt, Claim};
-use crate::work::keeper::{Order, Report};
+use crate::work::keeper::{NOT_STARTED, Order, Report};
 use crate::work::lease::Fence;
 use crate::work::outcome::Ending;
 use crate::work::service::{Answer, No, Service};
@@ -27,8 +27,8 @@ use crate::work::settings::Settings;
 
 /// How often the time is looked at: a clock that counts sleep cannot be waited for.
 const TICK: Duration = Duration::from_millis(200);
-/// How long the keeper may take beyond its own limits before the agent does its work.
-const KEEPER_LATE: Duration = Duration::from_secs(3);
+/// How long output is read after the last process of the command has ended.
+const OUTPUT_LATE: Duration = Duration::from_secs(2);
 const PROGRESS_CHARS_MAX: usize = pilot_core::limits::PROGRESS_CHARS_MAX;
 
 /// The files of an attempt.
@@ -78,9 +78,12 @@ struct Running {
     next_beat: Moment,
     /// Why the agent asked the command to end.
     stopped: Option<String>,
+    /// When the agent does what the keeper should have done by then.
+    kill_by: Option<Moment>,
     /// What the keeper has said.
     ended: Option<Report>,
     left_over: Option<usize>,
+    emptied_at: Option<Moment>,
 }
 
 impl Run<'_> {
@@ -101,8 +104,10 @@ impl Run<'_> {
             beat: None,
             next_beat,
             stopped: None,
+            kill_by: None,
             ended: None,
             left_over: None,
+            emptied_at: None,
         };
         let (mut has_reports, mut has_output) = (true, true);
         let mut piece = vec![0; 64 * 1024];
@@ -120,7 +125,11 @@ impl Run<'_> {
                 () = told_to(&mut stop), if running.stopped.is_none() => {
                     running.end("the agent was told to stop").await;
                 }
-                _ = tick.tick() => self.look_at_time(&mut running, capture).await,
+                _ = tick.tick() => {
+                    self.look_at_time(&mut running, capture).await;
+                    // Nothing of the command is left; someone else may hold its output open.
+                    has_output &= !running.emptied_at.is_some_and(|at| at.plus(OUTPUT_LATE).is_past());
+                }
             }
             if !has_reports && running.left_over.is_none() {
                 // The keeper was killed: whatever it kept has no other master than this agent.
@@ -176,14 +185,16 @@ impl Run<'_> {
         if let Some(beat) = running.beat.take_if(|beat| beat.is_finished()) {
             running.settle(beat).await;
         }
-        if running.ended.is_none() && running.beat.is_none() && running.next_beat.is_past() {
+        let is_working = running.ended.is_none() && running.stopped.is_none();
+        if is_working && running.beat.is_none() && running.next_beat.is_past() {
             running.beat = Some(self.renew(capture.last_line()));
         }
         if running.ends_by.is_past() && running.stopped.is_none() {
             running.end("its time limit was reached").await;
         }
-        let latest = running.fence.stop_at().plus(running.fence.grace() + KEEPER_LATE);
-        if latest.is_past() && running.left_over.is_none() {
+        let latest = running.fence.stop_at().plus(running.fence.grace() + running.fence.late());
+        let is_late = latest.is_past() || running.kill_by.is_some_and(Moment::is_past);
+        if is_late && running.left_over.is_none() {
             // The keeper should have done this. It may have been stopped.
             self.clear();
             if let Some(pid) = running.keeper.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
@@ -220,10 +231,10 @@ impl Run<'_> {
 
     /// Kills everything that can be found.
     fn clear(&self) {
-        match &self.group {
-            Some(group) => drop(group.kill()),
-            None => drop(kill_marked("PILOT_RESULT_FILE", &self.files.result.display().to_string())),
+        if let Some(group) = &self.group {
+            let _ = group.kill();
         }
+        kill_marked("PILOT_RESULT_FILE", &self.files.result.display().to_string());
     }
 
     /// Nothing is reported before nothing is left.
@@ -246,18 +257,17 @@ impl Run<'_> {
     }
 
     fn ending(&self, running: &Running) -> Ending {
-        let not_run = std::fs::read_to_string(&self.files.fault).ok();
-        match (not_run, running.ended) {
-            (Some(fault), _) => Ending::NotRun(fault),
-            (None, Some(Report::Exited(code))) => {
-                Ending::Exited { code, left_over: running.left_over.unwrap_or_default() }
+        match (running.ended, running.left_over) {
+            (Some(Report::Exited(code)), Some(left_over)) => {
+                let fault = std::fs::read_to_string(&self.files.fault).ok().filter(|_| code == NOT_STARTED);
+                fault.map_or(Ending::Exited { code, left_over }, Ending::NotRun)
             }
-            (None, Some(Report::Signalled(signal))) => Ending::Signalled(signal),
-            (None, Some(Report::Stopped)) => {
+            (Some(Report::Signalled(signal)), Some(_)) => Ending::Signalled(signal),
+            (Some(Report::Stopped), _) => {
                 let reason = running.stopped.clone();
                 Ending::Stopped(reason.unwrap_or_else(|| "the lease could not be renewed in time".into()))
             }
-            (None, Some(Report::Empty { .. }) | None) => Ending::Lost("the process that watched it was killed".into()),
+            _ => Ending::Lost("the process that watched it was killed".into()),
         }
     }
 }
@@ -265,7 +275,9 @@ impl Run<'_> {
 impl Running {
     fn hear(&mut self, line: &str) {
         match serde_json::from_str(line) {
-            Ok(Report::Empty { left_over }) => self.left_over = Some(left_over),
+            Ok(Report::Empty { left_over }) => {
+                (self.left_over, self.emptied_at) = (Some(left_over), Some(Moment::now()));
+            }
             Ok(report) => self.ended = Some(report),
             Err(_) => {}
         }
@@ -273,6 +285,7 @@ impl Running {
 
     async fn end(&mut self, why: &str) {
         self.stopped = Some(why.to_owned());
+        self.kill_by = Some(Moment::now().plus(self.fence.grace() + self.fence.late()));
         self.order(&Order::End).await;
     }
 

@@ -155,7 +155,13 @@ fn an_operation_that_cannot_be_enforced_is_refused() {
             scene.operation = "run the tool".into();
         }),
         ("neither argv nor files", 1, "has neither argv nor files", |scene| {
-            scene.operation = json!({"run": "the tool"});
+            scene.operation = json!({"description": "the tool"});
+        }),
+        ("a member that nobody enforces", 1, "unknown field `user`", |scene| {
+            scene.operation = json!({"argv": scene.argv(), "user": "nobody"});
+        }),
+        ("a misspelt member", 1, "unknown field `file`", |scene| {
+            scene.operation = json!({"argv": scene.argv(), "file": [scene.file("tool")]});
         }),
         ("argv without a word", 1, "argv is empty", |scene| scene.operation = json!({"argv": []})),
         ("argv as a text", 1, "cannot be enforced", |scene| scene.operation = json!({"argv": "tool ran"})),

@@ -168,3 +168,78 @@ fn a_late_report_is_not_taken_for_the_outcome_of_a_later_attempt() {
     });
     assert_eq!(state(&server, &id), "executing", "{}", agent.log());
 }
+
+/// A service that was restored from an old backup offers again what was done already.
+#[test]
+fn what_the_journal_says_was_run_is_not_run_again_whatever_the_service_says() {
+    let installation = installation("15m");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let first = format!("{id}.1");
+    fs::create_dir_all(installation.path(&format!("journal/{first}"))).unwrap();
+    let claim = json!({"step": "claiming", "v": 1, "service": server.url(), "actor_id": "eli", "item": id, "attempt": 1, "action": "start", "content_digest": "", "version": 4, "key": "k"});
+    let steps = [
+        claim,
+        json!({"step": "claimed", "state": "executing"}),
+        json!({"step": "spawned", "boot_id": "b", "group": null}),
+        json!({"step": "reported"}),
+    ];
+    let steps: String = steps.iter().map(|step| format!("{step}\n")).collect();
+    // Half a line is what a crash leaves.
+    installation.write(&format!("journal/{first}/journal.jsonl"), &format!("{steps}{{\"step\":\"exi"));
+    once(&installation, &server, &[], "echo ran >> runs").expect(1).says(&["has this attempt already"]);
+    assert_eq!((installation.path("runs").exists(), state(&server, &id)), (false, "cleared".into()));
+    assert_eq!(installation.read(&format!("journal/{first}/journal.jsonl")), steps);
+}
+
+/// A command can stop the process that watches it; the agent still ends both in time.
+#[test]
+fn a_command_that_stops_its_keeper_is_still_ended_by_the_time_limit() {
+    for group in ["auto", "off"] {
+        let installation = installation("15m");
+        let server = installation.serve();
+        let id = cleared(&server);
+        let script = "kill -STOP $PPID; while :; do sleep 0.1; done";
+        once(&installation, &server, &["--time-limit", "1s", "--cgroup", group], script).expect(1);
+        assert_eq!(state(&server, &id), "indeterminate");
+        assert_eq!(processes_with(&format!("PILOT_ITEM_ID={id}")), [0; 0], "{group}");
+    }
+}
+
+#[test]
+fn a_command_that_leaves_its_control_group_is_killed_all_the_same() {
+    let installation = installation("15m");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let script = "home=$(ls -d /sys/fs/cgroup/unified /sys/fs/cgroup 2>/dev/null | head -1); \
+                  (echo 0 > $home/cgroup.procs; exec setsid sleep 1000) & sleep 0.2; exit 0";
+    once(&installation, &server, &[], script).expect(0);
+    assert_eq!((state(&server, &id), processes_with(&format!("PILOT_ITEM_ID={id}"))), ("succeeded".into(), vec![]));
+}
+
+#[test]
+fn a_secret_does_not_reach_the_ledger_by_the_result_or_by_the_name_of_a_file() {
+    let installation = installation("15m");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let script = r#"touch $PILOT_ARTIFACT_DIR/dump-$DB_PASSWORD; ln -s x $PILOT_ARTIFACT_DIR/link-$DB_PASSWORD
+        echo "{\"outcome\":\"failed\",\"result\":\"no login with $DB_PASSWORD\"}" > $PILOT_RESULT_FILE"#;
+    let arguments = ["--workflow", WORKFLOW, "--once", "--env-allow", "DB_PASSWORD"];
+    let mut command: Command = work(&installation, &server.url(), &arguments, script);
+    command.env("DB_PASSWORD", "hunter2hunter2");
+    finish(command, None).expect(1).never_says("hunter2");
+    let last = history(&server, &id).pop().unwrap();
+    assert_eq!(last["inputs"]["result"], "no login with ***");
+    assert!(!last.to_string().contains("hunter2"), "{last}");
+}
+
+/// Only the process that could not become the command may say that nothing was run.
+#[test]
+fn a_command_that_was_killed_cannot_have_it_said_that_it_was_not_run() {
+    let installation = installation("15m");
+    let server = installation.serve();
+    let id = cleared(&server);
+    let script = "echo nothing happened > $(dirname $PILOT_RESULT_FILE)/fault; while :; do sleep 0.1; done";
+    once(&installation, &server, &["--time-limit", "1s"], script).expect(1);
+    assert_eq!(state(&server, &id), "indeterminate");
+}
