@@ -71,7 +71,8 @@ pub(super) fn token(
 ) -> Result<Option<Token>, Failure> {
     let of_profile = profile.and_then(|profile| Some((profile, profile.token.as_ref()?)));
     let text = match (&arguments.token_file, environment.token(), of_profile) {
-        (Some(path), ..) if effort == Effort::Full || path.as_os_str() != "-" => read_file(path)?,
+        // A pipe would wait for its writer, and a look would take from it what the command needs.
+        (Some(path), ..) if effort == Effort::Full || path.is_file() => read_file(path)?,
         (None, Some(token), _) => token,
         (None, None, Some((profile, source))) => kept(profile, source, environment, effort)?,
         (None, None, None) if has_pair => return Ok(None),
