@@ -20,10 +20,17 @@ export default defineConfig({
   expect: { timeout: 20_000 },
   reporter: [['list']],
   forbidOnly: true,
-  use: {
-    launchOptions: { executablePath: '/usr/bin/chromium', args: CHROMIUM },
-    locale: 'en-GB',
-    timezoneId: 'Europe/Vienna',
-    viewport: { width: 1280, height: 860 },
-  },
+  use: { locale: 'en-GB', timezoneId: 'Europe/Vienna', viewport: { width: 1280, height: 860 } },
+  projects: [
+    { name: 'chromium', use: { browserName: 'chromium', launchOptions: { executablePath: '/usr/bin/chromium', args: CHROMIUM } } },
+    {
+      name: 'firefox',
+      testMatch: ['journey.spec.ts', 'keyboard.spec.ts'],
+      use: {
+        browserName: 'firefox',
+        channel: 'moz-firefox',
+        launchOptions: { executablePath: new URL('scripts/firefox.js', import.meta.url).pathname },
+      },
+    },
+  ],
 })

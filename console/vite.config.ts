@@ -11,7 +11,8 @@ export default defineConfig({
     // A file inlined as data: would need a hole in the content security policy.
     assetsInlineLimit: 0,
     cssCodeSplit: false,
-    modulePreload: { polyfill: false },
+    // Screens that are loaded when they are wanted need no hints: what they share is there already.
+    modulePreload: false,
     reportCompressedSize: false,
   },
   server: { proxy: { '/v1': service, '/console.json': service, '/docs': service } },

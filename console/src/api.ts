@@ -1,13 +1,17 @@
 // The same API as everyone's. What the service refuses becomes a `Refused`; what it never said, an `Unreachable`.
 import createClient from 'openapi-fetch'
 import { connection } from './connection.svelte'
+import { inWords, summaryInWords } from './definition'
 import type { components, operations, paths } from './openapi'
 import { session, type Standing } from './session.svelte'
 
 type Schemas = components['schemas']
 export type Item = Schemas['Item']
-export type Items = Schemas['Items']
+export type WholeItem = Schemas['WholeItem']
+/** What an action would do if this caller took it now. */
+export type Effect = WholeItem['effects'][string]
 export type Transition = Schemas['Transition']
+export type Content = Schemas['Content']
 export type Entry = Schemas['Entry']
 export type Problem = Schemas['Problem']
 export type Session = Schemas['Session']
@@ -20,8 +24,15 @@ export type CredentialInfo = Schemas['CredentialInfo']
 export type Revocation = Schemas['Revocation']
 export type Mechanism = Schemas['ConsoleSettings']['mechanism']
 export type Proofs = Schemas['Proofs']
-export type ItemsQuery = NonNullable<operations['list_items']['parameters']['query']>
 export type ActionRequest = Schemas['Action']
+
+export type ItemSummary = Schemas['ItemSummary']
+export type ItemPage = Schemas['ItemSummaries']
+export type ItemsQuery = NonNullable<operations['list_items']['parameters']['query']>
+export type Sort = NonNullable<ItemsQuery['sort']>
+export type ConsoleSettings = Schemas['ConsoleSettings']
+export type Colour = ConsoleSettings['colour']
+export type Figures = Schemas['Figures']
 
 export class Refused extends Error {
   constructor(readonly problem: Problem) {
@@ -99,16 +110,31 @@ export async function standing(): Promise<Standing> {
   return { me: await settled(asked), end }
 }
 
-export function settings(): Promise<Schemas['ConsoleSettings']> {
+export function settings(): Promise<ConsoleSettings> {
   return settled(client.GET('/console.json'))
 }
 
-export function listItems(query: ItemsQuery): Promise<Items> {
-  return settled(client.GET('/v1/items', { params: { query } }))
+/** Lists never carry what is decided on, only what items are recognised by. */
+export function listItems(query: ItemsQuery): Promise<ItemPage> {
+  return settled(client.GET('/v1/items', { params: { query: { ...query, view: 'summary' } } })) as Promise<ItemPage>
 }
 
-export function getItem(id: string): Promise<Item> {
+export function getFigures(days: number): Promise<Figures> {
+  return settled(client.GET('/v1/figures', { params: { query: { days } } }))
+}
+
+export function getItem(id: string): Promise<WholeItem> {
   return settled(client.GET('/v1/items/{id}', { params: { path: { id } } }))
+}
+
+/** A content that the item has or had. */
+export function getContent(id: string, digest: string): Promise<Content> {
+  return settled(client.GET('/v1/items/{id}/contents/{digest}', { params: { path: { id, digest } } }))
+}
+
+/** Remembers, for this person and wherever they sign in, that they looked at this content. */
+export function putLook(id: string, content_digest: string): Promise<unknown> {
+  return settled(client.PUT('/v1/items/{id}/look', { params: { path: { id } }, body: { content_digest } }))
 }
 
 export function createItem(body: Schemas['NewItem'], key: string): Promise<Item> {
@@ -144,7 +170,7 @@ export async function listHistory(id: string): Promise<Transition[]> {
 }
 
 export async function listWorkflows(): Promise<WorkflowSummary[]> {
-  return (await settled(client.GET('/v1/workflows'))).workflows
+  return (await settled(client.GET('/v1/workflows'))).workflows.map(summaryInWords)
 }
 
 const definitions = new Map<string, Promise<Workflow>>()
@@ -152,7 +178,7 @@ const definitions = new Map<string, Promise<Workflow>>()
 /** A digest names one definition for ever, so it is asked for once. */
 export function getWorkflow(name: string, digest?: string): Promise<Workflow> {
   const load = () =>
-    settled(client.GET('/v1/workflows/{name}', { params: { path: { name }, query: digest ? { digest } : {} } }))
+    settled(client.GET('/v1/workflows/{name}', { params: { path: { name }, query: digest ? { digest } : {} } })).then(inWords)
   if (digest === undefined) return load()
   const known = definitions.get(digest)
   if (known !== undefined) return known
@@ -185,14 +211,6 @@ export function listEvents(after: number | null, limit: number): Promise<Schemas
   return settled(client.GET('/v1/events', { params: { query } })) as Promise<Schemas['Events']>
 }
 
-/** One entry, byte for byte as it stands in the log. */
-export async function getEntryText(index: number): Promise<string | null> {
-  const query = index === 0 ? { limit: 1 } : { after: index - 1, limit: 1 }
-  const answer = await settled<unknown>(client.GET('/v1/events', { params: { query }, parseAs: 'text' }))
-  const raw = /^\{"events":\[(.*)\],"next_after":\d+\}$/s.exec(String(answer))?.[1] ?? ''
-  return raw === '' ? null : raw
-}
-
 /** One page after the other: each leads to a checkpoint of its own. */
 export async function getProofs(id: string): Promise<Proofs[]> {
   const pages: Proofs[] = []
@@ -210,6 +228,17 @@ export function getCheckpoint(): Promise<string> {
   return settled<unknown>(client.GET('/v1/log/checkpoint', { parseAs: 'text' })) as Promise<string>
 }
 
+/** The newest, whether or not witnesses have signed it yet. */
+export function getNewestCheckpoint(): Promise<string> {
+  return settled<unknown>(client.GET('/v1/log/checkpoint', { params: { query: { cosignatures: 'any' } }, parseAs: 'text' })) as Promise<string>
+}
+
+/** Hashes of the log's tree, one after the other. */
+export async function getTile(path: string): Promise<Uint8Array<ArrayBuffer>> {
+  const answer = await open(`/v1/log/tile/${path}`, {}, new AbortController().signal)
+  return new Uint8Array(await answer.arrayBuffer())
+}
+
 /** An answer as a stream, for feeds and downloads. */
 export async function open(path: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
   const authorization = session.authorization()
@@ -219,7 +248,7 @@ export async function open(path: string, headers: Record<string, string>, signal
     response = await fetch(path, { headers: all, signal, cache: 'no-store', redirect: 'error' })
   } catch (error) {
     if (signal.aborted) throw error
-    connection.lost()
+    await connection.suspect()
     throw new Unreachable()
   }
   if (response.ok) return response

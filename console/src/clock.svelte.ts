@@ -1,5 +1,6 @@
-// Times as people read them: in their own zone, with UTC beside it for whoever compares.
-import { text } from './text'
+// Times as people read them: in their own zone or in UTC, in the language the console speaks.
+import { preferences } from './preferences.svelte'
+import { locale, text } from './text'
 
 class Clock {
   now = $state.raw(Date.now())
@@ -11,13 +12,29 @@ class Clock {
 
 export const clock = new Clock()
 
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
-const short = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
-const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
-const date = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'long' })
-const weekday = new Intl.DateTimeFormat(undefined, { weekday: 'long' })
-const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
-const span = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'long' })
+const STYLES = {
+  full: { dateStyle: 'medium', timeStyle: 'medium' },
+  short: { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' },
+  day: { month: 'short', day: 'numeric' },
+  date: { day: 'numeric', month: 'long' },
+  weekday: { weekday: 'long' },
+  shortWeekday: { weekday: 'short' },
+  hour: { hour: '2-digit', minute: '2-digit' },
+} satisfies Record<string, Intl.DateTimeFormatOptions>
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+/** Making one costs more than using it a thousand times. */
+function format(style: keyof typeof STYLES, time: Date): string {
+  const { zone } = preferences
+  const name = `${style} ${zone}`
+  let found = formats.get(name)
+  if (found === undefined) {
+    found = new Intl.DateTimeFormat(locale(), { ...STYLES[style], ...(zone === 'utc' ? { timeZone: 'UTC' } : {}) })
+    formats.set(name, found)
+  }
+  return found.format(time)
+}
 
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['day', 86_400_000],
@@ -27,25 +44,37 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
 ]
 
 export function localTime(time: string): string {
-  return full.format(new Date(time))
+  return preferences.zone === 'utc' ? utcTime(time) : format('full', new Date(time))
 }
 
 export function shortTime(time: string): string {
-  return short.format(new Date(time))
+  const shown = format('short', new Date(time))
+  return preferences.zone === 'utc' ? `${shown} UTC` : shown
 }
 
 export function dayName(time: Date): string {
-  return day.format(time)
+  return format('day', time)
+}
+
+/** `Mon` */
+export function weekdayName(time: Date): string {
+  return format('shortWeekday', time)
 }
 
 /** `3 December` */
 export function dateName(time: Date): string {
-  return date.format(time)
+  return format('date', time)
 }
 
 /** `Sunday at 23:30`, for what is less than a week away. */
 export function hourName(time: Date): string {
-  return text.hourOn(weekday.format(time), hour.format(time))
+  return text.hourOn(format('weekday', time), format('hour', time))
+}
+
+/** `20:23` on the same day, otherwise with its day. */
+export function nearTime(time: string, now: number): string {
+  const at = new Date(time)
+  return format('day', at) === format('day', new Date(now)) ? format('hour', at) : shortTime(time)
 }
 
 /** `2026-11-15 05:10:48 UTC` */
@@ -53,22 +82,44 @@ export function utcTime(time: string): string {
   return `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 
-/** `in 3 hours`, `5 minutes ago`: the largest unit of which there is at least one. */
+let spans: Intl.RelativeTimeFormat | undefined
+
+/** `in 3 days`, `5 minutes ago`: rounded to the unit of which there is at least one, so that 72 hours are 3 days. */
 export function fromNow(time: string, now: number): string {
   const distance = Date.parse(time) - now
-  const [unit, length] = UNITS.find(([, length]) => Math.abs(distance) >= length) ?? ['second', 1_000]
-  return span.format(Math.trunc(distance / length), unit)
+  const [unit, count] = inUnits(distance)
+  spans ??= new Intl.RelativeTimeFormat(locale(), { numeric: 'always', style: 'long' })
+  return unit === 'second' && Math.abs(count) < 10 ? text.justNow(distance > 0) : spans.format(count, unit)
+}
+
+function inUnits(distance: number): [Intl.RelativeTimeFormatUnit, number] {
+  for (const [at, [unit, length]] of UNITS.entries()) {
+    const count = Math.round(distance / length)
+    const larger = UNITS[at - 1]
+    if (Math.abs(count) < 1) continue
+    // 59.6 minutes are an hour, and not 60 minutes.
+    if (larger !== undefined && Math.abs(count) * length >= larger[1]) return [larger[0], Math.sign(distance)]
+    return [unit, count]
+  }
+  return ['second', 0]
 }
 
 /** A span in its two largest units: `2 d 4 h`, `3 min 20 s`. */
 export function spanOf(milliseconds: number): string {
-  const names = ['d', 'h', 'min', 's']
   const parts: string[] = []
   let rest = Math.max(0, milliseconds)
   UNITS.forEach(([, length], at) => {
     const count = Math.floor(rest / length)
     rest -= count * length
-    if (count > 0) parts.push(`${count} ${names[at]}`)
+    if (count > 0) parts.push(`${count} ${text.units[at]}`)
   })
-  return parts.slice(0, 2).join(' ') || '< 1 s'
+  return parts.slice(0, 2).join(' ') || text.lessThanASecond
+}
+
+/** A countdown: `14:59`, `1:02:03`. */
+export function countdown(milliseconds: number): string {
+  const seconds = Math.max(0, Math.ceil(milliseconds / 1_000))
+  const two = (number: number) => String(number).padStart(2, '0')
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60]
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
 }

@@ -8,12 +8,26 @@ class Connection {
   /** Counts the returns of the service; whoever shows something loads it again. */
   returns = $state.raw(0)
   #pause = FIRST_PAUSE_MS
+  #isSuspected = false
 
   lost(): void {
     if (this.isLost) return
     this.isLost = true
     this.#pause = FIRST_PAUSE_MS
     this.#askLater()
+  }
+
+  /** Something failed that others may hold back, such as a stream. Only the service itself says whether it is there. */
+  async suspect(): Promise<void> {
+    if (this.isLost || this.#isSuspected) return
+    this.#isSuspected = true
+    try {
+      if (!(await fetch('/healthz', { cache: 'no-store' })).ok) this.lost()
+    } catch {
+      this.lost()
+    } finally {
+      this.#isSuspected = false
+    }
   }
 
   #askLater(): void {

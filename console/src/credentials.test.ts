@@ -50,9 +50,13 @@ describe('credentials', () => {
   })
 
   it('that are renewed by machines are no news when they end soon', () => {
-    expect(order([credential('hour', 'run', 'live', 1 / 24, 1 / 24)], 'mutual_tls')).toEqual(['hour live'])
     expect(order([credential('year', 'run', 'live', 1 / 24, 365)], 'mutual_tls')).toEqual(['year expiring'])
+    expect(order([credential('hour', 'run', 'live', 1 / 24, 1 / 24)], 'mutual_tls')).toEqual(['hour live'])
     expect(order([credential('jwt', 'ana', 'live', 1 / 24)], 'oauth')).toEqual(['jwt live'])
+  })
+
+  it('finding 28: of a file expire soon however short their life is, as the log and their owner are told', () => {
+    expect(order([credential('week', 'ana', 'live', 23 / 24, 7)])).toEqual(['week expiring'])
   })
 })
 

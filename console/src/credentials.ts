@@ -57,9 +57,10 @@ function standingOf({ state, not_before, expires_at }: CredentialInfo, now: numb
   if (state !== 'live' || expires_at === null) return state
   // Its time may have come since it was asked for.
   if (Date.parse(expires_at) <= now) return 'expired'
-  // What lives for hours or days is renewed by a machine, and its end is nobody's work.
+  // A certificate that lives for hours or days is renewed by a machine, and its end is nobody's work. A token in a file
+  // is renewed by a person, however short its life.
   const life = not_before === null ? Infinity : Date.parse(expires_at) - Date.parse(not_before)
-  const isRenewed = mechanism === 'oauth' || life <= SOON_MS
+  const isRenewed = mechanism === 'oauth' || (mechanism === 'mutual_tls' && life <= SOON_MS)
   return !isRenewed && Date.parse(expires_at) - now <= SOON_MS ? 'expiring' : 'live'
 }
 

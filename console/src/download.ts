@@ -1,5 +1,6 @@
 // A download that needs an Authorization header: fetched, counted, and only then handed to the browser.
 import { open, Unreachable } from './api'
+import { inNumbers } from './text'
 
 export interface Progress {
   /** How many entries are to come, when the service says so. */
@@ -39,7 +40,7 @@ export function nameOf(disposition: string | null): string | null {
   return name === undefined || /^\.*$/.test(name) ? null : name
 }
 
-function save(blob: Blob, name: string): void {
+export function save(blob: Blob, name: string): void {
   const link = document.createElement('a')
   link.href = URL.createObjectURL(blob)
   link.download = name
@@ -54,5 +55,5 @@ export function sizeOf(bytes: number): string {
     value /= 1000
     unit += 1
   }
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
+  return `${inNumbers(value, unit === 0 ? 0 : 1)} ${units[unit]}`
 }

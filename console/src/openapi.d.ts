@@ -104,6 +104,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/console": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The operator console, at the root of its screens
+         * @description Open to anyone.
+         */
+        get: operations["get_console_root"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/console.json": {
         parameters: {
             query?: never;
@@ -116,6 +136,26 @@ export interface paths {
          * @description Open to anyone.
          */
         get: operations["get_console_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/console/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The operator console, at the root of its screens
+         * @description Open to anyone.
+         */
+        get: operations["get_console_folder"];
         put?: never;
         post?: never;
         delete?: never;
@@ -344,6 +384,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Figures of the whole ledger: open items, decisions and refusals by day, and how long decisions took
+         * @description For any valid credential.
+         */
+        get: operations["get_figures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/items": {
         parameters: {
             query?: never;
@@ -352,7 +412,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Items, newest first
+         * Items, newest first unless sorted
          * @description For any valid credential.
          */
         get: operations["list_items"];
@@ -445,6 +505,26 @@ export interface paths {
          */
         get: operations["list_history"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/items/{id}/look": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Remember that you looked at an item's content
+         * @description For any valid credential.
+         */
+        put: operations["look_at_item"];
         post?: never;
         delete?: never;
         options?: never;
@@ -732,9 +812,32 @@ export interface components {
             /** @description Always null: the list is complete. */
             next: string | null;
         };
+        /** @description Open items by the time since their creation. */
+        Ages: {
+            day: number;
+            /** @description Less than an hour. */
+            hour: number;
+            older: number;
+            three_days: number;
+            week: number;
+        };
+        /** @description An action that is refused now. */
+        Blocked: {
+            action: string;
+            code: components["schemas"]["Code"];
+            /** @description For people. */
+            detail: string;
+            /** @description When it becomes possible by itself, if that is known. */
+            until: components["schemas"]["Time"] | null;
+        };
         /** @enum {string} */
         Code: "credential_required" | "role_forbidden" | "separation_of_duties" | "not_owner" | "not_found" | "method_not_allowed" | "state_conflict" | "already_decided" | "content_changed" | "item_held" | "outside_window" | "version_mismatch" | "invalid_request" | "unknown_action" | "token_in_content" | "idempotency_key_reused" | "token_in_url" | "body_too_large" | "unsupported_media_type" | "rate_limited" | "unavailable" | "internal";
         ConsoleSettings: {
+            /**
+             * @description The colour of the bar with the name.
+             * @enum {string}
+             */
+            colour: "grey" | "blue" | "green" | "amber" | "red";
             /** @description The number of idle minutes after which the console forgets its token. */
             idle_minutes: number;
             /**
@@ -742,11 +845,15 @@ export interface components {
              * @enum {string}
              */
             mechanism: "credential_file" | "oauth" | "mutual_tls";
+            /** @description What this installation is called, if it has a name. */
+            name: string | null;
             sign_in?: components["schemas"]["SignIn"];
         };
         /** @description A content that an item has or had. */
         Content: {
             content_digest: components["schemas"]["Digest"];
+            /** @description Part of what is hashed: the digest is that of `{"nonce", "payload", "title"}` in canonical form (RFC 8785). */
+            nonce: string | null;
             payload: Record<string, unknown>;
             title: string;
         };
@@ -776,9 +883,31 @@ export interface components {
         Credentials: {
             credentials: components["schemas"]["CredentialInfo"][];
         };
+        Day: {
+            created: number;
+            /** @description As in `2026-11-16`. */
+            day: string;
+            /** @description What people did to items, without creations, edits, comments, permits and heartbeats. */
+            decisions: number;
+            /** @description Null for callers who may not see entries about access. */
+            refused: number | null;
+        };
+        /** @default 14 */
+        Days: number;
         Digest: string;
         /** @enum {string} */
         Documents: "all" | "none";
+        /** @description What an action would do. */
+        Effect: {
+            /** @description Whether that finishes it. */
+            ends: boolean;
+            /** @description Whether it leaves its state. */
+            moves: boolean;
+            /** @description The states the item may be in afterwards: several if an input chooses. */
+            to: string[];
+            /** @description If the action is a vote: what the tally will be. */
+            vote: components["schemas"]["Tally"] | null;
+        };
         /** @description One line of the ledger, exactly as it was hashed. */
         Entry: {
             action?: string;
@@ -805,6 +934,24 @@ export interface components {
         };
         /** @description Server-sent events: `id` is the entry's index, `event` its type, `data` the entry. Reconnect with `Last-Event-ID`. */
         Feed: string;
+        /** @description Counted from every entry of the ledger. */
+        Figures: {
+            at: components["schemas"]["Time"];
+            /** @description Oldest first, by days in UTC, with those on which nothing happened. */
+            days: components["schemas"]["Day"][];
+            /** @description How many entries were counted. */
+            entries: number;
+            /** @description Open items by state. */
+            open: {
+                [key: string]: number;
+            };
+            open_by_age: components["schemas"]["Ages"];
+            /** @description Refused attempts by code. Null for callers who may not see entries about access. */
+            refusals: {
+                [key: string]: number;
+            } | null;
+            time_to_decide: components["schemas"]["TimeToDecide"];
+        };
         File: string;
         Health: {
             /** @description Limits that were reached within the last minute. Absent if there are none. */
@@ -816,6 +963,14 @@ export interface components {
             history: components["schemas"]["Transition"][];
             /** @description The cursor of the next page; null at the end. */
             next: string | null;
+        };
+        /** @description A hold in force. */
+        HoldInForce: {
+            actor_id: components["schemas"]["ActorId"];
+            at: components["schemas"]["Time"];
+            /** @description Null if it was erased. */
+            comment: string | null;
+            role: components["schemas"]["Role"];
         };
         Index: number;
         Item: {
@@ -847,16 +1002,68 @@ export interface components {
          * @example 01890a5d-ac96-774b-bcce-b302099a8057
          */
         ItemId: string;
+        /** @description What the answer about one item has in addition to what lists show. */
+        ItemOutlook: {
+            /** @description What the caller's role may do in this state, but this caller cannot do now, and why. */
+            blocked: components["schemas"]["Blocked"][];
+            /**
+             * @description With it, the content digest can be computed from what is shown: it is that of `{"nonce", "payload", "title"}` in
+             *     canonical form (RFC 8785). Null if the content was erased.
+             */
+            content_nonce: string | null;
+            /** @description What each of `actions` except `edit` would do now, if it were sent with everything it needs. */
+            effects: {
+                [key: string]: components["schemas"]["Effect"];
+            };
+            /** @description Who holds the item, since when and why. Null if it is not held, or if more than 1,024 entries about it followed. */
+            hold: components["schemas"]["HoldInForce"] | null;
+            /** @description The content that the caller last decided on or looked at, whichever was later. */
+            seen: components["schemas"]["Seen"] | null;
+            /** @description What would take the item forward, and who can do it now. Empty if it is finished. */
+            waiting: components["schemas"]["Waiting"][];
+        };
         ItemPatch: {
             /** @description A merge patch (RFC 7396). */
             payload?: Record<string, unknown>;
             title?: string;
+        };
+        ItemSummaries: {
+            items: components["schemas"]["ItemSummary"][];
+            next: string | null;
+            /** @description How many items there are on all pages: exact up to 10,000, and null if there are more or if it is not known. */
+            total: number | null;
+        };
+        ItemSummary: {
+            /** @description What the caller may do now. */
+            actions: string[];
+            attempts?: number;
+            created_at: components["schemas"]["Time"];
+            created_by: components["schemas"]["Actor"];
+            due_at?: components["schemas"]["Time"] | null;
+            /** @description When the item came into its state. */
+            entered_at?: components["schemas"]["Time"];
+            held: boolean;
+            id: components["schemas"]["ItemId"];
+            lease: components["schemas"]["Lease"] | null;
+            /** @description The payload's `risk`, if it is a short text. */
+            risk: string | null;
+            state: string;
+            title: string;
+            updated_at: components["schemas"]["Time"];
+            version: number;
+            votes: components["schemas"]["Votes"] | null;
+            waits_for: components["schemas"]["Role"][];
+            window: components["schemas"]["Window"] | null;
+            workflow: components["schemas"]["WorkflowRef"];
         };
         Items: {
             items: components["schemas"]["Item"][];
             /** @description The cursor of the next page. */
             next: string | null;
         };
+        /** @default 50 */
+        ItemsLimit: number;
+        ItemsPage: components["schemas"]["Items"] | components["schemas"]["ItemSummaries"];
         /** @description Who is executing, and when the lease ends unless it is renewed. */
         Lease: {
             expires_at: components["schemas"]["Time"];
@@ -874,6 +1081,10 @@ export interface components {
             title: string;
             /** @example controlled-operation */
             workflow: string;
+        };
+        NewLook: {
+            /** @description The content that was looked at: the one the item has now. */
+            content_digest: components["schemas"]["Digest"];
         };
         NewPermitToken: {
             /** @description One of `[permits] audiences`. */
@@ -1007,6 +1218,16 @@ export interface components {
          * @enum {string}
          */
         Role: "initiator" | "approver" | "security_admin" | "executor" | "auditor";
+        /** @description A content that the caller knows. */
+        Seen: {
+            at: components["schemas"]["Time"];
+            content_digest: components["schemas"]["Digest"];
+            /**
+             * @description How the caller knows it.
+             * @enum {string}
+             */
+            how: "decided" | "looked";
+        };
         /** @description The actor and the role bound to the presented credential. */
         Session: {
             actor_id: components["schemas"]["ActorId"];
@@ -1027,10 +1248,27 @@ export interface components {
             token_endpoint: string;
         };
         /**
+         * @default created
+         * @enum {string}
+         */
+        Sort: "created" | "updated" | "due" | "title";
+        /** @description Votes for one action. */
+        Tally: {
+            count: number;
+            needed: number;
+        };
+        /**
          * Format: date-time
          * @description RFC 3339, UTC, microseconds.
          */
         Time: string;
+        /** @description From a submission to the first decision of another person, in seconds, to within a tenth. */
+        TimeToDecide: {
+            count: number;
+            max_s: number | null;
+            median_s: number | null;
+            p90_s: number | null;
+        };
         /** @description One line of an item's history: a transition, or for the whole history also its creation, edits and comments. */
         Transition: {
             action: string;
@@ -1038,10 +1276,26 @@ export interface components {
             actor_id: components["schemas"]["ActorId"] | null;
             at: components["schemas"]["Time"];
             comment: string | null;
+            /**
+             * @description With it, the digest of the comment in the ledger's entry can be computed. Null without a comment.
+             * @default null
+             */
+            comment_nonce: string | null;
+            /**
+             * @description The content this is about: the new one after a creation or an edit, otherwise the one that was decided on. Null
+             *     for what is about no content, such as a comment.
+             * @default null
+             */
+            content_digest: components["schemas"]["Digest"] | null;
             /** @description Its index in the ledger. */
             entry: number;
             from: string | null;
             inputs: Record<string, unknown> | null;
+            /**
+             * @description The same for the inputs.
+             * @default null
+             */
+            inputs_nonce: string | null;
             item_id: components["schemas"]["ItemId"];
             role: components["schemas"]["Role"] | null;
             to: string | null;
@@ -1052,12 +1306,30 @@ export interface components {
             next: string | null;
             transitions: components["schemas"]["Transition"][];
         };
+        /**
+         * @default full
+         * @enum {string}
+         */
+        View: "full" | "summary";
         Votes: {
             action?: string;
             by: components["schemas"]["ActorId"][];
             have: number;
             need: number;
         };
+        /** @description Who can take an item forward. */
+        Waiting: {
+            action: string;
+            /** @description The first few of those who can do it now; empty if nobody can. */
+            actors: components["schemas"]["ActorId"][];
+            /** @description How many of them still have to. */
+            needed: number;
+            /** @description How many more there are. */
+            others: number;
+            role: components["schemas"]["Role"];
+        };
+        /** @description One item, as the caller sees it. */
+        WholeItem: components["schemas"]["Item"] & components["schemas"]["ItemOutlook"];
         /** @description When the item may be executed. */
         Window: {
             not_after: components["schemas"]["Time"];
@@ -1438,6 +1710,53 @@ export interface operations {
             };
         };
     };
+    get_console_root: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The same page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": unknown;
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_console_settings: {
         parameters: {
             query?: never;
@@ -1454,6 +1773,53 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConsoleSettings"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_console_folder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The same page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": unknown;
                 };
             };
             /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
@@ -2270,6 +2636,85 @@ export interface operations {
             };
         };
     };
+    get_figures: {
+        parameters: {
+            query?: {
+                /** @description How many days back, today included */
+                days?: components["schemas"]["Days"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Figures"];
+                };
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_items: {
         parameters: {
             query?: {
@@ -2281,11 +2726,17 @@ export interface operations {
                 created_by?: components["schemas"]["ShortText"];
                 /** @description Only items that are waiting for the caller now */
                 waiting_for?: components["schemas"]["Me"];
-                /** @description A part of the title, or an id */
+                /** @description Only items whose payload has this `risk` */
+                risk?: components["schemas"]["ShortText"];
+                /** @description Ignoring case: a part of the title, of a text or number in the payload or of the creator's name, or the first 8 or more characters of the id */
                 q?: components["schemas"]["ShortText"];
-                /** @description The maximum number to return */
-                limit?: components["schemas"]["Limit"];
-                /** @description The `next` of the previous page */
+                /** @description `summary` leaves out payloads, and says how many items there are */
+                view?: components["schemas"]["View"];
+                /** @description `created`: newest first; `updated`: most recently changed first; `due`: soonest deadline first, items without one last; `title`: by the first 32 characters, ignoring case */
+                sort?: components["schemas"]["Sort"];
+                /** @description The maximum number to return; over 200 only with `view=summary` */
+                limit?: components["schemas"]["ItemsLimit"];
+                /** @description The `next` of the previous page, with the same `sort` */
                 cursor?: components["schemas"]["ShortText"];
             };
             header?: never;
@@ -2302,7 +2753,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Items"];
+                    "application/json": components["schemas"]["ItemsPage"];
                 };
             };
             /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
@@ -2398,7 +2849,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"];
+                    "application/json": components["schemas"]["WholeItem"];
                 };
             };
             /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
@@ -2523,7 +2974,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"];
+                    "application/json": components["schemas"]["WholeItem"];
                 };
             };
             /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
@@ -2620,7 +3071,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"];
+                    "application/json": components["schemas"]["WholeItem"];
                 };
             };
             /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
@@ -3028,6 +3479,131 @@ export interface operations {
                 };
             };
             /** @description `invalid_request`: The request is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Too many requests */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: The service cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    look_at_item: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["ItemId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewLook"];
+            };
+        };
+        responses: {
+            /** @description It is remembered */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `token_in_url`: The URL contains a token; `invalid_request`: The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `credential_required`: A valid credential is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `content_changed`: The content has changed */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large`: The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: Unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_request`: The request is not valid; `token_in_content`: The content contains a token */
             422: {
                 headers: {
                     [name: string]: unknown;

@@ -1,15 +1,13 @@
-// What is computed from what the API says: addresses, forms, paths, figures.
+// What is computed from what the API says: addresses, forms, paths.
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
-import type { Entry, Item, Workflow } from './api'
+import { expect, test, vi } from 'vitest'
+import type { Item, Workflow } from './api'
 import { nameOf, sizeOf } from './download'
-import { byAge, quantile, timesToDecide } from './figures'
 import { inputsOf, needsOf } from './inputs'
 import { mainLine, picture } from './layout'
 import { handOver, pathTaken, rulesFor, spanWords } from './rules'
 import { href, segments } from './router.svelte'
 import { problems } from './text'
-import { fieldOfPointer, fieldsOf, read, typed } from './schema'
 
 const workflow = {
   initial: 'draft',
@@ -74,54 +72,8 @@ test('rules say what an action needs', () => {
   expect(inputsOf({ ...reconcile, choice: null, result: true }, given)).toBeUndefined()
 })
 
-test('a form is made from a schema, and what is typed comes back as it was', () => {
-  const schema = {
-    required: ['purpose', 'risk'],
-    properties: {
-      risk: { type: 'string', enum: ['low', 'high'] },
-      links: { type: 'array', items: { type: 'string' } },
-      purpose: { type: 'string', description: 'why' },
-      operation: { anyOf: [{ type: 'string' }, { type: 'object' }] },
-      size: { type: 'integer' },
-      rest: { type: 'object' },
-    },
-  }
-  const fields = fieldsOf(schema)
-  expect(fields.map(({ name, kind }) => `${name} ${kind}`)).toEqual([
-    'purpose text',
-    'risk choice',
-    'links lines',
-    'operation text_or_object',
-    'size number',
-    'rest json',
-  ])
-  const payload: Record<string, unknown> = { purpose: ' x\n', risk: 'low', links: ['a', 'b'], operation: { c: 1 }, size: 3, rest: { d: [] } }
-  for (const field of fields) expect(read(field, typed(field, payload[field.name])), field.name).toEqual({ value: payload[field.name] })
-  const [, , , operation, size] = fields
-  if (operation === undefined || size === undefined) throw new Error('both are there')
-  expect(read(operation, { text: '{"c": 1', isObject: true })).toEqual({ fault: 'json' })
-  expect(read(operation, { text: '[1]', isObject: true })).toEqual({ fault: 'json' })
-  expect(read(size, { text: 'three', isObject: false })).toEqual({ fault: 'number' })
-  expect(fieldOfPointer('/payload/a~1b/0')).toBe('a/b')
-  expect(fieldOfPointer('/title')).toBe('title')
-  expect(fieldOfPointer('/query/q')).toBeNull()
-})
-
-test('figures are what one would count by hand', () => {
-  const entry = (index: number, action: string, actor_id: string, at: string): Entry => ({ index, action, actor_id, at, item: 'i', type: 'item.transition', v: 1 })
-  const entries = [
-    entry(2, 'approve', 'ben', '2026-01-01T01:00:00Z'),
-    entry(1, 'submit', 'ana', '2026-01-01T00:00:00Z'),
-    entry(3, 'clear', 'sol', '2026-01-01T09:00:00Z'),
-  ]
-  expect(timesToDecide(entries)).toEqual([3_600_000])
-  expect([quantile([1, 2, 3, 4], 0.5), quantile([1, 2, 3, 4], 1), quantile([], 0.5)]).toEqual([2, 4, null])
-  const now = Date.parse('2026-01-08T00:00:00Z')
-  const items = ['2026-01-07T23:30:00Z', '2025-12-01T00:00:00Z'].map((created_at) => ({ created_at }) as Item)
-  expect(byAge(items, now, ['a', 'b', 'c', 'd', 'e']).map((bar) => bar.value)).toEqual([1, 0, 0, 0, 1])
-})
-
 test('a downloaded file has a plain name', () => {
+  vi.stubGlobal('navigator', { languages: ['en-GB'] })
   expect(nameOf('attachment; filename="evidence-1.zip"')).toBe('evidence-1.zip')
   expect(nameOf('attachment; filename="../../etc/passwd"')).toBe('.._.._etc_passwd')
   expect(nameOf('attachment; filename=".."')).toBeNull()

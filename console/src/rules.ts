@@ -35,7 +35,7 @@ export function nextSteps(workflow: Workflow, from: string): Next[] {
   ]
 }
 
-export function roleNames(names: Role[], last = 'or'): string {
+export function roleNames(names: Role[], last: 'or' | 'and' = 'or'): string {
   return listed(names.map((name) => roles[name]), last)
 }
 
@@ -47,10 +47,10 @@ export function ruleWords(rule: Rule): string[] {
     rule.not_by_executor && say.notByExecutor,
     rule.quorum !== undefined && say.quorum(rule.quorum),
     rule.quorum_if !== undefined &&
-      say.quorumIf(rule.quorum_if.quorum, rule.quorum_if.pointer.slice(1), String(rule.quorum_if.equals)),
+      say.quorumIf(rule.quorum_if.quorum, words(rule.quorum_if.pointer.slice(1)), words(String(rule.quorum_if.equals))),
     rule.content_digest_required && say.contentDigest,
     rule.comment_required && say.comment,
-    rule.when !== undefined && say.when(rule.when.input, rule.when.equals),
+    rule.when !== undefined && say.when(words(rule.when.input), words(rule.when.equals)),
     rule.sets_window !== undefined && say.setsWindow(spanWords(rule.sets_window)),
     rule.inside_window && say.insideWindow,
     rule.takes_lease !== undefined && say.takesLease(spanWords(rule.takes_lease)),
@@ -60,30 +60,28 @@ export function ruleWords(rule: Rule): string[] {
     rule.voids_window && say.voidsWindow,
     rule.takes_back_vote && say.takesBackVote,
     rule.replaces !== undefined && say.replaces(listed(rule.replaces.map(words))),
-    rule.inputs !== undefined && say.inputs(listed(rule.inputs, 'and')),
+    rule.inputs !== undefined && say.inputs(listed(rule.inputs.map(words), 'and')),
     rule.description,
   ]
   return found.filter((words): words is string => typeof words === 'string' && words !== '')
 }
 
-const UNITS: Record<string, [string, string, number]> = {
-  s: ['second', 'seconds', 1_000],
-  m: ['minute', 'minutes', 60_000],
-  h: ['hour', 'hours', 3_600_000],
-  d: ['day', 'days', 86_400_000],
+const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+function spanOf(span: string): [number, keyof typeof UNITS] | null {
+  const [, number, unit] = /^(\d+)([smhd])$/.exec(span) ?? []
+  return number === undefined ? null : [Number(number), unit as keyof typeof UNITS]
 }
 
 /** `72h` → `72 hours` */
 export function spanWords(span: string): string {
-  const [, number, unit] = /^(\d+)([smhd])$/.exec(span) ?? []
-  const names = UNITS[unit ?? '']
-  return names === undefined ? span : `${number} ${number === '1' ? names[0] : names[1]}`
+  const found = spanOf(span)
+  return found === null ? span : text.spans[found[1]](found[0])
 }
 
 export function spanMilliseconds(span: string): number | null {
-  const [, number, unit] = /^(\d+)([smhd])$/.exec(span) ?? []
-  const names = UNITS[unit ?? '']
-  return names === undefined ? null : Number(number) * names[2]
+  const found = spanOf(span)
+  return found === null ? null : found[0] * UNITS[found[1]]
 }
 
 /** The states of the item's journey, oldest first; staying in place is no step. */

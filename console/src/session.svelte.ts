@@ -77,6 +77,7 @@ class Session {
       this.end(trouble)
       return
     }
+    claimTyped(me.actor_id)
     this.me = me
     this.#watch()
   }
@@ -84,7 +85,7 @@ class Session {
   async begin(grant: Grant, me: Me): Promise<void> {
     this.#store(grant)
     sessionStorage.setItem(ACTOR, JSON.stringify(me))
-    claimTyped(me.actor_id, this.idleMinutes * MINUTE_MS)
+    claimTyped(me.actor_id)
     await claimTab(crypto.getRandomValues(new Uint32Array(4)).join('-'))
     this.ending = null
     this.me = me
@@ -106,11 +107,10 @@ class Session {
     this.expiresLeft = null
   }
 
-  /** Everything this tab knew of the session is gone afterwards, also what was looked at; not what was being written,
-      when the session ended by itself. */
+  /** Everything this tab knew of the session is gone afterwards, except what was being written. In a copy of a tab that
+      belongs to the other one. */
   end(why: Ending): void {
-    const isSudden = why === 'expired' || why === 'refused' || why === 'over' || why === 'other'
-    const typed = isSudden && this.me !== null ? gatherTyped(this.me.actor_id) : null
+    const typed = why === 'copied' ? null : gatherTyped()
     this.#giveBack(why)
     sessionStorage.clear()
     storeTyped(typed)

@@ -12,13 +12,21 @@ const SCREENS: Record<string, string[]> = {
   e: ['evidence'],
   a: ['actors'],
   o: ['overview'],
+  c: ['calendar'],
 }
 const CHORD_MS = 1_200
 
 let chordUntil = 0
 
-export function onKey(event: KeyboardEvent, showHelp: () => void): void {
-  if (session.me === null || !preferences.hasShortcuts) return
+export function onKey(event: KeyboardEvent, show: (what: 'help' | 'palette') => void): void {
+  if (session.me === null) return
+  // Not a single key: it works for everyone, and also while writing.
+  if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === 'k') {
+    event.preventDefault()
+    if (document.querySelector('dialog[open]') === null) show('palette')
+    return
+  }
+  if (!preferences.hasShortcuts) return
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isWriting(event.target)) return
   if (document.querySelector('dialog[open]') !== null) return
   if (event.timeStamp < chordUntil) {
@@ -30,7 +38,7 @@ export function onKey(event: KeyboardEvent, showHelp: () => void): void {
     }
     return
   }
-  const act = ACTIONS[event.key] ?? (event.key === '?' ? showHelp : undefined)
+  const act = ACTIONS[event.key] ?? (event.key === '?' ? () => show('help') : undefined)
   if (act === undefined) return
   event.preventDefault()
   act(event)

@@ -1,597 +1,64 @@
-// Every sentence the console says, in one place. To translate it, translate this file.
-import type { Mechanism, Role } from './api'
-import type { Ending } from './session.svelte'
+// What the console says, in the language a person chose. A language is a file in `words`; all have the same shape.
+import { english, type Words } from './words/en'
 
-export const roles: Record<Role, string> = {
-  initiator: 'initiator',
-  approver: 'approver',
-  security_admin: 'security admin',
-  executor: 'executor',
-  auditor: 'auditor',
+/** Each by its own name for itself. English comes with the console, every other language when it is wanted. */
+export const languages = {
+  en: { name: 'English', load: () => Promise.resolve(english) },
+  de: { name: 'Deutsch', load: () => import('./words/de').then(({ german }) => german) },
+} satisfies Record<string, { name: string; load: () => Promise<Words> }>
+
+export type Language = keyof typeof languages
+
+let spoken: Words = english
+export let { roles, endings, certificateEndings, shown, problems, text } = spoken
+
+export function isLanguage(name: string | null | undefined): name is Language {
+  return name !== null && name !== undefined && Object.hasOwn(languages, name)
+}
+
+/** Once, before anything is shown: texts are not looked up again. */
+export async function speak(language: Language): Promise<void> {
+  // A language that cannot be loaded is no reason to show nothing: English is already here.
+  spoken = await languages[language].load().catch(() => english)
+  ;({ roles, endings, certificateEndings, shown, problems, text } = spoken)
+  document.documentElement.lang = spoken.locale
+}
+
+/** For dates and numbers: the person's own region, if it is one of the language that is spoken. */
+export function locale(): string {
+  return navigator.languages.find((tag) => tag.split('-')[0] === spoken.locale) ?? spoken.locale
+}
+
+/** Names come from definitions and payloads, and some are also names of what every object has. */
+function entry(table: Record<string, string>, name: string): string | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined
 }
 
 /** Names of definitions are data; they are only made readable. */
 export function words(name: string): string {
-  return name.replaceAll('_', ' ')
+  return entry(spoken.names, name) ?? name.replaceAll('_', ' ')
+}
+
+/** What someone did, as a timeline says it. */
+export function done(action: string): string {
+  return entry(spoken.done, action) ?? spoken.didOther(words(action))
+}
+
+/** What a definition says of itself. Those that come with the service are translated; what others wrote is shown as it is. */
+export function said(description: string): string {
+  return entry(spoken.descriptions, description) ?? description
 }
 
 export function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
+  return text.charAt(0).toLocaleUpperCase(spoken.locale) + text.slice(1)
 }
 
-export function listed(names: string[], last = 'or'): string {
+export function listed(names: string[], last: 'or' | 'and' = 'or'): string {
   if (names.length < 2) return names.join('')
-  return `${names.slice(0, -1).join(', ')} ${last} ${names.at(-1)}`
+  return `${names.slice(0, -1).join(', ')} ${spoken[last]} ${names.at(-1)}`
 }
 
-export function count(number: number, one: string, many: string): string {
-  return `${number.toLocaleString('en')} ${number === 1 ? one : many}`
-}
-
-export const endings: Record<Ending, string> = {
-  signed_out: 'You are signed out. The token is no longer in this tab.',
-  idle: 'You were signed out because you were idle for a while.',
-  refused: 'The service no longer accepts your token. It was rotated or revoked. Sign in with the new one, or ask your security admin. What you were writing is kept in this tab for a while.',
-  copied: 'This tab is a copy of another one. Each tab signs in separately.',
-  expired: 'Your sign-in has expired. What you were writing is kept in this tab: sign in again to get it back.',
-  over: 'Your token has expired. Ask for a new one and sign in with it. What you were writing is kept in this tab for a while.',
-  other: 'The service now gives your token a different actor or role from the one you confirmed. Sign in again and check both. What you were writing is kept in this tab for a while.',
-  unasked: 'The service could not check whose certificate your browser presents, so this tab is signed out. Reload the page when the service can be reached.',
-}
-
-/** Where certificates are shown instead of tokens, some ends are others. */
-export const certificateEndings: Partial<Record<Ending, string>> = {
-  signed_out: 'You are signed out in this tab. The browser still has your certificate.',
-  refused: 'The service no longer accepts your certificate. It was replaced or revoked. Ask your security admin. What you were writing is kept in this tab for a while.',
-  over: 'Your certificate has expired. Install a new one and restart the browser.',
-  other: 'Your browser no longer presents the certificate you signed in with, or the service now gives it a different actor or role. Continue with the one it presents now, and check actor and role again.',
-}
-
-/** What people show, by the mechanism in force. */
-export const shown: Record<Mechanism, string> = {
-  credential_file: 'token',
-  oauth: 'token',
-  mutual_tls: 'certificate',
-}
-
-/** What a refusal means for the person who meets it. The service's own words follow. */
-export const problems: Record<string, string> = {
-  credential_required: 'The service does not know this token.',
-  role_forbidden: 'Your role does not allow this. Someone else has to act.',
-  separation_of_duties: 'You have already acted on this item in another role. Someone else has to decide now.',
-  not_owner: 'Only its owner may do this.',
-  not_found: 'There is nothing here, or it no longer exists.',
-  method_not_allowed: 'The service does not offer this.',
-  state_conflict: 'Someone else was faster: the item has moved on.',
-  already_decided: 'You have already decided on this.',
-  content_changed: 'The content is no longer what you looked at.',
-  item_held: 'The item is held. It can continue when the hold is released.',
-  outside_window: 'This is allowed only inside the execution window.',
-  version_mismatch: 'Someone else was faster: the item changed while you were looking.',
-  invalid_request: 'Something is missing or not valid.',
-  unknown_action: 'The workflow of this item has no such action.',
-  token_in_content: 'The text contains a token. Remove it, and have the token rotated: it is no longer secret.',
-  idempotency_key_reused: 'This was already sent with different content. Reload the page.',
-  token_in_url: 'There was a token in the address. Have it rotated: it is no longer secret.',
-  body_too_large: 'That is more than the service accepts in one request.',
-  unsupported_media_type: 'The service does not accept this kind of content.',
-  rate_limited: 'Too many requests. Wait a moment.',
-  unavailable: 'The service cannot write right now. Nothing was acknowledged; try again.',
-  internal: 'The service failed. Give its operators the request number.',
-}
-
-export const text = {
-  product: 'Pilot',
-  skip: 'Skip to the content',
-  close: 'Close',
-  cancel: 'Cancel',
-  again: 'Try again',
-  loading: 'Loading…',
-  copy: 'Copy',
-  copied: 'Copied',
-  none: '–',
-  more: 'More',
-  yes: 'yes',
-  requestId: 'Request',
-  unreachable: 'The service cannot be reached.',
-  unreachableMore: 'What you see may be out of date, and nothing can be decided. The console keeps trying.',
-  unreachableUnknown: 'The connection broke before an answer came. Press again: if it was already done, it will not be done twice.',
-  idleSoon: (seconds: number) => `You have been idle for a while. You will be signed out in ${seconds} s.`,
-  stay: 'Stay signed in',
-  expiresSoon: (seconds: number) => `Your sign-in ends in ${seconds} s. What you are writing will be kept.`,
-  signInAgain: 'Sign in again',
-  credentialEnds: (what: string, day: string, span: string) => `Your ${what} stops working on ${day}, ${span}. Ask for a new one.`,
-  credentialEndsNow: (what: string, hour: string, span: string) => `Your ${what} stops working on ${hour}, ${span}.`,
-  credentialEndsNowMore: 'Ask for a new one now: after that you cannot sign in.',
-  hourOn: (day: string, hour: string) => `${day} at ${hour}`,
-  inAMoment: 'in less than a minute',
-  hidden: (number: number) =>
-    number === 1
-      ? 'This content contains 1 hidden character. It is shown as a mark.'
-      : `This content contains ${number.toLocaleString('en')} hidden characters. They are shown as marks.`,
-  noSuchScreen: 'There is no such screen',
-  noSuchScreenMore: 'The address may be cut off, or belong to another version of the console.',
-  toInbox: 'Go to the inbox',
-  failed: 'This screen cannot be shown',
-  failedMore: 'The console met something it does not understand. Reload the page; if that does not help, send the operators this text:',
-  reload: 'Reload',
-  feedLive: 'live',
-  feedCut: 'not live',
-  feedLiveMore: 'Changes appear as they happen',
-  feedCutMore: 'The live feed is disconnected; the console is reconnecting',
-
-  nav: {
-    label: 'Screens',
-    inbox: 'Inbox',
-    items: 'Items',
-    create: 'New item',
-    live: 'Live',
-    workflows: 'Workflows',
-    evidence: 'Evidence',
-    actors: 'Actors',
-    overview: 'Overview',
-    menu: 'Menu',
-    signOut: 'Sign out',
-    theme: 'Colours',
-    themes: { system: 'system', light: 'light', dark: 'dark' },
-    help: 'Keyboard shortcuts',
-    api: 'API',
-    you: (actor: string, role: string) => `You are ${actor}, acting as ${role}`,
-  },
-
-  signIn: {
-    title: 'Sign in',
-    token: 'Your token',
-    hint: 'It stays in this tab and is forgotten when you sign out, close the tab, or are idle for a while.',
-    show: 'Show the token',
-    go: 'Continue',
-    shape: 'A token has 32 to 256 printable characters and no spaces; one signed by your organisation is longer and has two dots. Check that you copied all of it and nothing else.',
-    refused: 'The service does not know this token. Check that you copied all of it. If it was rotated, use the new one.',
-    confirmTitle: 'Is this you?',
-    youAre: 'You are',
-    actingAs: 'acting as',
-    compare: 'Compare both with the approved role map. If either differs, do not continue, and tell your security admin.',
-    confirm: 'This is correct',
-    deny: 'This is wrong',
-    denied: 'Do not use this token. Tell your security admin which actor and role it showed.',
-    checking: 'Asking the service…',
-    organisation: 'Sign in with your organisation',
-    organisationHint: (host: string) => `You sign in at ${host} and then return here. Signing out here does not sign you out there.`,
-    withToken: 'Use a token instead',
-    troubles: {
-      denied: 'You were not signed in: the sign-in was cancelled or refused. You can try again.',
-      stale: 'This sign-in belongs to another attempt or another tab. It was not used; sign in again from here.',
-      refused: 'Your organisation did not complete the sign-in. It may have taken too long; sign in again.',
-      unreachable: 'Your organisation’s sign-in cannot be reached right now. Try again; if that does not help, tell its operators.',
-      stranger: 'You are signed in at your organisation, but you are not in the approved role map of this service. Ask your security admin.',
-    },
-    certificate: 'Continue with your certificate',
-    certificateHint: 'This service identifies people by the certificate in their browser. There is no token.',
-    certificateRefused: 'Your browser did not present a certificate that this service knows.',
-    certificateSteps: [
-      'Install your certificate in this browser, if it is not there yet.',
-      'Close all windows of the browser, because it remembers that none was chosen.',
-      'Open this page again, and choose your certificate when you are asked.',
-    ],
-    certificateStranger: 'If you did choose it, it may be missing from the approved role map. Ask your security admin.',
-    certificateDenied: 'Do not use this certificate. Tell your security admin which actor and role it showed.',
-    insecure: 'This page was not loaded over HTTPS. Others on the network can read your token.',
-  },
-
-  inbox: {
-    title: 'Inbox',
-    about: 'What is waiting for you now, nearest deadline first.',
-    empty: 'Nothing is waiting for you.',
-    emptyMore: 'New work appears here by itself.',
-    truncated: (shown: number) => `Only the ${shown} newest are considered; there are more.`,
-  },
-
-  items: {
-    title: 'Items',
-    search: 'Search titles, or paste an id',
-    state: 'State',
-    anyState: 'Any state',
-    workflow: 'Workflow',
-    anyWorkflow: 'Any workflow',
-    creator: 'Created by',
-    mine: 'Mine',
-    clear: 'Clear filters',
-    empty: 'No item matches.',
-    emptyAll: 'There are no items yet.',
-    next: 'Older',
-    first: 'Newest',
-    caption: 'Items, newest first',
-    columns: { item: 'Item', state: 'State', waitsFor: 'Waits for', actions: 'You can', due: 'Until', creator: 'Created by', created: 'Created', updated: 'Changed' },
-    held: 'held',
-    page: (from: number, to: number) => `${from}–${to}`,
-  },
-
-  item: {
-    content: 'Content',
-    rules: 'Rules',
-    now: 'Now',
-    state: 'State',
-    waitsFor: 'Waits for',
-    nobody: 'nobody: the item has ended',
-    nobodyOpen: 'nobody in particular',
-    until: 'Until',
-    untilThen: (state: string) => `then ${state}`,
-    votes: 'Votes',
-    votesOf: (have: number, need: number) => `${have} of ${need}`,
-    window: 'Window',
-    windowFrom: 'from',
-    windowTo: 'to',
-    windowOpen: 'open now',
-    windowClosed: 'over',
-    windowLater: 'not open yet',
-    lease: 'Carried out by',
-    leaseUntil: 'heartbeat due',
-    execution: 'Execution',
-    startedBy: 'Started by',
-    progress: 'Progress',
-    ended: 'Ended',
-    output: 'Result',
-    artifacts: 'Artifacts',
-    bytes: (bytes: number) => `${bytes.toLocaleString('en')} bytes`,
-    attempts: 'Attempts',
-    creator: 'Created by',
-    version: 'Version',
-    digest: 'Content digest',
-    digestMore: 'Everyone decides on exactly this content.',
-    workflow: 'Workflow',
-    id: 'Id',
-    held: (who: string) => `This item is held. It cannot continue until a ${who} releases it.`,
-    actions: 'What you can do',
-    noActions: 'There is nothing you can do here now.',
-    edit: 'Edit',
-    unfinished: 'It is not complete yet. Edit it to see what is missing.',
-    path: 'Path',
-    pathLabel: (taken: string, next: string) => `Path so far: ${taken}. Possible next: ${next || 'none'}.`,
-    next: 'Possible next steps',
-    nextBy: (who: string) => `by ${who}`,
-    nextTimer: 'automatically, when time runs out',
-    end: 'This is the end of the path.',
-    timeline: 'Timeline',
-    comment: 'Comment',
-    commentHint: 'Visible to everyone who can see the item, and kept forever. Do not enter tokens or passwords.',
-    addComment: 'Add comment',
-    byTime: 'time',
-    entry: (index: number) => `entry ${index}`,
-    seen: 'Seen',
-    stateChanged: (from: string, to: string) => `State: ${from} → ${to}`,
-    stale: 'This item has just changed.',
-    showNow: 'Show the current version',
-    proof: 'Verify in the log',
-    evidence: 'Evidence',
-    erased: 'erased',
-    empty: 'No content.',
-    title: 'Title',
-    raw: 'As JSON',
-    readable: 'Readable',
-    largeNote: 'Long text, shown in full.',
-  },
-
-  act: {
-    youDecide: 'You are about to',
-    on: 'on',
-    moves: (from: string, to: string) => `${from} → ${to}`,
-    stays: (state: string) => `stays ${state}`,
-    vote: (have: number, need: number) => `Your vote will be number ${have + 1} of ${need}.`,
-    decidedOn: 'Decided on this content',
-    noChange: 'Unchanged since you last looked',
-    firstLook: 'This is the first time you see it in this tab.',
-    changed: 'Changed since you last looked',
-    comment: 'Comment',
-    commentRequired: 'A comment is required. It is kept forever.',
-    commentOptional: 'Optional. It is kept forever.',
-    notBefore: 'Not before',
-    notBeforeHint: 'Leave empty to start now.',
-    notAfter: 'Not after',
-    notAfterHint: (span: string) => `Required, in your local time. It must be in the future, and the window is at most ${span} long.`,
-    quick: 'From now',
-    progress: 'Progress',
-    progressHint: 'How far the work is, in one line. Optional.',
-    result: 'Result',
-    resultHint: 'What happened, in your words. Optional.',
-    artifacts: 'Artifacts',
-    artifactsHint: 'What it produced: name, hash and location of each file. A file you choose is hashed in the browser and is not uploaded.',
-    addFile: 'Hash a file…',
-    addArtifact: 'Add manually',
-    artifact: { name: 'Name', sha256: 'SHA-256', bytes: 'Bytes', uri: 'Where it is kept' },
-    removeArtifact: (name: string) => `Remove ${name || 'this artifact'}`,
-    outcome: 'What was the outcome?',
-    confirm: (action: string) => `${action}`,
-    sending: 'Waiting for the service…',
-    irreversible: 'This ends the item.',
-    effect: 'This starts a real-world effect.',
-    faster: 'Someone else was faster. The item changed while this was open; look at it again before you decide.',
-    reload: 'Show the current version',
-    goEdit: 'Edit the draft',
-    showContent: 'The content, as it will be decided on',
-    fieldRequired: 'This is required.',
-  },
-
-  diff: {
-    gone: 'removed',
-    new: 'added',
-    before: 'before',
-    after: 'after',
-  },
-
-  form: {
-    createTitle: 'New item',
-    editTitle: 'Edit',
-    workflow: 'Workflow',
-    title: 'Title',
-    titleHint: 'What is to be done, in one line. At most 200 characters.',
-    required: 'required',
-    toSubmit: 'required to submit',
-    optional: 'optional',
-    choose: 'Choose…',
-    onePerLine: 'One per line.',
-    asText: 'Text',
-    asObject: 'JSON object',
-    further: 'Other members',
-    furtherHint: 'A JSON object with anything else that belongs to the item. It is decided on with the rest.',
-    raw: 'Write it as JSON',
-    fields: 'Back to the fields',
-    rawHint: 'The whole payload as one JSON object.',
-    badJson: 'This is not a JSON object.',
-    badNumber: 'This is not a number.',
-    saveDraft: 'Save the draft',
-    create: 'Save as a draft',
-    saved: 'Saved',
-    unsaved: 'Not saved yet.',
-    submit: 'Save and submit…',
-    discard: 'This page has unsaved changes. Leave it?',
-    cannotEdit: 'You cannot edit this item now.',
-    faults: (number: number) => `${count(number, 'problem', 'problems')} to fix:`,
-    newer: 'The draft was changed elsewhere after you opened it.',
-    takeNewer: 'Load that version (discards what you typed)',
-    onlyInitiators: 'Only initiators can create items.',
-    hidden: (number: number) => `What you wrote contains ${count(number, 'hidden character', 'hidden characters')}, which these fields cannot show. Others will see a mark for each.`,
-    noSchema: 'This workflow does not require any particular members.',
-  },
-
-  live: {
-    title: 'Live',
-    about: 'Entries of the ledger as they happen, newest first.',
-    empty: 'Nothing has happened yet.',
-    pause: 'Pause',
-    resume: 'Resume',
-    paused: (number: number) => `Paused; ${count(number, 'new entry', 'new entries')}.`,
-    columns: { entry: 'Entry', at: 'When', what: 'What', who: 'Who', item: 'Item' },
-    filterItem: 'Only entries about items',
-    service: 'the service',
-  },
-
-  entryTypes: {
-    'item.created': 'created the item',
-    'item.edited': 'edited the content',
-    'item.comment': 'commented',
-    'permit.issued': 'got a token for a target',
-    'service.started': 'the service started',
-    'credentials.changed': 'the service found changed credentials when it started',
-    'access.refused': 'was refused',
-    'access.token_exposed': 'exposed a token in a URL',
-    'credential.first_used': 'used a credential for the first time',
-    'credential.refused': 'a credential was used after it ended, and refused',
-    'credential.expired': 'a credential expired',
-    'credential.revoked': 'revoked a credential',
-    'ledger.restored': 'the ledger was restored from a backup',
-    'documents.erased': 'texts about an item were erased',
-    'credentials.trusted': 'an operator accepted older credentials again',
-    'clock.accepted': 'an operator accepted the machine’s clock',
-  } as Record<string, string>,
-
-  /** Why the service ended or refused a credential; what is not here needs no word. */
-  credentialCauses: {
-    token_in_url: 'its token was in a URL',
-    revocation_list: 'its issuer revoked it',
-    expired: 'it had expired',
-    revoked: 'it had been revoked',
-    removed: 'it had been removed from the file',
-  } as Record<string, string>,
-
-  workflows: {
-    title: 'Workflows',
-    about: 'The rules items move by. An item keeps the definition it was created under.',
-    diagram: (title: string) => `Diagram of ${title}`,
-    rules: 'Who may do what',
-    states: 'States',
-    timers: 'When time runs out',
-    hold: 'Hold',
-    payload: 'What an item contains',
-    version: 'Version',
-    digest: 'Digest',
-    required: 'No item is executed unless each of these roles, each a different person, has let exactly this content pass:',
-    oneOpen: 'An initiator can have only one of these open at a time.',
-    columns: { action: 'Action', who: 'Who', move: 'Move', needs: 'Rules', state: 'State', kind: 'Kind', waits: 'Waits for', meaning: 'Meaning', field: 'Member', rule: 'Rule' },
-    kinds: { open: 'open', effect: 'real-world effect', terminal: 'terminal' },
-    own: { creator: 'only by its creator', voter: 'only by an actor whose vote stands', holder: 'only by the holder of the lease' },
-    notByExecutor: 'never by someone who executed it',
-    quorum: (number: number) => `takes ${count(number, 'vote', 'votes')}, each from a different person`,
-    quorumIf: (number: number, pointer: string, value: string) => `${count(number, 'vote', 'votes')} when ${pointer} is ${value}`,
-    comment: 'with a comment',
-    contentDigest: 'on exactly the content looked at',
-    setsWindow: (span: string) => `sets the execution window, at most ${span}`,
-    insideWindow: 'only inside the window',
-    takesLease: (span: string) => `takes a lease of ${span}`,
-    renewsLease: (span: string) => `renews the lease for ${span}`,
-    attempts: (number: number) => `at most ${count(number, 'attempt', 'attempts')}`,
-    voidsVotes: 'voids every vote',
-    voidsWindow: 'voids the window',
-    takesBackVote: "takes back the actor's own vote",
-    replaces: (actions: string) => `may replace the actor's own ${actions}`,
-    when: (input: string, value: string) => `when ${input} is ${value}`,
-    inputs: (names: string) => `may report ${names}`,
-    after: (span: string, to: string) => `after ${span} → ${to}`,
-    windowEnd: (to: string) => `at the end of the window → ${to}`,
-    leaseEnd: (to: string) => `when the lease is lost → ${to}`,
-    holdBy: (who: string) => `${capital(who)} may hold any open item, with a comment.`,
-    releaseBy: (who: string) => `${capital(who)} may release it.`,
-    blocks: (actions: string) => `A hold blocks ${actions}, and nothing else.`,
-    stay: 'stays',
-    editable: 'editable by its creator',
-    noDiagram: 'The diagram could not be loaded.',
-  },
-
-  actors: {
-    title: 'Actors',
-    about: 'Everyone who has a credential. Compare with the approved role map.',
-    columns: { actor: 'Actor', role: 'Role', kind: 'Kind', credentials: 'Credentials', seen: 'Last seen' },
-    never: 'not since the service started',
-    rotating: 'more than one: a rotation is in progress',
-    forbidden: 'Only security admins and auditors can see the actors.',
-    kinds: { human: 'person', machine: 'machine' } as Record<string, string>,
-    filter: 'Filter',
-    total: (number: number) => count(number, 'actor', 'actors'),
-    none: 'No actor matches.',
-  },
-
-  credentials: {
-    title: 'Credentials',
-    about: 'What actors sign in with, and until when. What needs attention comes first.',
-    columns: { credential: 'Credential', actor: 'Actor', state: 'State', from: 'Valid from', until: 'Valid until', seen: 'Last seen', end: 'Revoke' },
-    standings: { expired: 'expired', expiring: 'expires soon', not_yet: 'not valid yet', live: 'live', revoked: 'revoked' },
-    lockedOut: 'has no other: locked out',
-    replaced: 'has a newer one',
-    endless: 'never expires',
-    unseen: 'not since the start',
-    unknown: 'unknown',
-    noMatch: 'No credential matches.',
-    none: {
-      credential_file: 'There are no credentials.',
-      oauth: 'Nobody has signed in since the service started. Tokens appear here when they are first used.',
-      mutual_tls: 'No certificate has been used yet. Each appears here when it is first used.',
-    } as Record<Mechanism, string>,
-    attention: (number: number) => `${count(number, 'needs', 'need')} attention`,
-    revoke: 'Revoke',
-    revokeThis: (id: string) => `Revoke ${id}`,
-    revokeTitle: 'Revoke this credential?',
-    outEverywhere: (actor: string) => `${actor} is signed out everywhere immediately, including live views.`,
-    outHere: (actor: string, ids: string) => `Anyone who uses it is signed out immediately, including live views. ${actor} can still sign in with ${ids}.`,
-    unknownOut: 'Anyone who uses it is signed out immediately, including live views.',
-    forGood: 'This cannot be undone.',
-    needsNew: (actor: string, what: string) => `This cannot be undone; ${actor} needs a new ${what}.`,
-    providerGoesOn: (actor: string) => `This cannot be undone. ${actor} can sign in at the organisation again and get another token: to keep ${actor} out, disable the account there.`,
-    own: 'This is one of your own. If you are signed in with it, you are signed out as soon as you press the button, and cannot undo that yourself.',
-    last: (role: string) => `After this nobody can sign in as ${role}: it is the last one.`,
-    comment: 'Reason',
-    commentHint: 'Optional. It is kept forever. Do not enter tokens or passwords.',
-    done: (id: string, entry: number) => `${id} is revoked. This is entry ${entry} of the ledger.`,
-  },
-
-  overview: {
-    title: 'Overview',
-    open: 'Open items by state',
-    openOf: (number: number) => `${count(number, 'open item', 'open items')}`,
-    age: 'Open items by age',
-    ages: ['under 1 h', '1 h – 1 day', '1 – 3 days', '3 – 7 days', 'over 7 days'],
-    decisions: 'Decisions per day',
-    decisionsMore: 'What people did to items, without edits, comments and heartbeats.',
-    timeTo: 'Time to decide',
-    timeToMore: 'From submission to the first decision.',
-    median: '50% within',
-    ninth: '90% within',
-    slowest: 'slowest',
-    refusals: 'Refused attempts per day',
-    refusalsBy: 'By reason',
-    credentials: 'Recent credential events',
-    credentialsMore: 'First uses, ends and refusals.',
-    toCredentials: 'All credentials',
-    none: 'None in this period.',
-    basis: (entries: number, items: number) => `From the last ${count(entries, 'entry', 'entries')} of the ledger and ${count(items, 'open item', 'open items')}.`,
-    truncated: 'There are more open items than are counted here.',
-    noDecisions: 'Nothing was decided in this period.',
-    table: 'As a table',
-    nodes: 'Nodes',
-    nodesMore: 'The processes that share this ledger. One that was not heard of for a second answers nobody.',
-    node: 'Node',
-    build: 'Build',
-    applied: 'Entries applied',
-    lag: 'Behind',
-    duties: 'Duties',
-    isThis: 'this one',
-    silent: 'not heard of',
-  },
-
-  evidence: {
-    title: 'Evidence',
-    about: 'Download the proof of an operation, or check it here without trusting the service.',
-    download: 'Download a bundle',
-    downloadMore: 'A zip file with entries, documents, definitions, proofs and a report. Verify it anywhere with',
-    onlyAuditors: 'Bundles are for auditors. Everyone can verify an item below.',
-    one: 'One item',
-    period: 'A period',
-    itemId: 'Item id',
-    from: 'From',
-    to: 'To',
-    get: 'Download',
-    stop: 'Stop',
-    progress: (size: string, entries: number | null) => `${size} so far${entries === null ? '' : ` of ${count(entries, 'entry', 'entries')}`}…`,
-    withTexts: 'Include the texts people wrote, not only their digests',
-    progressOf: (size: string, whole: string) => `${size} of ${whole}`,
-    done: (name: string, size: string) => `Saved as ${name}, ${size}.`,
-    notThere: 'This service does not offer evidence bundles.',
-    verify: 'Verify an item here',
-    verifyMore: 'Your browser computes every hash and checks the signature. The service only delivers the material.',
-    key: "The log's verifier key",
-    keyHint: 'One line, as printed by pilot log key. Use the copy you wrote down, never one from this service.',
-    go: 'Verify',
-    openItem: 'Open the item',
-    noSubtle: 'This page was not loaded over HTTPS, so the browser offers no cryptography. Use pilot evidence verify instead.',
-    noEd25519: 'This browser cannot check Ed25519 signatures. Use a current browser.',
-    passed: 'Verified',
-    failed: 'Not verified',
-    failedMore: 'Save what you see, and do not rely on this item until the failure is explained.',
-    steps: {
-      key: 'The verifier key is well formed',
-      keyWrong: 'This is not a verifier key: it must be name+hash+base64, with a matching hash.',
-      checkpoint: 'The checkpoint is well formed',
-      checkpointWrong: 'The checkpoint cannot be read.',
-      signature: (name: string) => `The checkpoint is signed by ${name}`,
-      signatureWrong: 'The signature does not match: wrong key, or a changed checkpoint.',
-      fresh: 'A checkpoint requested separately belongs to the same log and is not smaller',
-      freshWrong: 'Two checkpoints requested one after the other do not match.',
-      history: (number: number) => `Each of ${count(number, 'line', 'lines')} of the timeline has its entry`,
-      historyWrong: 'The timeline shown and the proved entries differ.',
-      entry: (index: number) => `Entry ${index} is in the tree`,
-      leaf: 'leaf',
-      leafWrong: 'The entry delivered does not have the proved hash.',
-      rootWrong: 'The path leads to a different root from the signed one.',
-      hidden: 'The entry itself cannot be read; its hash is proved.',
-      about: 'It is about this item',
-      aboutWrong: 'It is about another item, or about another place in the log.',
-      root: 'root',
-      node: 'with',
-      left: 'left',
-      right: 'right',
-    },
-    sizeOf: (size: number) => `${count(size, 'entry', 'entries')} in the log`,
-  },
-
-  help: {
-    title: 'Keyboard shortcuts',
-    on: 'Single-key shortcuts',
-    keys: [
-      ['?', 'this sheet'],
-      ['/', 'search items'],
-      ['g i', 'inbox'],
-      ['g t', 'items'],
-      ['g n', 'new item (initiators)'],
-      ['g l', 'live'],
-      ['g w', 'workflows'],
-      ['g e', 'evidence'],
-      ['g a', 'actors (security admins and auditors)'],
-      ['g o', 'overview'],
-      ['j  k', 'next and previous row'],
-      ['Enter', 'open the row'],
-      ['.', 'go to the actions of an item'],
-      ['c', 'write a comment'],
-      ['d', 'light or dark'],
-      ['Ctrl Enter', 'decide, in a dialog'],
-      ['Esc', 'close'],
-    ] as [string, string][],
-  },
+/** With as many digits after the point as are given. */
+export function inNumbers(number: number, digits = 0): string {
+  return number.toLocaleString(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }

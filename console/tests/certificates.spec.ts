@@ -31,7 +31,7 @@ async function visitAs({ certificates, people }: Stage, name: string, days: numb
 async function signInAs(page: Page, sentence: string): Promise<void> {
   await page.getByRole('button', { name: CONTINUE }).click()
   await expect(page.getByText(sentence)).toBeVisible()
-  await page.getByRole('button', { name: 'This is correct' }).click()
+  await page.getByRole('button', { name: 'Yes, continue' }).click()
   await expect(page.locator('#main')).toBeVisible()
 }
 
@@ -44,7 +44,7 @@ test('a certificate is all one needs, and there is no token anywhere', async ({ 
     await expect(page.getByLabel('Your token')).toHaveCount(0)
     await look(page, 'certificate')
     await signInAs(page, 'You are ana, acting as initiator')
-    await expect(page.getByText(/^Your certificate stops working on \d+ \w+, in 4 days\. Ask for a new one\.$/)).toBeVisible()
+    await expect(page.getByText(/^Your certificate stops working on \d+ \w+, in 5 days\. Ask for a new one\.$/)).toBeVisible()
     await page.getByLabel('Title').fill('Written under a certificate')
     await page.getByRole('button', { name: 'Save as a draft' }).click()
     await expect(page.getByText(/^Saved/)).toBeVisible()
@@ -114,11 +114,11 @@ test('a revoked certificate ends its own sessions, and whoever revokes it is tol
       await expect(row).toContainText('revoked')
     }
     await look(sol, 'certificates')
-    await revoke('in 99 days', 'Anyone who uses it is signed out immediately', 'ben can still sign in with x509:')
+    await revoke('in 100 days', 'Anyone who uses it is signed out immediately', 'ben can still sign in with x509:')
     await expect(old.getByText('The service no longer accepts your certificate.')).toBeVisible()
-    await ben.getByRole('link', { name: 'Items' }).click()
+    await ben.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Items' }).click()
     await expect(ben.getByRole('heading', { name: 'Items' })).toBeVisible()
-    await revoke('in 399 days', 'ben is signed out everywhere immediately', 'This cannot be undone; ben needs a new certificate.')
+    await revoke('in 400 days', 'ben is signed out everywhere immediately', 'This cannot be undone; ben needs a new certificate.')
     await expect(ben.getByText('The service no longer accepts your certificate.')).toBeVisible()
   })
 })

@@ -44,7 +44,7 @@ test('the end of a token is said on every screen for two weeks, and plainly on t
     const ana = await people.signIn('ana')
     const said = ana.getByText(/^Your token stops working on \d+ \w+, in 4 days\. Ask for a new one\.$/)
     for (const screen of ['Items', 'Workflows', 'Live']) {
-      await ana.getByRole('link', { name: screen }).click()
+      await ana.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: screen }).click()
       await expect(said).toBeVisible()
     }
     await ana.reload()

@@ -98,7 +98,7 @@ export async function enter(page: Page, service: Service, person: Person): Promi
   await page.getByLabel('Your token').fill(service.tokens[person])
   await page.getByRole('button', { name: 'Continue' }).click()
   await expect(page.getByText(`You are ${person}, acting as ${ROLE_WORDS[PEOPLE[person]]}`)).toBeVisible()
-  await page.getByRole('button', { name: 'This is correct' }).click()
+  await page.getByRole('button', { name: 'Yes, continue' }).click()
   await expect(page.locator('#main')).toBeVisible()
 }
 

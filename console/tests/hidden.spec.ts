@@ -5,7 +5,7 @@ import { look } from './look'
 const TITLE = 'Send user \u202egnp.exe\u202c to all'
 const SHOWN_TITLE = 'Send user ⟨U+202E⟩gnp.exe⟨U+202C⟩ to all'
 const OPERATION = 'rm -rf /srv/data/\u202epmt/ylno\u202c  # safe'
-const SHOWN_OPERATION = 'rm -rf /srv/data/⟨U+202E⟩pmt/ylno⟨U+202C⟩  # safe'
+const SHOWN_OPERATION = 'rm -rf /srv/data/⟨U+202E⟩pmt/ylno⟨U+202C⟩··# safe'
 const PAYLOAD = {
   operation: OPERATION,
   'operation\u200b': 'true',
@@ -24,18 +24,18 @@ test('a Trojan title and payload are shown as marks wherever someone reads or de
 
   await ben.goto(`/console/items/${id}`)
   await expect(ben.getByRole('heading', { level: 1 })).toHaveText(SHOWN_TITLE)
-  await expect(ben).toHaveTitle(`${SHOWN_TITLE} · Pilot`)
+  await expect(ben).toHaveTitle(new RegExp(`^(\\(\\d+\\) )?${SHOWN_TITLE.replace(/[+.]/g, '\\$&')} · Pilot$`))
   await expect(ben.getByText(BANNER)).toBeVisible()
   const content = ben.getByRole('region', { name: 'Content' })
   await expect(content.getByText(SHOWN_OPERATION)).toBeVisible()
-  await expect(content.getByText('Operation⟨U+200B⟩')).toBeVisible()
+  await expect(content.getByRole('region', { name: 'Other members' }).getByText('operation⟨U+200B⟩')).toBeVisible()
   await expect(content.getByText('line⟨U+2028⟩end')).toBeVisible()
   await expect(content.getByText('"risk⟨U+00A0⟩": "low⟨U+2066⟩"')).toBeVisible()
   await expect(content.getByTitle('U+202E right-to-left override').first()).toBeVisible()
   // Nobody can read where it leads.
   await expect(content.getByRole('link')).toHaveCount(0)
   // Two lines and three spaces stay what they are.
-  expect(await content.locator('li bdi').allInnerTexts()).toEqual(['a\nb', 'x   y', 'line⟨U+2028⟩end', 'שלום', 'https://example.org/⟨U+200B⟩x'])
+  expect(await content.locator('li bdi').allInnerTexts()).toEqual(['a↵\nb', 'x···y', 'line⟨U+2028⟩end', 'שלום', 'https://example.org/⟨U+200B⟩x'])
   await expect(ben.getByText('looks⟨U+2067⟩ fine⟨U+001B⟩[2J')).toBeVisible()
   await expectNothingHidden(ben)
   await look(ben, 'hidden-item')

@@ -17,7 +17,17 @@ export async function look(page: Page, name: string): Promise<void> {
     expect.soft(found).toEqual([])
     if (PICTURES) await page.screenshot({ path: `${PICTURES}/${name}-${scheme}.png` })
   }
-  await page.emulateMedia({ colorScheme: 'light' })
+  // Those who ask for more contrast get it in both, and those whose system chooses the colours lose nothing but colours.
+  for (const scheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: scheme, contrast: 'more' })
+    const { violations } = await new AxeBuilder({ page }).withRules('color-contrast').analyze()
+    expect.soft(violations.flatMap(({ nodes }) => nodes.map((node) => `${name} with more contrast in ${scheme}: ${node.target.join(' ')}`))).toEqual([])
+  }
+  if (PICTURES) {
+    await page.emulateMedia({ colorScheme: 'dark', contrast: null, forcedColors: 'active' })
+    await page.screenshot({ path: `${PICTURES}/${name}-forced.png` })
+  }
+  await page.emulateMedia({ colorScheme: 'light', contrast: null, forcedColors: null })
   await page.setViewportSize({ width: 360, height: 740 })
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
   expect.soft(overflow, `${name} is wider than a narrow screen`).toBeLessThanOrEqual(0)

@@ -38,7 +38,7 @@ async function signInThere(page: Page, name: string): Promise<void> {
 
 async function confirm(page: Page, sentence: string): Promise<void> {
   await expect(page.getByText(sentence)).toBeVisible()
-  await page.getByRole('button', { name: 'This is correct' }).click()
+  await page.getByRole('button', { name: 'Yes, continue' }).click()
   await expect(page.locator('#main')).toBeVisible()
 }
 
@@ -110,7 +110,7 @@ test('a sign-in that ends takes nothing along that was being written', async ({ 
     const page = await people.visit('/console/new')
     await signInThere(page, 'ana')
     await confirm(page, 'You are ana, acting as initiator')
-    await expect(page.getByText(/Your sign-in ends in \d+ s/)).toBeVisible()
+    await expect(page.locator('[data-banners]').getByText(/Your sign-in ends in \d+ s/)).toBeVisible()
     await page.getByLabel('Title').fill('Written at three in the morning')
     await page.screenshot({ path: '../target/console-tests/provider-ends-soon.png' })
     await expect(page.getByText('Your sign-in has expired.')).toBeVisible()
@@ -122,6 +122,9 @@ test('a sign-in that ends takes nothing along that was being written', async ({ 
     await page.getByRole('button', { name: 'Continue' }).click()
     await confirm(page, 'You are ana, acting as initiator')
     await expect(page.getByLabel('Title')).toHaveValue('Written at three in the morning')
+    // Kept until it is saved, and then no longer.
+    await page.getByRole('button', { name: 'Save as a draft' }).click()
+    await expect(page.getByText(/^Saved/)).toBeVisible()
     expect(await page.evaluate(() => sessionStorage.getItem('pilot.typed'))).toBeNull()
   })
 })
@@ -134,9 +137,9 @@ test('with the means to renew it, a sign-in goes on by itself', async ({ browser
     const token = () => page.evaluate(() => sessionStorage.getItem('pilot.token'))
     const first = await token()
     await expect.poll(token).not.toBe(first)
-    await page.getByRole('link', { name: 'Items' }).click()
+    await page.getByRole('link', { name: 'Items', exact: true }).click()
     await expect(page.getByRole('heading', { name: 'Items' })).toBeVisible()
-    await expect(page.getByText(/Your sign-in ends in/)).toBeHidden()
+    await expect(page.locator('[data-banners]').getByText(/Your sign-in ends in/)).toBeHidden()
     const answered = page.waitForResponse((response) => response.url().endsWith('/v1/session'))
     await page.reload()
     expect((await answered).headers()['credential-expires-at']).toBeDefined()

@@ -1,4 +1,5 @@
 // Every screen, in light and dark, wide and narrow: nothing that someone cannot see, read or reach.
+import AxeBuilder from '@axe-core/playwright'
 import { expect, test } from './fixtures'
 import { look } from './look'
 
@@ -81,4 +82,37 @@ test('the screens of oversight are readable for everyone', async ({ people, serv
   await page.getByRole('button', { name: 'Verify' }).click()
   await expect(page.getByRole('status').getByText('Verified', { exact: true })).toBeVisible()
   await look(page, 'evidence')
+})
+
+test('a diagram says words, fits its page and can be enlarged', async ({ people }) => {
+  const page = await people.signIn('ben', '/console/workflows/controlled-operation')
+  const picture = page.getByRole('img', { name: 'Diagram of Controlled operation' })
+  await expect(picture).toBeVisible()
+  await expect(picture).toContainText('revoke approval')
+  expect(await picture.textContent()).not.toContain('_')
+  const { width } = (await picture.boundingBox()) ?? { width: 0 }
+  await page.getByRole('button', { name: 'Larger' }).click()
+  await expect.poll(async () => (await picture.boundingBox())?.width).toBeGreaterThan(width)
+  await page.getByRole('button', { name: 'Fit' }).click()
+  await expect.poll(async () => (await picture.boundingBox())?.width).toBe(width)
+})
+
+test('actors on a phone are cards that need no sideways scrolling', async ({ people }) => {
+  const page = await people.signIn('sol', '/console/actors', { viewport: { width: 390, height: 844 } })
+  await expect(page.getByRole('cell', { name: 'sol', exact: true }).first()).toBeVisible()
+  await expect(page.getByRole('columnheader', { name: 'Last seen' })).toHaveCount(2)
+  const { violations } = await new AxeBuilder({ page }).analyze()
+  expect(violations.map(({ id }) => id)).toEqual([])
+})
+
+test('after the sign-in, on every screen and on an item the focus is on the heading', async ({ people, service }) => {
+  await service.itemIn('submitted', 'Read from its heading on')
+  const page = await people.signIn('ben')
+  await expect(page.getByRole('heading', { level: 1, name: 'Inbox' })).toBeFocused()
+  for (const name of ['Items', 'Calendar', 'Live', 'Overview', 'Workflows', 'Evidence', 'Inbox']) {
+    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name }).click()
+    await expect(page.getByRole('heading', { level: 1, name })).toBeFocused()
+  }
+  await page.getByRole('link', { name: 'Read from its heading on' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Read from its heading on' })).toBeFocused()
 })

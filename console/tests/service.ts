@@ -115,11 +115,16 @@ export class Service {
   }
 
   /** The log's verifier key, as an auditor would have it written down. */
-  verifierKey(): Promise<string> {
-    const child = spawn(PROGRAM, ['log', 'key', '--config', 'pilot.toml'], { cwd: this.#directory })
+  async verifierKey(): Promise<string> {
+    return (await this.run('log', 'key')).trim()
+  }
+
+  /** Another command of the program, for this service. Gives what it prints. */
+  run(...command: string[]): Promise<string> {
+    const child = spawn(PROGRAM, [...command, '--config', 'pilot.toml'], { cwd: this.#directory })
     let text = ''
     child.stdout.on('data', (chunk) => (text += String(chunk)))
-    return new Promise((resolve) => child.once('exit', () => resolve(text.trim())))
+    return new Promise((resolve, reject) => child.once('exit', (code) => (code === 0 ? resolve(text) : reject(new Error(`${command.join(' ')} ended with ${code}`)))))
   }
 
   read(name: string): string {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::step::{Failure, build_programs, program, root, run_timed};
-use crate::tools::{self, CHROMIUM, modified};
+use crate::tools::{self, CHROMIUM, FIREFOX, modified};
 
 /// Builds only if the sources are newer than what was built from them.
 pub(crate) fn build() -> Result<(), Failure> {
@@ -27,7 +27,7 @@ pub(crate) fn check() -> Result<(), Failure> {
 
 /// Tests the console in a browser, against the real service.
 pub(crate) fn check_in_browser() -> Result<(), Failure> {
-    tools::install_missing(&[CHROMIUM])?;
+    tools::install_missing(&[CHROMIUM, FIREFOX])?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
     build()?;
     build_programs()?;

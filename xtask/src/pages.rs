@@ -77,7 +77,7 @@ fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
     page(&machine, PRODUCTION, "certificate")?;
     page(&machine, INSTALL, "package")?;
     page(&machine, INSTALL, "first look")?;
-    let item = machine.run("an item that has ended", &ended_item())?;
+    let item = machine.run("an item that has ended", ENDED)?;
     let item = item.lines().rev().find_map(|line| line.strip_prefix("item=")).unwrap_or_default().to_owned();
     page(&machine, BACKUP, "backup")?;
     machine.run("what is kept elsewhere", KEEP)?;
@@ -98,17 +98,9 @@ fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
     Ok(carried)
 }
 
-/// The command line cannot create an item yet.
-fn ended_item() -> String {
-    let send = "curl --fail --silent --show-error --cacert tls.pem -H @header -H 'Content-Type: application/json'";
-    let url = "https://pilot.example:7450/v1/items";
-    format!(
-        "set +x; printf 'Authorization: Bearer %s\\n' \"$(cat ana.token)\" > header\n\
-         made=$({send} -d '{{\"workflow\":\"controlled-operation\",\"title\":\"t\",\"payload\":{{\"purpose\":\"p\"}}}}' {url})\n\
-         id=$(printf %s \"$made\" | sed 's/^{{\"id\":\"\\([^\"]*\\)\".*/\\1/')\n\
-         {send} -d '{{\"action\":\"withdraw\"}}' {url}/$id/transitions > /dev/null; rm header; echo \"item=$id\""
-    )
-}
+const ENDED: &str = "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem; echo '{\"purpose\":\"p\"}' > draft.json\n\
+    id=$(pilot item new --token-file ana.token --title t --payload draft.json --fields id)\n\
+    pilot item act $id withdraw --token-file ana.token; echo \"item=$id\"";
 
 /// Nothing may happen after it, or the backup would be out of date.
 const KEEP: &str = "systemctl stop pilot; mkdir -m 700 kept\n\

@@ -121,7 +121,7 @@ impl Drop for Directory {
     }
 }
 
-/// `pilot demo`: one person in each role, whose tokens it prints, and nothing left behind at the end.
+/// `pilot demo`: at least one person in each role, whose tokens it prints, and nothing left behind at the end.
 struct Demo {
     child: Child,
     url: String,

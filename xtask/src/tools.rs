@@ -30,6 +30,7 @@ pub(crate) const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" }
 pub(crate) const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
 /// The console is tested in it.
 pub(crate) const CHROMIUM: Tool = Tool { program: "chromium", package: "chromium" };
+pub(crate) const FIREFOX: Tool = Tool { program: "firefox-esr", package: "firefox-esr" };
 /// The static build's C library.
 pub(crate) const MUSL: Tool = Tool { program: "musl-gcc", package: "musl-tools" };
 pub(crate) const DPKG_DEB: Tool = Tool { program: "dpkg-deb", package: "dpkg" };

@@ -45,6 +45,11 @@ pub struct ItemView<'i> {
 
 impl<'i> ItemView<'i> {
     pub fn new(definition: &'i Definition, item: &'i Item, caller: &Actor, now: Time) -> ItemView<'i> {
+        ItemView::with(definition, item, actions_for(definition, item, caller, now))
+    }
+
+    /// For a caller whose actions are known.
+    pub fn with(definition: &'i Definition, item: &'i Item, actions: Vec<Name>) -> ItemView<'i> {
         ItemView {
             id: Cow::Borrowed(&item.id),
             workflow: Cow::Borrowed(&item.workflow),
@@ -64,7 +69,78 @@ impl<'i> ItemView<'i> {
             attempts: item.attempts,
             due_at: due_at(definition, item).map(|deadline| deadline.at),
             waits_for: item.waits_for(definition),
-            actions: actions_for(definition, item, caller, now),
+            actions,
+        }
+    }
+}
+
+/// An item in a list, without its payload.
+#[derive(Serialize, Deserialize)]
+pub struct ItemSummaryView<'i> {
+    pub id: Cow<'i, ItemId>,
+    pub workflow: Cow<'i, WorkflowRef>,
+    pub title: Cow<'i, str>,
+    /// The payload's `risk`, if it is a short text.
+    pub risk: Option<String>,
+    pub state: Cow<'i, str>,
+    pub version: u64,
+    pub created_at: Time,
+    pub created_by: Cow<'i, Actor>,
+    pub updated_at: Time,
+    pub entered_at: Time,
+    pub held: bool,
+    pub window: Cow<'i, Option<Window>>,
+    pub lease: Cow<'i, Option<Lease>>,
+    pub votes: Option<VotesView<'i>>,
+    pub attempts: u32,
+    pub due_at: Option<Time>,
+    pub waits_for: Vec<Role>,
+    pub actions: Vec<Name>,
+}
+
+impl<'i> ItemSummaryView<'i> {
+    /// Everything but the payload and its digest, which no one recognises an item by and which does not compress. A member that is added to an item has to be added here, or left out by name.
+    pub fn of(view: ItemView<'i>) -> ItemSummaryView<'i> {
+        let ItemView {
+            id,
+            workflow,
+            title,
+            payload,
+            state,
+            version,
+            content_digest: _,
+            created_at,
+            created_by,
+            updated_at,
+            entered_at,
+            held,
+            window,
+            lease,
+            votes,
+            attempts,
+            due_at,
+            waits_for,
+            actions,
+        } = view;
+        ItemSummaryView {
+            id,
+            workflow,
+            title,
+            risk: payload.risk(),
+            state,
+            version,
+            created_at,
+            created_by,
+            updated_at,
+            entered_at,
+            held,
+            window,
+            lease,
+            votes,
+            attempts,
+            due_at,
+            waits_for,
+            actions,
         }
     }
 }
@@ -78,6 +154,8 @@ pub struct ContentView {
     pub title: String,
     #[schemars(with = "named::Object")]
     pub payload: Value,
+    /// Part of what is hashed: the digest is that of `{"nonce", "payload", "title"}` in canonical form (RFC 8785).
+    pub nonce: Option<String>,
 }
 
 /// A page of items, as a client reads it. The service writes it item by item.
@@ -110,8 +188,28 @@ pub struct TransitionView<'e> {
     pub comment: Option<Cow<'e, str>>,
     #[schemars(with = "Option<named::Object>")]
     pub inputs: Option<Cow<'e, Value>>,
+    /// The content this is about: the new one after a creation or an edit, otherwise the one that was decided on. Null
+    /// for what is about no content, such as a comment.
+    #[serde(default)]
+    #[schemars(with = "Option<named::Digest>")]
+    pub content_digest: Option<Cow<'e, ContentDigest>>,
+    /// With it, the digest of the comment in the ledger's entry can be computed. Null without a comment.
+    #[serde(default)]
+    pub comment_nonce: Option<Cow<'e, str>>,
+    /// The same for the inputs.
+    #[serde(default)]
+    pub inputs_nonce: Option<Cow<'e, str>>,
     /// Its index in the ledger.
     pub entry: u64,
+}
+
+/// What someone wrote with an entry, and the nonces of the documents that hold it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written<'e> {
+    pub comment: Option<&'e str>,
+    pub comment_nonce: Option<&'e str>,
+    pub inputs: Option<&'e Value>,
+    pub inputs_nonce: Option<&'e str>,
 }
 
 /// A page of an item's history, as a client reads it. The service writes it entry by entry.
@@ -123,11 +221,8 @@ pub struct HistoryPage {
 }
 
 impl<'e> TransitionView<'e> {
-    pub fn of_entry(
-        entry: &'e Entry,
-        comment: Option<&'e str>,
-        inputs: Option<&'e Value>,
-    ) -> Option<TransitionView<'e>> {
+    pub fn of_entry(entry: &'e Entry, written: Written<'e>) -> Option<TransitionView<'e>> {
+        let Written { comment, comment_nonce, inputs, inputs_nonce } = written;
         let action = match entry.r#type {
             EntryType::ItemComment => "comment",
             EntryType::PermitIssued => "permit",
@@ -144,6 +239,9 @@ impl<'e> TransitionView<'e> {
             at: entry.at,
             comment: comment.map(Cow::Borrowed),
             inputs: inputs.map(Cow::Borrowed),
+            content_digest: entry.content.as_ref().map(Cow::Borrowed),
+            comment_nonce: comment_nonce.map(Cow::Borrowed),
+            inputs_nonce: inputs_nonce.map(Cow::Borrowed),
             entry: entry.index,
         })
     }
@@ -152,33 +250,44 @@ impl<'e> TransitionView<'e> {
 /// An entry from the ledger, with what people wrote and was not erased.
 pub struct ReadEntry {
     pub entry: Entry,
-    comment: Option<String>,
-    inputs: Option<Value>,
+    comment: Option<Comment>,
+    inputs: Option<Inputs>,
+}
+
+#[derive(Deserialize)]
+struct Comment {
+    comment: String,
+    nonce: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Inputs {
+    inputs: Value,
+    nonce: Option<String>,
 }
 
 impl ReadEntry {
     /// From an entry's bytes and the documents kept with it.
     pub fn read(entry: &[u8], documents: &[(DocumentKind, Vec<u8>)]) -> serde_json::Result<ReadEntry> {
-        #[derive(Deserialize)]
-        struct Comment {
-            comment: String,
-        }
-        #[derive(Deserialize)]
-        struct Inputs {
-            inputs: Value,
-        }
         let document = |wanted| documents.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes.as_slice());
-        let comment = document(DocumentKind::Comment).map(serde_json::from_slice::<Comment>).transpose()?;
-        let inputs = document(DocumentKind::Inputs).map(serde_json::from_slice::<Inputs>).transpose()?;
-        Ok(ReadEntry {
-            entry: serde_json::from_slice(entry)?,
-            comment: comment.map(|document| document.comment),
-            inputs: inputs.map(|document| document.inputs),
-        })
+        let comment = document(DocumentKind::Comment).map(serde_json::from_slice).transpose()?;
+        let inputs = document(DocumentKind::Inputs).map(serde_json::from_slice).transpose()?;
+        Ok(ReadEntry { entry: serde_json::from_slice(entry)?, comment, inputs })
     }
 
     /// Nothing for an entry that is not about an item.
     pub fn view(&self) -> Option<TransitionView<'_>> {
-        TransitionView::of_entry(&self.entry, self.comment.as_deref(), self.inputs.as_ref())
+        TransitionView::of_entry(&self.entry, self.written())
+    }
+
+    /// What is left of what someone wrote with it.
+    pub fn written(&self) -> Written<'_> {
+        let (comment, inputs) = (self.comment.as_ref(), self.inputs.as_ref());
+        Written {
+            comment: comment.map(|document| document.comment.as_str()),
+            comment_nonce: comment.and_then(|document| document.nonce.as_deref()),
+            inputs: inputs.map(|document| &document.inputs),
+            inputs_nonce: inputs.and_then(|document| document.nonce.as_deref()),
+        }
     }
 }

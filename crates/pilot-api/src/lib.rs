@@ -3,11 +3,13 @@
 
 pub mod access;
 pub mod events;
+pub mod figures;
 pub mod health;
 pub mod items;
 pub mod log;
 mod named;
 pub mod nodes;
+pub mod outlook;
 pub mod permits;
 pub mod problem;
 pub mod schemas;

@@ -7,11 +7,13 @@ use serde_json::{Map, Value};
 
 use crate::access::{ActorsView, CredentialsView};
 use crate::events::EventsView;
+use crate::figures::FiguresView;
 use crate::health::HealthView;
 use crate::items::{ContentView, TransitionView};
 use crate::log::ProofView;
 use crate::named;
 use crate::nodes::NodesView;
+use crate::outlook::OutlookView;
 use crate::permits::PermitTokenView;
 use crate::problem::ProblemView;
 use crate::workflows::WorkflowsView;
@@ -25,8 +27,10 @@ pub fn schemas() -> Map<String, Value> {
     add::<NodesView>(&mut generator);
     add::<CredentialsView>(&mut generator);
     add::<EventsView<'_>>(&mut generator);
+    add::<FiguresView>(&mut generator);
     add::<HealthView>(&mut generator);
     add::<ContentView>(&mut generator);
+    add::<OutlookView>(&mut generator);
     add::<TransitionView<'_>>(&mut generator);
     add::<ProofView>(&mut generator);
     add::<PermitTokenView>(&mut generator);

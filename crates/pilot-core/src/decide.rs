@@ -12,6 +12,8 @@ mod creation;
 mod deadline;
 mod edit;
 #[cfg(test)]
+mod foretold;
+#[cfg(test)]
 mod invariants;
 mod needs;
 mod outlook;
@@ -32,9 +34,10 @@ use crate::workflow::Definition;
 pub use content::Content;
 pub use creation::decide_creation;
 pub use deadline::{Deadline, due_at};
-pub use outlook::{WhoCan, actions_for, who_can};
+pub use outlook::{Blocked, Effect, Prospect, Waiting, WhoCan, actions_for, prospect, waiting, who_can};
 pub use permit::{PERMIT, may_have_permit};
 pub use request::{ActionRequest, Caller, EditRequest, IfMatch, NewItem, Request};
+pub use taken::Tally;
 pub use transition::{Change, Transition};
 pub use unasked::{Gaps, Unasked};
 

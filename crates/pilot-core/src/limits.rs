@@ -64,6 +64,8 @@ pub const ADDRESS_CONNECTIONS_PART: usize = 4;
 /// than a request on one that is there.
 pub const ADDRESS_ARRIVALS_PER_SECOND: usize = 10_000;
 pub const ADDRESS_ARRIVALS_MAX: usize = 20_000;
+/// A smaller answer is not compressed: it fits into one packet as it is.
+pub const COMPRESSED_BYTES_MIN: usize = 1024;
 /// A page of a list ends when what it shows has reached this size.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much of an unwanted body is read, so that its sender gets to read the answer.
@@ -88,11 +90,15 @@ pub const QUERY_VALUE_CHARS_MAX: usize = 1_000;
 /// An earlier content of an item is looked for in this many of its entries, from the first on. Content changes only
 /// before anything is executed.
 pub const CONTENT_ENTRIES_MAX: usize = 4_096;
+/// The entry by which an item was held, or its caller's last, is looked for in this many of its newest entries.
+pub const NEWEST_ENTRIES_MAX: usize = 1_024;
 /// A refusal names this many of those who can instead, after asking about this many.
 pub const WHO_CAN_NAMED_MAX: usize = 5;
 pub const WHO_CAN_ASKED_MAX: usize = 10_000;
 
 pub const TITLE_CHARS_MAX: usize = 200;
+/// What an installation is called in its console.
+pub const CONSOLE_NAME_CHARS_MAX: usize = 40;
 pub const COMMENT_CHARS_MAX: usize = 4_000;
 /// An item with this many entries takes no more comments.
 pub const COMMENTED_ENTRIES_MAX: usize = 2_000;
@@ -101,6 +107,16 @@ pub const PAYLOAD_DEPTH_MAX: usize = 32;
 /// Each value takes many times its bytes while it is being looked at.
 pub const PAYLOAD_VALUES_MAX: usize = 4_000;
 pub const PAGE_ITEMS_MAX: usize = 200;
+/// Summaries have no payload, so a page has room for more of them.
+pub const SUMMARIES_MAX: usize = 1_000;
+/// A payload's `risk` that is longer than this is not a label that lists can show.
+pub const RISK_CHARS_MAX: usize = 32;
+/// The beginning of an id that a search takes for one.
+pub const ID_PREFIX_CHARS_MIN: usize = 8;
+/// How many characters of a title count when a list is sorted by title.
+pub const SORTED_TITLE_CHARS_MAX: usize = 32;
+/// The total of a list is counted up to here.
+pub const COUNTED_ITEMS_MAX: usize = 10_000;
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub const IDEMPOTENCY_KEY_KEPT: Duration = Duration::from_hours(24);
 
@@ -116,6 +132,8 @@ pub const QUESTIONS_WAITING_MAX: usize = 1_024;
 /// How many items a search looks at before others have their turn, and for one request in all.
 pub const SEARCH_VISIT_ROWS_MAX: usize = 5_000;
 pub const SEARCH_ROWS_MAX: usize = 50_000;
+/// How many bytes of contents a search looks through before others have their turn.
+pub const SEARCH_VISIT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many entries of an item are proved in one answer.
 pub const PROOFS_MAX: usize = 1_000;
 
@@ -239,6 +257,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Credential file, role map", "16 MiB", "the service does not start"),
     ("Revocations kept outside the database", "16 MiB", "the service does not start"),
     ("Mesh secrets", "4, each of 32 to 256 printable ASCII bytes", "the service does not start"),
+    ("Name of the installation in its console", "40 characters", "the service does not start"),
     ("Faults listed per file", "50, at most 3 of one kind", "the rest are counted"),
     ("Operator's name in the ledger", "128 characters", "longer names are cut off"),
     (
@@ -283,8 +302,15 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "the definition is refused",
     ),
     ("Workflow definitions in force", "256, the built-in ones included", "the service does not start"),
-    ("Page of a list", "200", "422 `invalid_request`"),
+    ("Page of a list", "200; of items with `view=summary`, 1,000", "422 `invalid_request`"),
     ("Items searched for one page of a list", "50,000", "the page has fewer items, and `next` continues from there"),
+    ("Items searched for a sorted list", "50,000", "422 `invalid_request`; narrow the list down"),
+    (
+        "Contents searched for one page of a list",
+        "40 MiB, 4 MiB at a time",
+        "the page has fewer items, and `next` continues from there",
+    ),
+    ("Total of a list", "10,000", "`total` is null"),
     ("Proofs in one answer", "1,000", "the answer has fewer, and `next` continues from there"),
     ("Query to the store", "2 s, 1,024 waiting", "503 `unavailable`"),
     (

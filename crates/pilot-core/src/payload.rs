@@ -12,6 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::certain::Certain as _;
+use crate::limits::RISK_CHARS_MAX;
 
 /// Why parsing it again cannot fail.
 const JSON: &str = "a payload was JSON when it came in, and never changes";
@@ -102,6 +103,16 @@ impl Payload {
             None => return None,
         };
         Seek(&names).deserialize(&mut serde_json::Deserializer::from_str(self.as_str())).certain(JSON)
+    }
+}
+
+impl Payload {
+    /// The member `risk`, if it is a text short enough to be a label.
+    pub fn risk(&self) -> Option<String> {
+        match self.at("/risk") {
+            Some(Value::String(risk)) if risk.chars().count() <= RISK_CHARS_MAX => Some(risk),
+            _ => None,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod clearance;
 pub mod clock;
 pub mod evidence;
+pub mod figures;
 pub mod following;
 pub mod ids;
 pub mod moves;

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pilot_core::actor::Actor;
+use pilot_core::actor::{Actor, ActorId};
 use pilot_core::decide::{self, Caller, Content, EditRequest, IfMatch, NewItem, Request, due_at};
-use pilot_core::document::Document;
+use pilot_core::document::{ContentDigest, Document};
 use pilot_core::entry::details::IssuedPermit;
 use pilot_core::entry::{Entry, EntryType};
-use pilot_core::item::Item;
+use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::COMMENTED_ENTRIES_MAX;
 use pilot_core::refusal::Refusal;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
-use pilot_store::{Decided, Record, Situation, Standing};
+use pilot_store::look::Look;
+use pilot_store::{Decided, NoRecord, Record, Situation, Standing, Subject, Write};
 use serde_json::Value;
 
 use crate::witnesses::EffectGate;
@@ -153,6 +154,24 @@ pub fn comment(
     }
 }
 
+/// Remembers which content an actor looked at last. It is not an entry: a look proves nothing.
+pub fn look(id: &ItemId, actor_id: ActorId, content_digest: ContentDigest) -> Write {
+    let name = Look::name(id, &actor_id);
+    let decide = move |situation: &Situation<'_>| {
+        let item = situation.item.ok_or(Refusal::OtherDefinition)?;
+        if item.content_digest != content_digest {
+            return Err(Refusal::ContentChanged { actual: item.content_digest.clone() }.into());
+        }
+        let last = situation.facts.first().and_then(Option::as_deref).and_then(|bytes| Look::read(bytes).ok());
+        let is_known = last.is_some_and(|last| last.content_digest == content_digest);
+        if is_known {
+            return Err(NoRecord::Nothing);
+        }
+        Err(NoRecord::Note(vec![Look::new(content_digest.clone(), situation.now).to_fact(&item.id, &actor_id)]))
+    };
+    Write::new(Subject::Item(id.clone()), None, decide).reading([name])
+}
+
 /// A permit token that someone asks for.
 #[derive(Debug, Clone)]
 pub struct AskedPermit {
@@ -201,11 +220,63 @@ mod tests {
     use pilot_core::decide::decide_creation;
     use pilot_core::role::Role;
     use pilot_store::sqlite::Sqlite;
-    use pilot_store::{NoRecord, Store};
+    use pilot_store::{Outcome, Store};
     use pilot_testing::Scratch;
     use serde_json::json;
 
     use super::*;
+
+    fn looked(outcome: pilot_store::Result<Outcome>) -> &'static str {
+        match outcome.unwrap() {
+            Outcome::Noted => "noted",
+            Outcome::Nothing => "nothing",
+            Outcome::NoSuchItem => "no such item",
+            Outcome::Refused(refusal) => refusal.code().as_str(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_look_is_kept_once_for_each_actor_and_only_at_what_the_item_has() {
+        let scratch = Scratch::new();
+        let store = Sqlite::open(&scratch.file("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
+        let workflows = Arc::new(Workflows::load(None, &store as &dyn Store).await.unwrap());
+        let definition = Arc::clone(workflows.named("controlled-operation").unwrap());
+        let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+        let content = Document::content("t", &json!({}), "n");
+        let id: ItemId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let new =
+            NewItem { id: id.clone(), content: Content::judge(&definition, "t", &json!({}), content.digest.clone()) };
+        let first = content.digest.clone();
+        let creation = create(Arc::clone(&definition), ana.clone(), new, content);
+        store.settle(Write::new(Subject::NewItem { count_open: None }, None, creation)).await.unwrap();
+        let ben: ActorId = "ben".parse().unwrap();
+        let fact = |actor_id: &ActorId| store.shown_item(id.clone(), Look::name(&id, actor_id));
+        let at = |digest: &ContentDigest| look(&id, ben.clone(), digest.clone());
+
+        let other = "01890a5d-ac96-774b-bcce-b302099a8058".parse().unwrap();
+        assert_eq!(looked(store.settle(look(&other, ben.clone(), first.clone())).await), "no such item");
+        // Two at once: the second finds what the first left.
+        let (one, two) = (store.settle(at(&first)), store.settle(at(&first)));
+        assert_eq!((looked(one.await), looked(two.await)), ("noted", "nothing"));
+        assert_eq!(looked(store.settle(at(&first)).await), "nothing");
+        let shown = fact(&ben).await.unwrap().unwrap();
+        assert_eq!(Look::read(&shown.fact.unwrap()).unwrap(), Look::new(first.clone(), Time::EPOCH));
+        assert_eq!(ContentDigest::of_bytes(&shown.content.unwrap()), first);
+        assert_eq!(fact(&ana.actor_id).await.unwrap().unwrap().fact, None, "someone else's look");
+
+        let edit_to = Edit { title: Some("u".into()), payload: None, if_match: None, nonce: "m".into() };
+        let prepared = edit_to.prepare(&definition, &shown.item);
+        let decide = edit(Arc::clone(&workflows), ana.clone(), prepared);
+        store.settle(Write::new(Subject::Item(id.clone()), None, decide)).await.unwrap();
+        assert_eq!(looked(store.settle(at(&first)).await), "content_changed");
+        let second = store.item(id.clone()).await.unwrap().unwrap().content_digest.clone();
+        assert_eq!(looked(store.settle(at(&second)).await), "noted");
+        let kept = fact(&ben).await.unwrap().unwrap().fact.unwrap();
+        assert_eq!(Look::read(&kept).unwrap().content_digest, second);
+        assert_eq!(store.head().borrow().size(), 2, "a look is not an entry");
+        drop(store);
+    }
 
     #[tokio::test]
     async fn an_item_with_very_many_entries_takes_no_more_comments() {

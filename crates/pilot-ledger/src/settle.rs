@@ -77,6 +77,23 @@ impl Ledger {
         Ok(())
     }
 
+    /// A caller's write that changes no more than facts, or nothing at all.
+    pub async fn note(&self, write: Write) -> Result<(), SettleError> {
+        self.check_writing().map_err(SettleError::NotNow)?;
+        let settled = self.store.settle(write).await;
+        if matches!(settled, Err(StoreError::Full(_))) {
+            self.reserve.found_full();
+        }
+        match settled? {
+            Outcome::Nothing | Outcome::Noted => Ok(()),
+            Outcome::NoSuchItem => Err(SettleError::NoSuchItem),
+            Outcome::Refused(refusal) => Err(SettleError::Refused(refusal)),
+            Outcome::KeyReused => Err(SettleError::KeyReused),
+            // A note is never recorded, and has no key.
+            Outcome::Recorded { .. } | Outcome::Repeated(_) => Err(SettleError::Unreadable),
+        }
+    }
+
     /// Decides and records. `action` is the name under which a refusal for role, ownership or separation of duties is
     /// recorded.
     pub async fn settle(&self, actor: &Actor, action: &str, write: Write) -> Result<Settled, SettleError> {

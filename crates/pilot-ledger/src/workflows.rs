@@ -65,6 +65,11 @@ impl Workflows {
         self.of(&item.workflow).cloned().ok_or_else(|| MissingDefinition(item.id.clone()))
     }
 
+    /// As entries name it.
+    pub fn of_digest(&self, digest: &str) -> Option<&Arc<Definition>> {
+        self.kept.all().find(|definition| **definition.digest() == *digest)
+    }
+
     pub fn with_digest(&self, name: &str, digest: &str) -> Option<&Arc<Definition>> {
         self.kept.with_digest(name, digest)
     }

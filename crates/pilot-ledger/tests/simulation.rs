@@ -490,6 +490,26 @@ impl Store for Stopped {
     fn items_page(&self, _: Filter, _: usize) -> pilot_store::Pending<'_, pilot_store::ItemPage> {
         Stopped::answer()
     }
+    fn shown_item(&self, _: ItemId, _: String) -> pilot_store::Pending<'_, Option<pilot_store::ShownItem>> {
+        Stopped::answer()
+    }
+    fn newest_entries(
+        &self,
+        _: ItemId,
+        _: Option<u64>,
+        _: usize,
+    ) -> pilot_store::Pending<'_, Vec<pilot_store::StoredEntry>> {
+        Stopped::answer()
+    }
+    fn ranks_page(&self, _: Filter, _: pilot_store::Sort) -> pilot_store::Pending<'_, pilot_store::RankPage> {
+        Stopped::answer()
+    }
+    fn items_of(&self, _: Vec<ItemId>) -> pilot_store::Pending<'_, Vec<pilot_store::Listed>> {
+        Stopped::answer()
+    }
+    fn items_count(&self, _: Filter) -> pilot_store::Pending<'_, Option<u64>> {
+        Stopped::answer()
+    }
     fn history_page(
         &self,
         _: ItemId,

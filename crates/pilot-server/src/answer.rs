@@ -24,6 +24,7 @@ use crate::access;
 use crate::app::App;
 use crate::call::{Call, Pending, end_upload};
 use crate::caller::Caller;
+use crate::encoding;
 use crate::exposure;
 use crate::log::RequestLine;
 use crate::problem::{Problem, is_for_known_callers};
@@ -85,6 +86,8 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
     let request_id = app.request_ids.next();
     let (mut head, body) = request.into_parts();
     let (method, version, guarded) = (head.method.clone(), head.version, is_under_v1(head.uri.path()));
+    // Only reads: the answer to a write may be a permit token, and secrets are never compressed.
+    let accepts_gzip = method.is_safe() && encoding::accepts(&head.headers, "gzip");
     let (mut trace, mut upload) = (Trace::default(), Some(Upload::new(&head.headers, body)));
     let admitted = admit(app, &mut head, &mut trace).await;
     let mut answered = match admitted.and_then(|()| begin(&door, head, &mut upload, &mut trace)) {
@@ -94,6 +97,9 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
     };
     if let Some(upload) = upload.filter(|upload| !upload.is_at_end()) {
         Box::pin(end_upload(upload, &mut answered)).await;
+    }
+    if let (Ok(response), Some(caller)) = (&mut answered, &trace.caller) {
+        Box::pin(encoding::compress(&app.workshop, &caller.actor.actor_id, accepts_gzip, response)).await;
     }
     if let (Ok(response), Some(caller)) = (&mut answered, &trace.caller)
         && let Some(bytes) = response.body().uncounted()

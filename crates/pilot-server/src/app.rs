@@ -8,6 +8,7 @@ use bytes::Bytes;
 use pilot_core::leak::LeakGuard;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::evidence::Exports;
+use pilot_ledger::figures::Figures;
 use pilot_ledger::ids::Ids;
 use pilot_ledger::register::Register;
 use pilot_ledger::settle::Ledger;
@@ -41,6 +42,8 @@ pub struct App {
     pub log: Log,
     pub ledger: Ledger,
     pub workflows: Arc<Workflows>,
+    /// Counted from the ledger as far as anyone has asked; one caller at a time counts on.
+    pub figures: tokio::sync::Mutex<Figures>,
     pub witnesses: Arc<Witnesses>,
     /// Who is downloading evidence.
     pub exports: Arc<Exports>,

@@ -10,6 +10,7 @@ pub mod budget;
 pub mod call;
 pub mod caller;
 pub mod edge;
+mod encoding;
 mod examined;
 pub mod exposure;
 pub mod feed;

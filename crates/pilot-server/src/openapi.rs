@@ -59,17 +59,27 @@ pub fn problems(route: &Route) -> Vec<Code> {
     codes
 }
 
+/// An answer without a body.
+const NO_CONTENT: u16 = 204;
+
 fn operation(route: &Route) -> Value {
     let Success(status, description, media_type, schema) = route.docs.success;
     let mut content = Map::new();
-    content.insert(media_type.to_owned(), json!({ "schema": schema.map_or(json!({}), reference) }));
+    if status != NO_CONTENT {
+        content.insert(media_type.to_owned(), json!({ "schema": schema.map_or(json!({}), reference) }));
+    }
     for (media_type, schema) in route.docs.also {
         content.insert((*media_type).to_owned(), json!({ "schema": reference(schema) }));
     }
     let headers: Map<_, _> =
         route.docs.answer_headers.iter().map(|name| ((*name).to_owned(), answer_header(name))).collect();
     let mut responses = Map::new();
-    responses.insert(status.to_string(), json!({ "description": description, "headers": headers, "content": content }));
+    let success = if content.is_empty() {
+        json!({ "description": description, "headers": headers })
+    } else {
+        json!({ "description": description, "headers": headers, "content": content })
+    };
+    responses.insert(status.to_string(), success);
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in problems(route) {
         by_status.entry(code.status()).or_default().push(code);

@@ -8,8 +8,8 @@ use pilot_core::role::Role;
 use pilot_wire::body::Body;
 
 use crate::api::{
-    actors, console, contents, credentials, events, evidence, health, items, log, nodes, permits, reference, resource,
-    session, transitions, workflows,
+    actors, console, contents, credentials, events, evidence, figures, health, items, lists, log, looks, nodes,
+    permits, reference, resource, session, transitions, workflows,
 };
 use crate::call::end_upload;
 use crate::caller::Access;
@@ -55,18 +55,20 @@ pub fn table() -> Vec<Route> {
         guarded(&get, "/v1/workflows/{name}", "get_workflow", ANY, |call| Box::pin(ready(workflows::get_workflow(&call))), docs::WORKFLOW),
         guarded(&get, "/v1/workflows/{name}/diagram", "get_workflow_diagram", ANY, |call| Box::pin(ready(workflows::get_workflow_diagram(&call))), docs::DIAGRAM),
         guarded(&post, "/v1/items", "create_item", Access::Roles(&[Role::Initiator]), in_time!(items::create_item), docs::CREATE),
-        guarded(&get, "/v1/items", "list_items", ANY, in_time!(items::list_items), docs::ITEMS),
+        guarded(&get, "/v1/items", "list_items", ANY, in_time!(lists::list_items), docs::ITEMS),
         guarded(&get, "/v1/items/{id}", "get_item", ANY, in_time!(items::get_item), docs::ITEM),
         guarded(&Method::PATCH, "/v1/items/{id}", "edit_item", Access::Roles(&[Role::Initiator]), in_time!(items::edit_item), docs::EDIT),
         guarded(&post, "/v1/items/{id}/transitions", "take_action", ANY, in_time!(transitions::take_action), docs::ACT),
         guarded(&get, "/v1/items/{id}/transitions", "list_transitions", ANY, in_time!(transitions::list_transitions), docs::TRANSITIONS),
         guarded(&get, "/v1/items/{id}/history", "list_history", ANY, in_time!(transitions::list_history), docs::HISTORY),
         guarded(&get, "/v1/items/{id}/contents/{digest}", "get_content", ANY, in_time!(contents::get_content), docs::CONTENT),
+        guarded(&Method::PUT, "/v1/items/{id}/look", "look_at_item", ANY, in_time!(looks::look_at_item), docs::LOOK),
         guarded(&post, "/v1/items/{id}/comments", "add_comment", ANY, in_time!(transitions::add_comment), docs::COMMENT),
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, in_time!(log::get_item_proof), docs::PROOF),
         guarded(&get, "/v1/items/{id}/permit", "get_permit", Access::Roles(&[Role::Executor]), in_time!(evidence::get_permit), docs::PERMIT),
         guarded(&post, "/v1/items/{id}/permit-token", "issue_permit_token", Access::Roles(&[Role::Executor]), in_time!(permits::issue_permit_token), docs::PERMIT_TOKEN),
         guarded(&get, "/v1/events", "list_events", ANY, in_time!(events::list_events), docs::EVENTS),
+        guarded(&get, "/v1/figures", "get_figures", ANY, in_time!(figures::get_figures), docs::FIGURES),
         at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
         at_once("/v1/nodes", "list_nodes", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), nodes::list_nodes, docs::NODES),
         at_once("/v1/credentials", "list_credentials", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), credentials::list_credentials, docs::CREDENTIALS),
@@ -81,6 +83,8 @@ pub fn table() -> Vec<Route> {
         open("/healthz", "get_health", health::get_health, docs::HEALTH),
         open("/readyz", "get_readiness", health::get_readiness, docs::READINESS),
         file("/", "get_console", console::get_console, docs::CONSOLE),
+        file("/console", "get_console_root", console::get_console, docs::ROOT),
+        file("/console/", "get_console_folder", console::get_console, docs::ROOT),
         file("/console/{*screen}", "get_console_screen", console::get_console, docs::SCREEN),
         file("/assets/{*file}", "get_console_asset", console::get_console_asset, docs::ASSET),
         open("/.well-known/oauth-protected-resource", "get_protected_resource", resource::get_protected_resource, docs::RESOURCE),

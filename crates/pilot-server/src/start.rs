@@ -129,6 +129,7 @@ pub async fn start(
         log: log.clone(),
         ledger,
         workflows: Arc::new(workflows),
+        figures: tokio::sync::Mutex::default(),
         witnesses,
         exports: Arc::new(Exports::of_evidence()),
         issuer,

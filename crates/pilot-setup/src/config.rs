@@ -1,7 +1,6 @@
 //! The configuration file, with overrides from the environment.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::private_file::{self, Others};
 
+mod console;
 mod edge;
 mod faults;
 mod network;
@@ -24,6 +24,7 @@ mod permits;
 mod source;
 mod store;
 
+pub use console::{Colour, Console};
 pub use edge::{
     ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
 };
@@ -192,13 +193,6 @@ pub struct Ops {
     pub listen: SocketAddr,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Console {
-    /// After this many idle minutes the console forgets its token.
-    pub idle_minutes: NonZeroU16,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -219,13 +213,6 @@ impl Default for Config {
             permits: None,
             foreign_hand: None,
         }
-    }
-}
-
-impl Default for Console {
-    fn default() -> Self {
-        // Fifteen, written without a step that could fail.
-        Console { idle_minutes: NonZeroU16::MIN.saturating_add(14) }
     }
 }
 
@@ -528,6 +515,41 @@ mod tests {
         );
         check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
         check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);
+    }
+
+    #[test]
+    fn the_console_has_a_short_name_and_one_of_five_colours() {
+        check("[console]\nname = 'Production'\ncolour = 'red'", &[], expect!["127.0.0.1:7450 sqlite:pilot.db None"]);
+        check(
+            "",
+            &[("PILOT_CONSOLE__NAME", "Staging"), ("PILOT_CONSOLE__COLOUR", "amber")],
+            expect!["127.0.0.1:7450 sqlite:pilot.db None"],
+        );
+        check(&format!("[console]\nname = '{}'", "é".repeat(40)), &[], expect!["127.0.0.1:7450 sqlite:pilot.db None"]);
+        check(
+            &format!("[console]\nname = '{}'", "é".repeat(41)),
+            &[],
+            expect!["pilot.toml, line 2, column 8: must have at most 40 characters"],
+        );
+        for blank in ["''", "'  '", "' a'"] {
+            check(
+                &format!("[console]\nname = {blank}"),
+                &[],
+                expect!["pilot.toml, line 2, column 8: must not be empty, and must not begin or end with a space"],
+            );
+        }
+        check(
+            "[console]\nname = \"Prod\\u202Euction\"",
+            &[],
+            expect!["pilot.toml, line 2, column 8: must not contain hidden characters"],
+        );
+        check(
+            "[console]\ncolour = 'pink'",
+            &[],
+            expect![
+                "pilot.toml, line 2, column 10: is not known, expected one of `grey`, `blue`, `green`, `amber`, `red`"
+            ],
+        );
     }
 
     #[test]

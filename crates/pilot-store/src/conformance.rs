@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, Caller, Content, NewItem, Request, decide, decide_creation, due_at};
-use pilot_core::document::{Document, DocumentKind};
+use pilot_core::document::{ContentDigest, Document, DocumentKind};
 use pilot_core::entry::details::{Details, Started};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId};
@@ -28,6 +28,7 @@ use pilot_evidence::replay::follow;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::look::Look;
 use crate::{
     Fact, Key, NoRecord, Outcome, Record, Remembered, Situation, Standing, Store, StoredDefinition, StoredEntry,
     Subject, Write,
@@ -36,8 +37,8 @@ use crate::{
 mod lists;
 
 pub use lists::{
-    items_are_found_by_what_is_known_of_them, lists_go_by_order_of_creation_whatever_the_ids_are,
-    what_is_due_comes_earliest_first,
+    a_sorted_list_has_every_item_once_and_a_count_is_exact, items_are_found_by_what_is_known_of_them,
+    lists_go_by_order_of_creation_whatever_the_ids_are, what_is_due_comes_earliest_first,
 };
 
 /// A clock that the suite moves.
@@ -457,6 +458,53 @@ pub async fn facts_can_change_without_an_entry(engine: &dyn Engine) {
     drop(store);
     store = engine.open();
     assert_eq!((store.fact("count").await.unwrap(), store.head().borrow().size()), (Some(vec![3]), 2));
+}
+
+pub async fn an_item_is_shown_with_its_content_a_fact_and_its_newest_entries_first(engine: &dyn Engine) {
+    let mut store = engine.open();
+    let (cast, ben) = (Arc::new(Cast::default()), actor("ben", Role::Approver));
+    let (id, other, missing) = (cast.id(), cast.id(), cast.id());
+    recorded(&*store, cast.creation(&id, "one", "ana", "low")).await;
+    recorded(&*store, cast.creation(&other, "two", "ana", "low")).await;
+    recorded(&*store, cast.action(&id, &actor("ana", Role::Initiator), "submit", None)).await;
+    recorded(&*store, cast.action(&id, &ben, "return", Some("why"))).await;
+    let look = |id: &ItemId, name: &str| {
+        let (id, actor_id) = (id.clone(), name.parse().unwrap());
+        let decide = move |situation: &Situation<'_>| {
+            let item = situation.item.unwrap();
+            let look = Look::new(item.content_digest.clone(), situation.now);
+            if situation.facts[0].is_some() {
+                return Err(NoRecord::Nothing);
+            }
+            Err(NoRecord::Note(vec![look.to_fact(&item.id, &actor_id)]))
+        };
+        let name = Look::name(&id, &name.parse().unwrap());
+        Write::new(Subject::Item(id), None, decide).reading([name])
+    };
+    // Two at once: one of them finds what the other left.
+    let (one, two) = (store.settle(look(&id, "ben")), store.settle(look(&id, "ben")));
+    let outcomes = [one.await.unwrap(), two.await.unwrap()];
+    assert!(outcomes.contains(&Outcome::Noted) && outcomes.contains(&Outcome::Nothing), "{outcomes:?}");
+    drop(store);
+    store = engine.open();
+    let name = |id: &ItemId| Look::name(id, &ben.actor_id);
+    let shown = store.shown_item(id.clone(), name(&id)).await.unwrap().unwrap();
+    assert_eq!(Some(&shown.item), store.item(id.clone()).await.unwrap().as_ref());
+    assert_eq!(ContentDigest::of_bytes(&shown.content.unwrap()), shown.item.content_digest);
+    assert_eq!(Look::read(&shown.fact.unwrap()).unwrap().content_digest, shown.item.content_digest);
+    assert_eq!(store.shown_item(other.clone(), name(&other)).await.unwrap().unwrap().fact, None);
+    assert_eq!(store.shown_item(missing.clone(), name(&missing)).await.unwrap(), None);
+    let newest = async |id: &ItemId, before: Option<u64>, limit: usize| {
+        let entries = store.newest_entries(id.clone(), before, limit).await.unwrap();
+        assert!(entries.iter().all(|entry| entry.documents.is_empty()));
+        entries.into_iter().map(|entry| entry.index).collect::<Vec<_>>()
+    };
+    assert_eq!(newest(&id, None, 10).await, [3, 2, 0]);
+    assert_eq!(newest(&id, None, 2).await, [3, 2]);
+    assert_eq!(newest(&id, Some(2), 10).await, [0]);
+    assert_eq!(newest(&id, Some(0), 10).await, [0; 0]);
+    assert_eq!(newest(&other, None, 10).await, [1]);
+    assert_eq!(newest(&missing, None, 10).await, [0; 0]);
 }
 
 /// Adds entries until the ledger has this many, in groups as large as the engine takes.

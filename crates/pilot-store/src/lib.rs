@@ -15,6 +15,7 @@ use pilot_core::actor::ActorId;
 use pilot_core::document::{Document, DocumentKind};
 use pilot_core::entry::Entry;
 use pilot_core::item::{Item, ItemId};
+use pilot_core::limits::SORTED_TITLE_CHARS_MAX;
 use pilot_core::refusal::Refusal;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
@@ -26,8 +27,10 @@ pub mod archive;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod engines;
+pub mod look;
 pub mod postgres;
 mod row;
+mod sought;
 pub mod sqlite;
 mod tables;
 pub mod transfer;
@@ -218,7 +221,10 @@ pub struct Filter {
     pub created_by: Option<String>,
     /// Only open items that are waiting for this role.
     pub waits_for: Option<Role>,
-    /// Part of a title, ignoring case, or an item's id.
+    /// Only items whose payload has this `risk`.
+    pub risk: Option<String>,
+    /// Ignoring case: a part of the title, of the creator's name or of a text in the payload, the beginning of an id, or
+    /// a whole id.
     pub text: Option<String>,
     /// Only items created before this entry.
     pub before: Option<u64>,
@@ -238,6 +244,58 @@ pub struct Listed {
     pub item: Item,
     /// The index of the entry that created it.
     pub created_entry: u64,
+}
+
+/// An item with what else one answer about it shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownItem {
+    pub item: Arc<Item>,
+    /// The document that its content digest is of, unless it was erased.
+    pub content: Option<Vec<u8>>,
+    /// The value of the fact that was asked for.
+    pub fact: Option<Vec<u8>>,
+}
+
+/// What a list can be sorted by, other than creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// Most recently changed first.
+    Updated,
+    /// Soonest deadline first; those without one come last.
+    Due,
+    /// By the beginning of the title, ignoring case.
+    Title,
+}
+
+/// Where an item stands in a sorted list. What has the same key goes by creation, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    pub key: SortKey,
+    pub created_entry: std::cmp::Reverse<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SortKey {
+    Number(i64),
+    Text(String),
+}
+
+impl SortKey {
+    pub(crate) fn new(sort: Sort, last_entry: u64, due_at: Option<i64>, title: &str) -> SortKey {
+        match sort {
+            Sort::Updated => SortKey::Number(i64::try_from(last_entry).map_or(i64::MIN, |last_entry| -last_entry)),
+            Sort::Due => SortKey::Number(due_at.unwrap_or(i64::MAX)),
+            Sort::Title => SortKey::Text(title.to_lowercase().chars().take(SORTED_TITLE_CHARS_MAX).collect()),
+        }
+    }
+}
+
+/// The items that one visit found, without the items themselves, in no particular order.
+#[derive(Debug, Default, PartialEq)]
+pub struct RankPage {
+    pub ranks: Vec<(Rank, ItemId)>,
+    /// Where to continue, as [`Filter::before`]; `None` if everything was searched.
+    pub next: Option<u64>,
 }
 
 /// The store's condition, for monitoring.
@@ -323,9 +381,25 @@ pub trait Store: Send + Sync {
 
     fn item(&self, id: ItemId) -> Pending<'_, Option<Arc<Item>>>;
 
+    /// An item with its content and one fact, in one visit.
+    fn shown_item(&self, id: ItemId, fact: String) -> Pending<'_, Option<ShownItem>>;
+
+    /// Entries about an item before an index, the newest first, without documents: at most `limit` of them.
+    fn newest_entries(&self, id: ItemId, before: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>>;
+
     /// The newest items that match, up to `limit`. However rare they are, only a limited number of rows is searched;
     /// when that limit is reached, the page has fewer items and says where to continue.
     fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage>;
+
+    /// Every item that matches, with its rank in a list sorted like this, among a limited number of rows.
+    fn ranks_page(&self, filter: Filter, sort: Sort) -> Pending<'_, RankPage>;
+
+    /// These items, in no particular order.
+    fn items_of(&self, ids: Vec<ItemId>) -> Pending<'_, Vec<Listed>>;
+
+    /// How many items match, if that can be known by looking at `COUNTED_ITEMS_MAX` rows. Neither text nor risk can be
+    /// counted.
+    fn items_count(&self, filter: Filter) -> Pending<'_, Option<u64>>;
 
     /// Like `items_page`, but continues until there are `limit` items or no more to find.
     fn items(&self, mut filter: Filter, limit: usize) -> Pending<'_, Vec<Listed>> {

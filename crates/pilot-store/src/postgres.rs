@@ -20,8 +20,8 @@ use tokio::time::Instant;
 
 use crate::archive::{Hear, Now};
 use crate::{
-    Duty, Filter, ItemPage, NodeState, Outcome, Pending, Pulse, Result, Store, StoreError, StoredDefinition,
-    StoredEntry, Write,
+    Duty, Filter, ItemPage, Listed, NodeState, Outcome, Pending, Pulse, RankPage, Result, ShownItem, Sort, Store,
+    StoreError, StoredDefinition, StoredEntry, Write,
 };
 
 mod address;
@@ -264,8 +264,28 @@ impl Store for Postgres {
         self.read(move |session| Box::pin(async move { Ok(read::item(session, &id).await?.map(Arc::new)) }))
     }
 
+    fn shown_item(&self, id: ItemId, fact: String) -> Pending<'_, Option<ShownItem>> {
+        self.read(move |session| Box::pin(async move { read::shown_item(session, &id, &fact).await }))
+    }
+
+    fn newest_entries(&self, id: ItemId, before: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
+        self.read(move |session| Box::pin(async move { read::newest_entries(session, &id, before, limit).await }))
+    }
+
     fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage> {
         self.read(move |session| Box::pin(async move { search::items(session, &filter, limit).await }))
+    }
+
+    fn ranks_page(&self, filter: Filter, sort: Sort) -> Pending<'_, RankPage> {
+        self.read(move |session| Box::pin(async move { search::ranks(session, &filter, sort).await }))
+    }
+
+    fn items_of(&self, ids: Vec<ItemId>) -> Pending<'_, Vec<Listed>> {
+        self.read(move |session| Box::pin(async move { search::items_of(session, &ids).await }))
+    }
+
+    fn items_count(&self, filter: Filter) -> Pending<'_, Option<u64>> {
+        self.read(move |session| Box::pin(async move { search::count(session, &filter).await }))
     }
 
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>> {

@@ -16,7 +16,8 @@ use tokio::sync::{oneshot, watch as watch_channel};
 
 use crate::tree::Tree;
 use crate::{
-    Filter, ItemPage, Outcome, Pending, Pulse, Result, Store, StoreError, StoredDefinition, StoredEntry, Write,
+    Filter, ItemPage, Listed, Outcome, Pending, Pulse, RankPage, Result, ShownItem, Sort, Store, StoreError,
+    StoredDefinition, StoredEntry, Write,
 };
 
 mod archive;
@@ -239,8 +240,28 @@ impl Store for Sqlite {
         self.read(move |connection| read::item(connection, &id).map(|item| item.map(Arc::new)))
     }
 
+    fn shown_item(&self, id: ItemId, fact: String) -> Pending<'_, Option<ShownItem>> {
+        self.read(move |connection| read::shown_item(connection, &id, &fact))
+    }
+
+    fn newest_entries(&self, id: ItemId, before: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
+        self.read(move |connection| read::newest_entries(connection, &id, before, limit))
+    }
+
     fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage> {
         self.read(move |connection| search::items(connection, &filter, limit))
+    }
+
+    fn ranks_page(&self, filter: Filter, sort: Sort) -> Pending<'_, RankPage> {
+        self.read(move |connection| search::ranks(connection, &filter, sort))
+    }
+
+    fn items_of(&self, ids: Vec<ItemId>) -> Pending<'_, Vec<Listed>> {
+        self.read(move |connection| search::items_of(connection, &ids))
+    }
+
+    fn items_count(&self, filter: Filter) -> Pending<'_, Option<u64>> {
+        self.read(move |connection| search::count(connection, &filter))
     }
 
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pilot_core::item::ItemId;
 use pilot_store::archive::{Archive, Now, Report};
 use pilot_store::conformance::{TestClock, remark};
+use pilot_store::look::looks_of;
 use pilot_store::postgres::{Access, LedgerDatabase};
 use pilot_store::sqlite::LedgerFile;
 use pilot_store::transfer::to_postgres;
@@ -67,6 +68,8 @@ fn a_whole_ledger_has_no_faults_and_a_backup_of_it_is_a_file_like_any_other() {
     assert_eq!(archive.fact("start").unwrap(), copy.fact("start").unwrap());
     assert_eq!(archive.facts("credential/a/").unwrap(), copy.facts("credential/a/").unwrap());
     assert_eq!(archive.facts("credential/a/").unwrap().len(), 4);
+    assert_eq!(archive.facts("look/").unwrap(), copy.facts("look/").unwrap());
+    assert_eq!(archive.facts("look/").unwrap().len(), 59, "one item was erased, and the looks at it");
     assert_eq!(archive.erasable(&ids[2]).unwrap(), 0);
 
     assert!(archive.engine().starts_with("PostgreSQL 1"), "{}", archive.engine());
@@ -180,7 +183,10 @@ fn what_people_wrote_is_erased_while_nodes_run_and_every_proof_stays() {
     let store = open_node(database.url(), "one", clock()).unwrap();
     psql(database.url(), &legacy).unwrap();
     assert!(holds(&database, "item 5 "));
+    assert_eq!(archive.facts(&looks_of(&ids[5])).unwrap().len(), 1);
     assert_eq!(archive.erasable(&ids[5]).unwrap(), archive.erase(&ids[5]).unwrap());
+    assert_eq!(archive.facts(&looks_of(&ids[5])).unwrap(), []);
+    assert_eq!(archive.facts(&looks_of(&ids[8])).unwrap().len(), 1, "looks at other items stay");
     assert_eq!((archive.erasable(&ids[5]).unwrap(), archive.erase(&ids[5]).unwrap()), (0, 0));
     assert!(!holds(&database, "item 5 ") && holds(&database, "item 8 "));
     assert_eq!(archive.acknowledged().unwrap().unwrap().root, root);

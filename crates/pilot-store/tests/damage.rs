@@ -89,6 +89,8 @@ async fn every_kind_of_damage_is_found_and_named() {
     };
     let damages = [
         ("a byte of an entry in a full tile", flip("entry", "data", "idx = 5"), "tile 0/0"),
+        ("a look at nothing", "INSERT INTO fact VALUES ('look/nowhere/ana', x'7b7d')".into(), "fact look/nowhere/ana"),
+        ("a look that says nothing", "INSERT INTO fact VALUES ('look/01890a5d-ac96-774b-bcce-000000000001/ana', x'7b7d')".into(), "fact look/01890a5d-ac96-774b-bcce-000000000001/ana"),
         ("a byte of a later entry", flip("entry", "data", "idx = 270"), "entry 270"),
         ("another time in an entry", "UPDATE entry SET data = CAST(replace(data, '2027-', '2026-') AS BLOB) WHERE idx = 100".into(), "entry 100"),
         ("another index in an entry", "UPDATE entry SET data = CAST(replace(data, '\"index\":7,', '\"index\":8,') AS BLOB) WHERE idx = 7".into(), "entry 7"),

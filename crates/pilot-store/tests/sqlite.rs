@@ -60,6 +60,7 @@ conforms!(
     a_key_gives_the_same_answer_again_until_it_is_forgotten,
     duplicates_that_arrive_together_are_recorded_once,
     items_are_found_by_what_is_known_of_them,
+    a_sorted_list_has_every_item_once_and_a_count_is_exact,
     lists_go_by_order_of_creation_whatever_the_ids_are,
     a_history_is_whole_and_in_order_with_its_documents,
     entries_about_an_item_are_counted_when_it_matters,
@@ -67,6 +68,7 @@ conforms!(
     definitions_and_facts_are_kept,
     a_write_decides_by_the_facts_it_reads_as_they_are_then,
     facts_can_change_without_an_entry,
+    an_item_is_shown_with_its_content_a_fact_and_its_newest_entries_first,
     the_tree_is_that_of_its_entries_at_every_turn,
     writes_handed_in_before_the_end_are_not_lost,
 );

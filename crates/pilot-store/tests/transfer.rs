@@ -4,11 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use pilot_core::document::ContentDigest;
 use pilot_core::item::ItemId;
 use pilot_core::role::Role;
+use pilot_core::time::Time;
 use pilot_core::workflow::builtin::{CONTROLLED_OPERATION, builtin};
 use pilot_store::archive::{Archive as _, Head, Progress};
 use pilot_store::conformance::{Cast, TestClock, actor, remark};
+use pilot_store::look::Look;
 use pilot_store::postgres::Access;
 use pilot_store::sqlite::{LedgerFile, Sqlite};
 use pilot_store::transfer::{Transferred, to_file, to_postgres};
@@ -60,6 +63,8 @@ pub async fn fill(store: &dyn Store, items: u64) -> Vec<ItemId> {
         }
         let last = *b"0123456789abcdef".get(usize::try_from(number % 16).unwrap()).unwrap();
         writes.push(note(&format!("credential/{}/{number}", char::from(last)), &scope));
+        let look = Look::new(ContentDigest::of_bytes(&scope), Time::EPOCH).to_fact(id, &ben.actor_id);
+        writes.push(note(&look.name, &look.value.unwrap()));
         for write in writes {
             let outcome = store.settle(write).await.unwrap();
             assert!(matches!(outcome, Outcome::Recorded { .. } | Outcome::Noted), "{outcome:?}");
@@ -208,7 +213,7 @@ fn a_copy_that_is_killed_goes_on_and_nothing_is_missing_or_twice() {
     let mut kills = 0;
     while stopped_at(&there, &access, 1 + kills) {
         kills += 1;
-        let refused = open_node(database.url(), "one", Arc::new(|| pilot_core::time::Time::EPOCH));
+        let refused = open_node(database.url(), "one", Arc::new(|| Time::EPOCH));
         let Err(StoreError::Refused(why)) = refused else { panic!("an unfinished ledger was opened") };
         assert!(why.contains("the copy is not finished"), "{why}");
         let Err(StoreError::Refused(_)) = to_file(&access, &back, &mut |_| ()) else { panic!() };
@@ -245,7 +250,7 @@ fn only_an_empty_database_takes_a_ledger() {
     assert!(refusal(copy(&two, &unfinished)).contains("the unfinished copy of another ledger"));
 
     let used = cluster.fresh_database();
-    let store = open_node(used.url(), "one", Arc::new(|| pilot_core::time::Time::EPOCH)).unwrap();
+    let store = open_node(used.url(), "one", Arc::new(|| Time::EPOCH)).unwrap();
     assert!(refusal(copy(&one, &used)).contains("the node one uses this database"));
     block_on(store.settle(note("a", b"b"))).unwrap();
     drop(store);

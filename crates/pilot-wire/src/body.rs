@@ -67,6 +67,14 @@ impl Body {
         }
     }
 
+    /// The bytes of a body that is complete. They share what they hold with it.
+    pub fn complete(&self) -> Option<Bytes> {
+        match self {
+            Body::Whole(bytes) | Body::Counted(bytes) => bytes.clone(),
+            Body::Stream(..) | Body::Watched(..) => None,
+        }
+    }
+
     /// The size of a body that should have been counted and was not.
     pub fn uncounted(&self) -> Option<usize> {
         match self {

@@ -2,9 +2,11 @@
 
 use pilot_api::events::EventsPage;
 use pilot_api::items::{HistoryPage, ItemView, ItemsPage, TransitionView};
+use pilot_api::outlook::OutlookView;
 use pilot_api::workflows::WorkflowView;
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::client::query::{encode, path_with};
@@ -17,6 +19,8 @@ const HISTORY_PAGES_MAX: usize = 25;
 
 pub(crate) struct FoundItem {
     pub view: ItemView<'static>,
+    /// None from a service that is older than this program, and says nothing about it.
+    pub outlook: Option<OutlookView>,
     /// Everything the service said, also what this program does not know.
     pub value: Value,
     /// The service's time.
@@ -39,7 +43,8 @@ pub(crate) async fn item(client: &Client, id: &ItemId) -> Result<FoundItem, Fail
 pub(crate) fn found(value: Value, now: Option<Time>) -> Result<FoundItem, Failure> {
     let view = serde_json::from_value(value.clone())
         .map_err(|error| Failure::environment("the item is not what a pilot service sends", error))?;
-    Ok(FoundItem { view, value, now })
+    let outlook = OutlookView::deserialize(&value).ok();
+    Ok(FoundItem { view, outlook, value, now })
 }
 
 /// The definition that the item was created under, and keeps.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use pilot_core::actor::Actor;
+use pilot_core::decide::Prospect;
 use pilot_core::document::DocumentKind;
 use pilot_core::item::{Item, WorkflowRef};
 use pilot_core::role::Role;
@@ -17,6 +18,7 @@ use crate::events::EventsView;
 use crate::health::HealthView;
 use crate::items::{ContentView, ItemView, ReadEntry};
 use crate::log::{ProofView, ProofsView};
+use crate::outlook::{BlockedView, EffectView, HoldView, How, OutlookView, SeenView, TallyView, WaitingView};
 use crate::permits::PermitTokenView;
 use crate::problem::{FaultView, ProblemView, WhoCanView};
 use crate::workflows::{SummaryView, WorkflowsView};
@@ -126,8 +128,41 @@ fn an_item_is_as_described() {
     let (whole, bare) = (view(&whole), view(&bare));
     assert!(["window", "lease", "votes", "due_at"].iter().all(|name| whole[*name] != bare[*name]), "{whole} {bare}");
     check("Item", &whole, &bare);
-    let content = |payload| ContentView { content_digest: DIGEST.parse().unwrap(), title: "t".into(), payload };
-    check("Content", &content(json!({ "risk": "high" })), &content(json!({})));
+    let content = |payload, nonce: Option<&str>| {
+        let nonce = nonce.map(str::to_owned);
+        ContentView { content_digest: DIGEST.parse().unwrap(), title: "t".into(), payload, nonce }
+    };
+    check("Content", &content(json!({ "risk": "high" }), Some("n")), &content(json!({}), None));
+}
+
+#[test]
+fn what_an_item_leads_to_is_as_described() {
+    let effect = |vote| EffectView { to: vec!["approved".into()], moves: true, ends: false, vote };
+    let (voted, plain) = (effect(Some(TallyView { count: 1, needed: 2 })), effect(None));
+    check("Effect", &voted, &plain);
+    let blocked = |until| BlockedView {
+        action: "start".into(),
+        code: "outside_window".into(),
+        detail: "start is possible only inside the window".into(),
+        until,
+    };
+    check("Blocked", &blocked(Some(time())), &blocked(None));
+    let waiting = |actors| WaitingView { action: "approve".into(), role: Role::Approver, actors, others: 2, needed: 1 };
+    check("Waiting", &waiting(vec![ana().actor_id]), &waiting(Vec::new()));
+    let seen = |how| SeenView { content_digest: DIGEST.parse().unwrap(), at: time(), how };
+    check("Seen", &seen(How::Decided), &seen(How::Looked));
+    let hold = |comment| HoldView { actor_id: ana().actor_id, role: Role::Approver, at: time(), comment };
+    check("HoldInForce", &hold(Some("wait".into())), &hold(None));
+    let whole = OutlookView {
+        content_nonce: Some("n".into()),
+        effects: [("approve".into(), voted)].into(),
+        blocked: vec![blocked(None)],
+        waiting: vec![waiting(Vec::new())],
+        seen: Some(seen(How::Looked)),
+        hold: Some(hold(None)),
+    };
+    let bare = OutlookView::new(&Prospect::default(), Vec::new());
+    check("ItemOutlook", &whole, &bare);
 }
 
 #[test]
@@ -138,11 +173,10 @@ fn a_transition_is_as_described() {
         entry.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         serde_json::to_vec(&entry).unwrap()
     };
-    let moved =
-        json!({ "action": "approve", "actor_id": "ben", "role": "approver", "from": "submitted", "to": "approved" });
+    let moved = json!({ "action": "approve", "actor_id": "ben", "role": "approver", "from": "submitted", "to": "approved", "content": DIGEST });
     let documents = [
-        (DocumentKind::Comment, br#"{"comment":"fine"}"#.to_vec()),
-        (DocumentKind::Inputs, br#"{"inputs":{"result":"done"}}"#.to_vec()),
+        (DocumentKind::Comment, br#"{"comment":"fine","nonce":"n"}"#.to_vec()),
+        (DocumentKind::Inputs, br#"{"inputs":{"result":"done"},"nonce":"n"}"#.to_vec()),
     ];
     let whole = ReadEntry::read(&entry(moved), &documents).unwrap();
     let bare = ReadEntry::read(&entry(json!({ "action": "expire" })), &[]).unwrap();

@@ -36,7 +36,7 @@ impl<'c> Case<'c> {
     }
 
     /// This rule and those that an input distinguishes from it.
-    fn beside(self, action: &'c Action, rule: &'c Rule) -> impl Iterator<Item = &'c Rule> {
+    pub(super) fn beside(self, action: &'c Action, rule: &'c Rule) -> impl Iterator<Item = &'c Rule> {
         let here = move |rule: &Rule| rule.leads_from(&self.item.state);
         let overlaps =
             move |other: &&Rule| other.from.iter().any(|from| rule.from.contains(from)) && here(other) == here(rule);

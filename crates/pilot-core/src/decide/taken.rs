@@ -4,11 +4,18 @@ use super::case::Case;
 use super::request::ActionRequest;
 use super::transition::{Change, Transition};
 use super::unasked::Unasked;
-use crate::actor::Actor;
+use crate::actor::{Actor, ActorId};
 use crate::certain::Certain as _;
 use crate::item::{Lease, Vote, Window};
 use crate::payload::Learned;
 use crate::workflow::{Name, Rule};
+
+/// How many votes there are for an action, and how many it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    pub count: u32,
+    pub needed: u32,
+}
 
 impl Case<'_> {
     /// The transition for a rule that may be taken.
@@ -59,14 +66,19 @@ impl Case<'_> {
     /// vote. If the quorum depends on a missing payload, what the item did next shows the answer, and from then on it
     /// counts as known.
     fn carries(self, rule: &Rule, vote: &Vote) -> (bool, Option<Learned>) {
-        let others = self.item.votes_for(&rule.action).filter(|other| other.actor_id != vote.actor_id).count();
-        let needed = rule.votes_needed(&self.item.payload).certain("only a rule with a quorum takes a vote");
-        let have = u32::try_from(others.saturating_add(1)).certain("an item has fewer votes than entries");
+        let Tally { count: have, needed } = self.tally(rule, &vote.actor_id);
         let unknown = rule.unknown_quorum(&self.item.payload).filter(|raised| (needed..raised.quorum).contains(&have));
         let Some(raised) = unknown else { return (have >= needed, None) };
         let moved = self.gaps.led_to.is_some() && self.gaps.led_to == rule.to;
         let (pointer, equals) = (raised.pointer.clone(), raised.equals.clone());
         (moved, Some(Learned { pointer, equals, holds: !moved }))
+    }
+
+    /// What the vote stands at once this actor's vote is counted.
+    pub(super) fn tally(self, rule: &Rule, voter: &ActorId) -> Tally {
+        let others = self.item.votes_for(&rule.action).filter(|other| other.actor_id != *voter).count();
+        let needed = rule.votes_needed(&self.item.payload).certain("only a rule with a quorum takes a vote");
+        Tally { count: u32::try_from(others.saturating_add(1)).certain("an item has fewer votes than entries"), needed }
     }
 
     fn votes_and_window(self, rule: &Rule, actor: &Actor, window: Option<Window>, changes: &mut Vec<Change>) {

@@ -57,6 +57,10 @@ impl Definitions {
     pub fn with_digest(&self, name: &str, digest: &str) -> Option<&Arc<Definition>> {
         self.by_name.get(name)?.iter().find(|definition| **definition.digest() == *digest)
     }
+
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.by_name.values().flatten()
+    }
 }
 
 #[cfg(test)]

@@ -5,18 +5,19 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, HeaderMap, HeaderName,
-    HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,
+    REFERRER_POLICY, VARY, X_FRAME_OPTIONS,
 };
 use http::request::Parts;
 use http::{Response, StatusCode};
-use pilot_setup::config::ProviderUrl;
+use pilot_setup::config::{self, ProviderUrl};
 use pilot_wire::body::Body;
 use serde_json::json;
 
 use crate::api::answers::page;
 use crate::app::App;
 use crate::call::Answer;
+use crate::encoding::accepts;
 use crate::problem::{Code, Problem};
 
 /// One file as built, and compressed for clients that can decompress it.
@@ -70,8 +71,9 @@ pub fn get_console_asset(_: &App, head: &Parts, file: Option<&str>) -> Answer {
 }
 
 pub fn get_console_settings(app: &App) -> Answer {
-    let mut settings =
-        json!({ "idle_minutes": app.console.idle_minutes, "mechanism": app.identity.mechanism().as_str() });
+    let config::Console { colour, idle_minutes, name } = &app.console;
+    let mechanism = app.identity.mechanism().as_str();
+    let mut settings = json!({ "colour": colour, "idle_minutes": idle_minutes, "mechanism": mechanism, "name": name });
     if let (Some(sign_in), Some(settings)) = (app.identity.sign_in(), settings.as_object_mut()) {
         settings.insert("sign_in".to_owned(), json!(sign_in));
     }
@@ -105,16 +107,6 @@ fn packed(file: &File, asked: &HeaderMap) -> Response<Body> {
         response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(name));
     }
     response
-}
-
-/// Named in `Accept-Encoding`, and not with a weight of zero.
-fn accepts(asked: &HeaderMap, encoding: &str) -> bool {
-    let offered = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    offered.flat_map(|value| value.split(',')).any(|offer| {
-        let (name, weight) = offer.split_once(';').unwrap_or((offer, ""));
-        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
-        name.trim().eq_ignore_ascii_case(encoding) && weight.is_none_or(|weight| weight > 0.0)
-    })
 }
 
 fn media_type(path: &str) -> &'static str {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::answers::json;
-use crate::api::request::{Query, item_id};
+use crate::api::request::{Query, decode, item_id};
 use crate::call::{Answer, Call};
 use crate::problem::{Code, Problem};
 
@@ -18,8 +18,9 @@ const ENTRIES_AT_ONCE: usize = 16;
 pub async fn get_content(call: &mut Call) -> Answer {
     Query::read(call, &[])?;
     let id = item_id(call)?;
-    let wanted: ContentDigest =
-        call.head.uri.path().rsplit('/').next().and_then(|text| text.parse().ok()).ok_or_else(none)?;
+    // Clients that build paths from parts send the colon as `%3A`.
+    let last = call.head.uri.path().rsplit('/').next().and_then(decode);
+    let wanted: ContentDigest = last.and_then(|text| text.parse().ok()).ok_or_else(none)?;
     call.share = Some(Box::pin(call.app.budget.take(&call.caller.actor.actor_id, PAGE_BYTES_MAX)).await?);
     let (mut after, mut seen) = (None, 0);
     while seen < CONTENT_ENTRIES_MAX {
@@ -45,9 +46,10 @@ fn content(entry: &StoredEntry, wanted: &ContentDigest) -> Option<ContentView> {
     struct Content {
         title: String,
         payload: Value,
+        nonce: Option<String>,
     }
     let mut documents = entry.documents.iter().filter(|(kind, _)| *kind == DocumentKind::Content);
     let (_, bytes) = documents.find(|(_, bytes)| ContentDigest::of_bytes(bytes) == *wanted)?;
-    let Content { title, payload } = serde_json::from_slice(bytes).ok()?;
-    Some(ContentView { content_digest: wanted.clone(), title, payload })
+    let Content { title, payload, nonce } = serde_json::from_slice(bytes).ok()?;
+    Some(ContentView { content_digest: wanted.clone(), title, payload, nonce })
 }

@@ -1,50 +1,41 @@
-//! Items: create, list, show, edit.
+//! Items: create, show, edit.
 
 use std::sync::Arc;
 
-use http::header::{ETAG, LINK};
-use pilot_api::items::ItemView;
-use pilot_core::actor::Actor;
-use pilot_core::decide::{Content, NewItem, actions_for};
+use http::header::ETAG;
+use pilot_api::outlook::WholeItemView;
+use pilot_core::decide::{Content, NewItem};
 use pilot_core::document::Document;
+use pilot_core::entry::Entry;
 use pilot_core::fault::Fault;
 use pilot_core::item::{Item, ItemId};
-use pilot_core::limits::{
-    ACTOR_BYTES_HELD_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, SEARCH_ROWS_MAX, SEARCH_VISIT_ROWS_MAX, SMALL_BODY_BYTES_MAX,
-};
 use pilot_core::refusal::Refusal;
-use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_ledger::moves::{self, Edit};
 use pilot_ledger::repeated::Repeated;
 use pilot_ledger::settle::{SettleError, Settled};
 use pilot_setup::random;
-use pilot_store::{Filter, ItemPage, Listed, Subject, Write};
+use pilot_store::look::Look;
+use pilot_store::{ShownItem, Subject, Write};
 use serde_json::Value;
 
-use crate::api::answers::{created, etag, given_again, json, link, nonce, page};
-use crate::api::cursor;
-use crate::api::request::{JsonBody, Query, if_match, item_id, read_body, read_item_id};
+use crate::api::answers::{created, etag, given_again, json, nonce};
+use crate::api::request::{JsonBody, if_match, item_id, read_body};
 use crate::api::who_can::explained;
+use crate::api::whole_item::{Newest, decided, later, newest, nonce_of, whole_item};
 use crate::app::App;
-use crate::budget::Share;
 use crate::call::{Answer, Call};
 use crate::caller::Caller;
 use crate::problem::Problem;
 
-const PAGE_ITEMS: u64 = 50;
 const EDIT_TRIES_MAX: u32 = 8;
-/// How many times one request returns to the store for a page; other requests get their turn in between.
-const VISITS_MAX: usize = SEARCH_ROWS_MAX / SEARCH_VISIT_ROWS_MAX;
-/// How many items are read in one visit: each may be as large as a payload.
-const ITEMS_AT_ONCE: usize = 50;
-
 pub async fn create_item(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["workflow", "title", "payload"]).await?;
     let key = body.key(call)?;
     let (definition, title, payload) = new_item(&call.app, &mut body)?;
     let id = new_id(&call.app)?;
-    let content = Document::content(&title, &payload, &nonce()?);
+    let nonce = nonce()?;
+    let content = Document::content(&title, &payload, &nonce);
     let judged = Content::judge(&definition, &title, &payload, content.digest.clone());
     let new = NewItem { id, content: judged };
     let count_open = definition
@@ -54,16 +45,19 @@ pub async fn create_item(call: &mut Call) -> Answer {
     let actor = call.caller.actor.clone();
     let decide = moves::create(Arc::clone(&definition), actor, new, content);
     let write = Write::new(Subject::NewItem { count_open }, key, decide);
-    let item = match call.app.ledger.settle(&call.caller.actor, "create", write).await? {
-        Settled::Recorded { shown, .. } => shown.map(|item| *item),
+    let (item, nonce) = match call.app.ledger.settle(&call.caller.actor, "create", write).await? {
+        Settled::Recorded { shown, .. } => (shown.map(|item| *item), Some(nonce)),
         Settled::Repeated(Repeated::Entry(entry)) => {
-            moves::created(&call.app.workflows, &entry, definition.name(), &title, &payload)
+            let item = moves::created(&call.app.workflows, &entry, definition.name(), &title, &payload);
+            (item, Box::pin(first_nonce(&call.app, &entry)).await?)
         }
         Settled::Repeated(Repeated::Answer(kept)) => return Ok(given_again(kept)),
     };
     let item = item.ok_or_else(|| Problem::internal(&"what was created cannot be shown"))?;
     let definition = call.app.workflows.kept_by(&item)?;
-    let view = ItemView::new(&definition, &item, &item.created_by, item.created_at);
+    let mut view = whole_item(&call.app, &definition, &item, &item.created_by, item.created_at);
+    view.outlook.content_nonce = nonce;
+    view.outlook.seen = Some(decided(&item, item.created_at));
     created(Some(item.version), Some(format!("/v1/items/{}", item.id)), &view)
 }
 
@@ -94,15 +88,28 @@ fn new_id(app: &App) -> Result<ItemId, Problem> {
     app.ids.next(app.ledger.clock.now(), random).map_err(|error| Problem::internal(&error))
 }
 
-pub async fn get_item(call: &Call) -> Answer {
-    let item = call.app.ledger.store.item(item_id(call)?).await?.ok_or_else(Problem::no_such_item)?;
-    show(&call.app, &call.caller, &item, call.app.ledger.clock.now())
+/// The nonce that a repeated request was given first, unless the content was erased since.
+async fn first_nonce(app: &App, entry: &Entry) -> Result<Option<String>, Problem> {
+    let stored = app.ledger.store.whole_entries_at(vec![entry.index]).await?;
+    let mut documents = stored.iter().flat_map(|stored| &stored.documents);
+    Ok(documents.find_map(|(_, bytes)| nonce_of(bytes, entry.content.as_ref()?)))
 }
 
-fn show(app: &App, caller: &Caller, item: &Item, now: Time) -> Answer {
-    let definition = app.workflows.kept_by(item)?;
-    let view = ItemView::new(&definition, item, &caller.actor, now);
-    let mut response = json(&view)?;
+pub async fn get_item(call: &Call) -> Answer {
+    let (id, app, actor) = (item_id(call)?, &call.app, &call.caller.actor);
+    let shown = app.ledger.store.shown_item(id.clone(), Look::name(&id, &actor.actor_id)).await?;
+    let ShownItem { item, content, fact } = shown.ok_or_else(Problem::no_such_item)?;
+    let Newest { decided, hold } = newest(app, &item, actor).await?;
+    let definition = app.workflows.kept_by(&item)?;
+    let mut view = whole_item(app, &definition, &item, actor, app.ledger.clock.now());
+    view.outlook.content_nonce = content.and_then(|content| nonce_of(&content, &item.content_digest));
+    view.outlook.seen = later(decided, fact.as_deref().map(Look::read).transpose()?);
+    view.outlook.hold = hold;
+    show(&item, &view)
+}
+
+fn show(item: &Item, view: &WholeItemView<'_>) -> Answer {
+    let mut response = json(view)?;
     response.headers_mut().insert(ETAG, etag(item.version));
     Ok(response)
 }
@@ -137,146 +144,14 @@ async fn settle_edit(app: &App, caller: &Caller, id: &ItemId, edit: &Edit) -> An
                 let Settled::Recorded { entry, shown: Some(item) } = settled else {
                     return Err(Problem::internal(&"an edit has no key, and shows its item"));
                 };
-                return show(app, caller, &item, entry.at);
+                let definition = app.workflows.kept_by(&item)?;
+                let hold = newest(app, &item, &caller.actor).await?.hold;
+                let mut view = whole_item(app, &definition, &item, &caller.actor, entry.at);
+                view.outlook.content_nonce = Some(edit.nonce.clone());
+                view.outlook.seen = Some(decided(&item, entry.at));
+                view.outlook.hold = hold;
+                return show(&item, &view);
             }
         }
-    }
-}
-
-pub async fn list_items(call: &mut Call) -> Answer {
-    let known = ["state", "workflow", "created_by", "waiting_for", "q", "limit", "cursor"];
-    let query = Query::read(call, &known)?;
-    let limit = query.number("limit", 1, PAGE_ITEMS_MAX as u64)?.unwrap_or(PAGE_ITEMS);
-    let limit = usize::try_from(limit).unwrap_or(PAGE_ITEMS_MAX);
-    let is_inbox = match query.get("waiting_for") {
-        None => false,
-        Some("me") => true,
-        Some(_) => return Err(Problem::invalid(vec![Fault::new("/query/waiting_for", "must be me")])),
-    };
-    let mut filter = Filter {
-        state: query.get("state").map(str::to_owned),
-        workflow: query.get("workflow").map(str::to_owned),
-        created_by: query.get("created_by").map(str::to_owned),
-        waits_for: is_inbox.then_some(call.caller.actor.role),
-        text: query.get("q").filter(|text| !text.is_empty()).map(searched),
-        before: query.get("cursor").map(cursor::read).transpose()?,
-    };
-    let actor_id = &call.caller.actor.actor_id;
-    // A search keeps a reader of the store busy for long: each actor gets one at a time, and the others are left for
-    // everyone else.
-    let is_search = filter.text.is_some() || is_inbox;
-    let bytes = if is_search { ACTOR_BYTES_HELD_MAX } else { PAGE_BYTES_MAX };
-    let mut share = Box::pin(call.app.budget.take(actor_id, bytes)).await?;
-    let (mut page, mut bytes, mut next): (Vec<Listed>, usize, Option<u64>) = (Vec::new(), 0, None);
-    for _ in 0..VISITS_MAX {
-        // As many as there is room for; if only some will be for the caller, the full limit.
-        let wanted = if is_inbox { limit } else { limit - page.len() }.min(ITEMS_AT_ONCE);
-        let found;
-        (found, share) = visit(&call.app, filter.clone(), wanted, share).await?;
-        next = found.next;
-        let items = if is_inbox { waiting(call, found.items).await? } else { found.items };
-        for listed in items {
-            if page.len() == limit || bytes >= PAGE_BYTES_MAX {
-                next = page.last().map(|last| last.created_entry);
-                break;
-            }
-            bytes += listed.item.payload.as_str().len();
-            page.push(listed);
-        }
-        if next.is_none() || page.len() == limit || bytes >= PAGE_BYTES_MAX {
-            break;
-        }
-        filter.before = next;
-    }
-    call.share = Some(share);
-    let page = Page { app: Arc::clone(&call.app), caller: call.caller.actor.clone(), items: page, next };
-    let query = call.head.uri.query().unwrap_or("").to_owned();
-    if bytes <= SMALL_BODY_BYTES_MAX {
-        return page.answer(&query);
-    }
-    Box::pin(call.app.workshop.long(actor_id, move || page.answer(&query))).await?
-}
-
-/// One visit to the store. It holds the share until it is done, even if its caller hangs up: a caller who keeps asking
-/// and hanging up keeps one reader busy, not all of them.
-async fn visit(app: &App, filter: Filter, wanted: usize, share: Share) -> Result<(ItemPage, Share), Problem> {
-    let store = Arc::clone(&app.ledger.store);
-    let visiting = tokio::spawn(async move { store.items_page(filter, wanted).await.map(|found| (found, share)) });
-    Ok(visiting.await.map_err(|error| Problem::internal(&error))??)
-}
-
-/// What a list shows, and where it continues.
-struct Page {
-    app: Arc<App>,
-    caller: Actor,
-    items: Vec<Listed>,
-    next: Option<u64>,
-}
-
-/// Part of a title, or an id in the store's spelling.
-fn searched(text: &str) -> String {
-    read_item_id(text).map_or_else(|| text.to_owned(), |id| id.to_string())
-}
-
-/// Those of the items that are waiting for the caller. What the caller may do with a draft depends on its whole
-/// payload.
-async fn waiting(call: &Call, items: Vec<Listed>) -> Result<Vec<Listed>, Problem> {
-    let (app, actor) = (Arc::clone(&call.app), call.caller.actor.clone());
-    let bytes: usize = items.iter().map(|listed| listed.item.payload.as_str().len()).sum();
-    let select = move || {
-        let mut waiting = Vec::new();
-        for listed in items {
-            if waits_for(&app, &actor, &listed.item)? {
-                waiting.push(listed);
-            }
-        }
-        Ok(waiting)
-    };
-    if bytes <= 4 * SMALL_BODY_BYTES_MAX {
-        return select();
-    }
-    Box::pin(call.app.workshop.long(&call.caller.actor.actor_id, select)).await?
-}
-
-/// Whether it is the actor's turn: there is something they could do that would move the item forward.
-fn waits_for(app: &App, actor: &Actor, item: &Item) -> Result<bool, Problem> {
-    let definition = app.workflows.kept_by(item)?;
-    let actions = actions_for(&definition, item, actor, app.ledger.clock.now());
-    // If a vote is in progress, the item waits only for those who have not voted.
-    let votes = definition
-        .rules()
-        .transitions
-        .iter()
-        .filter(|rule| rule.quorum.is_some() && rule.leads_from(&item.state) && rule.roles.contains(actor.role));
-    let mut votes = votes.peekable();
-    Ok(if item.held || votes.peek().is_none() {
-        actions.iter().any(|action| **action != *"hold")
-    } else {
-        votes.any(|rule| actions.contains(&rule.action))
-    })
-}
-
-impl Page {
-    /// Written item by item, so that each is freed once it is in the answer.
-    fn answer(self, query: &str) -> Answer {
-        let now = self.app.ledger.clock.now();
-        let mut text = b"{\"items\":[".to_vec();
-        for (place, Listed { item, .. }) in self.items.into_iter().enumerate() {
-            if place > 0 {
-                text.push(b',');
-            }
-            let definition = self.app.workflows.kept_by(&item)?;
-            let view = ItemView::new(&definition, &item, &self.caller, now);
-            serde_json::to_writer(&mut text, &view).map_err(|error| Problem::internal(&error))?;
-        }
-        let next = self.next.map(cursor::write);
-        text.extend_from_slice(b"],\"next\":");
-        serde_json::to_writer(&mut text, &next).map_err(|error| Problem::internal(&error))?;
-        text.push(b'}');
-        let mut response = page("application/json", text);
-        if let Some(link) = next.and_then(|next| link("/v1/items", query, &next)) {
-            response.headers_mut().insert(LINK, link);
-        }
-        Ok(response)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::header::LINK;
-use pilot_api::items::{ReadEntry, TransitionView};
+use pilot_api::items::{ReadEntry, TransitionView, Written};
 use pilot_core::decide::ActionRequest;
 use pilot_core::document::Document;
 use pilot_core::entry::{Entry, EntryType};
@@ -15,9 +15,8 @@ use pilot_ledger::moves;
 use pilot_ledger::repeated::Repeated;
 use pilot_ledger::settle::{SettleError, Settled};
 use pilot_ledger::witnesses::EffectGate;
-use pilot_store::{Key, Subject, Write};
+use pilot_store::{Key, StoredEntry, Subject, Write};
 use pilot_wire::clock::Stopwatch;
-use serde_json::Value;
 
 use crate::api::answers::{created, given_again, link, nonce, page};
 use crate::api::cursor;
@@ -32,29 +31,54 @@ pub async fn take_action(call: &mut Call) -> Answer {
     let known = &["action", "content_digest", "comment", "inputs"];
     let body = read_body(call, &["application/json"], known).await?;
     let (asked, Call { app, caller, .. }) = (Asked::read(call, body)?, call);
-    let (id, ActionRequest { action, comment, inputs, .. }) = (asked.id.clone(), asked.request.clone());
+    let said = asked.clone();
+    let (id, action) = (&said.id, &said.request.action);
     let settled = if app.witnesses.required() > 0 {
-        Box::pin(act_cosigned(app, caller, &action, asked)).await?
+        Box::pin(act_cosigned(app, caller, action, asked)).await?
     } else {
-        let write = asked.into_write(app, caller, EffectGate::open())?;
-        app.ledger.settle(&caller.actor, &action, write).await
+        let write = asked.into_write(app, caller, EffectGate::open());
+        app.ledger.settle(&caller.actor, action, write).await
     };
     let settled = match settled {
         Ok(settled) => settled,
         // Boxed, so that the many requests that are not refused do not carry the space for it.
-        Err(error) => return Err(Box::pin(explained(app, &id, &action, error)).await),
+        Err(error) => return Err(Box::pin(explained(app, id, action, error)).await),
     };
-    show(&id, settled, comment.as_deref(), inputs.as_ref())
+    show(app, id, settled, said.written()).await
 }
 
-/// What happened to the item, together with what the request said: a repeated request says the same.
-fn show(id: &ItemId, settled: Settled, comment: Option<&str>, inputs: Option<&Value>) -> Answer {
-    let entry = match settled {
-        Settled::Recorded { entry, .. } | Settled::Repeated(Repeated::Entry(entry)) => entry,
+/// What happened to the item, together with what the request said: a repeated request says the same, but the nonces are
+/// those of the first.
+async fn show(app: &App, id: &ItemId, settled: Settled, said: Written<'_>) -> Answer {
+    let (entry, first) = match settled {
+        Settled::Recorded { entry, .. } => (entry, None),
+        Settled::Repeated(Repeated::Entry(entry)) => {
+            let first = Box::pin(first_written(app, entry.index)).await?;
+            (entry, Some(first))
+        }
         Settled::Repeated(Repeated::Answer(kept)) => return Ok(given_again(kept)),
     };
-    let view = TransitionView::of_entry(&entry, comment, inputs).filter(|_| entry.item.as_ref() == Some(id));
+    let written = match &first {
+        None => said,
+        Some(first) => {
+            let Written { comment_nonce, inputs_nonce, .. } = first.written();
+            Written { comment_nonce, inputs_nonce, ..said }
+        }
+    };
+    let view = TransitionView::of_entry(&entry, written).filter(|_| entry.item.as_ref() == Some(id));
     created(entry.version, None, &view.ok_or_else(|| Problem::internal(&"the entry of a move is not about its item"))?)
+}
+
+/// An entry that was recorded before, with what is left of its documents.
+async fn first_written(app: &App, index: u64) -> Result<ReadEntry, Problem> {
+    let stored = app.ledger.store.whole_entries_at(vec![index]).await?;
+    let stored = stored.first().ok_or_else(|| Problem::internal(&"an entry that a key names is missing"))?;
+    read(stored)
+}
+
+fn read(stored: &StoredEntry) -> Result<ReadEntry, Problem> {
+    let unreadable = |error| Problem::internal(&format!("a stored record cannot be read: {error}"));
+    ReadEntry::read(&stored.bytes, &stored.documents).map_err(unreadable)
 }
 
 /// What a caller wants to do to an item.
@@ -63,6 +87,8 @@ struct Asked {
     id: ItemId,
     key: Option<Key>,
     request: ActionRequest,
+    comment_nonce: Option<String>,
+    inputs_nonce: Option<String>,
 }
 
 impl Asked {
@@ -79,14 +105,27 @@ impl Asked {
         if !faults.is_empty() {
             return Err(Problem::invalid(faults));
         }
-        Ok(Asked { id: item_id(call)?, key, request })
+        let comment_nonce = request.comment.as_ref().map(|_| nonce()).transpose()?;
+        let inputs_nonce = request.inputs.as_ref().map(|_| nonce()).transpose()?;
+        Ok(Asked { id: item_id(call)?, key, request, comment_nonce, inputs_nonce })
     }
 
-    fn into_write(self, app: &App, caller: &Caller, gate: EffectGate) -> Result<Write, Problem> {
-        let Asked { id, key, request } = self;
-        let (comment, inputs) = documents(&request)?;
-        let decide = moves::act(Arc::clone(&app.workflows), caller.actor.clone(), request, comment, inputs, gate);
-        Ok(Write::new(Subject::Item(id), key, decide))
+    fn written(&self) -> Written<'_> {
+        Written {
+            comment: self.request.comment.as_deref(),
+            comment_nonce: self.comment_nonce.as_deref(),
+            inputs: self.request.inputs.as_ref(),
+            inputs_nonce: self.inputs_nonce.as_deref(),
+        }
+    }
+
+    fn into_write(self, app: &App, caller: &Caller, gate: EffectGate) -> Write {
+        let Written { comment, comment_nonce, inputs, inputs_nonce } = self.written();
+        let comment = comment.zip(comment_nonce).map(|(text, nonce)| Document::comment(text, nonce));
+        let inputs = inputs.zip(inputs_nonce).map(|(inputs, nonce)| Document::inputs(inputs, nonce));
+        let (workflows, actor) = (Arc::clone(&app.workflows), caller.actor.clone());
+        let decide = moves::act(workflows, actor, self.request, comment, inputs, gate);
+        Write::new(Subject::Item(self.id), self.key, decide)
     }
 }
 
@@ -100,7 +139,7 @@ async fn act_cosigned(
 ) -> Result<Result<Settled, SettleError>, Problem> {
     let (waiting, mut gate) = (Stopwatch::start(), app.witnesses.gate());
     loop {
-        let write = asked.clone().into_write(app, caller, gate.clone())?;
+        let write = asked.clone().into_write(app, caller, gate.clone());
         match app.ledger.settle(&caller.actor, action, write).await {
             Err(SettleError::Refused(Refusal::NotCosigned { entries, version })) => {
                 // One deadline for all attempts: by moving the item again and again, nobody can keep its executor
@@ -112,18 +151,6 @@ async fn act_cosigned(
             settled => return Ok(settled),
         }
     }
-}
-
-fn documents(request: &ActionRequest) -> Result<(Option<Document>, Option<Document>), Problem> {
-    let comment = match &request.comment {
-        Some(text) => Some(Document::comment(text, &nonce()?)),
-        None => None,
-    };
-    let inputs = match &request.inputs {
-        Some(inputs) => Some(Document::inputs(inputs, &nonce()?)),
-        None => None,
-    };
-    Ok((comment, inputs))
 }
 
 pub async fn add_comment(call: &mut Call) -> Answer {
@@ -138,10 +165,12 @@ pub async fn add_comment(call: &mut Call) -> Answer {
         return Err(Problem::invalid(faults));
     }
     let id = item_id(call)?;
-    let (document, if_match) = (Document::comment(&text, &nonce()?), if_match(&call.head.headers));
+    let (nonce, if_match) = (nonce()?, if_match(&call.head.headers));
+    let document = Document::comment(&text, &nonce);
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
     let write = Write::new(Subject::CountedItem(id.clone()), key, moves::comment(workflows, actor, document, if_match));
-    show(&id, call.app.ledger.settle(&call.caller.actor, "comment", write).await?, Some(&text), None)
+    let said = Written { comment: Some(&text), comment_nonce: Some(&nonce), ..Written::default() };
+    show(&call.app, &id, call.app.ledger.settle(&call.caller.actor, "comment", write).await?, said).await
 }
 
 /// The moves of an item, oldest first: accepted actions and timers.
@@ -176,8 +205,7 @@ async fn list(call: &mut Call, name: &'static str, is_wanted: fn(&Entry) -> bool
                 break;
             }
             after = Some(entry.index);
-            let unreadable = |error| Problem::internal(&format!("a stored record cannot be read: {error}"));
-            let read = ReadEntry::read(&entry.bytes, &entry.documents).map_err(unreadable)?;
+            let read = read(&entry)?;
             if let Some(view) = read.view().filter(|_| is_wanted(&read.entry)) {
                 if listed > 0 {
                     text.push(b',');

@@ -22,11 +22,16 @@ pub async fn explained(app: &App, id: &ItemId, action: &str, error: SettleError)
     // The refusal stands whether or not it can be explained.
     let Ok(Some(item)) = app.ledger.store.item(id.clone()).await else { return problem };
     let Ok(definition) = app.workflows.kept_by(&item) else { return problem };
-    let people = app.identity.actors().into_iter().take(WHO_CAN_ASKED_MAX);
-    let people: Vec<_> = people.map(|view| Actor { actor_id: view.actor_id, role: view.role }).collect();
+    let people = people(app);
     let found = who_can(&definition, &item, action, people.iter(), WHO_CAN_NAMED_MAX, app.ledger.clock.now());
     let words = in_words(&found);
     problem.said_who_can(&words, WhoCanView { actors: found.actors, others: found.others })
+}
+
+/// Those who are asked about.
+pub fn people(app: &App) -> Vec<Actor> {
+    let people = app.identity.actors().into_iter().take(WHO_CAN_ASKED_MAX);
+    people.map(|view| Actor { actor_id: view.actor_id, role: view.role }).collect()
 }
 
 /// `ben and bob can`

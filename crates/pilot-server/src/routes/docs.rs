@@ -55,7 +55,7 @@ pub(super) const CREATE: Docs = Docs {
         Code::IdempotencyKeyReused,
         Code::Unavailable,
     ],
-    ..answer("Create an item as a draft", Success(201, "The item", JSON, Some("Item")))
+    ..answer("Create an item as a draft", Success(201, "The item", JSON, Some("WholeItem")))
 };
 pub(super) const ITEMS: Docs = Docs {
     answer_headers: &["Link"],
@@ -64,15 +64,28 @@ pub(super) const ITEMS: Docs = Docs {
         Parameter("workflow", "ShortText", "Only items of this workflow"),
         Parameter("created_by", "ShortText", "Only items created by this actor"),
         Parameter("waiting_for", "Me", "Only items that are waiting for the caller now"),
-        Parameter("q", "ShortText", "A part of the title, or an id"),
-        Parameter("limit", "Limit", "The maximum number to return"),
-        Parameter("cursor", "ShortText", "The `next` of the previous page"),
+        Parameter("risk", "ShortText", "Only items whose payload has this `risk`"),
+        Parameter(
+            "q",
+            "ShortText",
+            "Ignoring case: a part of the title, of a text or number in the payload or of the creator's name, \
+             or the first 8 or more characters of the id",
+        ),
+        Parameter("view", "View", "`summary` leaves out payloads, and says how many items there are"),
+        Parameter(
+            "sort",
+            "Sort",
+            "`created`: newest first; `updated`: most recently changed first; `due`: soonest deadline first, items \
+             without one last; `title`: by the first 32 characters, ignoring case",
+        ),
+        Parameter("limit", "ItemsLimit", "The maximum number to return; over 200 only with `view=summary`"),
+        Parameter("cursor", "ShortText", "The `next` of the previous page, with the same `sort`"),
     ],
     problems: &[Code::InvalidRequest, Code::Unavailable],
-    ..answer("Items, newest first", Success(200, "A page of items", JSON, Some("Items")))
+    ..answer("Items, newest first unless sorted", Success(200, "A page of items", JSON, Some("ItemsPage")))
 };
 pub(super) const ITEM: Docs =
-    Docs { answer_headers: &["ETag"], ..find("One item", Success(200, "The item", JSON, Some("Item"))) };
+    Docs { answer_headers: &["ETag"], ..find("One item", Success(200, "The item", JSON, Some("WholeItem"))) };
 pub(super) const EDIT: Docs = Docs {
     answer_headers: &["ETag"],
     request: Some(RequestBody(
@@ -95,7 +108,7 @@ pub(super) const EDIT: Docs = Docs {
         Code::TokenInContent,
         Code::Unavailable,
     ],
-    ..answer("Change your own item while it is in draft or returned", Success(200, "The item", JSON, Some("Item")))
+    ..answer("Change your own item while it is in draft or returned", Success(200, "The item", JSON, Some("WholeItem")))
 };
 pub(super) const ACT: Docs = Docs {
     answer_headers: &["ETag"],
@@ -145,6 +158,19 @@ pub(super) const CONTENT: Docs = find(
     "A content that an item has or had: the one with this digest",
     Success(200, "The content", JSON, Some("Content")),
 );
+pub(super) const LOOK: Docs = Docs {
+    request: Some(RequestBody(&[JSON], "NewLook", Needed::Always, COMMENT_BODY_BYTES_MAX)),
+    problems: &[
+        Code::NotFound,
+        Code::ContentChanged,
+        Code::BodyTooLarge,
+        Code::UnsupportedMediaType,
+        Code::InvalidRequest,
+        Code::TokenInContent,
+        Code::Unavailable,
+    ],
+    ..answer("Remember that you looked at an item's content", Success(204, "It is remembered", JSON, None))
+};
 pub(super) const COMMENT: Docs = Docs {
     answer_headers: &["ETag"],
     request: Some(RequestBody(&[JSON], "NewComment", Needed::Always, COMMENT_BODY_BYTES_MAX)),
@@ -203,6 +229,14 @@ pub(super) const REVOCATION: Docs = Docs {
     )
 };
 pub(super) const ACTORS: Docs = answer("Actors and their roles", Success(200, "The actors", JSON, Some("Actors")));
+pub(super) const FIGURES: Docs = Docs {
+    query: &[Parameter("days", "Days", "How many days back, today included")],
+    problems: &[Code::InvalidRequest],
+    ..answer(
+        "Figures of the whole ledger: open items, decisions and refusals by day, and how long decisions took",
+        Success(200, "The figures", JSON, Some("Figures")),
+    )
+};
 pub(super) const NODES: Docs =
     answer("The nodes that share the ledger", Success(200, "The nodes", JSON, Some("Nodes")));
 pub(super) const CHECKPOINT: Docs = Docs {
@@ -299,6 +333,8 @@ pub(super) const READINESS: Docs = Docs {
     ..answer("Whether the service can take requests", Success(200, "It can", JSON, Some("Health")))
 };
 pub(super) const CONSOLE: Docs = answer("The operator console", Success(200, "A page", "text/html", None));
+pub(super) const ROOT: Docs =
+    answer("The operator console, at the root of its screens", Success(200, "The same page", "text/html", None));
 pub(super) const SCREEN: Docs =
     answer("A screen of the console, at its own address", Success(200, "The same page", "text/html", None));
 pub(super) const ASSET: Docs = Docs {

@@ -6,7 +6,7 @@ use pilot_core::item::ItemId;
 use pilot_core::role::Role;
 
 use super::{ANA, Cast, Engine, recorded, remark};
-use crate::{Filter, Store};
+use crate::{Filter, Sort, Store};
 
 pub async fn items_are_found_by_what_is_known_of_them(engine: &dyn Engine) {
     let (store, cast) = (engine.open(), Arc::new(Cast::default()));
@@ -30,6 +30,17 @@ pub async fn items_are_found_by_what_is_known_of_them(engine: &dyn Engine) {
     assert_eq!(found(text("PLAIN")).await, [6]);
     assert_eq!(found(text(ids[3].as_str())).await, [3]);
     assert_eq!(found(text("nothing like it")).await, [0; 0]);
+    assert_eq!(found(text("ärger")).await, [5]);
+    assert_eq!(found(text("ADA")).await, [5, 3, 1]);
+    // These ids differ only in their ends.
+    assert_eq!(found(text(&ids[3].as_str()[..8])).await, [6, 5, 4, 3, 2, 1, 0]);
+    assert_eq!(found(text(&ids[3].as_str()[..7])).await, [0; 0], "too short to be the beginning of an id");
+    assert_eq!(found(text(&ids[3].as_str()[1..])).await, [0; 0]);
+    assert_eq!(found(text("LOW")).await, [6, 5, 4, 3, 2, 1, 0], "the payload is searched");
+    assert_eq!(found(text("rollback_plan")).await, [0; 0], "but not the names of its members");
+    let risk = |risk: &str| Filter { risk: Some(risk.to_owned()), ..Filter::default() };
+    assert_eq!(found(Filter { created_by: Some("ada".into()), ..risk("low") }).await, [5, 3, 1]);
+    assert_eq!(found(risk("high")).await, [0; 0]);
     assert_eq!(found(Filter { state: Some("submitted".into()), ..Filter::default() }).await, [0]);
     assert_eq!(found(Filter { created_by: Some("ada".into()), ..Filter::default() }).await, [5, 3, 1]);
     assert_eq!(found(Filter { workflow: Some("emergency-operation".into()), ..Filter::default() }).await, [0; 0]);
@@ -87,6 +98,43 @@ pub async fn lists_go_by_order_of_creation_whatever_the_ids_are(engine: &dyn Eng
     }
 }
 
+pub async fn a_sorted_list_has_every_item_once_and_a_count_is_exact(engine: &dyn Engine) {
+    let (store, clock, cast) = (engine.open(), engine.clock(), Arc::new(Cast::default()));
+    let mut ids = Vec::new();
+    for title in ["delta", "Bravo", "alpha", "Charlie", "bravo", "echo"] {
+        ids.push(cast.create(&*store, title, "ana", "low").await);
+        clock.step(10);
+    }
+    // A draft is due after thirty days, what is submitted after three, and what has ended never.
+    for (place, action) in [(4, "submit"), (1, "submit"), (0, "withdraw"), (2, "withdraw")] {
+        cast.act(&*store, &ids[place], ANA, action).await;
+        clock.step(10);
+    }
+    let sorted = async |filter: Filter, sort: Sort| -> Vec<usize> {
+        let page = store.ranks_page(filter, sort).await.unwrap();
+        assert_eq!(page.next, None);
+        let mut ranks = page.ranks;
+        ranks.sort();
+        ranks.iter().map(|(_, found)| ids.iter().position(|id| id == found).unwrap()).collect()
+    };
+    assert_eq!(sorted(Filter::default(), Sort::Updated).await, [2, 0, 1, 4, 5, 3]);
+    assert_eq!(sorted(Filter::default(), Sort::Due).await, [4, 1, 3, 5, 2, 0]);
+    assert_eq!(sorted(Filter::default(), Sort::Title).await, [2, 4, 1, 3, 0, 5]);
+    let bravo = Filter { text: Some("BRAVO".into()), ..Filter::default() };
+    assert_eq!(sorted(bravo.clone(), Sort::Updated).await, [1, 4]);
+    let drafts = Filter { state: Some("draft".into()), ..Filter::default() };
+    assert_eq!(sorted(drafts.clone(), Sort::Title).await, [3, 5]);
+    let mut items = store.items_of(vec![ids[3].clone(), ids[0].clone(), cast.id()]).await.unwrap();
+    items.sort_by_key(|listed| listed.created_entry);
+    assert_eq!(items.iter().map(|listed| &listed.item.id).collect::<Vec<_>>(), [&ids[0], &ids[3]]);
+    let count = async |filter: Filter| store.items_count(filter).await.unwrap();
+    assert_eq!(count(Filter::default()).await, Some(6));
+    assert_eq!(count(drafts).await, Some(2));
+    assert_eq!(count(Filter { waits_for: Some(Role::Approver), ..Filter::default() }).await, Some(2));
+    assert_eq!(count(Filter { created_by: Some("ada".into()), ..Filter::default() }).await, Some(0));
+    assert_eq!(count(bravo).await, None, "texts are not counted");
+}
+
 struct Made {
     id: ItemId,
     title: String,
@@ -122,6 +170,7 @@ fn filters(made: &[Made]) -> Vec<Filter> {
                             workflow: workflow.map(str::to_owned),
                             created_by: created_by.map(str::to_owned),
                             waits_for,
+                            risk: None,
                             text: text.map(str::to_owned),
                             before: None,
                         });

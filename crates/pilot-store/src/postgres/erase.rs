@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::failure::{describe, failed};
 use super::session::Session;
 use super::snapshot::wait_until_durable;
+use crate::look::looks_of;
 use crate::row::{ERASED_TITLE, to_key};
 use crate::{Result, StoreError};
 
@@ -50,9 +51,14 @@ pub(super) async fn erase(session: &Session, id: &ItemId) -> Result<u64> {
     // An answer stored for repetition quotes the item.
     let sql = "DELETE FROM idempotency WHERE position($1 IN answer) > 0";
     session.execute(sql, &[&id.as_str().as_bytes()]).await.map_err(failed)?;
+    // Who looked at the content, and when.
+    let beginning = looks_of(id);
+    let above = format!("{beginning}{}", char::MAX);
+    let sql = "DELETE FROM fact WHERE name >= $1 AND name < $2";
+    session.execute(sql, &[&beginning, &above]).await.map_err(failed)?;
     session.run("COMMIT").await.map_err(failed)?;
     wait_until_durable(session).await?;
-    if let Err(error) = session.run("VACUUM document, item, idempotency").await {
+    if let Err(error) = session.run("VACUUM document, item, idempotency, fact").await {
         let cause = describe(&error);
         tracing::warn!(cause, "the space of what was erased was not given free; autovacuum does it later");
     }

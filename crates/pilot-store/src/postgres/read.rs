@@ -1,6 +1,7 @@
 //! Reading: each function is one query, on any connection.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::STORE_PAGE_BYTES_MAX;
@@ -12,11 +13,17 @@ use super::failure::failed;
 use super::group::Placed;
 use super::session::Session;
 use crate::row::{Columns, from_key, kind_of, to_item, to_key};
-use crate::{Result, Standing, StoreError, StoredDefinition, StoredEntry};
+use crate::{Result, ShownItem, Standing, StoreError, StoredDefinition, StoredEntry};
 
 pub(super) const PLACED: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open, i.version, \
      i.state, i.workflow, i.created_by, i.title, i.created_entry, i.entries FROM item i \
      LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0 WHERE i.id = ANY($1)";
+
+/// The same columns, and a fact.
+const SHOWN: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open, i.version, \
+     i.state, i.workflow, i.created_by, i.title, i.created_entry, i.entries, f.value FROM item i \
+     LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0 \
+     LEFT JOIN fact f ON f.name = $2 WHERE i.id = $1";
 
 /// Indices and versions are never negative; a negative one is damage.
 fn index(row: &Row, column: usize) -> Result<u64> {
@@ -65,6 +72,31 @@ pub(super) async fn items(session: &Session, keys: &[&[u8]]) -> Result<Vec<Place
 pub(super) async fn item(session: &Session, id: &ItemId) -> Result<Option<Item>> {
     let found = items(session, &[&to_key(id)]).await?;
     Ok(found.into_iter().next().map(|placed| placed.standing.item))
+}
+
+pub(super) async fn shown_item(session: &Session, id: &ItemId, fact: &str) -> Result<Option<ShownItem>> {
+    let key = to_key(id);
+    let Some(row) = session.query_opt(SHOWN, &[&&key[..], &fact]).await.map_err(failed)? else { return Ok(None) };
+    let item = Arc::new(placed(&row)?.standing.item);
+    Ok(Some(ShownItem { item, content: row.try_get(2).map_err(failed)?, fact: row.try_get(13).map_err(failed)? }))
+}
+
+pub(super) async fn newest_entries(
+    session: &Session,
+    id: &ItemId,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<StoredEntry>> {
+    let sql = "SELECT idx, data FROM entry WHERE item = $1 \
+               AND nth < coalesce((SELECT nth FROM entry WHERE idx = $2 AND item = $1), $3) ORDER BY nth DESC LIMIT $4";
+    // An entry of another item leads nowhere; without one, the newest is the first.
+    let (key, before, otherwise) = (to_key(id), before.map_or(-1, bound), if before.is_some() { -1 } else { i64::MAX });
+    let rows = session.query(sql, &[&&key[..], &before, &otherwise, &count(limit)]).await.map_err(failed)?;
+    let read = |row: &Row| {
+        let bytes = row.try_get(1).map_err(failed)?;
+        Ok(StoredEntry { index: index(row, 0)?, bytes, documents: Vec::new() })
+    };
+    rows.iter().map(read).collect()
 }
 
 pub(super) async fn history(

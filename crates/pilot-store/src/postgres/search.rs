@@ -1,14 +1,22 @@
 //! Searches for items, newest first. Each visit looks at a limited number of rows, like the embedded store's.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
 use pilot_core::item::ItemId;
-use pilot_core::limits::SEARCH_VISIT_ROWS_MAX;
+use pilot_core::limits::{COUNTED_ITEMS_MAX, SEARCH_VISIT_BYTES_MAX, SEARCH_VISIT_ROWS_MAX};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::failure;
 use super::read::{self, bound};
 use super::session::Session;
-use crate::row::{role_bit, to_key};
-use crate::{Filter, ItemPage, Listed, Result, StoreError};
+use crate::row::{from_key, role_bit, to_key};
+use crate::sought::{Sought, Texts, searched_id};
+use crate::{Filter, ItemPage, Listed, Rank, RankPage, Result, Sort, SortKey, StoreError};
+
+/// How many contents are fetched at a time: each may be as large as a payload.
+const CONTENTS_AT_ONCE: usize = 32;
 
 type Value = Box<dyn ToSql + Sync + Send>;
 
@@ -37,9 +45,18 @@ impl Condition {
     }
 }
 
+/// In order of creation.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Hit {
+    created_entry: u64,
+    key: Vec<u8>,
+    /// Only if a list is sorted by it.
+    sort_key: Option<SortKey>,
+}
+
 /// What one source returned.
 struct Found {
-    keys: Vec<(u64, Vec<u8>)>,
+    hits: Vec<Hit>,
     /// The last row it looked at, if there are more.
     stopped_at: Option<u64>,
 }
@@ -48,13 +65,80 @@ pub(super) async fn items(session: &Session, filter: &Filter, limit: usize) -> R
     page(session, filter, limit, SEARCH_VISIT_ROWS_MAX).await
 }
 
+/// One snapshot for the search and for the items shown.
+macro_rules! in_snapshot {
+    ($session:expr, $question:expr) => {{
+        let failed = |error| failure::of_query(&error);
+        $session.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(failed)?;
+        let answer = $question.await;
+        $session.run("ROLLBACK").await.map_err(failed)?;
+        answer
+    }};
+}
+
 async fn page(session: &Session, filter: &Filter, limit: usize, rows_max: usize) -> Result<ItemPage> {
+    in_snapshot!(session, page_of_snapshot(session, filter, limit, rows_max))
+}
+
+pub(super) async fn ranks(session: &Session, filter: &Filter, sort: Sort) -> Result<RankPage> {
+    in_snapshot!(session, ranks_of_snapshot(session, filter, sort))
+}
+
+async fn ranks_of_snapshot(session: &Session, filter: &Filter, sort: Sort) -> Result<RankPage> {
+    let mut found = Vec::new();
+    for source in sources(filter) {
+        found.push(sift(session, filter, source, usize::MAX, SEARCH_VISIT_ROWS_MAX, Some(sort)).await?);
+    }
+    let (hits, next) = merge(found, usize::MAX);
+    let mut ranks = Vec::with_capacity(hits.len());
+    for Hit { created_entry, key, sort_key } in hits {
+        let key_missing = || StoreError::Damaged("a row has nothing to sort it by".into());
+        let rank = Rank { key: sort_key.ok_or_else(key_missing)?, created_entry: Reverse(created_entry) };
+        ranks.push((rank, from_key(&key)?));
+    }
+    Ok(RankPage { ranks, next })
+}
+
+pub(super) async fn items_of(session: &Session, ids: &[ItemId]) -> Result<Vec<Listed>> {
+    let keys: Vec<_> = ids.iter().map(to_key).collect();
+    let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+    Ok(read::items(session, &keys).await?.into_iter().map(listed).collect())
+}
+
+pub(super) async fn count(session: &Session, filter: &Filter) -> Result<Option<u64>> {
+    if !Sought::of(filter).is_nothing() {
+        return Ok(None);
+    }
+    in_snapshot!(session, count_in_snapshot(session, filter))
+}
+
+async fn count_in_snapshot(session: &Session, filter: &Filter) -> Result<Option<u64>> {
     let failed = |error| failure::of_query(&error);
-    // One snapshot for the search and for the items shown.
-    session.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(failed)?;
-    let page = page_of_snapshot(session, filter, limit, rows_max).await;
-    session.run("ROLLBACK").await.map_err(failed)?;
-    page
+    let counted =
+        |number: i64| u64::try_from(number).map_err(|_| StoreError::Damaged(format!("a number of rows is {number}")));
+    let (mut rows_left, mut total) = (COUNTED_ITEMS_MAX as u64, 0);
+    for mut rows in sources(filter) {
+        let source = rows.text();
+        let wanted = add_wanted(&mut rows, filter);
+        let sql = format!(
+            "SELECT count(*), count(*) FILTER (WHERE v.wanted) \
+             FROM (SELECT {wanted} AS wanted FROM item i WHERE {source} LIMIT {}) v",
+            rows_left + 1
+        );
+        let row = session.query_opt(&sql, &values(&rows.values)).await.map_err(failed)?;
+        let row = row.ok_or_else(|| StoreError::Unavailable("the database counted nothing".into()))?;
+        let (seen, found) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+        match rows_left.checked_sub(counted(seen)?) {
+            Some(left) => rows_left = left,
+            None => return Ok(None),
+        }
+        total += counted(found)?;
+    }
+    Ok(Some(total))
+}
+
+fn listed(placed: super::group::Placed) -> Listed {
+    Listed { created_entry: placed.created_entry, item: placed.standing.item }
 }
 
 async fn page_of_snapshot(session: &Session, filter: &Filter, limit: usize, rows_max: usize) -> Result<ItemPage> {
@@ -62,33 +146,27 @@ async fn page_of_snapshot(session: &Session, filter: &Filter, limit: usize, rows
     for source in sources(filter) {
         found.push(look(session, filter, source, limit, rows_max).await?);
     }
-    let (keys, next) = merge(found, limit);
-    let wanted: Vec<_> = keys.iter().map(|(_, key)| key.as_slice()).collect();
+    let (hits, next) = merge(found, limit);
+    let wanted: Vec<_> = hits.iter().map(|hit| hit.key.as_slice()).collect();
     let mut items = read::items(session, &wanted).await?;
     if items.len() != wanted.len() {
         return Err(StoreError::Damaged("an item exists only in an index".into()));
     }
-    items.sort_unstable_by_key(|placed| std::cmp::Reverse(placed.created_entry));
-    let listed =
-        |placed: super::group::Placed| Listed { created_entry: placed.created_entry, item: placed.standing.item };
+    items.sort_unstable_by_key(|placed| Reverse(placed.created_entry));
     Ok(ItemPage { items: items.into_iter().map(listed).collect(), next })
 }
 
 /// The newest of all sources. Where one source stopped, the others must stop too: what it would have found beyond is
 /// missing.
-fn merge(found: Vec<Found>, limit: usize) -> (Vec<(u64, Vec<u8>)>, Option<u64>) {
+fn merge(found: Vec<Found>, limit: usize) -> (Vec<Hit>, Option<u64>) {
     let stopped_at = found.iter().filter_map(|found| found.stopped_at).max();
-    let mut keys: Vec<_> = found.into_iter().flat_map(|found| found.keys).collect();
-    keys.retain(|(place, _)| stopped_at.is_none_or(|stopped_at| *place >= stopped_at));
-    keys.sort_unstable_by(|left, right| right.cmp(left));
-    let is_cut = keys.len() > limit;
-    keys.truncate(limit);
-    let next = if is_cut { keys.last().map(|(place, _)| *place) } else { stopped_at };
-    (keys, next)
-}
-
-fn searched_id(filter: &Filter) -> Option<ItemId> {
-    filter.text.as_ref().and_then(|text| text.parse().ok())
+    let mut hits: Vec<_> = found.into_iter().flat_map(|found| found.hits).collect();
+    hits.retain(|hit| stopped_at.is_none_or(|stopped_at| hit.created_entry >= stopped_at));
+    hits.sort_unstable_by(|left, right| right.cmp(left));
+    let is_cut = hits.len() > limit;
+    hits.truncate(limit);
+    let next = if is_cut { hits.last().map(|hit| hit.created_entry) } else { stopped_at };
+    (hits, next)
 }
 
 /// Rows that an index has in order of creation.
@@ -115,7 +193,7 @@ fn sources(filter: &Filter) -> Vec<Condition> {
     vec![Condition::default()]
 }
 
-/// Everything that was asked for, even if the source already guarantees part of it.
+/// Everything that was asked for and is in a column, even if the source already guarantees part of it.
 fn add_wanted(condition: &mut Condition, filter: &Filter) -> String {
     let mut wanted = Condition { parts: Vec::new(), values: std::mem::take(&mut condition.values) };
     if let Some(state) = &filter.state {
@@ -131,11 +209,6 @@ fn add_wanted(condition: &mut Condition, filter: &Filter) -> String {
         let bit = i32::try_from(role_bit(role)).unwrap_or(0);
         wanted.and("i.open AND i.waits_for & ? != 0", Some(Box::new(bit)));
     }
-    if let (Some(text), None) = (&filter.text, searched_id(filter)) {
-        // In the C collation `lower` knows ASCII only, as in the embedded store.
-        let part = "position(lower(?::text COLLATE \"C\") IN lower(i.title)) > 0";
-        wanted.and(part, Some(Box::new(text.clone())));
-    }
     let text = wanted.text();
     condition.values = wanted.values;
     text
@@ -146,6 +219,9 @@ fn values(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
 }
 
 async fn look(session: &Session, filter: &Filter, mut rows: Condition, limit: usize, rows_max: usize) -> Result<Found> {
+    if !Sought::of(filter).is_nothing() {
+        return sift(session, filter, rows, limit, rows_max, None).await;
+    }
     let failed = |error| failure::of_query(&error);
     if let Some(before) = filter.before {
         rows.and("i.created_entry < ?", Some(Box::new(bound(before))));
@@ -161,27 +237,128 @@ async fn look(session: &Session, filter: &Filter, mut rows: Condition, limit: us
         rows.values.len()
     );
     let found = session.query(&sql, &values(&rows.values)).await.map_err(failed)?;
-    let mut keys = Vec::with_capacity(found.len());
+    let mut hits = Vec::with_capacity(found.len());
     for row in &found {
-        let place: i64 = row.try_get(0).map_err(failed)?;
-        let place = u64::try_from(place).map_err(|_| StoreError::Damaged(format!("a stored index is {place}")))?;
-        keys.push((place, row.try_get(1).map_err(failed)?));
+        hits.push(Hit { created_entry: place(row, 0)?, key: row.try_get(1).map_err(failed)?, sort_key: None });
     }
-    if keys.len() > limit {
-        keys.truncate(limit);
-        let stopped_at = keys.last().map(|(place, _): &(u64, Vec<u8>)| *place);
-        return Ok(Found { keys, stopped_at });
+    if hits.len() > limit {
+        hits.truncate(limit);
+        let stopped_at = hits.last().map(|hit: &Hit| hit.created_entry);
+        return Ok(Found { hits, stopped_at });
     }
     // Fewer than wanted: either there are no more, or the visit ended at the last row it may look at.
+    let stopped_at = end_of_visit(session, &visited, rows.values.get(..wanted_from), rows_max).await?;
+    Ok(Found { hits, stopped_at })
+}
+
+fn place(row: &Row, column: usize) -> Result<u64> {
+    let place: i64 = row.try_get(column).map_err(|error| failure::of_query(&error))?;
+    u64::try_from(place).map_err(|_| StoreError::Damaged(format!("a stored index is {place}")))
+}
+
+/// The last row that a visit may look at, if there are more.
+async fn end_of_visit(
+    session: &Session,
+    visited: &str,
+    source: Option<&[Value]>,
+    rows_max: usize,
+) -> Result<Option<u64>> {
     let sql = format!("SELECT i.created_entry {visited} OFFSET {} LIMIT 2", rows_max.saturating_sub(1));
-    let rows =
-        session.query(&sql, &values(rows.values.get(..wanted_from).unwrap_or_default())).await.map_err(failed)?;
-    let stopped_at = match rows.as_slice() {
-        [last, _more] => {
-            let place: i64 = last.try_get(0).map_err(failed)?;
-            Some(u64::try_from(place).map_err(|_| StoreError::Damaged(format!("a stored index is {place}")))?)
+    let rows = session.query(&sql, &values(source.unwrap_or_default())).await;
+    match rows.map_err(|error| failure::of_query(&error))?.as_slice() {
+        [last, _more] => place(last, 0).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Like [`look`], for texts, which are compared here, and for lists that are sorted here. The rows of a visit come
+/// without their contents; of those, no more are fetched than a visit may look through.
+async fn sift(
+    session: &Session,
+    filter: &Filter,
+    mut rows: Condition,
+    limit: usize,
+    rows_max: usize,
+    sort: Option<Sort>,
+) -> Result<Found> {
+    let failed = |error| failure::of_query(&error);
+    if let Some(before) = filter.before {
+        rows.and("i.created_entry < ?", Some(Box::new(bound(before))));
+    }
+    let visited = format!("FROM item i WHERE {} ORDER BY i.created_entry DESC", rows.text());
+    let wanted_from = rows.values.len();
+    let wanted = add_wanted(&mut rows, filter);
+    let sql = format!(
+        "SELECT v.created_entry, v.id, v.title, v.created_by, v.content_entry, v.last_entry, v.due_at \
+         FROM (SELECT i.*, {wanted} AS wanted {visited} LIMIT {rows_max}) v WHERE v.wanted ORDER BY v.created_entry DESC"
+    );
+    let found = session.query(&sql, &values(&rows.values)).await.map_err(failed)?;
+    let sought = Sought::of(filter);
+    let (mut hits, mut bytes, mut last): (Vec<Hit>, usize, Option<u64>) = (Vec::new(), 0, None);
+    for some in found.chunks(CONTENTS_AT_ONCE) {
+        if bytes >= SEARCH_VISIT_BYTES_MAX {
+            return Ok(Found { hits, stopped_at: last });
         }
-        _ => None,
+        let contents = contents(session, &sought, some).await?;
+        bytes += contents.values().map(Vec::len).sum::<usize>();
+        for row in some {
+            if is_wanted(&sought, row, &contents)? {
+                if hits.len() == limit {
+                    let stopped_at = hits.last().map(|hit| hit.created_entry);
+                    return Ok(Found { hits, stopped_at });
+                }
+                hits.push(hit(row, sort)?);
+            }
+            last = Some(place(row, 0)?);
+        }
+    }
+    let stopped_at = end_of_visit(session, &visited, rows.values.get(..wanted_from), rows_max).await?;
+    Ok(Found { hits, stopped_at })
+}
+
+fn hit(row: &Row, sort: Option<Sort>) -> Result<Hit> {
+    let failed = |error| failure::of_query(&error);
+    let sort_key = match sort {
+        None => None,
+        Some(sort) => {
+            let (due_at, title) = (row.try_get(6).map_err(failed)?, row.try_get(2).map_err(failed)?);
+            Some(SortKey::new(sort, place(row, 5)?, due_at, title))
+        }
     };
-    Ok(Found { keys, stopped_at })
+    Ok(Hit { created_entry: place(row, 0)?, key: row.try_get(1).map_err(failed)?, sort_key })
+}
+
+fn is_wanted(sought: &Sought, row: &Row, contents: &HashMap<u64, Vec<u8>>) -> Result<bool> {
+    if sought.is_nothing() {
+        return Ok(true);
+    }
+    let id = from_key(row.try_get(1).map_err(|error| failure::of_query(&error))?)?;
+    let texts = texts(row, &id)?;
+    match sought.in_row(&texts) {
+        Some(is_wanted) => Ok(is_wanted),
+        None => sought.in_content(&texts, contents.get(&place(row, 4)?).map(Vec::as_slice)),
+    }
+}
+
+fn texts<'t>(row: &'t Row, id: &'t ItemId) -> Result<Texts<'t>> {
+    let text = |column: usize| row.try_get::<_, &str>(column).map_err(|error| failure::of_query(&error));
+    Ok(Texts { id, title: text(2)?, created_by: text(3)? })
+}
+
+/// The contents that the rows do not make unnecessary, each under its entry.
+async fn contents(session: &Session, sought: &Sought, rows: &[Row]) -> Result<HashMap<u64, Vec<u8>>> {
+    let failed = |error| failure::of_query(&error);
+    let mut needed = Vec::new();
+    for row in rows.iter().filter(|_| !sought.is_nothing()) {
+        let id = from_key(row.try_get(1).map_err(failed)?)?;
+        if sought.in_row(&texts(row, &id)?).is_none() {
+            needed.push(bound(place(row, 4)?));
+        }
+    }
+    if needed.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = "SELECT entry, data FROM document WHERE kind = 0 AND data IS NOT NULL AND entry = ANY($1)";
+    let found = session.query(sql, &[&needed]).await.map_err(failed)?;
+    found.iter().map(|row| Ok((place(row, 0)?, row.try_get(1).map_err(failed)?))).collect()
 }

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::log::carry_recovered;
 use super::{connection, failure, lock, read};
+use crate::look::looks_of;
 use crate::row::{ERASED_TITLE, to_key};
 use crate::{Result, StoreError};
 
@@ -56,6 +57,9 @@ pub fn erase(path: &Path, id: &ItemId) -> Result<u64> {
     // An answer stored for repetition quotes the item.
     let answers = "DELETE FROM idempotency WHERE instr(CAST(answer AS TEXT), ?1) > 0";
     connection.execute(answers, [id.as_str()]).map_err(failed)?;
+    // Who looked at the content, and when.
+    let looks = "DELETE FROM fact WHERE name >= ?1 AND name < ?1 || char(1114111)";
+    connection.execute(looks, [looks_of(id)]).map_err(failed)?;
     connection.execute_batch("COMMIT").map_err(failed)?;
     carry_recovered(&connection, path)?;
     connection::close_carried(connection);

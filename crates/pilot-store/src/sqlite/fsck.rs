@@ -24,6 +24,7 @@ use super::read;
 use super::schema::{self, APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
 use super::{failure, lock, opening, wal};
 use crate::archive::{Head, Progress, Report};
+use crate::look::Look;
 use crate::row::{NEWER, kind_number, kind_of};
 use crate::{Result, StoreError};
 
@@ -229,6 +230,7 @@ impl Check<'_> {
         for (index, kind, _) in documents.rest()? {
             self.report.fault(format!("document {index}/{kind}"), "belongs to no entry");
         }
+        self.looks()?;
         self.tiles(&ledger)
     }
 
@@ -325,6 +327,23 @@ impl Check<'_> {
             let known = usize::try_from(level).ok().and_then(|level| ledger.tiles.get(level)).copied().unwrap_or(0);
             if u64::try_from(index).map_or(true, |index| index >= known) {
                 self.report.fault(format!("tile {level}/{index}"), "has no entries below it");
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks prove nothing, so only their shape is checked.
+    fn looks(&mut self) -> Result<()> {
+        let failed = |error: rusqlite::Error| failure::failed(&error);
+        let sql = "SELECT name, value FROM fact WHERE name >= 'look/' AND name < 'look0'";
+        let mut statement = self.connection.prepare(sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let (name, value): (String, Vec<u8>) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+            match Look::check(&name, &value) {
+                Ok(()) => {}
+                Err(StoreError::Damaged(what)) => self.report.fault(format!("fact {name}"), what),
+                Err(error) => return Err(error),
             }
         }
         Ok(())

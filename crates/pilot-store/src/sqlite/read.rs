@@ -1,6 +1,7 @@
 //! Reading: each function is one query and works on any connection.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::STORE_PAGE_BYTES_MAX;
@@ -11,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::failure::failed;
 use crate::row::{Columns, ItemKey, from_key, kind_of, to_item, to_key};
 use crate::tree::{Tiles, hashes_of};
-use crate::{Result, StoreError, StoredEntry};
+use crate::{Result, ShownItem, StoreError, StoredEntry};
 
 /// Indices and versions are never negative; a negative one is damage.
 pub(super) fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -59,6 +60,44 @@ pub(super) fn placed(connection: &Connection, id: &ItemId) -> Result<Option<Plac
 pub(super) fn item(connection: &Connection, id: &ItemId) -> Result<Option<Item>> {
     Ok(placed(connection, id)?.map(|placed| placed.item))
 }
+
+/// An item with its content and a fact, as of one moment.
+pub(super) fn shown_item(connection: &Connection, id: &ItemId, name: &str) -> Result<Option<ShownItem>> {
+    let moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
+    let Some(placed) = placed(&moment, id)? else { return Ok(None) };
+    let sql = "SELECT data FROM document WHERE entry = ?1 AND kind = 0";
+    let mut statement = moment.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let content = statement.query_row([bound(placed.content_entry)], |row| row.get(0)).optional();
+    let content: Option<Option<Vec<u8>>> = content.map_err(|error| failed(&error))?;
+    let fact = fact(&moment, name)?;
+    Ok(Some(ShownItem { item: Arc::new(placed.item), content: content.flatten(), fact }))
+}
+
+/// Entries about an item before an index, the newest first. The chain is followed from the entry it is asked for, or
+/// from the item's last.
+pub(super) fn newest_entries(
+    connection: &Connection,
+    id: &ItemId,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<StoredEntry>> {
+    // An entry of another item leads to nothing that is this item's: the caller gives one that it was given.
+    let first = if before.is_some() { "SELECT prev FROM entry WHERE idx = ?2 AND prev < idx" } else { LAST_ENTRY };
+    let sql = format!(
+        "WITH RECURSIVE chain (idx) AS ({first} \
+           UNION ALL SELECT e.prev FROM entry e JOIN chain c ON e.idx = c.idx WHERE e.prev < e.idx LIMIT ?3) \
+         SELECT e.idx, e.data FROM chain c JOIN entry e ON e.idx = c.idx ORDER BY e.idx DESC"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
+    let bounds = (to_key(id), before.map_or(-1, bound), bound(limit as u64));
+    let read =
+        |row: &rusqlite::Row<'_>| Ok(StoredEntry { index: index(row, 0)?, bytes: row.get(1)?, documents: Vec::new() });
+    let rows = statement.query_map(bounds, read).map_err(|error| failed(&error))?;
+    rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
+}
+
+/// Names every parameter, so that it takes the same ones as the other beginning of a chain.
+const LAST_ENTRY: &str = "SELECT last_entry FROM item WHERE id = ?1 AND ?2 < 0";
 
 fn read_item(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Placed>> {
     let key = row.get_ref(0)?.as_blob()?;

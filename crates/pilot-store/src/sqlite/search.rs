@@ -1,14 +1,17 @@
 //! Searches for items, newest first. Each visit reads a limited number of rows: a search for something rare takes
 //! several visits, and other queries get their turn in between.
 
+use std::cmp::Reverse;
+
 use pilot_core::item::ItemId;
-use pilot_core::limits::SEARCH_VISIT_ROWS_MAX;
-use rusqlite::{Connection, ToSql};
+use pilot_core::limits::{COUNTED_ITEMS_MAX, SEARCH_VISIT_BYTES_MAX, SEARCH_VISIT_ROWS_MAX};
+use rusqlite::{Connection, OptionalExtension, ToSql};
 
 use super::failure::failed;
-use super::read::{bound, index, item};
+use super::read::{bound, counted, index, item};
 use crate::row::{ItemKey, from_key, role_bit, to_key};
-use crate::{Filter, ItemPage, Listed, Result, StoreError};
+use crate::sought::{Sought, Texts, searched_id};
+use crate::{Filter, ItemPage, Listed, Rank, RankPage, Result, Sort, SortKey, StoreError};
 
 type Values = Vec<Box<dyn ToSql>>;
 
@@ -45,25 +48,106 @@ struct Found {
 }
 
 /// In order of creation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Hit {
     created_entry: u64,
     key: ItemKey,
+    /// Only if a list is sorted by it.
+    sort_key: Option<SortKey>,
+}
+
+/// How far one visit goes.
+#[derive(Clone, Copy)]
+struct Visit {
+    hits_max: usize,
+    rows_max: usize,
+    /// No further content is looked at once they add up to this.
+    bytes_max: usize,
+    sort: Option<Sort>,
+}
+
+impl Visit {
+    const fn of(hits_max: usize) -> Visit {
+        Visit { hits_max, rows_max: SEARCH_VISIT_ROWS_MAX, bytes_max: SEARCH_VISIT_BYTES_MAX, sort: None }
+    }
 }
 
 pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> Result<ItemPage> {
-    page(connection, filter, limit, SEARCH_VISIT_ROWS_MAX)
+    page(connection, filter, Visit::of(limit))
 }
 
-fn page(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize) -> Result<ItemPage> {
-    // One snapshot for the search and for the items shown. It ends when it goes out of scope.
+pub(super) fn ranks(connection: &Connection, filter: &Filter, sort: Sort) -> Result<RankPage> {
+    let visit = Visit { sort: Some(sort), ..Visit::of(usize::MAX) };
     let _moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
+    let (hits, next) = visited(connection, filter, visit)?;
+    let rank = |Hit { created_entry, key, sort_key }: Hit| {
+        let key_missing = || StoreError::Damaged("a row has nothing to sort it by".into());
+        let rank = Rank { key: sort_key.ok_or_else(key_missing)?, created_entry: Reverse(created_entry) };
+        Ok((rank, from_key(&key)?))
+    };
+    Ok(RankPage { ranks: hits.into_iter().map(rank).collect::<Result<_>>()?, next })
+}
+
+pub(super) fn items_of(connection: &Connection, ids: &[ItemId]) -> Result<Vec<Listed>> {
+    let _moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
+    let sql = "SELECT created_entry FROM item WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let mut listed = Vec::with_capacity(ids.len());
+    for id in ids {
+        let created_entry = statement.query_row([to_key(id)], |row| index(row, 0)).optional();
+        if let (Some(created_entry), Some(item)) =
+            (created_entry.map_err(|error| failed(&error))?, item(connection, id)?)
+        {
+            listed.push(Listed { item, created_entry });
+        }
+    }
+    Ok(listed)
+}
+
+pub(super) fn count(connection: &Connection, filter: &Filter) -> Result<Option<u64>> {
+    count_within(connection, filter, COUNTED_ITEMS_MAX as u64)
+}
+
+fn count_within(connection: &Connection, filter: &Filter, mut rows_left: u64) -> Result<Option<u64>> {
+    if !Sought::of(filter).is_nothing() {
+        return Ok(None);
+    }
+    let _moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
+    let mut total = 0;
+    for Source { from, rows } in sources(filter) {
+        let wanted = wanted(filter);
+        let sql = format!(
+            "SELECT count(*), coalesce(sum(wanted), 0) FROM (SELECT {} AS wanted FROM {from} WHERE {} LIMIT {})",
+            wanted.text(),
+            rows.text(),
+            rows_left + 1
+        );
+        let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
+        let values = rusqlite::params_from_iter(wanted.values.iter().chain(&rows.values));
+        let counts = statement.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)));
+        let (seen, found): (i64, i64) = counts.map_err(|error| failed(&error))?;
+        match rows_left.checked_sub(counted(seen)?) {
+            Some(left) => rows_left = left,
+            None => return Ok(None),
+        }
+        total += counted(found)?;
+    }
+    Ok(Some(total))
+}
+
+fn visited(connection: &Connection, filter: &Filter, visit: Visit) -> Result<(Vec<Hit>, Option<u64>)> {
     let mut found = Vec::new();
     for source in sources(filter) {
-        found.push(look(connection, filter, source, limit, rows_max)?);
+        found.push(look(connection, filter, source, visit)?);
     }
-    let (hits, next) = merge(&found, limit);
-    let read = |Hit { created_entry, key }: Hit| {
+    Ok(merge(&found, visit.hits_max))
+}
+
+fn page(connection: &Connection, filter: &Filter, visit: Visit) -> Result<ItemPage> {
+    // One snapshot for the search and for the items shown. It ends when it goes out of scope.
+    let _moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
+    let (hits, next) = visited(connection, filter, visit)?;
+    let read = |Hit { created_entry, key, .. }: Hit| {
         let id = from_key(&key)?;
         let item = item(connection, &id)?;
         let item = item.ok_or_else(|| StoreError::Damaged(format!("item {id} exists only in an index")))?;
@@ -76,7 +160,7 @@ fn page(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize)
 /// missing.
 fn merge(found: &[Found], limit: usize) -> (Vec<Hit>, Option<u64>) {
     let stopped_at = found.iter().filter_map(|found| found.stopped_at).max();
-    let mut hits: Vec<_> = found.iter().flat_map(|found| found.hits.iter().copied()).collect();
+    let mut hits: Vec<_> = found.iter().flat_map(|found| found.hits.iter().cloned()).collect();
     hits.retain(|hit| stopped_at.is_none_or(|stopped_at| hit.created_entry >= stopped_at));
     hits.sort_unstable_by(|left, right| right.cmp(left));
     let is_cut = hits.len() > limit;
@@ -108,11 +192,7 @@ fn sources(filter: &Filter) -> Vec<Source> {
     vec![Source { from: "item i INDEXED BY item_created", rows: Condition::default() }]
 }
 
-fn searched_id(filter: &Filter) -> Option<ItemId> {
-    filter.text.as_ref().and_then(|text| text.parse().ok())
-}
-
-/// Everything that was asked for, even if the source already guarantees part of it.
+/// Everything that was asked for and is in a column, even if the source already guarantees part of it.
 fn wanted(filter: &Filter) -> Condition {
     let mut wanted = Condition::default();
     if let Some(state) = &filter.state {
@@ -127,20 +207,10 @@ fn wanted(filter: &Filter) -> Condition {
     if let Some(role) = filter.waits_for {
         wanted = wanted.and("i.open = 1 AND i.waits_for & ? != 0", Some(Box::new(role_bit(role))));
     }
-    match (&filter.text, searched_id(filter)) {
-        // Not LIKE, which stops at the first NUL: a title could hide text behind one.
-        (Some(text), None) => wanted.and("instr(lower(i.title), lower(?)) > 0", Some(Box::new(text.clone()))),
-        _ => wanted,
-    }
+    wanted
 }
 
-fn look(
-    connection: &Connection,
-    filter: &Filter,
-    Source { from, mut rows }: Source,
-    limit: usize,
-    rows_max: usize,
-) -> Result<Found> {
+fn look(connection: &Connection, filter: &Filter, Source { from, mut rows }: Source, visit: Visit) -> Result<Found> {
     if let Some(before) = filter.before {
         rows = rows.and("i.created_entry < ?", Some(Box::new(bound(before))));
     }
@@ -150,29 +220,73 @@ fn look(
     let values = wanted.values.iter().chain(&rows.values);
     let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(|error| failed(&error))?;
     let (mut found, mut last) = (Found { hits: Vec::new(), stopped_at: None }, None);
+    let mut sift = Sift { connection, sought: Sought::of(filter), bytes: 0 };
     for looked_at in 0.. {
         let Some(row) = rows.next().map_err(|error| failed(&error))? else { break };
-        if looked_at == rows_max {
+        if looked_at == visit.rows_max || sift.bytes >= visit.bytes_max {
             found.stopped_at = last;
             break;
         }
         let created_entry = index(row, 0).map_err(|error| failed(&error))?;
-        if row.get(2).map_err(|error| failed(&error))? {
-            if found.hits.len() == limit {
+        if row.get(2).map_err(|error| failed(&error))? && sift.is_wanted(row)? {
+            if found.hits.len() == visit.hits_max {
                 // There are more, and the next page begins after the last one shown.
                 found.stopped_at = found.hits.last().map(|hit| hit.created_entry);
                 break;
             }
-            found.hits.push(Hit { created_entry, key: row.get(1).map_err(|error| failed(&error))? });
+            let sort_key = visit.sort.map(|sort| sort_key(sort, row)).transpose().map_err(|error| failed(&error))?;
+            found.hits.push(Hit { created_entry, key: row.get(1).map_err(|error| failed(&error))?, sort_key });
         }
         last = Some(created_entry);
     }
     Ok(found)
 }
 
+/// Looks at texts, and counts the bytes of the contents it had to read for that.
+struct Sift<'c> {
+    connection: &'c Connection,
+    sought: Sought,
+    bytes: usize,
+}
+
+impl Sift<'_> {
+    fn is_wanted(&mut self, row: &rusqlite::Row<'_>) -> Result<bool> {
+        if self.sought.is_nothing() {
+            return Ok(true);
+        }
+        let text = |column| row.get_ref(column).and_then(|value| value.as_str().map_err(Into::into));
+        let key: ItemKey = row.get(1).map_err(|error| failed(&error))?;
+        let id = from_key(&key)?;
+        let title = text(3).map_err(|error| failed(&error))?;
+        let created_by = text(4).map_err(|error| failed(&error))?;
+        let texts = Texts { id: &id, title, created_by };
+        if let Some(is_wanted) = self.sought.in_row(&texts) {
+            return Ok(is_wanted);
+        }
+        let content = self.content(row).map_err(|error| failed(&error))?;
+        self.bytes += content.as_ref().map_or(0, Vec::len);
+        self.sought.in_content(&texts, content.as_deref())
+    }
+
+    fn content(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Vec<u8>>> {
+        let sql = "SELECT data FROM document WHERE entry = ?1 AND kind = 0";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let content = statement.query_row([row.get::<_, i64>(5)?], |row| row.get(0)).optional()?;
+        Ok(content.flatten())
+    }
+}
+
+fn sort_key(sort: Sort, row: &rusqlite::Row<'_>) -> rusqlite::Result<SortKey> {
+    let title = row.get_ref(3)?;
+    Ok(SortKey::new(sort, index(row, 6)?, row.get(7)?, title.as_str()?))
+}
+
 fn query(from: &str, wanted: &Condition, rows: &Condition) -> String {
     let (wanted, rows) = (wanted.text(), rows.text());
-    format!("SELECT i.created_entry, i.id, {wanted} FROM {from} WHERE {rows} ORDER BY i.created_entry DESC")
+    format!(
+        "SELECT i.created_entry, i.id, {wanted}, i.title, i.created_by, i.content_entry, i.last_entry, i.due_at \
+         FROM {from} WHERE {rows} ORDER BY i.created_entry DESC"
+    )
 }
 
 #[cfg(test)]
@@ -205,7 +319,7 @@ mod tests {
     fn all(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize) -> (Vec<ItemId>, usize) {
         let (mut filter, mut found, mut pages) = (filter.clone(), Vec::new(), 0);
         loop {
-            let page = page(connection, &filter, limit, rows_max).unwrap();
+            let page = page(connection, &filter, Visit { rows_max, ..Visit::of(limit) }).unwrap();
             assert!(page.items.len() <= limit);
             found.extend(page.items.into_iter().map(|listed| listed.item.id));
             pages += 1;
@@ -251,10 +365,66 @@ mod tests {
         }
     }
 
+    /// Every item gets a content of a kibibyte, and the last one created has a word of its own.
+    fn with_contents(connection: &Connection, items: u64) {
+        for number in 0..items {
+            let word = if number == 0 { "rare" } else { "usual" };
+            let risk = if number % 2 == 0 { "low" } else { "high" };
+            let filling = "x".repeat(1024);
+            let content =
+                format!(r#"{{"nonce":"0","payload":{{"a":["{filling}","{word}"],"risk":"{risk}"}},"title":"hay"}}"#);
+            let sql = "INSERT INTO document VALUES (?1, 0, ?2)";
+            connection.execute(sql, (bound(number), content.into_bytes())).unwrap();
+            let sql = "UPDATE item SET content_entry = ?1 WHERE created_entry = ?1";
+            connection.execute(sql, [bound(number)]).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_search_of_contents_ends_its_visit_after_so_many_bytes_and_finds_everything_in_the_end() {
+        let connection = database(300);
+        with_contents(&connection, 300);
+        let search = |filter: &Filter| {
+            let (mut filter, mut found, mut visits) = (filter.clone(), Vec::new(), 0);
+            loop {
+                let visit = Visit { bytes_max: 20 * 1024, ..Visit::of(50) };
+                let page = page(&connection, &filter, visit).unwrap();
+                found.extend(page.items.into_iter().map(|listed| listed.item.id));
+                visits += 1;
+                match page.next {
+                    Some(next) => filter.before = Some(next),
+                    None => return (found, visits),
+                }
+            }
+        };
+        let text = |text: &str| Filter { text: Some(text.into()), ..Filter::default() };
+        let (found, visits) = search(&text("RARE"));
+        assert_eq!(found, [id(0)]);
+        assert!((15..=20).contains(&visits), "300 contents of about a kibibyte, 20 KiB a visit: {visits} visits");
+        let low = Filter { risk: Some("low".into()), ..text("usual") };
+        let expected: Vec<_> = (0..300).rev().filter(|number| number % 2 == 0 && *number != 0).map(id).collect();
+        assert_eq!(search(&low).0, expected);
+        // What the title already shows costs no content.
+        let (found, visits) = search(&text("needle"));
+        assert_eq!(found.len(), 6);
+        assert!(visits >= 14, "{visits}");
+    }
+
+    #[test]
+    fn a_list_of_more_than_can_be_counted_has_no_total() {
+        let connection = database(10);
+        let closed = Filter { state: Some("closed".into()), ..Filter::default() };
+        assert_eq!(count_within(&connection, &Filter::default(), 10).unwrap(), Some(10));
+        assert_eq!(count_within(&connection, &Filter::default(), 9).unwrap(), None);
+        // Rows that had to be looked at count, not only those that matched.
+        assert_eq!(count_within(&connection, &closed, 10).unwrap(), Some(4));
+        assert_eq!(count_within(&connection, &closed, 9).unwrap(), None);
+    }
+
     #[test]
     fn a_page_that_ends_with_the_last_item_says_so() {
         let connection = database(10);
-        let page = page(&connection, &Filter::default(), 10, 10).unwrap();
+        let page = page(&connection, &Filter::default(), Visit { rows_max: 10, ..Visit::of(10) }).unwrap();
         assert_eq!((page.items.len(), page.next), (10, None));
     }
 

@@ -8,7 +8,10 @@ use std::time::Duration;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
-use pilot_store::{Filter, ItemPage, Outcome, Pending, Pulse, Result, Store, StoredDefinition, StoredEntry, Write};
+use pilot_store::{
+    Filter, ItemPage, Listed, Outcome, Pending, Pulse, RankPage, Result, ShownItem, Sort, Store, StoredDefinition,
+    StoredEntry, Write,
+};
 use tokio::sync::watch;
 
 /// Far more than a node ever needs, even on a busy machine.
@@ -53,8 +56,28 @@ impl Store for Several {
         self.next().items_page(filter, limit)
     }
 
+    fn ranks_page(&self, filter: Filter, sort: Sort) -> Pending<'_, RankPage> {
+        self.next().ranks_page(filter, sort)
+    }
+
+    fn items_of(&self, ids: Vec<ItemId>) -> Pending<'_, Vec<Listed>> {
+        self.next().items_of(ids)
+    }
+
+    fn items_count(&self, filter: Filter) -> Pending<'_, Option<u64>> {
+        self.next().items_count(filter)
+    }
+
     fn history(&self, id: ItemId) -> Pending<'_, Vec<StoredEntry>> {
         self.next().history(id)
+    }
+
+    fn shown_item(&self, id: ItemId, fact: String) -> Pending<'_, Option<ShownItem>> {
+        self.next().shown_item(id, fact)
+    }
+
+    fn newest_entries(&self, id: ItemId, before: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>> {
+        self.next().newest_entries(id, before, limit)
     }
 
     fn history_page(&self, id: ItemId, after: Option<u64>, limit: usize) -> Pending<'_, Vec<StoredEntry>> {

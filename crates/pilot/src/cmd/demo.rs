@@ -23,10 +23,12 @@ use crate::output::{print, table};
 use crate::supervisor::Supervisor;
 
 mod samples;
+mod stories;
 
-const ACTORS: [(&str, Role); 5] = [
+const ACTORS: [(&str, Role); 6] = [
     ("ana", Role::Initiator),
     ("ben", Role::Approver),
+    ("bea", Role::Approver),
     ("sol", Role::SecurityAdmin),
     ("eli", Role::Executor),
     ("ada", Role::Auditor),
@@ -50,6 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         source: config::Source::File(place.path.join("credentials.json")),
         role_map: Some(place.path.join("role-map.json")),
     };
+    config.console.name = Some("Demo".to_owned());
     config.listen = arguments.listen.unwrap_or_else(|| free_address(config.listen));
     let log = Log::start(Format::Text, LevelFilter::WARN, Clock::System);
     let served = serve(&config, &log, &Supervisor::default(), false, |service| {

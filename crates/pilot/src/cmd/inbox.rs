@@ -94,13 +94,13 @@ async fn decide(client: &Client, environment: &Environment, chosen: &ItemView<'_
     let definition = items::definition(client, &found.view).await?;
     let history = items::history(client, &chosen.id).await?;
     let mut page = Page::new(environment);
-    let shown = Shown { item: &found.view, definition: &definition, history: &history, whole: false };
+    let shown = Shown::new(&found, &definition, &history);
     write_item(&mut page, &shown);
     if let Some(returned) = last_returned(client, &found.view, &history, &definition).await? {
         write_difference(&mut page, &returned, &found.view);
     }
     page.print()?;
-    let Some(action) = choose_action(&found.view, &definition)? else { return Ok(()) };
+    let Some(action) = choose_action(&found, &definition)? else { return Ok(()) };
     let rules = definition.rules_of(&action, &found.view.state);
     let mut said = Said::default();
     if rules.iter().any(|rule| rule.content_digest_required) {
@@ -120,14 +120,14 @@ async fn send(client: &Client, found: &FoundItem, action: &str, said: &Said) -> 
 }
 
 /// None if the person leaves the item as it is.
-fn choose_action(item: &ItemView<'_>, definition: &WorkflowView) -> Result<Option<String>, Failure> {
-    let actions: Vec<_> = item.actions.iter().filter(|action| ***action != *"edit").collect();
+fn choose_action(found: &FoundItem, definition: &WorkflowView) -> Result<Option<String>, Failure> {
+    let actions: Vec<_> = found.view.actions.iter().filter(|action| ***action != *"edit").collect();
     for _ in 0..3 {
         let names: Vec<_> = actions.iter().map(|action| &***action).collect();
         let question = format!("Action ({}), or nothing to go back: ", names.join(", "));
         let Some(answer) = terminal::ask(&question)?.filter(|answer| !answer.is_empty()) else { return Ok(None) };
         if let Some(action) = actions.iter().find(|action| ***action == answer.as_str().into()) {
-            note(&effect(action, item, definition))?;
+            note(&effect(action, &found.view, found.outlook.as_ref(), definition))?;
             return Ok(Some(action.to_string()));
         }
     }

@@ -11,7 +11,7 @@ use crate::permit;
 use crate::work::agent::{Agent, Ended, PAUSE_MIN, Wish};
 use crate::work::boot::{self, Moment};
 use crate::work::captured::Capture;
-use crate::work::group::{Group, kill_marked};
+use crate::work::group::Group;
 use crate::work::journal::{Attempt, Claim, Report, Stand, Step};
 use crate::work::lease::Fence;
 use crate::work::outcome::Ending;
@@ -217,7 +217,7 @@ impl Agent {
         let is_clear = || match &group {
             _ if !is_this_boot => true,
             Some(group) => group.kill().and_then(|()| group.is_empty()).unwrap_or(false),
-            None => kill_marked("PILOT_RESULT_FILE", &files.result.display().to_string()) == 0,
+            None => files.kill_marked() == 0,
         };
         while !is_clear() {
             tokio::time::sleep(PAUSE_MIN).await;

@@ -29,6 +29,7 @@ use crate::work::settings::Settings;
 const TICK: Duration = Duration::from_millis(200);
 /// How long output is read after the last process of the command has ended.
 const OUTPUT_LATE: Duration = Duration::from_secs(2);
+const RESULT_FILE: &str = "PILOT_RESULT_FILE";
 const PROGRESS_CHARS_MAX: usize = pilot_core::limits::PROGRESS_CHARS_MAX;
 
 /// The files of an attempt.
@@ -51,6 +52,11 @@ impl Files {
             output: attempt.path("output.txt"),
             fault: attempt.path("fault"),
         }
+    }
+
+    /// Kills what can be found of the command by a variable that only this attempt has; says how many there were.
+    pub(crate) fn kill_marked(&self) -> usize {
+        kill_marked(RESULT_FILE, &self.result.display().to_string())
     }
 }
 
@@ -168,7 +174,7 @@ impl Run<'_> {
             ("PILOT_ATTEMPT", self.claim.attempt.to_string()),
             ("PILOT_WORKFLOW", self.item.workflow.name.to_string()),
             ("PILOT_CONTENT_DIGEST", self.claim.content_digest.clone()),
-            ("PILOT_RESULT_FILE", path(&self.files.result)),
+            (RESULT_FILE, path(&self.files.result)),
             ("PILOT_ARTIFACT_DIR", path(&self.files.artifacts)),
             ("PILOT_URL", self.service.client().url()),
         ];
@@ -234,15 +240,13 @@ impl Run<'_> {
         if let Some(group) = &self.group {
             let _ = group.kill();
         }
-        kill_marked("PILOT_RESULT_FILE", &self.files.result.display().to_string());
+        self.files.kill_marked();
     }
 
     /// Nothing is reported before nothing is left.
     async fn clear_up(&self, running: &Running) {
         let Some(group) = &self.group else {
-            while running.left_over.is_none()
-                && kill_marked("PILOT_RESULT_FILE", &self.files.result.display().to_string()) > 0
-            {
+            while running.left_over.is_none() && self.files.kill_marked() > 0 {
                 tokio::time::sleep(TICK).await;
             }
             return;

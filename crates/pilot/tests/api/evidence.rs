@@ -180,6 +180,12 @@ fn what_people_wrote_can_be_erased_and_the_proof_of_what_happened_stands() {
     let run = |id: &str| installation.pilot(&erase(id).each_ref().map(String::as_str));
     let id = submitted(&server, "low");
     let other = submitted(&server, "low");
+    let looked = json!({"content_digest": person(&server, "eli").item(&id)["content_digest"]});
+    let look = |server: &Server| {
+        let line = format!("PUT /v1/items/{id}/look");
+        person(server, "eli").call(&line, &["Content-Type: application/json"], looked.to_string().as_bytes()).status
+    };
+    assert_eq!(look(&server), 204);
     person(&server, "ben").must(&id, &json!({"action": "reject", "comment": "because of Walter"}));
     if !is_on_postgres() {
         run(&id).expect(1).says(&["another process has this store open"]);
@@ -195,6 +201,12 @@ fn what_people_wrote_can_be_erased_and_the_proof_of_what_happened_stands() {
     }
     installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
     let server = installation.serve();
+    for seen in [person(&server, "eli").item(&id), {
+        assert_eq!(look(&server), 204, "there is nothing left to look at");
+        person(&server, "eli").item(&id)
+    }] {
+        assert_eq!((&seen["seen"], &seen["content_nonce"]), (&json!(null), &json!(null)));
+    }
     let item = person(&server, "ana").item(&id);
     assert_eq!(
         (&item["title"], &item["payload"], &item["state"]),

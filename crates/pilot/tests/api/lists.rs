@@ -102,7 +102,9 @@ fn filters_narrow_and_add_up() {
     let server = team().serve();
     let (mut ana, mut amy) = (person(&server, "ana"), person(&server, "amy"));
     let create = |person: &mut Person, title: &str, workflow: &str| {
-        let payload = emergency();
+        let mut payload = emergency();
+        // Only the titles speak of keys: payloads are searched too.
+        (payload["purpose"], payload["rollback_plan"]) = ("p".into(), "r".into());
         let answer = person.post("/v1/items", &json!({"workflow": workflow, "title": title, "payload": payload}));
         answer.json()["id"].as_str().unwrap().to_owned()
     };
@@ -133,7 +135,9 @@ fn filters_narrow_and_add_up() {
         assert_eq!(titles(&list), expected, "{query}");
         for item in list["items"].as_array().unwrap() {
             let shown = ana.item(item["id"].as_str().unwrap());
-            assert_eq!(*item, shown, "a list shows an item as it is shown alone");
+            for (name, value) in item.as_object().unwrap() {
+                assert_eq!(*value, shown[name], "a list shows an item as it is shown alone: {name}");
+            }
         }
     }
 }
@@ -250,4 +254,126 @@ fn an_id_in_upper_case_is_the_same_id_and_is_answered_in_lower_case() {
     assert_eq!(first["item_id"], json!(id));
     assert_eq!(keyed(&upper), first);
     assert_eq!(person(&server, "ben").decides(&upper, "approve").json()["item_id"], json!(id));
+}
+
+/// Titles in order, from every page of a list.
+fn whole(person: &mut Person, query: &str) -> Vec<String> {
+    pages(person, &format!("/v1/items?{query}")).into_iter().flatten().collect()
+}
+
+#[test]
+fn a_summary_is_the_item_without_its_content_and_says_how_many_there_are() {
+    let server = team().serve();
+    let mut ana = person(&server, "ana");
+    let risks = [json!({"risk": "low"}), json!({"risk": "x".repeat(33)}), json!({"risk": 3}), json!({})];
+    for (number, payload) in risks.iter().enumerate() {
+        let body = json!({"workflow": "controlled-operation", "title": format!("item {number}"), "payload": payload});
+        assert_eq!(ana.post("/v1/items", &body).status, if number == 2 { 422 } else { 201 });
+    }
+    let (full, summary) = (ana.get("/v1/items").json(), ana.get("/v1/items?view=summary").json());
+    assert_eq!(full.get("total"), None);
+    assert_eq!((summary["total"].as_u64(), summary["next"].is_null()), (Some(3), true));
+    let risks: Vec<_> = summary["items"].as_array().unwrap().iter().map(|item| item["risk"].clone()).collect();
+    assert_eq!(risks, [json!(null), json!(null), json!("low")]);
+    for (item, summary) in full["items"].as_array().unwrap().iter().zip(summary["items"].as_array().unwrap()) {
+        let (mut item, mut summary) = (item.clone(), summary.clone());
+        for left_out in ["payload", "content_digest"] {
+            item.as_object_mut().unwrap().remove(left_out).unwrap();
+        }
+        summary.as_object_mut().unwrap().remove("risk").unwrap();
+        assert_eq!(item, summary);
+    }
+    for (query, total) in [
+        ("limit=1", json!(3)),
+        ("state=draft&limit=2", json!(3)),
+        ("state=closed", json!(0)),
+        ("risk=low", json!(1)),
+        ("q=item&limit=2", json!(null)),
+        ("q=item", json!(3)),
+        ("waiting_for=me", json!(3)),
+        ("waiting_for=me&limit=1", json!(null)),
+        ("sort=title&limit=1", json!(3)),
+        ("sort=title&q=item&limit=1", json!(3)),
+    ] {
+        assert_eq!(ana.get(&format!("/v1/items?view=summary&{query}")).json()["total"], total, "{query}");
+    }
+    for (query, fault) in [
+        ("view=all", "must be one of summary, full"),
+        ("sort=name", "must be one of created, updated, due, title"),
+        ("limit=201", "must be a whole number from 1 to 200"),
+        ("view=summary&limit=1001", "must be a whole number from 1 to 1000"),
+        ("sort=due&cursor=AAAAAAAAAAA", "is not a cursor issued by this service"),
+    ] {
+        let refused = ana.get(&format!("/v1/items?{query}"));
+        assert_eq!(refused.verdict(), "422 invalid_request", "{query}");
+        assert!(refused.text().contains(fault), "{query}: {}", refused.text());
+    }
+}
+
+#[test]
+fn a_search_looks_into_payloads_creators_and_the_beginning_of_ids() {
+    let server = team().serve();
+    let (mut ana, mut amy) = (person(&server, "ana"), person(&server, "amy"));
+    let create = |person: &mut Person, title: &str, payload: Value| {
+        let answer =
+            person.post("/v1/items", &json!({"workflow": "controlled-operation", "title": title, "payload": payload}));
+        answer.json()["id"].as_str().unwrap().to_owned()
+    };
+    let first = create(&mut ana, "One", json!({"links": ["https://tickets.example/CHG-77"], "risk": "high"}));
+    create(&mut amy, "Two", json!({"targets": ["host-500", "Straße"], "operation": {"port": 5432}, "risk": "low"}));
+    for (query, expected) in [
+        ("q=chg-77", vec!["One"]),
+        ("q=HOST-500", vec!["Two"]),
+        ("q=STRASSE", vec![]),
+        ("q=stra%C3%9Fe", vec!["Two"]),
+        ("q=5432", vec!["Two"]),
+        ("q=amy", vec!["Two"]),
+        ("q=targets", vec![]),
+        ("q=o", vec!["Two", "One"]),
+        ("q=o&risk=high", vec!["One"]),
+        ("risk=low", vec!["Two"]),
+        ("risk=lo", vec![]),
+        (&format!("q={}", &first[..7]), vec![]),
+        (&format!("q={}", &first[..35]), vec!["One"]),
+        (&format!("q={}", first[..35].to_uppercase()), vec!["One"]),
+        (&format!("q={}", &first[9..]), vec![]),
+    ] {
+        let found = ana.get(&format!("/v1/items?{query}")).json();
+        assert_eq!(titles(&found), expected, "{query}");
+    }
+}
+
+#[test]
+fn a_sorted_list_continues_where_it_was_whatever_changes_meanwhile() {
+    let server = team().serve();
+    let (mut ana, mut ben) = (person(&server, "ana"), person(&server, "ben"));
+    let mut ids = Vec::new();
+    for number in 0..12 {
+        let title = format!("{} {number:02}", ["delta", "Bravo", "charlie"][number % 3]);
+        let body = json!({"workflow": "controlled-operation", "title": title, "payload": payload("low")});
+        ids.push(ana.post("/v1/items", &body).json()["id"].as_str().unwrap().to_owned());
+    }
+    for place in [7, 3, 5] {
+        ana.must(&ids[place], &json!({"action": "submit"}));
+    }
+    let numbers = |titles: Vec<String>| -> Vec<usize> {
+        titles.iter().map(|title| title.rsplit(' ').next().unwrap().parse().unwrap()).collect()
+    };
+    for limit in [1, 5, 12, 200] {
+        let sorted = |ben: &mut Person, sort: &str| numbers(whole(ben, &format!("limit={limit}&sort={sort}")));
+        assert_eq!(sorted(&mut ben, "created"), [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(sorted(&mut ben, "updated"), [5, 3, 7, 11, 10, 9, 8, 6, 4, 2, 1, 0]);
+        assert_eq!(sorted(&mut ben, "due"), [7, 3, 5, 0, 1, 2, 4, 6, 8, 9, 10, 11]);
+        assert_eq!(sorted(&mut ben, "title"), [1, 4, 7, 10, 2, 5, 8, 11, 0, 3, 6, 9]);
+        assert_eq!(sorted(&mut ben, "due&waiting_for=me"), [7, 3, 5]);
+        assert_eq!(sorted(&mut ben, "title&q=BRAVO"), [1, 4, 7, 10]);
+    }
+    // What changes while someone turns the pages is not shown twice, and hides nothing else.
+    let first = ben.get("/v1/items?sort=updated&limit=5");
+    assert_eq!(numbers(titles(&first.json()).into_iter().map(str::to_owned).collect()), [5, 3, 7, 11, 10]);
+    ana.must(&ids[11], &json!({"action": "submit"}));
+    let next = first.json()["next"].as_str().unwrap().to_owned();
+    assert_eq!(numbers(whole(&mut ben, &format!("sort=updated&limit=5&cursor={next}"))), [9, 8, 6, 4, 2, 1, 0]);
+    let foreign = ben.get(&format!("/v1/items?sort=due&cursor={next}"));
+    assert_eq!(foreign.verdict(), "422 invalid_request");
 }

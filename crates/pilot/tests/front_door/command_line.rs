@@ -1,11 +1,13 @@
 //! The program at the terminal: arguments, exit codes, output for people and for programs.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::harness::{Installation, Port, TOKEN, bearer, digest, mode, set_mode};
+use crate::support::harness::{Installation, Port, TOKEN, bearer, digest, mode, now, set_mode};
 
 const OTHER: &str = "another-hand-made-token-of-40-bytes-xxxx";
 
@@ -251,7 +253,7 @@ fn the_log_key_prints_as_one_verifier_line() {
 }
 
 #[test]
-fn the_demo_serves_five_actors_and_leaves_nothing_behind() {
+fn the_demo_serves_six_actors_and_leaves_nothing_behind() {
     let installation = Installation::bare();
     for signal in [Signal::TERM, Signal::INT] {
         let server = installation.start(installation.command(&["demo", "--listen", "127.0.0.1:0"]));
@@ -260,10 +262,11 @@ fn the_demo_serves_five_actors_and_leaves_nothing_behind() {
             std::fs::read_dir(installation.path("")).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!((directories.len(), mode(&directories[0])), (1, 0o700), "{directories:?}");
         let tokens = server.printed_words_with("pilot_");
-        assert_eq!(tokens.len(), 5, "{tokens:?}");
+        assert_eq!(tokens.len(), 6, "{tokens:?}");
         let actors: Vec<_> = tokens.iter().map(|token| server.get("/v1/session", &[&bearer(token)]).json()).collect();
         let roles: Vec<_> = actors.iter().map(|actor| actor["role"].as_str().unwrap()).collect();
-        assert_eq!(roles, ["initiator", "approver", "security_admin", "executor", "auditor"]);
+        assert_eq!(roles, ["initiator", "approver", "approver", "security_admin", "executor", "auditor"]);
+        assert_eq!(server.get("/console.json", &[]).json()["name"], "Demo");
         server.signal(signal);
         let ended = server.ends().expect(0);
         for token in &tokens {
@@ -272,6 +275,67 @@ fn the_demo_serves_five_actors_and_leaves_nothing_behind() {
         assert_eq!(installation.files(), Vec::<std::path::PathBuf>::new());
         assert_eq!(std::fs::read_dir(installation.path("")).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn the_demo_has_items_in_every_state_and_begins_an_approvers_inbox_with_a_simple_one() {
+    const STATES: &[&str] = &[
+        "approved",
+        "cleared",
+        "closed",
+        "condemned",
+        "draft",
+        "executing",
+        "expired",
+        "failed",
+        "indeterminate",
+        "ratified",
+        "rejected",
+        "returned",
+        "revoked",
+        "rolled_back",
+        "rolling_back",
+        "submitted",
+        "succeeded",
+        "withdrawn",
+    ];
+    let installation = Installation::bare();
+    let server = installation.start(installation.command(&["demo", "--listen", "127.0.0.1:0"]));
+    let tokens = server.printed_words_with("pilot_");
+    let ask = |token: &str, path: &str| server.get(path, &[&bearer(token)]).json();
+    // The last to come is the item whose window has to pass.
+    let ends = now() + Duration::from_mins(1);
+    let found = loop {
+        let items = ask(&tokens[5], "/v1/items?limit=200")["items"].as_array().unwrap().clone();
+        let states: BTreeSet<String> = items.iter().map(|item| item["state"].as_str().unwrap().to_owned()).collect();
+        if STATES.iter().all(|state| states.contains(*state)) {
+            break states;
+        }
+        assert!(now() < ends, "only {states:?}; {}", server.last_lines());
+    };
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), STATES);
+    for approver in &tokens[1..3] {
+        let inbox = ask(approver, "/v1/items?waiting_for=me&limit=200");
+        let items = inbox["items"].as_array().unwrap();
+        let soonest =
+            items.iter().filter(|item| !item["due_at"].is_null()).min_by_key(|item| item["due_at"].to_string());
+        for first in [items.first(), soonest] {
+            let first = first.unwrap();
+            assert_eq!((&first["payload"]["risk"], &first["state"]), (&json!("low"), &json!("submitted")), "{first}");
+        }
+    }
+    // One approval is enough.
+    let first = ask(&tokens[1], "/v1/items?waiting_for=me&limit=1")["items"][0].clone();
+    let body = json!({ "action": "approve", "content_digest": first["content_digest"] }).to_string();
+    let id = first["id"].as_str().unwrap();
+    let answer = server.send(format!(
+        "POST /v1/items/{id}/transitions HTTP/1.1\r\nHost: a\r\n{}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        bearer(&tokens[1]),
+        body.len()
+    ));
+    assert_eq!(answer.json()["to"], "approved", "{}", answer.text());
+    server.signal(Signal::TERM);
+    server.ends().expect(0);
 }
 
 #[test]

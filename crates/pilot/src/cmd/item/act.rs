@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
             }
             let history = items::history(&client, id).await?;
             let mut page = Page::new(environment);
-            let shown = Shown { item: &found.view, definition: &definition, history: &history, whole: false };
+            let shown = Shown::new(&found, &definition, &history);
             write_item(&mut page, &shown);
             page.print()?;
             said.digest = Some(confirm(&found.view)?);

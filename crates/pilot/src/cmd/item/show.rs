@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
         }
         let definition = items::definition(&client, &found.view).await?;
         let mut page = Page::new(environment);
-        let shown = Shown { item: &found.view, definition: &definition, history: &history, whole: arguments.history };
+        let shown = Shown { whole: arguments.history, ..Shown::new(&found, &definition, &history) };
         write_item(&mut page, &shown);
         page.print()
     })

@@ -1,10 +1,12 @@
 //! An item on a page: content, state, votes, history, and what the reader can do.
 
 use pilot_api::items::{ItemView, TransitionView};
+use pilot_api::outlook::{BlockedView, EffectView, HoldView, OutlookView, TallyView, WaitingView};
 use pilot_api::workflows::{RuleView, WorkflowView};
 use pilot_core::time::Time;
 use serde_json::Value;
 
+use crate::items::FoundItem;
 use crate::output::page::Page;
 
 /// How much of a history is shown unless all of it is asked for.
@@ -12,22 +14,34 @@ const HISTORY_SHOWN: usize = 20;
 
 pub(crate) struct Shown<'a> {
     pub item: &'a ItemView<'a>,
+    pub outlook: Option<&'a OutlookView>,
     pub definition: &'a WorkflowView,
     pub history: &'a [TransitionView<'a>],
     /// All of the history.
     pub whole: bool,
 }
 
+impl<'a> Shown<'a> {
+    pub(crate) fn new(
+        found: &'a FoundItem,
+        definition: &'a WorkflowView,
+        history: &'a [TransitionView<'a>],
+    ) -> Shown<'a> {
+        Shown { item: &found.view, outlook: found.outlook.as_ref(), definition, history, whole: false }
+    }
+}
+
 pub(crate) fn write_item(page: &mut Page, shown: &Shown<'_>) {
     page.heading(&shown.item.title);
-    write_state(page, shown.item, shown.definition);
+    write_state(page, shown);
     page.blank();
     write_content(page, shown.item);
     page.blank();
     write_history(page, shown);
     write_progress(page, shown.history);
     page.blank();
-    write_actions(page, shown.item, shown.definition);
+    write_actions(page, shown);
+    write_blocked(page, shown.outlook);
 }
 
 /// `2026-11-15 09:30:00`, in UTC.
@@ -36,7 +50,8 @@ pub(crate) fn short(time: Time) -> String {
     text.get(..19).unwrap_or(&text).replacen('T', " ", 1)
 }
 
-fn write_state(page: &mut Page, item: &ItemView<'_>, definition: &WorkflowView) {
+fn write_state(page: &mut Page, shown: &Shown<'_>) {
+    let Shown { item, definition, .. } = *shown;
     let describe = definition.state(&item.state).map_or("", |state| &*state.description);
     let pause = if describe.is_empty() { "" } else { ": " };
     page.pair("Id", item.id.as_str());
@@ -47,11 +62,12 @@ fn write_state(page: &mut Page, item: &ItemView<'_>, definition: &WorkflowView) 
     page.pair("Created", &format!("{} UTC by {}", short(item.created_at), item.created_by.actor_id));
     page.pair("State", &format!("{}{pause}{describe}", item.state));
     if item.held {
-        page.pair("Held", "yes: until it is released, it cannot go forward");
+        write_hold(page, shown.outlook.and_then(|outlook| outlook.hold.as_ref()));
     }
     if !item.waits_for.is_empty() {
         let roles: Vec<_> = item.waits_for.iter().map(ToString::to_string).collect();
         page.pair("Waits", &format!("for {}", roles.join(" or ")));
+        shown.outlook.iter().flat_map(|outlook| &outlook.waiting).for_each(|waiting| write_waiting(page, waiting));
     }
     if let Some(votes) = &item.votes {
         let by: Vec<_> = votes.by.iter().map(|voter| voter.as_str()).collect();
@@ -70,6 +86,36 @@ fn write_state(page: &mut Page, item: &ItemView<'_>, definition: &WorkflowView) 
     if let Some(due_at) = item.due_at {
         page.pair("Until", &format!("{} UTC, then it leaves this state by itself", short(due_at)));
     }
+}
+
+fn write_hold(page: &mut Page, hold: Option<&HoldView>) {
+    let Some(HoldView { actor_id, role, at, comment }) = hold else {
+        page.pair("Held", "yes: until it is released, it cannot go forward");
+        return;
+    };
+    let since = short(*at);
+    page.pair("Held", &format!("by {actor_id} ({role}) since {since} UTC; until it is released, it cannot go forward"));
+    if let Some(comment) = comment {
+        page.quote(comment);
+    }
+}
+
+/// `ben or bea can approve; 2 are needed`
+fn write_waiting(page: &mut Page, waiting: &WaitingView) {
+    let WaitingView { action, role, actors, others, needed } = waiting;
+    let mut names: Vec<_> = actors.iter().map(ToString::to_string).collect();
+    match others {
+        0 => {}
+        1 => names.push("one other".into()),
+        others => names.push(format!("{others} others")),
+    }
+    let who = match names.as_slice() {
+        [] => format!("nobody ({role}) can {action} now"),
+        [one] => format!("{one} can {action}"),
+        [first @ .., last] => format!("{} or {last} can {action}", first.join(", ")),
+    };
+    let needed = if *needed > 1 { format!("; {needed} are needed") } else { String::new() };
+    page.pair("", &format!("{who}{needed}"));
 }
 
 /// The content, and the digest that a decision names.
@@ -141,19 +187,39 @@ fn write_progress(page: &mut Page, history: &[TransitionView<'_>]) {
     page.quote(progress.unwrap_or("(nothing said)"));
 }
 
-fn write_actions(page: &mut Page, item: &ItemView<'_>, definition: &WorkflowView) {
+fn write_actions(page: &mut Page, shown: &Shown<'_>) {
+    let Shown { item, outlook, definition, .. } = *shown;
     if item.actions.is_empty() {
         page.heading("There is nothing you can do now");
         return;
     }
     page.heading("What you can do now");
     for action in &item.actions {
-        page.line(&format!("  {}", effect(action, item, definition)));
+        page.line(&format!("  {}", effect(action, item, outlook, definition)));
+    }
+}
+
+/// What others of the same role could do here, and why the reader cannot.
+fn write_blocked(page: &mut Page, outlook: Option<&OutlookView>) {
+    let blocked = outlook.map_or(&[][..], |outlook| &outlook.blocked);
+    if blocked.is_empty() {
+        return;
+    }
+    page.blank();
+    page.heading("What you cannot do now");
+    for BlockedView { action, detail, until, .. } in blocked {
+        let until = until.map_or(String::new(), |until| format!("; possible from {} UTC", short(until)));
+        page.line(&format!("  {action}: {detail}{until}"));
     }
 }
 
 /// What an action does, and what it needs.
-pub(crate) fn effect(action: &str, item: &ItemView<'_>, definition: &WorkflowView) -> String {
+pub(crate) fn effect(
+    action: &str,
+    item: &ItemView<'_>,
+    outlook: Option<&OutlookView>,
+    definition: &WorkflowView,
+) -> String {
     let of_action = definition.transitions.iter().filter(|rule| rule.action == action);
     let here: Vec<_> = of_action.filter(|rule| rule.leads_from(&item.state)).collect();
     let Some(rule) = here.first() else {
@@ -166,9 +232,24 @@ pub(crate) fn effect(action: &str, item: &ItemView<'_>, definition: &WorkflowVie
     };
     let needs = needs(rule);
     let needs = if needs.is_empty() { String::new() } else { format!("; needs {}", needs.join(" and ")) };
-    format!("{action}: {}{needs}", leads_to(rule, &here, item))
+    let told = outlook.and_then(|outlook| outlook.effects.get(action));
+    let leads_to = told.map_or_else(|| leads_to(rule, &here, item), |effect| in_words(effect, item));
+    format!("{action}: {leads_to}{needs}")
 }
 
+/// What the service says it will do.
+fn in_words(effect: &EffectView, item: &ItemView<'_>) -> String {
+    let to = effect.to.join(" or ");
+    let end = if effect.ends { ", and is finished" } else { "" };
+    match (effect.vote, effect.moves) {
+        (Some(TallyView { count, needed }), true) => format!("your vote, {count} of {needed}; then {to}{end}"),
+        (Some(TallyView { count, needed }), false) => format!("your vote, {count} of {needed}; stays {}", item.state),
+        (None, true) => format!("becomes {to}{end}"),
+        (None, false) => format!("stays {}", item.state),
+    }
+}
+
+/// The same by the definition, for a service that does not say.
 fn leads_to(rule: &RuleView, here: &[&RuleView], item: &ItemView<'_>) -> String {
     let mut to: Vec<_> = here.iter().filter_map(|rule| rule.to.as_deref()).collect();
     to.dedup();

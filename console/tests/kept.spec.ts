@@ -1,0 +1,60 @@
+// Nothing typed is lost, and nothing refused goes unseen.
+import { enter, expect, test } from './fixtures'
+
+test('finding 15: a comment in a dialog survives Esc, Cancel, a reload and another page', async ({ people, service }) => {
+  const id = await service.itemIn('submitted', 'Half decided')
+  const ben = await people.signIn('ben', `/console/items/${id}`)
+  const reject = () => ben.getByRole('group', { name: 'Actions' }).getByRole('button', { name: 'Reject' }).click()
+  const comment = ben.getByRole('dialog').getByLabel('Comment')
+  await reject()
+  await comment.fill('No roll-back worth the name')
+  await ben.keyboard.press('Escape')
+  await reject()
+  await expect(comment).toHaveValue('No roll-back worth the name')
+  await ben.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+  await ben.reload()
+  await reject()
+  await expect(comment).toHaveValue('No roll-back worth the name')
+  await ben.getByRole('dialog').getByRole('button', { name: 'Reject' }).click()
+  await expect(ben.getByText('You rejected it.').first()).toBeVisible()
+})
+
+test('findings 10 and 15: what is being written survives a sign-out, and is not shown to anyone else', async ({ people, service }) => {
+  const id = await service.itemIn('submitted', 'Half commented')
+  const page = await people.signIn('ben', `/console/items/${id}`)
+  await page.getByLabel('Comment').fill('Is this the right account?')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await enter(page, service, 'ben')
+  await page.goto(`/console/items/${id}`)
+  await expect(page.getByLabel('Comment')).toHaveValue('Is this the right account?')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await enter(page, service, 'bea')
+  await page.goto(`/console/items/${id}`)
+  await expect(page.getByLabel('Comment')).toHaveValue('')
+})
+
+test('finding 8: a refusal is at its field, on the screen and in focus, in words', async ({ people, service }) => {
+  const id = await service.itemIn('approved', 'Refused at the field')
+  const sol = await people.signIn('sol', `/console/items/${id}`)
+  await sol.getByRole('group', { name: 'Actions' }).getByRole('button', { name: 'Clear' }).click()
+  const dialog = sol.getByRole('dialog')
+  const notAfter = dialog.getByLabel('Not after')
+  await notAfter.fill('2020-01-01T00:00')
+  await dialog.getByRole('button', { name: 'Clear' }).click()
+  await expect(notAfter).toHaveAttribute('aria-invalid', 'true')
+  await expect(notAfter).toBeFocused()
+  await expect(notAfter).toBeInViewport()
+  await expect(dialog.getByText(/\/inputs\//)).toHaveCount(0)
+  // Mended as soon as it is touched (finding 23).
+  await dialog.getByRole('button', { name: '+4 h' }).click()
+  await expect(notAfter).not.toHaveAttribute('aria-invalid', 'true')
+})
+
+test('finding 31: of several faults the first on the page gets the focus', async ({ people, service }) => {
+  const id = await service.itemIn('executing', 'Several faults')
+  await service.act('eli', id, 'unknown', { comment: 'The connection broke.' })
+  const ada = await people.signIn('sol', `/console/items/${id}`)
+  await ada.getByRole('group', { name: 'Actions' }).getByRole('button', { name: 'Reconcile' }).click()
+  await ada.getByRole('dialog').getByRole('button', { name: 'Reconcile' }).click()
+  await expect(ada.getByRole('dialog').getByRole('radio').first()).toBeFocused()
+})
