@@ -97,15 +97,19 @@ impl Document {
     }
 
     fn new(kind: DocumentKind, value: &impl Serialize) -> Document {
-        let bytes = serde_json_canonicalizer::to_vec(value).certain(CANONICAL);
+        let bytes = canonical(value);
         Document { kind, digest: ContentDigest::of_bytes(&bytes), bytes }
     }
 }
 
 /// `sha256:…` over the RFC 8785 form of `value`.
 pub fn sha256_of_canonical(value: &impl Serialize) -> String {
-    let canonical = serde_json_canonicalizer::to_vec(value).certain(CANONICAL);
-    ContentDigest::of_bytes(&canonical).as_str().to_owned()
+    ContentDigest::of_bytes(&canonical(value)).as_str().to_owned()
+}
+
+/// The RFC 8785 form of `value`.
+pub(crate) fn canonical(value: &impl Serialize) -> Vec<u8> {
+    serde_json_canonicalizer::to_vec(value).certain(CANONICAL)
 }
 
 /// RFC 7396: members of `patch` replace, `null` removes, objects merge.

@@ -4,6 +4,7 @@
 //! need not ask whether it is sound.
 
 pub mod builtin;
+pub mod canonical;
 pub mod check;
 mod definition;
 mod parse;

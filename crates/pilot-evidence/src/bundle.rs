@@ -45,7 +45,10 @@ pub enum Piece<'p> {
     ConsistencyFrom(u64),
     /// By digest, 64 hexadecimal characters.
     Document(&'p str),
+    /// The rules of a definition as canonical JSON, by their digest.
     Definition(&'p str),
+    /// The text that a definition was read from, by the digest of its rules.
+    DefinitionText(&'p str),
     RoleMap(&'p str),
 }
 
@@ -69,7 +72,8 @@ impl<'p> Piece<'p> {
             .or_else(|| between(PROOFS, ".consistency").and_then(index).map(Piece::ConsistencyFrom))
             .or_else(|| between(CHECKPOINTS, "").and_then(index).map(Piece::KeptCheckpoint))
             .or_else(|| digest(DOCUMENTS, ".json").map(Piece::Document))
-            .or_else(|| digest(DEFINITIONS, ".toml").map(Piece::Definition))
+            .or_else(|| digest(DEFINITIONS, ".json").map(Piece::Definition))
+            .or_else(|| digest(DEFINITIONS, ".toml").map(Piece::DefinitionText))
             .or_else(|| digest(ROLE_MAPS, ".json").map(Piece::RoleMap))
     }
 
@@ -115,6 +119,10 @@ pub fn document_path(digest: &str) -> String {
 }
 
 pub fn definition_path(digest: &str) -> String {
+    format!("{DEFINITIONS}{}.json", bare(digest))
+}
+
+pub fn definition_text_path(digest: &str) -> String {
     format!("{DEFINITIONS}{}.toml", bare(digest))
 }
 

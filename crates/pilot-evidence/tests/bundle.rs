@@ -1,5 +1,6 @@
 //! Bundles of ledgers made by the rules, and of ledgers that were not.
 
+mod definitions;
 mod forged;
 mod legality;
 mod random_days;

@@ -6,8 +6,9 @@ use serde_json::Value;
 use crate::document::sha256_of_canonical;
 use crate::fault::Fault;
 use crate::role_set::RoleSet;
+use crate::workflow::check::Proof;
 use crate::workflow::schema::PayloadSchema;
-use crate::workflow::source::Flaws;
+use crate::workflow::source::{Finding, Flaws};
 use crate::workflow::{Name, Rule, Rules, check, parse};
 
 /// All rules for one action.
@@ -119,17 +120,27 @@ impl Judged {
     pub(crate) fn of(text: &str) -> Judged {
         let (rules, mut flaws) = parse::read(text);
         let Some(rules) = rules else { return Judged { verdict: Err(flaws), refused: None, situations: 0 } };
-        let proof = check::prove(&rules);
-        flaws.add(proof.findings);
-        let situations = proof.situations;
-        match PayloadSchema::compile(&rules.payload_schema) {
-            Ok(schema) if flaws.is_empty() => {
-                Judged { verdict: Ok(Definition::compile(rules, schema)), refused: None, situations }
-            }
-            compiled => {
-                flaws.add(compiled.err().into_iter().flatten());
+        let mut findings = Vec::new();
+        match proved(rules, &mut findings) {
+            Ok((definition, situations)) => Judged { verdict: Ok(definition), refused: None, situations },
+            Err((rules, situations)) => {
+                flaws.add(findings);
                 Judged { verdict: Err(flaws), refused: Some(rules), situations }
             }
+        }
+    }
+}
+
+/// Rules with a sound form become a definition if they can be proved; otherwise `findings` says why not. Both with the
+/// number of situations that were visited.
+pub(super) fn proved(rules: Rules, findings: &mut Vec<Finding>) -> Result<(Definition, usize), (Rules, usize)> {
+    let Proof { findings: found, situations } = check::prove(&rules);
+    findings.extend(found);
+    match PayloadSchema::compile(&rules.payload_schema) {
+        Ok(schema) if findings.is_empty() => Ok((Definition::compile(rules, schema), situations)),
+        compiled => {
+            findings.extend(compiled.err().into_iter().flatten());
+            Err((rules, situations))
         }
     }
 }

@@ -21,17 +21,23 @@ pub(crate) fn read(text: &str) -> (Option<Rules>, Flaws) {
     }
     let (document, places, findings) = read_toml(text);
     let mut flaws = Flaws::new(text, places);
-    let mut reader = Reader { findings };
-    let rules = reader.rules(&document);
-    let sound = reader.findings.is_empty();
-    flaws.add(reader.findings);
+    let (rules, findings) = rules(&document, findings);
+    let sound = findings.is_empty();
+    flaws.add(findings);
     flaws.sort();
     (rules.filter(|_| sound), flaws)
 }
 
+/// As many of the rules as can be read from a document, and what is wrong with them, after what was wrong before.
+pub(super) fn rules(document: &Value, findings: Vec<Finding>) -> (Option<Rules>, Vec<Finding>) {
+    let mut reader = Reader { findings };
+    let rules = reader.rules(document);
+    (rules, reader.findings)
+}
+
 impl Reader {
     fn rules(&mut self, document: &Value) -> Option<Rules> {
-        let table = Table { members: document.as_object()?, at: "" };
+        let table = self.table(document, "")?;
         self.known(table, TOP_KEYS);
         if self.integer(table, "schema_version", 1..=1).is_none() {
             self.required(table, "schema_version", "write schema_version = 1");

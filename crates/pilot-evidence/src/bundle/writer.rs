@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::bundle::zip::{ZipWriter, is_plain};
 use crate::bundle::{
     Absence, CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, ENTRIES_PER_FILE, ListedFile,
-    MANIFEST, Manifest, Piece, REPORT, Scope, bare, consistency_path, definition_path, document_path, entries_path,
-    kept_checkpoint_path, proof_path, role_map_path,
+    MANIFEST, Manifest, Piece, REPORT, Scope, bare, consistency_path, definition_path, definition_text_path,
+    document_path, entries_path, kept_checkpoint_path, proof_path, role_map_path,
 };
 use crate::merkle::Hash;
 use crate::note::NoteKey;
@@ -119,9 +119,11 @@ impl BundleWriter {
         self.add_hashed(&path, bare(digest.as_str()).to_owned(), bytes)
     }
 
-    /// The text of a definition, with the digest by which items refer to it.
-    pub fn definition(&mut self, digest: &str, text: &str) -> Result<(), BundleError> {
-        self.add_once(&definition_path(digest), text.as_bytes())
+    /// A definition as canonical JSON, whose SHA-256 is the digest by which items refer to it; and, for people, the text
+    /// it was read from.
+    pub fn definition(&mut self, definition: &Definition, text: &str) -> Result<(), BundleError> {
+        self.add_once(&definition_path(definition.digest()), &definition.to_canonical())?;
+        self.add_once(&definition_text_path(definition.digest()), text.as_bytes())
     }
 
     /// The role map as it was read at a start.
@@ -225,7 +227,7 @@ pub fn assemble(parts: &Parts, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
     for text in &parts.definitions {
         let definition = Definition::parse(text);
         let definition = definition.map_err(|flaws| BundleError::Definition(flaws.to_string()))?;
-        writer.definition(definition.digest(), text)?;
+        writer.definition(&definition, text)?;
     }
     for entries in parts.entries.chunks(ENTRIES_PER_FILE) {
         if let Some(first) = entries.first() {

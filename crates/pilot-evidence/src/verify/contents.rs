@@ -154,20 +154,26 @@ impl<'b> Contents<'b> {
             Piece::Document(hex) if same(hex) => {
                 self.documents.insert(own_digest(), file.bytes);
             }
-            Piece::Definition(hex) => {
+            Piece::Definition(hex) if same(hex) => {
+                let definition = Definition::from_canonical(file.bytes);
+                let definition = definition.map_err(|error| wrong(error.to_string()))?;
+                self.definitions.insert(definition.digest().to_string(), Arc::new(definition));
+            }
+            // Older bundles have only the text. If both are there, they say the same, because they have one digest.
+            Piece::DefinitionText(hex) => {
                 let definition = Definition::parse(text()?);
                 let definition = definition.map_err(|flaws| wrong(flaws.to_string()))?;
                 if definition.digest().strip_prefix("sha256:") != Some(hex) {
                     return Err(wrong(format!("its rules have the digest {}", definition.digest())));
                 }
-                self.definitions.insert(definition.digest().to_string(), Arc::new(definition));
+                self.definitions.entry(definition.digest().to_string()).or_insert_with(|| Arc::new(definition));
             }
             Piece::RoleMap(hex) if same(hex) => {
                 let map = RoleMap::parse(file.bytes)
                     .map_err(|faults| wrong(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
                 self.role_maps.insert(own_digest().as_str().to_owned(), map);
             }
-            Piece::Document(_) | Piece::RoleMap(_) => {
+            Piece::Document(_) | Piece::Definition(_) | Piece::RoleMap(_) => {
                 return Err(wrong(format!("its bytes have the digest {}", own_digest())));
             }
         }

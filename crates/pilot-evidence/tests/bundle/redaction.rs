@@ -32,7 +32,7 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
         manifest      ✓ holds        signed by log.example.org
-        files         ✓ holds        9 files as listed, 11 left out
+        files         ✓ holds        10 files as listed, 11 left out
         checkpoint    ✓ holds        21 entries, signed by log.example.org
         witnesses     – not checked  no witness key was given, so only the log itself vouches for its history
         in the log    ✓ holds        21 entries, as one piece of the tree

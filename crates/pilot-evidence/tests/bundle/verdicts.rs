@@ -30,7 +30,7 @@ fn an_items_bundle_holds() {
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
         manifest      ✓ holds        signed by log.example.org
-        files         ✓ holds        20 files as listed
+        files         ✓ holds        21 files as listed
         checkpoint    ✓ holds        21 entries, signed by log.example.org
         witnesses     – not checked  no witness key was given, so only the log itself vouches for its history
         in the log    ✓ holds        10 entries, each with its own proof
@@ -77,7 +77,7 @@ fn a_periods_bundle_holds_wherever_it_begins_and_ends() {
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
         manifest      ✓ holds        signed by log.example.org
-        files         ✓ holds        26 files as listed
+        files         ✓ holds        27 files as listed
         checkpoint    ✓ holds        21 entries, signed by log.example.org
         witnesses     – not checked  no witness key was given, so only the log itself vouches for its history
         in the log    ✓ holds        15 entries as one piece of the tree, 6 with their own proofs

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use pilot_core::document::DocumentKind;
 use pilot_core::leak::Sweep;
 use pilot_core::limits::{EXPORT_DEADLINE, EXPORT_PIECE_BYTES, EXPORT_REPORTED_BYTES_MAX};
+use pilot_core::workflow::Definition;
 use pilot_evidence::bundle::{BundleWriter, ENTRIES_PER_FILE, PeriodParts, Scope};
 use pilot_evidence::report::report;
 use pilot_store::StoredEntry;
@@ -183,10 +184,14 @@ impl<'g> Gatherer<'g> {
         }
         let missing = || EvidenceError::Definition(digest.to_owned());
         let text = self.definitions.remove(digest).ok_or_else(missing)?;
-        if self.sources.guard.find(text.as_bytes()).is_some() {
+        let definition = Definition::parse(&text).ok().filter(|definition| **definition.digest() == *digest);
+        let definition = definition.ok_or_else(missing)?;
+        // In the canonical form as well: the text could have it in escapes.
+        let has_token = |bytes: &[u8]| self.sources.guard.find(bytes).is_some();
+        if has_token(text.as_bytes()) || has_token(&definition.to_canonical()) {
             return Err(EvidenceError::Token("a definition"));
         }
-        self.writer.definition(digest, &text)?;
+        self.writer.definition(&definition, &text)?;
         self.written.insert(digest.to_owned());
         Ok(())
     }
