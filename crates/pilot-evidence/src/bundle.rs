@@ -5,7 +5,7 @@ pub mod redact;
 mod writer;
 pub mod zip;
 
-pub use manifest::{ListedFile, Manifest, ManifestError, Scope};
+pub use manifest::{ALL_DOCUMENTS, Absence, ListedFile, Manifest, ManifestError, Scope};
 pub use writer::{BundleError, BundleWriter, Parts, PeriodParts, assemble};
 
 pub const MANIFEST: &str = "manifest";
@@ -20,6 +20,7 @@ const DOCUMENTS: &str = "documents/";
 const DEFINITIONS: &str = "definitions/";
 const ROLE_MAPS: &str = "role-maps/";
 const PROOFS: &str = "proofs/";
+const CHECKPOINTS: &str = "checkpoints/";
 
 /// The most entries in one file of a bundle.
 pub const ENTRIES_PER_FILE: usize = 256;
@@ -38,6 +39,10 @@ pub enum Piece<'p> {
     Entries(u64),
     /// Proves that the entry with this index is in the log.
     Proof(u64),
+    /// A cosigned checkpoint of this size, which dates entries.
+    KeptCheckpoint(u64),
+    /// Proves that the log continues its tree of this size.
+    ConsistencyFrom(u64),
     /// By digest, 64 hexadecimal characters.
     Document(&'p str),
     /// The rules of a definition as canonical JSON, by their digest.
@@ -64,6 +69,8 @@ impl<'p> Piece<'p> {
         fixed
             .or_else(|| between(ENTRIES, ".jsonl").and_then(index).map(Piece::Entries))
             .or_else(|| between(PROOFS, ".tlog-proof").and_then(index).map(Piece::Proof))
+            .or_else(|| between(PROOFS, ".consistency").and_then(index).map(Piece::ConsistencyFrom))
+            .or_else(|| between(CHECKPOINTS, "").and_then(index).map(Piece::KeptCheckpoint))
             .or_else(|| digest(DOCUMENTS, ".json").map(Piece::Document))
             .or_else(|| digest(DEFINITIONS, ".json").map(Piece::Definition))
             .or_else(|| digest(DEFINITIONS, ".toml").map(Piece::DefinitionText))
@@ -96,6 +103,14 @@ pub fn entries_path(first: u64) -> String {
 
 pub fn proof_path(index: u64) -> String {
     format!("{PROOFS}{}.tlog-proof", index_text(index))
+}
+
+pub fn kept_checkpoint_path(size: u64) -> String {
+    format!("{CHECKPOINTS}{}", index_text(size))
+}
+
+pub fn consistency_path(size: u64) -> String {
+    format!("{PROOFS}{}.consistency", index_text(size))
 }
 
 /// `digest` is 64 hexadecimal characters, with or without a leading `sha256:`; also in the functions below.

@@ -93,6 +93,15 @@ impl Policy {
         Ok(Policy { logs, witnesses, members, quorum })
     }
 
+    /// The policy that one log's checkpoints need this many of these witnesses, each of them counting once.
+    pub fn of(log: VerifierKey, witnesses: Vec<CosignerVerifier>, needed: usize) -> Policy {
+        let alone = |number: usize| (number.to_string().into_bytes(), Member::Witness(number));
+        let mut members: Vec<_> = (0..witnesses.len()).map(alone).collect();
+        let quorum = if needed == 0 { Quorum::Nobody } else { Quorum::Member(members.len()) };
+        members.push((b"all".to_vec(), Member::Group { needed, of: (0..witnesses.len()).collect() }));
+        Policy { logs: vec![log], witnesses, members, quorum }
+    }
+
     /// The known log that signed a note, as far as its signature lines say; the signature is not checked here.
     pub fn log_of(&self, note: &Note<'_>) -> Option<&VerifierKey> {
         let signed = |log: &&VerifierKey| note.signatures.iter().any(|line| line.name == log.name && line.id == log.id);
@@ -105,6 +114,25 @@ impl Policy {
 
     pub fn witnesses(&self) -> &[CosignerVerifier] {
         &self.witnesses
+    }
+
+    /// How many witnesses are needed at least.
+    pub fn needed(&self) -> usize {
+        match self.quorum {
+            Quorum::Nobody => 0,
+            Quorum::Member(member) => self.fewest(member),
+        }
+    }
+
+    fn fewest(&self, member: usize) -> usize {
+        match self.members.get(member) {
+            Some((_, Member::Witness(_))) | None => 1,
+            Some((_, Member::Group { needed, of })) => {
+                let mut each: Vec<_> = of.iter().map(|member| self.fewest(*member)).collect();
+                each.sort_unstable();
+                each.into_iter().take(*needed).sum()
+            }
+        }
     }
 
     pub fn requires_witnesses(&self) -> bool {
@@ -130,6 +158,11 @@ impl Policy {
             let has = |witness: usize| times.get(witness).copied().flatten().is_some_and(|time| time >= *earliest);
             self.is_met(&has)
         })
+    }
+
+    /// Whether the witnesses that cosigned, by the time of each, reach the quorum.
+    pub fn is_reached(&self, times: &[Option<u64>]) -> bool {
+        self.is_met(&|witness: usize| times.get(witness).copied().flatten().is_some())
     }
 
     fn is_met(&self, has: &dyn Fn(usize) -> bool) -> bool {

@@ -5,7 +5,7 @@ use pilot_core::decide::{
     ActionRequest, Caller, Content, EditRequest, Gaps, NewItem, Request, Transition, Unasked, decide_again,
     decide_creation, may_have_permit,
 };
-use pilot_core::document::{ContentDigest, DocumentKind};
+use pilot_core::document::{ContentDigest, Document, DocumentKind};
 use pilot_core::entry::details::Details;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::Item;
@@ -61,20 +61,64 @@ impl<'d> FromIterator<(DocumentKind, &'d [u8])> for Documents<'d> {
     }
 }
 
+/// A document as it may be written, and in no other way.
+trait Written: for<'d> Deserialize<'d> {
+    fn nonce(&self) -> &str;
+
+    /// As the service would write it.
+    fn document(&self) -> Document;
+}
+
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Stored {
+    nonce: String,
     payload: Value,
     title: String,
 }
 
-#[derive(Deserialize)]
-struct Remark {
-    comment: String,
+impl Written for Stored {
+    fn nonce(&self) -> &str {
+        &self.nonce
+    }
+
+    fn document(&self) -> Document {
+        Document::content(&self.title, &self.payload, &self.nonce)
+    }
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Remark {
+    comment: String,
+    nonce: String,
+}
+
+impl Written for Remark {
+    fn nonce(&self) -> &str {
+        &self.nonce
+    }
+
+    fn document(&self) -> Document {
+        Document::comment(&self.comment, &self.nonce)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Inputs {
     inputs: Value,
+    nonce: String,
+}
+
+impl Written for Inputs {
+    fn nonce(&self) -> &str {
+        &self.nonce
+    }
+
+    fn document(&self) -> Document {
+        Document::inputs(&self.inputs, &self.nonce)
+    }
 }
 
 /// One entry that could be followed.
@@ -99,7 +143,7 @@ pub fn follow(
         (EntryType::ItemCreated, None) => created(definition, entry, documents)?,
         (EntryType::ItemEdited, Some(item)) => edited(definition, item, entry, documents)?,
         (EntryType::ItemTransition, Some(item)) => moved(definition, item, entry, documents)?,
-        (EntryType::ItemComment, Some(item)) => commented(item, entry)?,
+        (EntryType::ItemComment, Some(item)) => commented(item, entry, documents)?,
         (EntryType::PermitIssued, Some(item)) => permitted(definition, item, entry)?,
         (kind, None) => return Err(wrong(&format!("the history begins with {kind}"))),
         (kind, Some(_)) => return Err(wrong(&format!("{kind} appears in the middle of the history"))),
@@ -122,6 +166,8 @@ fn difference(expected: &Entry, entry: &Entry) -> Stray {
         ("content_changed", "content", words(entry.content.as_ref()), words(expected.content.as_ref())),
         ("other_entry", "from", words(entry.from.as_ref()), words(expected.from.as_ref())),
         ("other_entry", "to", words(entry.to.as_ref()), words(expected.to.as_ref())),
+        ("other_entry", "comment", words(entry.comment.as_ref()), words(expected.comment.as_ref())),
+        ("other_entry", "inputs", words(entry.inputs.as_ref()), words(expected.inputs.as_ref())),
         ("other_entry", "definition", words(entry.definition.as_ref()), words(expected.definition.as_ref())),
     ];
     let differs = members.into_iter().find(|(_, _, written, ruled)| written != ruled);
@@ -159,14 +205,29 @@ fn person_of(entry: &Entry) -> Result<Actor, Stray> {
     actor_of(entry)?.ok_or_else(|| wrong("it names no actor"))
 }
 
-fn read<'d, T: Deserialize<'d>>(bytes: &'d [u8]) -> Result<T, Stray> {
-    let read = serde_json::from_slice(bytes);
-    read.map_err(|error| Stray::wrong("document", format!("a document cannot be read: {error}")))
+/// Reads a document. Bytes that two readers could understand differently are refused: a member given twice, one that is
+/// unknown, or any form but the canonical one.
+fn read<T: Written>(bytes: &[u8]) -> Result<T, Stray> {
+    let wrong = |what: String| Stray::wrong("document", what);
+    let read: T =
+        serde_json::from_slice(bytes).map_err(|error| wrong(format!("a document cannot be read: {error}")))?;
+    let is_nonce =
+        |nonce: &str| nonce.len() == NONCE_CHARS && nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_nonce(read.nonce()) {
+        return Err(wrong(format!("the nonce of a document is not {NONCE_CHARS} hexadecimal characters")));
+    }
+    if read.document().bytes != bytes {
+        return Err(wrong("a document is not in canonical form, so readers could understand it differently".into()));
+    }
+    Ok(read)
 }
+
+/// 16 random bytes.
+const NONCE_CHARS: usize = 32;
 
 fn content(definition: &Definition, digest: ContentDigest, document: Option<&[u8]>) -> Result<Content, Stray> {
     let Some(bytes) = document else { return Ok(Content::left_out(definition, digest)) };
-    let Stored { title, payload } = read(bytes)?;
+    let Stored { title, payload, .. } = read(bytes)?;
     Ok(Content::recorded(definition, &title, &payload, digest))
 }
 
@@ -211,9 +272,11 @@ fn moved(
         Some(actor) => (Request::Act(action_request(item, entry, documents)?), Caller::Actor(actor)),
     };
     let (transition, after) = decided(definition, item, &request, &caller, entry, documents)?;
+    // A timer says nothing.
+    let is_said = caller != Caller::Timer;
     let expected = Entry {
-        comment: entry.comment.clone(),
-        inputs: entry.inputs.clone(),
+        comment: entry.comment.clone().filter(|_| is_said),
+        inputs: entry.inputs.clone().filter(|_| is_said),
         ..Entry::of_transition(EntryType::ItemTransition, entry.index, &transition, &after)
     };
     Ok((step(&transition, after), expected))
@@ -266,8 +329,9 @@ fn permitted(definition: &Definition, item: &Item, entry: &Entry) -> Result<(Ste
     Ok((Step { item: item.clone(), unasked: Vec::new() }, expected))
 }
 
-fn commented(item: &Item, entry: &Entry) -> Result<(Step, Entry), Stray> {
+fn commented(item: &Item, entry: &Entry, documents: Documents<'_>) -> Result<(Step, Entry), Stray> {
     let Some(comment) = entry.comment.clone() else { return Err(wrong("it names no comment")) };
+    let _: Option<Remark> = documents.comment.map(read).transpose()?;
     let expected = Entry::of_comment(entry.index, entry.at, &person_of(entry)?, item, comment);
     Ok((Step { item: item.clone(), unasked: Vec::new() }, expected))
 }

@@ -24,7 +24,7 @@ use std::time::Duration;
 use pilot_core::actor::Actor;
 use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, NewItem, Request, decide, decide_creation};
 use pilot_core::document::{ContentDigest, Document, DocumentKind};
-use pilot_core::entry::details::{Changes, Details, IssuedPermit, Started};
+use pilot_core::entry::details::{Changes, Details, IssuedPermit, Named, Started};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId, WorkflowRef};
 use pilot_core::refusal::Refusal;
@@ -150,7 +150,7 @@ impl Ledger {
     pub fn start(&mut self, role_map: Option<&[u8]>) {
         let definitions: Vec<_> = self.definitions.iter().map(|(known, _)| WorkflowRef::from(known.as_ref())).collect();
         let started = Started {
-            credentials: Changes { count: Some(7), ..Changes::default() },
+            credentials: Changes { added: self.new_credentials(), removed: Vec::new(), count: Some(CAST.len() as u64) },
             definitions,
             permit_keys: Vec::new(),
             previous: (0..self.size()).rev().find(|index| self.read(*index).r#type == EntryType::ServiceStarted),
@@ -159,6 +159,18 @@ impl Ledger {
         };
         self.role_maps.extend(role_map.map(<[u8]>::to_vec));
         self.append(&Entry::of_service(self.size(), self.now, None, &Details::ServiceStarted(started)));
+    }
+
+    /// The first start finds one for everyone.
+    fn new_credentials(&self) -> Vec<Named> {
+        let named = |(number, (name, role)): (usize, &(&str, Role))| Named {
+            actor_id: Some(name.parse().unwrap()),
+            role: Some(*role),
+            credential_id: Some(format!("{name}-1").parse().unwrap()),
+            fingerprint: Some(format!("{:016x}", number + 1).parse().unwrap()),
+            expires_at: None,
+        };
+        if self.size() == 0 { CAST.iter().enumerate().map(named).collect() } else { Vec::new() }
     }
 
     /// Appends an entry unchecked, whatever the rules say.
@@ -370,6 +382,8 @@ impl Ledger {
                 .map(|index| (*index, inclusion(&Leaves(&leaves), *index, self.size()).unwrap()))
                 .collect(),
             checkpoint,
+            kept: Vec::new(),
+            absent: BTreeMap::new(),
             report: None,
         }
     }

@@ -2,22 +2,38 @@
 //!
 //! A pure function of the bundle's bytes and the trusted keys. It needs no network, no server and no clock.
 
+mod chain;
 pub(crate) mod contents;
 pub(crate) mod items;
 mod log;
+mod missing;
+mod pins;
+mod register;
 mod role_maps;
 mod text;
+mod times;
 pub mod trust;
 mod verdict;
+
+use std::collections::BTreeSet;
+
+use pilot_core::document::ContentDigest;
+use pilot_core::item::{ItemId, WorkflowRef};
 
 use crate::bundle::{CHECKPOINT, Scope};
 use crate::checkpoint::Checkpoint;
 
+use chain::Carried;
+pub use chain::{Predecessor, predecessor};
 use contents::{Contents, open};
-use items::{Findings, History, documents_named, histories, judge, one_at_a_time};
+use items::{Findings, History, histories, judge};
+use log::Roots;
+use missing::Missing;
+use register::Credentials;
 use role_maps::Starts;
-pub use trust::Trust;
-pub use verdict::{About, Check, Conclusion, Control, Fault, Finding, ItemVerdict, Open, Outcome, Verdict};
+pub use times::CLOCK_TOLERANCE;
+pub use trust::{Pins, Trust};
+pub use verdict::{About, Check, Conclusion, Control, Fault, Finding, Gap, ItemVerdict, Open, Outcome, Verdict};
 
 pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
     match open(bundle, &trust.key) {
@@ -39,6 +55,18 @@ pub(crate) fn unopened(faults: Vec<Fault>) -> Verdict {
 }
 
 pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
+    examined(contents, trust).verdict
+}
+
+/// A verdict, and what the next period's bundle can build on.
+struct Examined {
+    verdict: Verdict,
+    newest: Option<Checkpoint>,
+    roots: Roots,
+    carried: Option<Carried>,
+}
+
+fn examined(contents: &Contents<'_>, trust: &Trust) -> Examined {
     let mut faults = Vec::new();
     let left_out = match contents.left_out.len() {
         0 => String::new(),
@@ -55,34 +83,66 @@ pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
             checks.push(Finding::fails(Check::Checkpoint, fault.what.clone()));
             let later = Check::ALL.into_iter().filter(|check| *check > Check::Checkpoint);
             checks.extend(later.map(|check| Finding::not_checked(check, "the checkpoint must hold first")));
-            return Verdict::broken(checks, vec![fault]);
+            let verdict = Verdict::broken(checks, vec![fault]);
+            return Examined { verdict, newest: None, roots: Roots::new(), carried: None };
         }
     };
     checks.push(Finding::holds(Check::Checkpoint, format!("{} entries, signed by {}", newest.size, newest.origin)));
-    checks.push(log::witnesses(contents, trust, &mut faults));
-    checks.push(log::inclusion(contents, &newest, trust, &mut faults));
-    checks.push(log::completeness(contents, &newest, &mut faults));
+    let witnessed = log::witnesses(contents, trust, &mut faults);
+    checks.push(witnessed.finding.clone());
+    let (inclusion, mut roots) = log::inclusion(contents, &newest, trust, &asked(contents, trust), &mut faults);
+    checks.push(inclusion);
+    let mut gaps = BTreeSet::new();
+    checks.push(log::completeness(contents, &newest, &witnessed, &mut faults, &mut gaps));
+    checks.push(times::times(contents, &newest, trust, &mut roots, &mut faults));
+    checks.push(pins::pins(contents, &newest, trust, &roots, &mut faults));
     let histories = histories(contents);
-    let missing = missing(contents, &histories);
-    checks.push(documents(contents, &histories, missing, &mut faults));
+    let missing = Missing::of(contents, &histories);
+    gaps.extend((missing.count() > 0).then_some(Gap::LeftOut));
+    checks.push(missing.check(contents, &mut faults));
     let mut findings = Findings { faults, unasked: Vec::new() };
-    let (items, legality) = legality(contents, &histories, &mut findings);
+    let mut carried = carried(contents, trust);
+    let (items, legality) = legality(contents, &histories, carried.as_mut(), &mut findings);
     checks.push(legality);
     let Findings { mut faults, unasked } = findings;
     settle(&mut checks, &mut faults);
-    Verdict {
+    let controls = over_all(&items);
+    let is_open = |outcome: Outcome| outcome == Outcome::NotChecked;
+    let open = checks.iter().any(|check| is_open(check.outcome)) || controls.iter().any(|one| is_open(one.outcome));
+    gaps.extend((trust.strict && open).then_some(Gap::Strict));
+    let verdict = Verdict {
         holds: faults.is_empty(),
-        verdict: match (faults.is_empty(), missing) {
+        verdict: match (faults.is_empty(), gaps.is_empty()) {
             (false, _) => Conclusion::DoesNotHold,
-            (true, 0) => Conclusion::Holds,
-            (true, _) => Conclusion::HoldsAsFarAsChecked,
+            (true, true) => Conclusion::Holds,
+            (true, false) => Conclusion::HoldsAsFarAsChecked,
         },
+        gaps,
         about: Some(about(contents, &newest, trust)),
-        controls: over_all(&items),
+        controls,
         checks,
         items,
         unasked,
         faults,
+    };
+    Examined { verdict, newest: Some(newest), roots, carried }
+}
+
+/// The sizes at which the log's root is needed.
+fn asked(contents: &Contents<'_>, trust: &Trust) -> BTreeSet<u64> {
+    let pinned = trust.pins.checkpoint.iter().map(|checkpoint| checkpoint.size);
+    let previous = trust.pins.after.iter().flat_map(Predecessor::sizes);
+    contents.kept.keys().copied().chain(pinned).chain(previous).collect()
+}
+
+/// What is known from the ledger's first entry on: nothing yet, what the previous period knew, or `None`.
+fn carried(contents: &Contents<'_>, trust: &Trust) -> Option<Carried> {
+    match &contents.manifest.scope {
+        Scope::Period { first: 0, .. } => Some(Carried::default()),
+        Scope::Period { first, .. } => {
+            trust.pins.after.as_ref().filter(|after| after.end == *first).and_then(|after| after.carried.clone())
+        }
+        Scope::Item(_) => None,
     }
 }
 
@@ -108,52 +168,32 @@ fn about(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust) -> About {
         entries: contents.entries.len(),
         documents: contents.documents.len(),
         left_out: contents.left_out.clone(),
-    }
-}
-
-/// How many documents that the entries name are missing: erased, or left out.
-fn missing(contents: &Contents<'_>, histories: &[(pilot_core::item::ItemId, History<'_, '_>)]) -> usize {
-    documents_named(contents, histories).into_iter().filter(|digest| !contents.documents.contains_key(*digest)).count()
-}
-
-fn documents(
-    contents: &Contents<'_>,
-    histories: &[(pilot_core::item::ItemId, History<'_, '_>)],
-    missing: usize,
-    faults: &mut Vec<Fault>,
-) -> Finding<Check> {
-    let named = documents_named(contents, histories);
-    for digest in contents.documents.keys().filter(|digest| !named.contains(digest)) {
-        let fault = Fault::new(Check::Documents, "document", "no entry of this bundle names it");
-        faults.push(fault.in_file(crate::bundle::document_path(digest.as_str())));
-    }
-    let there = contents.documents.len();
-    match missing {
-        0 => Finding::holds(Check::Documents, format!("{there} documents, each matching the digest in its entry")),
-        missing => Finding::not_checked(
-            Check::Documents,
-            format!("{there} documents that match the digests in their entries; {missing} erased or left out"),
-        ),
+        checkpoint: ContentDigest::of_bytes(newest.text().as_bytes()).to_string(),
+        definitions: contents.definitions.values().map(|definition| WorkflowRef::from(&**definition)).collect(),
+        role_maps: contents.role_maps.keys().cloned().collect(),
     }
 }
 
 fn legality(
     contents: &Contents<'_>,
-    histories: &[(pilot_core::item::ItemId, History<'_, '_>)],
+    histories: &[(ItemId, History<'_, '_>)],
+    mut carried: Option<&mut Carried>,
     findings: &mut Findings,
 ) -> (Vec<ItemVerdict>, Finding<Check>) {
     let starts = Starts::of(contents, &mut findings.faults);
-    let judged = histories.iter().filter_map(|(id, history)| judge(contents, id, history, &starts, findings));
+    let credentials = Credentials::follow(contents, carried.as_mut().map(|carried| &mut carried.register));
+    let judged =
+        histories.iter().filter_map(|(id, history)| judge(contents, id, history, &starts, &credentials, findings));
     let items: Vec<_> = judged.collect();
-    let from_the_start = matches!(contents.manifest.scope, Scope::Period { first: 0, .. });
-    if from_the_start {
-        one_at_a_time(contents, histories, &mut findings.faults);
+    let from_the_start = carried.is_some();
+    if let Some(carried) = carried {
+        carried.open_items.follow(contents, histories, &mut findings.faults);
     }
     let count = counted(histories.len(), "item");
     let failed = findings.faults.iter().filter(|fault| fault.check == Check::Legality).count();
     let limited = contents.definitions.values().any(|definition| definition.rules().one_open_per_creator);
     let limits = if limited && !from_the_start {
-        "; open items per creator not checked: that needs the ledger from entry 0"
+        "; open items per creator not checked: that needs the ledger from entry 0, or --after"
     } else {
         ""
     };

@@ -80,11 +80,12 @@ pub fn check_growth(cosigned: Option<&Checkpoint>, old: u64, new: &Checkpoint, p
         return Err(Refused::Backwards);
     }
     let (size, root) = cosigned.map_or((0, Hash::of_nothing()), |cosigned| (cosigned.size, cosigned.root));
-    if old != size {
-        return Err(Refused::OtherSize { size });
-    }
+    // Before the size the request names: two signed roots for one size prove a fork, however they got here.
     if size == new.size && root != new.root {
         return Err(Refused::OtherRoot { size });
+    }
+    if old != size {
+        return Err(Refused::OtherSize { size });
     }
     check_consistency(size, root, new.size, new.root, proof).map_err(Refused::Inconsistent)
 }
@@ -172,7 +173,9 @@ mod tests {
         assert_eq!(check_growth(Some(&two), 2, &one, &[]), Err(Refused::Backwards));
         assert_eq!(check_growth(Some(&two), 1, &three, &[]), Err(Refused::OtherSize { size: 2 }));
         assert_eq!(check_growth(None, 1, &three, &[]), Err(Refused::OtherSize { size: 0 }));
-        assert_eq!(check_growth(Some(&two), 2, &other, &[]), Err(Refused::OtherRoot { size: 2 }));
+        for old in [0, 1, 2] {
+            assert_eq!(check_growth(Some(&two), old, &other, &[]), Err(Refused::OtherRoot { size: 2 }));
+        }
         let wrong = check_growth(Some(&two), 2, &three, &[all[1]]);
         assert_eq!(wrong, Err(Refused::Inconsistent(ProofError::Root)));
         assert_eq!(wrong.map_err(Refused::status), Err(422));

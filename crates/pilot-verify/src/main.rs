@@ -5,25 +5,37 @@ use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
 use pilot_core::visible::{visible, visible_json};
-use pilot_evidence::verify::trust;
-use pilot_evidence::verify::verify;
+use pilot_evidence::verify::trust::{self, Given};
+use pilot_evidence::verify::{Verdict, predecessor, verify};
 
 const HELP: &str = "\
 Checks an evidence bundle: integrity, completeness, and whether everything in it happened by the rules.
 
-Usage: pilot-verify BUNDLE --key KEY [--witness-key KEY]... [--witnesses N] [--allow-left-out]
-                    [--output table|json]
+Usage: pilot-verify BUNDLE --key KEY [OPTION]...
 
+Whom to trust
   --key KEY          the log's verifier key: one line, name+id+base64, or a file with that line
-  --witness-key KEY  a witness's verifier key, in the same way; may be given several times
+  --witness-key KEY  a witness's verifier key, in the same way; may be repeated
   --witnesses N      how many of these witnesses must have signed [default: all of them]
+  --policy FILE      a C2SP tlog-policy in place of these: logs, witnesses, groups, quorum
+
+What the bundle must agree with, known from elsewhere
+  --definition FILE  a definition or its digest, sha256:…; may be repeated. Items moved by no other
+  --role-map FILE    a role map or its digest; may be repeated. No other was in force
+  --checkpoint FILE  a checkpoint that you kept: the log must continue it
+  --after FILE       the bundle of the previous period: this one must follow it. May be repeated, the
+                     oldest first
+
+What to accept
   --allow-left-out   documents are known to be erased or left out: exit code 0, not 4, when
                      everything else holds
+  --strict           exit code 4 if anything at all was not checked
+
   --output FORMAT    table (default) or json
   --version          print the version
 
 Exit codes: 0 it holds, 1 it does not, 2 wrong usage, 3 a file cannot be read, 4 it holds as far as it
-could be checked: documents were erased or left out.
+could be checked.
 ";
 
 #[derive(Default)]
@@ -32,6 +44,12 @@ struct Arguments {
     key: Option<String>,
     witness_keys: Vec<String>,
     witnesses: Option<usize>,
+    policy: Option<String>,
+    definitions: Vec<String>,
+    role_maps: Vec<String>,
+    checkpoint: Option<String>,
+    after: Vec<String>,
+    strict: bool,
     allow_left_out: bool,
     json: bool,
 }
@@ -80,6 +98,12 @@ fn read(given: Vec<String>) -> Result<Arguments, Failure> {
                 let number = value()?.parse().map_err(|_| Failure::Usage("--witnesses needs a number".into()))?;
                 arguments.witnesses = Some(number);
             }
+            "--policy" if arguments.policy.is_none() => arguments.policy = Some(value()?),
+            "--definition" => arguments.definitions.push(value()?),
+            "--role-map" => arguments.role_maps.push(value()?),
+            "--checkpoint" if arguments.checkpoint.is_none() => arguments.checkpoint = Some(value()?),
+            "--after" => arguments.after.push(value()?),
+            "--strict" => arguments.strict = true,
             "--allow-left-out" => arguments.allow_left_out = true,
             "--output" => {
                 arguments.json = match value()?.as_str() {
@@ -98,21 +122,43 @@ fn read(given: Vec<String>) -> Result<Arguments, Failure> {
 }
 
 fn run(arguments: &Arguments) -> Result<(String, u8), Failure> {
-    let (Some(path), Some(key)) = (&arguments.bundle, &arguments.key) else {
+    let Some(path) = &arguments.bundle else {
         return Err(Failure::Usage("a bundle and --key are needed; see --help".into()));
     };
-    let trust = trust::read(key, &arguments.witness_keys, arguments.witnesses, |path| std::fs::read(path));
-    let trust = trust.map_err(|error| match error {
+    let given = Given {
+        key: arguments.key.as_deref(),
+        witness_keys: &arguments.witness_keys,
+        witnesses: arguments.witnesses,
+        policy: arguments.policy.as_deref(),
+        definitions: &arguments.definitions,
+        role_maps: &arguments.role_maps,
+        checkpoint: arguments.checkpoint.as_deref(),
+        strict: arguments.strict,
+    };
+    let trust = trust::read(given, |path| std::fs::read(path));
+    let mut trust = trust.map_err(|error| match error {
         error if error.is_of_the_machine() => Failure::Environment(error.to_string()),
         error => Failure::Usage(error.to_string()),
     })?;
-    let bundle = std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))?;
-    let verdict = verify(&bundle, &trust);
-    // A bundle may come from anyone: nothing in it reaches the terminal without being made visible.
-    let text = if arguments.json {
+    for earlier in &arguments.after {
+        match predecessor(&file(earlier)?, &trust.earlier()) {
+            Ok(previous) => trust.pins.after = Some(previous),
+            Err(verdict) => return Ok((format!("{earlier}: {}", shown(&verdict, arguments)), 1)),
+        }
+    }
+    let verdict = verify(&file(path)?, &trust);
+    Ok((shown(&verdict, arguments), verdict.exit_code(arguments.allow_left_out)))
+}
+
+fn file(path: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))
+}
+
+/// A bundle may come from anyone: nothing in it reaches the terminal without being made visible.
+fn shown(verdict: &Verdict, arguments: &Arguments) -> String {
+    if arguments.json {
         visible_json(&verdict.to_json()).into_owned()
     } else {
         visible(&verdict.to_text()).into_owned()
-    };
-    Ok((text, verdict.verdict.exit_code(arguments.allow_left_out)))
+    }
 }

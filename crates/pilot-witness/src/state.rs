@@ -17,8 +17,6 @@ use pilot_setup::private_file::{self, Others};
 use pilot_setup::random;
 
 const SCHEMA_VERSION: u32 = 1;
-/// Kept for investigations; a log that forks again and again must not fill the disk.
-const CONFLICTS_MAX: usize = 100;
 
 /// The file: signed notes by the origin of their log.
 #[derive(Serialize, Deserialize)]
@@ -90,18 +88,43 @@ impl State {
         Ok(())
     }
 
-    /// Keeps both sides of a contradiction. False if it is already known, or there are enough.
-    pub fn keep_conflict(&self, new: &Checkpoint, note: &str) -> io::Result<bool> {
+    /// Keeps both sides of a contradiction: for each log and kind the first, which shows when it began, and the last.
+    /// However often a log forks, it cannot fill the disk, and nothing crowds out the proof. Returns where it is.
+    pub fn keep_conflict(&self, kind: ConflictKind, new: &Checkpoint, note: &str) -> io::Result<PathBuf> {
         let directory = self.directory.join("conflicts");
         private_file::make_directory(&directory)?;
-        let id = format!("{:?}", Hash::of_leaf(new.text().as_bytes()));
-        let path = directory.join(format!("{}-{}.txt", new.size, id.get(..16).unwrap_or(&id)));
-        if path.exists() || std::fs::read_dir(&directory)?.count() >= CONFLICTS_MAX {
-            return Ok(false);
-        }
+        // A log chooses its own name, so it is not used as a file name.
+        let log = format!("{:?}", Hash::of_leaf(new.origin.as_bytes()));
+        let (log, kind) = (log.get(..16).unwrap_or(&log), kind.as_str());
+        let path = |which: &str| directory.join(format!("{log}-{kind}-{which}.txt"));
         let ours = self.notes.get(&new.origin).map_or("", String::as_str);
-        private_file::write_new(&path, format!("refused:\n\n{note}\ncosigned before:\n\n{ours}").as_bytes())?;
-        Ok(true)
+        let both = format!("refused:\n\n{note}\ncosigned before:\n\n{ours}");
+        let (first, last) = (path("first"), path("last"));
+        if first.exists() {
+            private_file::replace(&last, both.as_bytes())?;
+            return Ok(last);
+        }
+        private_file::write_new(&first, both.as_bytes())?;
+        Ok(first)
+    }
+}
+
+/// What a refused checkpoint shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConflictKind {
+    /// The log has signed two roots for one size: proof of a fork.
+    OtherRoot,
+    /// Nobody has shown that it continues what was cosigned. Its sender may have sent a wrong proof, so this is
+    /// kept apart from what proves a fork.
+    NotShown,
+}
+
+impl ConflictKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            ConflictKind::OtherRoot => "other-root",
+            ConflictKind::NotShown => "not-shown",
+        }
     }
 }
 

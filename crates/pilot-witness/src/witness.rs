@@ -23,7 +23,7 @@ use pilot_wire::served::Served;
 use pilot_wire::traffic::Traffic;
 use tokio::sync::watch;
 
-use crate::state::State;
+use crate::state::{ConflictKind, State};
 
 /// Seconds since 1970.
 pub type Now = fn() -> u64;
@@ -107,26 +107,23 @@ impl Witness {
     }
 }
 
-/// A checkpoint with which the log contradicts its own past is kept, because it is the proof of that.
+/// A checkpoint with which the log may contradict its own past is kept, because it can prove that, and always logged.
 fn refuse(state: &mut State, refused: Refused, new: &Checkpoint, note: &str) -> Verdict {
     let log = new.origin.as_str();
-    match refused {
-        // This is how a log finds out where the witness is.
-        Refused::OtherSize { size } if new.size >= size => return Verdict::Conflict(size),
+    let (kind, verdict) = match refused {
+        // This is how a log finds out where the witness is. An older checkpoint contradicts nothing: a log has signed
+        // many.
+        Refused::OtherSize { size } => return Verdict::Conflict(size),
         Refused::Backwards => return Verdict::No(400, refused.to_string()),
-        Refused::OtherSize { .. } | Refused::OtherRoot { .. } | Refused::Inconsistent(_) => {}
-    }
-    match state.keep_conflict(new, note) {
-        Ok(true) => {
-            tracing::error!(log, size = new.size, cause = %refused, "log `{log}` has signed a checkpoint that does not continue its earlier one; it is kept as evidence");
-        }
-        Ok(false) => {}
+        Refused::OtherRoot { size } => (ConflictKind::OtherRoot, Verdict::Conflict(size)),
+        Refused::Inconsistent(_) => (ConflictKind::NotShown, Verdict::No(refused.status(), refused.to_string())),
+    };
+    tracing::error!(log, size = new.size, cause = %refused, "log `{log}` has signed a checkpoint that does not continue its earlier one, as far as was shown");
+    match state.keep_conflict(kind, new, note) {
+        Ok(path) => tracing::error!(log, file = %path.display(), "both checkpoints are kept as evidence"),
         Err(error) => tracing::error!(log, cause = %error, "a conflicting checkpoint could not be saved"),
     }
-    match refused {
-        Refused::OtherSize { size } | Refused::OtherRoot { size } => Verdict::Conflict(size),
-        Refused::Backwards | Refused::Inconsistent(_) => Verdict::No(refused.status(), refused.to_string()),
-    }
+    verdict
 }
 
 /// A witness that is ready to run: its address is bound.
@@ -223,4 +220,62 @@ fn page(status: u16, media_type: &'static str, text: String) -> Response<Body> {
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pilot_evidence::merkle::{Hash, Peaks};
+    use pilot_evidence::note::NoteKey;
+    use pilot_testing::Scratch;
+
+    fn checkpoint(key: &NoteKey, leaves: &[&str]) -> String {
+        let mut peaks = Peaks::default();
+        leaves.iter().for_each(|leaf| peaks.push(Hash::of_leaf(leaf.as_bytes())));
+        let size = leaves.len() as u64;
+        Checkpoint { origin: key.verifier().name, size, root: peaks.root() }.sign(key)
+    }
+
+    fn offered(witness: &Witness, old: u64, proof: Vec<Hash>, checkpoint: &str) -> Verdict {
+        witness.add_checkpoint(&AddCheckpoint { old, proof, checkpoint }.to_body())
+    }
+
+    #[test]
+    fn old_checkpoints_contradict_nothing_and_never_crowd_out_the_proof_of_a_fork() {
+        let scratch = Scratch::new();
+        let key = NoteKey::generate("log.example", &[7; 32]).unwrap();
+        let (cosigner, state) = State::open(&scratch.file("w"), &[key.verifier()], Some("w.example")).unwrap();
+        let witness = Witness::new(cosigner, vec![key.verifier()], state, || 5);
+        let conflicts = || {
+            let files = std::fs::read_dir(scratch.file("w").join("conflicts")).into_iter().flatten();
+            let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names.iter().map(|name| name[17..].to_owned()).collect::<Vec<_>>()
+        };
+        let newest = checkpoint(&key, &["a", "b", "c"]);
+        assert!(matches!(offered(&witness, 0, vec![], &newest), Verdict::Cosigned(_)));
+        for old in 0..150 {
+            let genuine = checkpoint(&key, &["a", "b"]);
+            assert_eq!(offered(&witness, old % 3, vec![], &genuine), Verdict::Conflict(3));
+        }
+        assert_eq!(conflicts(), [""; 0]);
+        // Any stranger can send a newer checkpoint with a wrong proof.
+        for leaf in 0..150 {
+            let newer = checkpoint(&key, &["a", "b", "c", &leaf.to_string()]);
+            assert!(matches!(offered(&witness, 3, vec![Hash::of_nothing()], &newer), Verdict::No(422, _)));
+        }
+        assert_eq!(conflicts(), ["not-shown-first.txt", "not-shown-last.txt"]);
+        for (old, leaf) in [(3, "x"), (2, "y"), (0, "z")] {
+            let fork = checkpoint(&key, &["a", "b", leaf]);
+            assert_eq!(offered(&witness, old, vec![], &fork), Verdict::Conflict(3));
+            let which = if leaf == "x" { "first" } else { "last" };
+            let kept = std::fs::read_dir(scratch.file("w").join("conflicts")).unwrap();
+            let kept = kept.map(|file| file.unwrap().path());
+            let kept =
+                kept.into_iter().find(|path| path.to_str().unwrap().ends_with(&format!("other-root-{which}.txt")));
+            let text = std::fs::read_to_string(kept.unwrap()).unwrap();
+            assert!(text.contains(&fork) && text.contains(&newest), "{text}");
+        }
+        assert_eq!(conflicts().len(), 4);
+    }
 }

@@ -1,5 +1,6 @@
 //! The manifest: what a bundle is about and the SHA-256 of every file in it, signed by the log.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pilot_core::item::ItemId;
@@ -28,9 +29,47 @@ pub struct Manifest {
     pub origin: String,
     pub scope: Scope,
     pub made: Time,
+    /// How many of the log's own witnesses had cosigned the checkpoint, and how many it has.
+    pub cosigned: Option<(usize, usize)>,
+    /// What the bundle lacks, and why: a document by its digest, all `documents`, or the `report`.
+    pub absent: BTreeMap<String, Absence>,
     /// In the order of the container.
     pub files: Vec<ListedFile>,
 }
+
+/// Why something is not in a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Absence {
+    /// It was erased from the ledger.
+    Erased,
+    /// It contains a live token.
+    Token,
+    /// The bundle was asked for without it.
+    NotAskedFor,
+    /// It is too long to be searched for tokens.
+    TooLong,
+    /// It could not be generated.
+    Failed,
+}
+
+impl Absence {
+    const ALL: [Absence; 5] =
+        [Absence::Erased, Absence::Token, Absence::NotAskedFor, Absence::TooLong, Absence::Failed];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Absence::Erased => "erased",
+            Absence::Token => "token",
+            Absence::NotAskedFor => "not_asked_for",
+            Absence::TooLong => "too_long",
+            Absence::Failed => "failed",
+        }
+    }
+}
+
+/// Stands for every document, in [`Manifest::absent`].
+pub const ALL_DOCUMENTS: &str = "documents";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
@@ -58,6 +97,12 @@ impl Manifest {
             Scope::Period { from, to, first, end } => format!("scope period {from} {to}\nrange {first} {end}"),
         };
         let mut text = format!("{FIRST_LINE}\norigin {}\n{scope}\nmade {}\n", self.origin, self.made);
+        if let Some((count, all)) = self.cosigned {
+            text += &format!("cosigned {count} of {all}\n");
+        }
+        for (what, why) in &self.absent {
+            text.extend(["absent ", what, " ", why.as_str(), "\n"]);
+        }
         // For a long period the list is by far the largest thing in memory, so it is allocated once.
         text.reserve_exact(self.files.iter().map(|file| file.sha256.len() + file.path.len() + 3).sum());
         for ListedFile { sha256, path } in &self.files {
@@ -92,8 +137,19 @@ impl Manifest {
             _ => return None,
         };
         let made = lines.next()?.strip_prefix("made ")?.parse().ok()?;
+        let mut lines = lines.peekable();
+        let cosigned = lines.next_if(|line| line.starts_with("cosigned ")).map(cosigned);
+        let mut absent = BTreeMap::new();
+        while let Some(line) = lines.next_if(|line| line.starts_with("absent ")) {
+            let (what, why) = line.strip_prefix("absent ")?.split_once(' ')?;
+            absent.insert(what.to_owned(), Absence::ALL.into_iter().find(|absence| absence.as_str() == why)?);
+        }
         let files = lines.map(listed).collect::<Option<_>>()?;
-        Some(Manifest { origin, scope, made, files }).filter(|manifest| manifest.text() == text)
+        let cosigned = match cosigned {
+            Some(read) => Some(read?),
+            None => None,
+        };
+        Some(Manifest { origin, scope, made, cosigned, absent, files }).filter(|manifest| manifest.text() == text)
     }
 
     /// Reads a signed manifest and checks the log's signature, which must be the only one, so that nobody can add a
@@ -106,6 +162,11 @@ impl Manifest {
         let manifest = Manifest::parse(text).ok_or(ManifestError::Format)?;
         if manifest.origin == key.name { Ok(manifest) } else { Err(ManifestError::Origin) }
     }
+}
+
+fn cosigned(line: &str) -> Option<(usize, usize)> {
+    let (count, all) = line.strip_prefix("cosigned ")?.split_once(" of ")?;
+    Some((count.parse().ok()?, all.parse().ok()?))
 }
 
 fn listed(line: &str) -> Option<ListedFile> {
@@ -122,7 +183,15 @@ mod tests {
 
     fn manifest(scope: Scope) -> Manifest {
         let file = |path: &str| ListedFile { sha256: "0".repeat(64), path: path.into() };
-        Manifest { origin: "log.example".into(), scope, made: Time::EPOCH, files: vec![file("b"), file("a/c")] }
+        let absent = [("report".to_owned(), Absence::TooLong), (format!("sha256:{}", "1".repeat(64)), Absence::Erased)];
+        Manifest {
+            origin: "log.example".into(),
+            scope,
+            made: Time::EPOCH,
+            cosigned: Some((1, 2)),
+            absent: absent.into(),
+            files: vec![file("b"), file("a/c")],
+        }
     }
 
     #[test]
@@ -157,6 +226,11 @@ mod tests {
             ("origin ", "from "),
             ("scope item", "scope thing"),
             ("made 1970-01-01T00:00:00.000000Z", "made 1970-01-01T00:00:00Z"),
+            ("cosigned 1 of 2\n", "cosigned 1 of 2\ncosigned 1 of 2\n"),
+            ("cosigned 1 of 2\n", "cosigned 01 of 2\n"),
+            ("absent report", "absent  report"),
+            ("too_long\n", "eaten\n"),
+            ("absent report too_long\n", "absent sha256:2 erased\nabsent report too_long\n"),
             ("  b\n", " b\n"),
             ("  b\n", "  ../b\n"),
             ("  b\n", "  b\n\n"),

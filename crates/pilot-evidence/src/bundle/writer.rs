@@ -1,6 +1,6 @@
 //! Writing a bundle.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
@@ -12,9 +12,9 @@ use sha2::{Digest, Sha256};
 
 use crate::bundle::zip::{ZipWriter, is_plain};
 use crate::bundle::{
-    CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, ENTRIES_PER_FILE, ListedFile, MANIFEST,
-    Manifest, Piece, REPORT, Scope, bare, definition_path, definition_text_path, document_path, entries_path,
-    proof_path, role_map_path,
+    Absence, CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, ENTRIES_PER_FILE, ListedFile,
+    MANIFEST, Manifest, Piece, REPORT, Scope, bare, consistency_path, definition_path, definition_text_path,
+    document_path, entries_path, kept_checkpoint_path, proof_path, role_map_path,
 };
 use crate::merkle::Hash;
 use crate::note::NoteKey;
@@ -41,6 +41,8 @@ pub struct BundleWriter {
     zip: ZipWriter,
     scope: Scope,
     made: Time,
+    cosigned: Option<(usize, usize)>,
+    absent: BTreeMap<String, Absence>,
     files: Vec<ListedFile>,
     paths: HashSet<Arc<str>>,
 }
@@ -48,7 +50,18 @@ pub struct BundleWriter {
 impl BundleWriter {
     pub fn new(scope: Scope, made: Time) -> BundleWriter {
         let (zip, files, paths) = (ZipWriter::default(), Vec::new(), HashSet::new());
-        BundleWriter { zip, scope, made, files, paths }
+        BundleWriter { zip, scope, made, cosigned: None, absent: BTreeMap::new(), files, paths }
+    }
+
+    /// How many of the log's own witnesses have cosigned the checkpoint, and how many it has.
+    pub fn cosigned(&mut self, count: usize, all: usize) {
+        self.cosigned = Some((count, all));
+    }
+
+    /// Says why something is not in the bundle: a document by its digest, [`crate::bundle::ALL_DOCUMENTS`], or the
+    /// report.
+    pub fn absent(&mut self, what: impl Into<String>, why: Absence) {
+        self.absent.insert(what.into(), why);
     }
 
     /// Adds one file. Its path must be one of the format, and not used yet.
@@ -124,6 +137,16 @@ impl BundleWriter {
         self.add(&proof_path(index), proof.to_text().as_bytes())
     }
 
+    /// A cosigned checkpoint, which dates entries.
+    pub fn kept_checkpoint(&mut self, size: u64, note: &str) -> Result<(), BundleError> {
+        self.add_once(&kept_checkpoint_path(size), note.as_bytes())
+    }
+
+    /// Proves that the bundle's checkpoint continues the tree of this size.
+    pub fn consistency_from(&mut self, size: u64, proof: &[Hash]) -> Result<(), BundleError> {
+        self.add_once(&consistency_path(size), hash_lines(proof).as_bytes())
+    }
+
     pub fn report(&mut self, html: &str) -> Result<(), BundleError> {
         self.add(REPORT, html.as_bytes())
     }
@@ -140,9 +163,9 @@ impl BundleWriter {
 
     /// Signs the manifest and returns the rest of the bundle.
     pub fn finish(self, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
-        let BundleWriter { mut zip, scope, made, files, paths } = self;
+        let BundleWriter { mut zip, scope, made, cosigned, absent, files, paths } = self;
         drop(paths);
-        let note = Manifest { origin: key.verifier().name, scope, made, files }.sign(key);
+        let note = Manifest { origin: key.verifier().name, scope, made, cosigned, absent, files }.sign(key);
         if !zip.add(MANIFEST, note.as_bytes()) {
             return Err(BundleError::TooLarge(MANIFEST.to_owned()));
         }
@@ -171,6 +194,11 @@ pub struct Parts {
     /// Index and path to the root of the checkpoint: for a period, for each entry outside it; for an item, for every
     /// entry.
     pub proofs: Vec<(u64, Vec<Hash>)>,
+    /// Cosigned checkpoints of earlier sizes, each with the proof that the newest continues it, unless the entries of a
+    /// period show that.
+    pub kept: Vec<(u64, String, Option<Vec<Hash>>)>,
+    /// What is missing, and why.
+    pub absent: BTreeMap<String, Absence>,
     pub report: Option<String>,
 }
 
@@ -213,8 +241,15 @@ pub fn assemble(parts: &Parts, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
     for (index, path) in &parts.proofs {
         writer.proof(*index, path, &parts.checkpoint)?;
     }
+    for (size, note, proof) in &parts.kept {
+        writer.kept_checkpoint(*size, note)?;
+        if let Some(proof) = proof {
+            writer.consistency_from(*size, proof)?;
+        }
+    }
     if let Some(report) = &parts.report {
         writer.report(report)?;
     }
+    parts.absent.iter().for_each(|(what, why)| writer.absent(what, *why));
     writer.finish(key)
 }

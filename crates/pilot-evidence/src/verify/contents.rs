@@ -32,6 +32,9 @@ pub(crate) struct Contents<'b> {
     pub entries: Vec<Held<'b>>,
     /// Paths to the root, as text, by index.
     pub proofs: BTreeMap<u64, (&'b str, &'b str)>,
+    /// Cosigned checkpoints, and consistency proofs up to the newest one, as paths and texts, by size.
+    pub kept: BTreeMap<u64, (&'b str, &'b str)>,
+    pub consistencies: BTreeMap<u64, (&'b str, &'b str)>,
     pub documents: BTreeMap<ContentDigest, &'b [u8]>,
     /// By their digest, `sha256:…`.
     pub definitions: BTreeMap<String, Arc<Definition>>,
@@ -54,6 +57,8 @@ pub(crate) fn open<'b>(bundle: &'b [u8], key: &VerifierKey) -> Result<Contents<'
         texts: BTreeMap::new(),
         entries: Vec::new(),
         proofs: BTreeMap::new(),
+        kept: BTreeMap::new(),
+        consistencies: BTreeMap::new(),
         documents: BTreeMap::new(),
         definitions: BTreeMap::new(),
         role_maps: BTreeMap::new(),
@@ -139,6 +144,12 @@ impl<'b> Contents<'b> {
             Piece::Entries(first) => self.entries(file, first, faults),
             Piece::Proof(index) => {
                 self.proofs.insert(index, (file.path, text()?));
+            }
+            Piece::KeptCheckpoint(size) => {
+                self.kept.insert(size, (file.path, text()?));
+            }
+            Piece::ConsistencyFrom(size) => {
+                self.consistencies.insert(size, (file.path, text()?));
             }
             Piece::Document(hex) if same(hex) => {
                 self.documents.insert(own_digest(), file.bytes);

@@ -9,6 +9,7 @@ use pilot_core::item::{Item, ItemId};
 use pilot_core::workflow::{Definition, Rule};
 
 use super::contents::{Contents, Held};
+use super::register::Credentials;
 use super::role_maps::Starts;
 use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Open, Outcome, short};
 use crate::bundle::Scope;
@@ -83,11 +84,12 @@ struct Replay {
     windows: Vec<String>,
 }
 
-pub(crate) fn judge(
+pub(super) fn judge(
     contents: &Contents<'_>,
     id: &ItemId,
     history: &[&Held<'_>],
     starts: &Starts<'_>,
+    credentials: &Credentials,
     findings: &mut Findings,
 ) -> Option<ItemVerdict> {
     let first = history.first()?;
@@ -116,6 +118,7 @@ pub(crate) fn judge(
     findings.unasked.extend(replay.unasked.iter().map(open));
     let mut controls = controls(&replay, broken.as_ref());
     controls.push(role_map);
+    controls.push(credentials.check(id, history, &mut findings.faults));
     let outcome = |wanted: Outcome| controls.iter().any(|control| control.outcome == wanted);
     let item = replay.item.as_ref();
     let people = item.into_iter().flat_map(|item| item.participants.iter());
@@ -232,10 +235,11 @@ impl Control {
     }
 }
 
-/// Every control except the role map.
+/// Every control except those that starts and credentials decide.
 fn controls(replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<Control>> {
     let mut findings = Vec::new();
-    for control in Control::ALL.into_iter().filter(|control| *control != Control::RoleMap) {
+    let by_others = [Control::RoleMap, Control::Credentials];
+    for control in Control::ALL.into_iter().filter(|control| !by_others.contains(control)) {
         let (Some(item), None) = (&replay.item, broken) else {
             findings.push(match broken {
                 Some((which, what)) if *which == control => Finding::fails(control, what.clone()),
@@ -252,7 +256,7 @@ fn controls(replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<
             Control::Quorum => replay.quorums.join("; "),
             Control::Window if replay.windows.is_empty() => "nothing was executed".to_owned(),
             Control::Window => replay.windows.join("; "),
-            Control::RoleMap => continue,
+            Control::RoleMap | Control::Credentials => continue,
         };
         let asked_of = |question: &Unasked| Control::of_question(*question) == control;
         let open: BTreeSet<_> = replay.unasked.iter().map(|(_, question)| *question).filter(asked_of).collect();
@@ -271,31 +275,53 @@ fn people_words(item: &Item) -> String {
     people.join(", ")
 }
 
-/// If a workflow allows each person one open item, no two may have been open at the same time. Only a ledger from its
-/// beginning can show that.
-pub(crate) fn one_at_a_time(contents: &Contents<'_>, histories: &[(ItemId, History<'_, '_>)], faults: &mut Vec<Fault>) {
-    let mut last_end: BTreeMap<(String, String), Option<u64>> = BTreeMap::new();
-    for (id, history) in histories {
-        let Some(first) = history.first() else { continue };
-        let definition = contents.definitions.get(first.entry.definition.as_deref().unwrap_or_default());
-        let Some(definition) = definition.filter(|definition| definition.rules().one_open_per_creator) else {
-            continue;
-        };
-        let ends = |held: &&&Held<'_>| held.entry.to.as_ref().is_some_and(|to| definition.rules().is_terminal(to));
-        let ended = history.iter().find(ends).map(|held| held.entry.index);
-        let creator = first.entry.actor_id.as_ref().map(ToString::to_string).unwrap_or_default();
-        let whose = (creator, definition.name().to_string());
-        let overlaps = last_end.get(&whose).is_some_and(|end| end.is_none_or(|end| end > first.entry.index));
-        if overlaps {
-            let what = format!("{} has another {} that is still open; it must end first", whose.0, whose.1);
-            let fault = Fault::new(Check::Legality, "state_conflict", what);
-            faults.push(fault.in_file(first.file).at_entry(first.entry.index).of_item(id));
+/// The items of workflows that allow each creator one open item, by creator and workflow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct OpenItems(BTreeMap<(String, String), Theirs>);
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Theirs {
+    open: BTreeSet<ItemId>,
+    /// Where the last of those that ended did so.
+    last_end: Option<u64>,
+}
+
+impl OpenItems {
+    /// No two of these may have been open at the same time. Only a ledger from its beginning can show that, or what
+    /// follows one.
+    pub(crate) fn follow(
+        &mut self,
+        contents: &Contents<'_>,
+        histories: &[(ItemId, History<'_, '_>)],
+        faults: &mut Vec<Fault>,
+    ) {
+        for (id, history) in histories {
+            let Some(first) = history.first() else { continue };
+            let definition = contents.definitions.get(first.entry.definition.as_deref().unwrap_or_default());
+            let Some(definition) = definition.filter(|definition| definition.rules().one_open_per_creator) else {
+                continue;
+            };
+            let ends = |held: &&&Held<'_>| held.entry.to.as_ref().is_some_and(|to| definition.rules().is_terminal(to));
+            let ended = history.iter().find(ends).map(|held| held.entry.index);
+            let creator = first.entry.actor_id.as_ref().map(ToString::to_string).unwrap_or_default();
+            let whose = (creator, definition.name().to_string());
+            let theirs = self.0.entry(whose.clone()).or_default();
+            let another_is_open = theirs.open.iter().any(|open| open != id);
+            let is_new = is_inside(contents, first.entry.index);
+            if is_new && (another_is_open || theirs.last_end.is_some_and(|end| end > first.entry.index)) {
+                let what = format!("{} has another {} that is still open; it must end first", whose.0, whose.1);
+                let fault = Fault::new(Check::Legality, "state_conflict", what);
+                faults.push(fault.in_file(first.file).at_entry(first.entry.index).of_item(id));
+            }
+            match ended {
+                Some(ended) => {
+                    theirs.open.remove(id);
+                    theirs.last_end = theirs.last_end.max(Some(ended));
+                }
+                None => {
+                    theirs.open.insert(id.clone());
+                }
+            }
         }
-        let latest = match (last_end.get(&whose), ended) {
-            (Some(None), _) | (_, None) => None,
-            (Some(Some(earlier)), Some(ended)) => Some(*earlier.max(&ended)),
-            (None, Some(ended)) => Some(ended),
-        };
-        last_end.insert(whose, latest);
     }
 }

@@ -1,16 +1,24 @@
 //! Whether the entries are in the signed log, and whether a period is complete.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pilot_core::entry::EntryType;
+use pilot_core::entry::details::Details;
+use pilot_core::item::ItemId;
+use pilot_core::time::Time;
 
 use super::Trust;
 use super::contents::{Contents, Held};
-use super::verdict::{Check, Fault, Finding};
+use super::verdict::{Check, Fault, Finding, Gap};
 use crate::bundle::{CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, Scope};
 use crate::checkpoint::Checkpoint;
 use crate::merkle::{Hash, Peaks};
-use crate::note::{Note, NoteError};
+use crate::note::Note;
 use crate::proof::{check_consistency, check_inclusion};
 use crate::tlog_proof::TlogProof;
+
+/// The roots of the log that the bundle proves, by size. All of them belong to the tree of the newest checkpoint.
+pub(super) type Roots = BTreeMap<u64, Hash>;
 
 /// The bundle's newest checkpoint.
 pub(super) fn checkpoint(contents: &Contents<'_>, trust: &Trust, path: &'static str) -> Result<Checkpoint, Fault> {
@@ -19,47 +27,62 @@ pub(super) fn checkpoint(contents: &Contents<'_>, trust: &Trust, path: &'static 
     Checkpoint::open(note, &trust.key).map_err(|error| wrong(error.to_string()))
 }
 
-/// How many of the known witnesses have signed the newest checkpoint.
-pub(super) fn witnesses(contents: &Contents<'_>, trust: &Trust, faults: &mut Vec<Fault>) -> Finding<Check> {
-    let check = Check::Witnesses;
-    if trust.witnesses.is_empty() {
-        return Finding::not_checked(check, "no witness key was given, so only the log itself vouches for its history");
+/// What the known witnesses say about the newest checkpoint.
+pub(super) struct Witnessed {
+    pub finding: Finding<Check>,
+    /// The latest moment that the required witnesses vouch for; `None` if none are required, or too few have cosigned.
+    pub vouched_at: Option<Time>,
+}
+
+pub(super) fn witnesses(contents: &Contents<'_>, trust: &Trust, faults: &mut Vec<Fault>) -> Witnessed {
+    let (check, policy) = (Check::Witnesses, &trust.policy);
+    if policy.witnesses().is_empty() {
+        let why = "no witness key was given, so only the log itself vouches for its history";
+        return Witnessed { finding: Finding::not_checked(check, why), vouched_at: None };
     }
     let note = contents.texts.get(CHECKPOINT).copied().unwrap_or_default();
-    let mut signed = Vec::new();
-    for witness in &trust.witnesses {
-        match Note::parse(note).and_then(|note| witness.verify(&note)) {
-            Ok(time) => signed.push(format!("{} at {}", witness.name, seconds(time))),
-            Err(NoteError::Unsigned) => {}
-            Err(error) => {
-                faults.push(Fault::new(check, "witnesses", format!("{}: {error}", witness.name)).in_file(CHECKPOINT));
-            }
+    let cosigned = match Note::parse(note).and_then(|note| policy.cosigned(&note)) {
+        Ok(cosigned) => cosigned,
+        Err(error) => {
+            faults.push(Fault::new(check, "witnesses", error.to_string()).in_file(CHECKPOINT));
+            return Witnessed { finding: Finding::fails(check, error.to_string()), vouched_at: None };
         }
-    }
-    let detail = format!("{} of {}, {} needed", signed.len(), trust.witnesses.len(), trust.witnesses_needed);
-    if signed.len() < trust.witnesses_needed {
+    };
+    let times: Vec<_> = cosigned.iter().map(|(_, time)| *time).collect();
+    let signed =
+        cosigned.iter().filter_map(|(witness, time)| Some(format!("{} at {}", witness.name, seconds((*time)?))));
+    let signed: Vec<_> = signed.collect();
+    let needed = policy.needed();
+    let detail = format!("{} of {}, {needed} needed", signed.len(), times.len());
+    if !policy.is_reached(&times) {
         faults.push(Fault::new(check, "witnesses", format!("cosigned by {detail}")).in_file(CHECKPOINT));
+        return Witnessed { finding: Finding::fails(check, detail), vouched_at: None };
     }
-    if faults.iter().any(|fault| fault.check == check) {
-        Finding::fails(check, detail)
-    } else {
-        Finding::holds(check, format!("{detail}: {}", signed.join(", ")))
-    }
+    let finding = Finding::holds(check, format!("{detail}: {}", signed.join(", ")));
+    let vouched_at = policy.vouched_at(&times).filter(|_| policy.requires_witnesses()).map(moment);
+    Witnessed { finding, vouched_at }
+}
+
+/// The moment at which a cosignature was made, in seconds since 1970.
+pub(super) fn moment(seconds: u64) -> Time {
+    Time::from_unix_micros(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000))
 }
 
 fn seconds(time: u64) -> String {
-    let micros = i64::try_from(time).unwrap_or(i64::MAX).saturating_mul(1_000_000);
-    pilot_core::time::Time::from_unix_micros(micros).to_string().replace(".000000", "")
+    moment(time).to_string().replace(".000000", "")
 }
 
-/// Checks every entry against the log's tree.
+/// Checks every entry against the log's tree. The roots of the sizes that are `asked` for are computed on the way, if
+/// the entries of a period show them.
 pub(super) fn inclusion(
     contents: &Contents<'_>,
     newest: &Checkpoint,
     trust: &Trust,
+    asked: &BTreeSet<u64>,
     faults: &mut Vec<Fault>,
-) -> Finding<Check> {
+) -> (Finding<Check>, Roots) {
     let check = Check::Inclusion;
+    let mut roots = Roots::from([(newest.size, newest.root)]);
     let range = match contents.manifest.scope {
         Scope::Item(_) => 0..0,
         Scope::Period { first, end, .. } => first..end,
@@ -77,10 +100,13 @@ pub(super) fn inclusion(
         }
     }
     if !range.is_empty() || matches!(contents.manifest.scope, Scope::Period { .. }) {
-        faults.extend(period(contents, newest, trust, range.start, range.end).err());
+        match period(contents, newest, trust, &range, asked) {
+            Ok(shown) => roots.extend(shown),
+            Err(fault) => faults.push(fault),
+        }
     }
     if faults.iter().any(|fault| fault.check == check) {
-        return Finding::fails(check, "an entry is not the one that was signed");
+        return (Finding::fails(check, "an entry is not the one that was signed"), roots);
     }
     let several = range.end.saturating_sub(range.start);
     let detail = match (several, single) {
@@ -88,7 +114,7 @@ pub(super) fn inclusion(
         (several, 0) => format!("{several} entries, as one piece of the tree"),
         (several, single) => format!("{several} entries as one piece of the tree, {single} with their own proofs"),
     };
-    Finding::holds(check, detail)
+    (Finding::holds(check, detail), roots)
 }
 
 fn one(contents: &Contents<'_>, newest: &Checkpoint, held: &Held<'_>) -> Result<(), Fault> {
@@ -109,7 +135,14 @@ fn one(contents: &Contents<'_>, newest: &Checkpoint, held: &Held<'_>) -> Result<
 
 /// The entries of a period, appended to the tree before it, must give the tree after it; and the log must have
 /// continued from there.
-fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u64, end: u64) -> Result<(), Fault> {
+fn period(
+    contents: &Contents<'_>,
+    newest: &Checkpoint,
+    trust: &Trust,
+    range: &std::ops::Range<u64>,
+    asked: &BTreeSet<u64>,
+) -> Result<Roots, Fault> {
+    let (first, end) = (range.start, range.end);
     let wrong = |path: &str, what: String| Fault::new(Check::Inclusion, "proof", what).in_file(path);
     let (from, to) = (checkpoint(contents, trust, CHECKPOINT_FROM)?, checkpoint(contents, trust, CHECKPOINT_TO)?);
     for (path, size, expected) in [(CHECKPOINT_FROM, from.size, first), (CHECKPOINT_TO, to.size, end)] {
@@ -122,6 +155,7 @@ fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u6
     if peaks.root() != from.root {
         return Err(wrong(EDGE_FROM, "it does not lead to the root of checkpoints/from".into()));
     }
+    let mut roots = Roots::from([(first, from.root), (end, to.root)]);
     let inside = contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index));
     for (held, index) in inside.clone().zip(first..) {
         if held.entry.index != index {
@@ -129,6 +163,9 @@ fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u6
             return Err(missing.in_file(held.file).at_entry(index));
         }
         peaks.push(Hash::of_leaf(held.bytes));
+        if asked.contains(&(index + 1)) {
+            roots.insert(index + 1, peaks.root());
+        }
     }
     let count = inside.count() as u64;
     if count != end.saturating_sub(first) {
@@ -143,13 +180,18 @@ fn period(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust, first: u6
     }
     let consistency = hashes(contents, CONSISTENCY)?;
     check_consistency(to.size, to.root, newest.size, newest.root, &consistency)
-        .map_err(|error| wrong(CONSISTENCY, format!("the checkpoint does not continue checkpoints/to: {error}")))
+        .map_err(|error| wrong(CONSISTENCY, format!("the checkpoint does not continue checkpoints/to: {error}")))?;
+    Ok(roots)
 }
 
 fn hashes(contents: &Contents<'_>, path: &'static str) -> Result<Vec<Hash>, Fault> {
+    let missing = || Fault::new(Check::Inclusion, "proof", "it is missing").in_file(path);
+    hash_list(path, contents.texts.get(path).ok_or_else(missing)?)
+}
+
+pub(super) fn hash_list(path: &str, text: &str) -> Result<Vec<Hash>, Fault> {
     let wrong =
         || Fault::new(Check::Inclusion, "proof", "it is not a list of base64 hashes, one per line").in_file(path);
-    let text = contents.texts.get(path).ok_or_else(wrong)?;
     if !text.is_empty() && !text.ends_with('\n') {
         return Err(wrong());
     }
@@ -157,23 +199,17 @@ fn hashes(contents: &Contents<'_>, path: &'static str) -> Result<Vec<Hash>, Faul
 }
 
 /// Whether the entries are those the manifest promises: the period's, or the item's.
-pub(super) fn completeness(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>) -> Finding<Check> {
+pub(super) fn completeness(
+    contents: &Contents<'_>,
+    newest: &Checkpoint,
+    witnessed: &Witnessed,
+    faults: &mut Vec<Fault>,
+    gaps: &mut BTreeSet<Gap>,
+) -> Finding<Check> {
     let check = Check::Completeness;
     let finding = match &contents.manifest.scope {
-        Scope::Item(id) => {
-            for held in &contents.entries {
-                let expected = held.entry.item.as_ref() == Some(id) || held.entry.r#type == EntryType::ServiceStarted;
-                if !expected {
-                    let fault = Fault::new(check, "scope", format!("it is not about item {id}"));
-                    faults.push(fault.in_file(held.file).at_entry(held.entry.index));
-                }
-            }
-            if !contents.entries.iter().any(|held| held.entry.item.as_ref() == Some(id)) {
-                faults.push(Fault::new(check, "scope", "no entry is about the item").of_item(id));
-            }
-            Finding::holds(check, "the item's versions are gap-free from its creation on")
-        }
-        Scope::Period { .. } => around(contents, newest, faults),
+        Scope::Item(id) => of_item(contents, id, faults),
+        Scope::Period { .. } => around(contents, newest, witnessed, faults, gaps),
     };
     let mut earlier = None;
     for held in &contents.entries {
@@ -186,8 +222,37 @@ pub(super) fn completeness(contents: &Contents<'_>, newest: &Checkpoint, faults:
     if faults.iter().any(|fault| fault.check == check) { Finding::fails(check, "see the faults") } else { finding }
 }
 
+/// Its entries, the starts in force, and the erasure of what was written about it.
+fn of_item(contents: &Contents<'_>, id: &ItemId, faults: &mut Vec<Fault>) -> Finding<Check> {
+    let check = Check::Completeness;
+    for held in &contents.entries {
+        let entry = &held.entry;
+        let belongs = entry.item.as_ref() == Some(id)
+            || entry.r#type == EntryType::ServiceStarted
+            || matches!(entry.details(), Some(Details::DocumentsErased(erased)) if erased.item == *id);
+        if !belongs {
+            let fault = Fault::new(check, "scope", format!("it is not about item {id}"));
+            faults.push(fault.in_file(held.file).at_entry(entry.index));
+        }
+    }
+    if !contents.entries.iter().any(|held| held.entry.item.as_ref() == Some(id)) {
+        faults.push(Fault::new(check, "scope", "no entry is about the item").of_item(id));
+    }
+    // An item's bundle cannot show what it does not contain.
+    Finding::not_checked(
+        check,
+        "the item's versions are gap-free from its creation on; only a period's bundle can show that none follows",
+    )
+}
+
 /// The entries just before and after a period show that its range is not too narrow.
-fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>) -> Finding<Check> {
+fn around(
+    contents: &Contents<'_>,
+    newest: &Checkpoint,
+    witnessed: &Witnessed,
+    faults: &mut Vec<Fault>,
+    gaps: &mut BTreeSet<Gap>,
+) -> Finding<Check> {
     let check = Check::Completeness;
     let Scope::Period { from, to, first, end } = contents.manifest.scope else {
         return Finding::holds(check, String::new());
@@ -223,8 +288,29 @@ fn around(contents: &Contents<'_>, newest: &Checkpoint, faults: &mut Vec<Fault>)
     faults.extend(first.checked_sub(1).filter(|_| !has_before).map(|index| withheld(index, "before")));
     faults.extend(Some(end).filter(|end| *end < newest.size && after.is_none()).map(|index| withheld(index, "after")));
     let count = end.saturating_sub(first);
-    Finding::holds(
-        check,
-        format!("{count} entries from {first} on without a gap; the entries on either side are outside the period"),
-    )
+    let without_gap = format!("{count} entries from {first} on without a gap");
+    if end < newest.size {
+        return Finding::holds(check, format!("{without_gap}; the entries on either side are outside the period"));
+    }
+    // The period ends where the log ends: only a cosignature from after its end shows that nothing else came.
+    match witnessed.vouched_at {
+        Some(vouched) if vouched.plus(SECOND) > to => {
+            Finding::holds(check, format!("{without_gap}; witnesses saw the log end there at {vouched}"))
+        }
+        Some(vouched) => {
+            gaps.insert(Gap::EndOfPeriod);
+            let later = format!("witnesses saw the log end there at {vouched}, before the period was over");
+            Finding::not_checked(
+                check,
+                format!("{without_gap}, but nothing shows that none is missing at its end: {later}"),
+            )
+        }
+        None => Finding::not_checked(
+            check,
+            format!("{without_gap}; that none is missing at its end is only the log's word: no witness is required"),
+        ),
+    }
 }
+
+/// Cosignatures are dated in whole seconds.
+const SECOND: std::time::Duration = std::time::Duration::from_secs(1);

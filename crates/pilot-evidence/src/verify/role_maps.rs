@@ -142,3 +142,17 @@ impl<'c> Start<'c> {
         self.definitions.iter().any(|known| **known == *digest)
     }
 }
+
+/// Starts without a role map, for someone who knows which ones may have been in force.
+pub(super) fn without_map(contents: &Contents<'_>) -> Vec<Fault> {
+    let starts = contents.entries.iter().filter(|held| held.entry.r#type == EntryType::ServiceStarted);
+    let bare = starts.filter(|held| match held.entry.details() {
+        Some(Details::ServiceStarted(started)) => started.role_map.is_none(),
+        _ => true,
+    });
+    let fault = |held: &Held<'_>| {
+        let fault = Fault::new(Check::Pins, "pinned_role_map", "from this start on no role map was in force");
+        fault.in_file(held.file).at_entry(held.entry.index)
+    };
+    bare.map(fault).collect()
+}

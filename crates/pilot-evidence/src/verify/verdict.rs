@@ -1,11 +1,12 @@
 //! What a verification found, for people and for programs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use pilot_core::actor::Actor;
 use pilot_core::certain::Certain as _;
 use pilot_core::decide::Unasked;
-use pilot_core::item::ItemId;
+use pilot_core::item::{ItemId, WorkflowRef};
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use serde::Serialize;
@@ -34,12 +35,14 @@ pub enum Check {
     Witnesses,
     Inclusion,
     Completeness,
+    Times,
+    Pins,
     Documents,
     Legality,
 }
 
 impl Check {
-    pub const ALL: [Check; 9] = [
+    pub const ALL: [Check; 11] = [
         Check::Container,
         Check::Manifest,
         Check::Files,
@@ -47,6 +50,8 @@ impl Check {
         Check::Witnesses,
         Check::Inclusion,
         Check::Completeness,
+        Check::Times,
+        Check::Pins,
         Check::Documents,
         Check::Legality,
     ];
@@ -60,6 +65,8 @@ impl Check {
             Check::Witnesses => "witnesses",
             Check::Inclusion => "in the log",
             Check::Completeness => "complete",
+            Check::Times => "times",
+            Check::Pins => "as pinned",
             Check::Documents => "documents",
             Check::Legality => "by the rules",
         }
@@ -77,10 +84,11 @@ pub enum Control {
     Steps,
     Times,
     RoleMap,
+    Credentials,
 }
 
 impl Control {
-    pub const ALL: [Control; 7] = [
+    pub const ALL: [Control; 8] = [
         Control::People,
         Control::Quorum,
         Control::Window,
@@ -88,6 +96,7 @@ impl Control {
         Control::Steps,
         Control::Times,
         Control::RoleMap,
+        Control::Credentials,
     ];
 
     pub const fn title(self) -> &'static str {
@@ -99,6 +108,7 @@ impl Control {
             Control::Steps => "steps in order",
             Control::Times => "times in order",
             Control::RoleMap => "role map",
+            Control::Credentials => "credentials",
         }
     }
 
@@ -111,6 +121,7 @@ impl Control {
             "content_changed" => Control::Content,
             "time_order" => Control::Times,
             "role_map" => Control::RoleMap,
+            "credential" => Control::Credentials,
             _ => Control::Steps,
         }
     }
@@ -200,6 +211,12 @@ pub struct About {
     pub documents: usize,
     /// Files that the manifest lists and the bundle is allowed to lack.
     pub left_out: Vec<String>,
+    /// SHA-256 of the checkpoint's text, the part that is signed. It does not change when a witness cosigns.
+    pub checkpoint: String,
+    /// The definitions that items of this bundle move by.
+    pub definitions: Vec<WorkflowRef>,
+    /// The digests of the role maps in force.
+    pub role_maps: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -229,14 +246,24 @@ pub enum Conclusion {
     HoldsAsFarAsChecked,
 }
 
-impl Conclusion {
-    /// The verifier's exit code. `allow_left_out` is for those who know that something was left out.
-    pub const fn exit_code(self, allow_left_out: bool) -> u8 {
+/// Why a verdict is only "as far as it could be checked".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gap {
+    /// Documents were erased or left out.
+    LeftOut,
+    /// The period ends where the log ends, and no witness has seen the log after that.
+    EndOfPeriod,
+    /// The user wants to know about everything that was not checked.
+    Strict,
+}
+
+impl Gap {
+    pub const fn words(self) -> &'static str {
         match self {
-            Conclusion::Holds => 0,
-            Conclusion::DoesNotHold => 1,
-            Conclusion::HoldsAsFarAsChecked if allow_left_out => 0,
-            Conclusion::HoldsAsFarAsChecked => 4,
+            Gap::LeftOut => "documents were erased or left out",
+            Gap::EndOfPeriod => "nothing shows that the period is complete at its end",
+            Gap::Strict => "not everything was checked, and --strict requires it",
         }
     }
 }
@@ -265,6 +292,8 @@ pub struct Verdict {
     /// No fault was found. `verdict` says what could not be checked.
     pub holds: bool,
     pub verdict: Conclusion,
+    /// Why it is only as far as it could be checked.
+    pub gaps: BTreeSet<Gap>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<About>,
     pub checks: Vec<Finding<Check>>,
@@ -283,6 +312,7 @@ impl Verdict {
         Verdict {
             holds: false,
             verdict: Conclusion::DoesNotHold,
+            gaps: BTreeSet::new(),
             about: None,
             checks,
             controls: Vec::new(),
@@ -290,6 +320,28 @@ impl Verdict {
             unasked: Vec::new(),
             faults,
         }
+    }
+
+    /// Adds a fault that was found afterwards.
+    pub(super) fn refute(&mut self, fault: Fault) {
+        (self.holds, self.verdict) = (false, Conclusion::DoesNotHold);
+        self.faults.push(fault);
+    }
+
+    /// The verifier's exit code. `allow_left_out` is for those who know that documents were left out.
+    pub fn exit_code(&self, allow_left_out: bool) -> u8 {
+        let is_allowed = allow_left_out && self.gaps.iter().all(|gap| *gap == Gap::LeftOut);
+        match self.verdict {
+            Conclusion::Holds => 0,
+            Conclusion::DoesNotHold => 1,
+            Conclusion::HoldsAsFarAsChecked if is_allowed => 0,
+            Conclusion::HoldsAsFarAsChecked => 4,
+        }
+    }
+
+    /// Why it is only as far as it could be checked.
+    pub fn reservations(&self) -> String {
+        self.gaps.iter().map(|gap| gap.words()).collect::<Vec<_>>().join(", and ")
     }
 
     pub fn to_json(&self) -> String {
@@ -304,12 +356,12 @@ impl Verdict {
         let open: Vec<_> = open.map(|(title, _)| title).collect();
         let holds = match self.verdict {
             Conclusion::HoldsAsFarAsChecked => {
-                "The evidence holds AS FAR AS IT COULD BE CHECKED: documents were erased or left out."
+                format!("The evidence holds AS FAR AS IT COULD BE CHECKED: {}.", self.reservations())
             }
-            Conclusion::Holds | Conclusion::DoesNotHold => "The evidence holds.",
+            Conclusion::Holds | Conclusion::DoesNotHold => "The evidence holds.".to_owned(),
         };
         match (self.faults.as_slice(), open.as_slice()) {
-            ([], []) => holds.to_owned(),
+            ([], []) => holds,
             ([], open) => format!("{holds} Not checked: {}.", open.join(", ")),
             ([one], _) => format!("The evidence does NOT hold: {one}"),
             ([first, rest @ ..], _) => {

@@ -138,7 +138,7 @@ fn as_many_witnesses_must_have_signed_as_are_asked_for() {
     let bundle = assemble(&parts, &key()).unwrap();
     let verdict = |numbers: &[u8], needed: usize| {
         let witnesses = numbers.iter().map(|number| witness(*number).verifier()).collect();
-        verify(&bundle, &Trust { witnesses, witnesses_needed: needed, ..trust() })
+        verify(&bundle, &Trust::witnessed(key().verifier(), witnesses, needed))
     };
     let words = |verdict: &Verdict| format!("{:?} {}", verdict.checks[4].outcome, verdict.checks[4].detail);
     let signed = verdict(&[1, 2, 3], 2);

@@ -81,7 +81,7 @@ impl Witnesses {
     /// What someone who trusts this log's own configuration trusts.
     pub fn trust(&self, key: VerifierKey) -> Trust {
         let witnesses = self.list.iter().map(|witness| witness.key.clone()).collect();
-        Trust { key, witnesses, witnesses_needed: self.required }
+        Trust::witnessed(key, witnesses, self.required)
     }
 
     pub fn required(&self) -> usize {

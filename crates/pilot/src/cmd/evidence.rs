@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use pilot_core::document::ContentDigest;
 use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::report::report;
-use pilot_evidence::verify::trust;
-use pilot_evidence::verify::{Conclusion, Trust, verify};
+use pilot_evidence::verify::trust::{self, Given};
+use pilot_evidence::verify::{Gap, Trust, Verdict, predecessor, verify};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
@@ -35,14 +35,32 @@ pub(crate) enum Command {
 #[derive(clap::Args)]
 pub(crate) struct TrustArguments {
     /// The log's verifier key, as `pilot log key` prints it, or a file with that line
-    #[arg(long, value_name = "KEY")]
-    key: String,
+    #[arg(long, value_name = "KEY", required_unless_present = "policy")]
+    key: Option<String>,
     /// A witness's verifier key, given the same way; may be repeated
     #[arg(long, value_name = "KEY")]
     witness_key: Vec<String>,
     /// How many of these witnesses must have signed [default: all of them]
     #[arg(long, value_name = "N")]
     witnesses: Option<usize>,
+    /// A policy (C2SP tlog-policy) in place of these options: logs, witnesses, groups of them, and a quorum
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["witness_key", "witnesses"])]
+    policy: Option<PathBuf>,
+    /// A definition, or its digest: items must have moved by one of these; may be repeated
+    #[arg(long, value_name = "FILE|DIGEST")]
+    definition: Vec<String>,
+    /// A role map, or its digest: one of these must have been in force; may be repeated
+    #[arg(long, value_name = "FILE|DIGEST")]
+    role_map: Vec<String>,
+    /// A checkpoint of the log that you kept: the log must continue it
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// The bundle of the previous period, which this one must follow; may be repeated, the oldest first
+    #[arg(long, value_name = "FILE")]
+    after: Vec<PathBuf>,
+    /// Exit with 4 if anything at all was not checked
+    #[arg(long)]
+    strict: bool,
     /// Accept that documents were erased or left out: exit with 0 instead of 4 if everything else holds
     #[arg(long)]
     allow_left_out: bool,
@@ -98,12 +116,30 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
 
 impl TrustArguments {
     fn read(&self) -> Result<Trust, Failure> {
-        read_trust(&self.key, &self.witness_key, self.witnesses)
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let (policy, checkpoint) = (path(&self.policy), path(&self.checkpoint));
+        let mut trust = read_trust(Given {
+            key: self.key.as_deref(),
+            witness_keys: &self.witness_key,
+            witnesses: self.witnesses,
+            policy: policy.as_deref(),
+            definitions: &self.definition,
+            role_maps: &self.role_map,
+            checkpoint: checkpoint.as_deref(),
+            strict: self.strict,
+        })?;
+        for earlier in &self.after {
+            let previous = predecessor(&read(earlier)?, &trust.earlier());
+            let wrong =
+                |verdict: Box<Verdict>| Failure::Refused(format!("{}: {}", earlier.display(), verdict.sentence()));
+            trust.pins.after = Some(previous.map_err(wrong)?);
+        }
+        Ok(trust)
     }
 }
 
-pub(crate) fn read_trust(key: &str, witness_keys: &[String], witnesses: Option<usize>) -> Result<Trust, Failure> {
-    let trust = trust::read(key, witness_keys, witnesses, |path| std::fs::read(path));
+pub(crate) fn read_trust(given: Given<'_>) -> Result<Trust, Failure> {
+    let trust = trust::read(given, |path| std::fs::read(path));
     trust.map_err(|error| match error {
         error if error.is_of_the_machine() => Failure::Environment(error.to_string()),
         error => Failure::Usage(error.to_string()),
@@ -128,18 +164,17 @@ fn check(arguments: &VerifyArguments) -> Result<(), Failure> {
         Output::Json => print_json(&verdict)?,
         Output::Table => print(&verdict.to_text())?,
     }
-    concluded(verdict.verdict, arguments.trust.allow_left_out)
+    concluded(&verdict, arguments.trust.allow_left_out)
 }
 
-fn concluded(verdict: Conclusion, allow_left_out: bool) -> Result<(), Failure> {
-    match verdict {
-        Conclusion::Holds => Ok(()),
-        Conclusion::HoldsAsFarAsChecked if allow_left_out => Ok(()),
-        Conclusion::HoldsAsFarAsChecked => Err(Failure::NotAllChecked(
-            "documents were erased or left out, so not everything could be checked (--allow-left-out accepts that)"
-                .into(),
-        )),
-        Conclusion::DoesNotHold => Err(Failure::Refused("the evidence does not hold".into())),
+fn concluded(verdict: &Verdict, allow_left_out: bool) -> Result<(), Failure> {
+    match (verdict.exit_code(allow_left_out), verdict.gaps.contains(&Gap::LeftOut)) {
+        (0, _) => Ok(()),
+        (4, is_left_out) => {
+            let hint = if is_left_out { " (--allow-left-out accepts missing documents)" } else { "" };
+            Err(Failure::NotAllChecked(format!("{}{hint}", verdict.reservations())))
+        }
+        _ => Err(Failure::Refused("the evidence does not hold".into())),
     }
 }
 
@@ -153,8 +188,11 @@ fn tell(arguments: &ReportArguments) -> Result<(), Failure> {
         Some(path) => write_new(path, page.as_bytes())?,
         None => print(&page)?,
     }
-    concluded(verify(&bundle, &trust).verdict, arguments.trust.allow_left_out)
+    concluded(&verify(&bundle, &trust), arguments.trust.allow_left_out)
 }
+
+/// A period may have very many documents.
+const LEFT_OUT_SHOWN: usize = 20;
 
 fn leave_out(arguments: &RedactArguments) -> Result<(), Failure> {
     let redaction = if arguments.all_documents {
@@ -168,7 +206,12 @@ fn leave_out(arguments: &RedactArguments) -> Result<(), Failure> {
     match arguments.output.output {
         Output::Json => print_json(&serde_json::json!({ "left_out": left_out })),
         Output::Table => {
-            let lines: String = left_out.iter().map(|path| format!("{path} left out\n")).collect();
+            let shown = left_out.iter().take(LEFT_OUT_SHOWN);
+            let mut lines: String = shown.map(|path| format!("{path} left out\n")).collect();
+            let more = left_out.len().saturating_sub(LEFT_OUT_SHOWN);
+            if more > 0 {
+                lines += &format!("and {more} more; --output json has them all\n");
+            }
             print(&format!("{lines}{} written; the log's signature stays valid\n", arguments.out.display()))
         }
     }

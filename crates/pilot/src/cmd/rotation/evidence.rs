@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use pilot_core::actor::ActorId;
 use pilot_evidence::bundle::Scope;
 use pilot_evidence::credentials::{CredentialEvent, tell};
+use pilot_evidence::verify::trust::Given;
 use pilot_evidence::verify::{About, Trust, Verdict};
 use pilot_setup::config::Config;
 use pilot_setup::log_key;
@@ -86,7 +87,7 @@ fn whom_to_trust(
     environment: &Environment,
 ) -> Result<Trust, Failure> {
     if let Some(key) = &arguments.key {
-        return read_trust(key, &[], None);
+        return read_trust(Given { key: Some(key), ..Given::default() });
     }
     let here = Path::new("pilot.toml");
     let Some(path) = config.or_else(|| here.exists().then_some(here)) else {

@@ -1,0 +1,183 @@
+//! Whether everyone who acted had a credential at the time: followed through a ledger from its first entry, as starts and
+//! the lives of credentials tell it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use pilot_core::actor::{Actor, ActorId};
+use pilot_core::credentials::CredentialId;
+use pilot_core::entry::Entry;
+use pilot_core::entry::details::{Changes, Details, Named};
+use pilot_core::item::ItemId;
+use pilot_core::time::Time;
+
+use super::contents::{Contents, Held};
+use super::verdict::{Check, Control, Fault, Finding};
+use crate::bundle::Scope;
+
+/// A request that was let in just before its credential ended may be recorded just after.
+const UNDER_WAY: Duration = Duration::from_mins(1);
+
+/// Every credential the ledger has told of so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Register {
+    by_fingerprint: BTreeMap<CredentialId, Life>,
+    /// The fingerprints of each actor's credentials.
+    by_actor: BTreeMap<ActorId, BTreeSet<CredentialId>>,
+    /// Whether the service reads credentials from a file, whose changes are in the ledger. If people sign in elsewhere,
+    /// the ledger does not know who could.
+    is_listed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Life {
+    named: Named,
+    ended: Option<(Time, End)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Removed,
+    Revoked,
+    Expired,
+}
+
+impl End {
+    const fn words(self) -> &'static str {
+        match self {
+            End::Removed => "removed",
+            End::Revoked => "revoked",
+            End::Expired => "expired",
+        }
+    }
+}
+
+impl Register {
+    /// Takes in what one entry tells.
+    pub(super) fn follow(&mut self, entry: &Entry) {
+        match entry.details() {
+            Some(Details::ServiceStarted(started)) => {
+                self.is_listed = started.credentials.count.is_some_and(|count| count > 0);
+                self.change(started.credentials, entry.at);
+            }
+            Some(Details::CredentialsChanged(changed)) => self.change(changed.credentials, entry.at),
+            Some(Details::CredentialRevoked(revoked)) => self.end(&revoked.credential, entry.at, End::Revoked),
+            Some(Details::CredentialExpired(expired)) => self.end(&expired.credential, entry.at, End::Expired),
+            _ => {}
+        }
+    }
+
+    /// A credential that is in both lists was changed.
+    fn change(&mut self, Changes { added, removed, .. }: Changes, at: Time) {
+        for named in &removed {
+            self.end(named, at, End::Removed);
+        }
+        for named in added {
+            let Some(fingerprint) = named.fingerprint.clone() else { continue };
+            // What was revoked stays revoked, whatever a file says.
+            let is_over = |life: &Life| life.ended.is_some_and(|(_, end)| end == End::Revoked);
+            if !self.by_fingerprint.get(&fingerprint).is_some_and(is_over) {
+                if let Some(actor_id) = named.actor_id.clone() {
+                    self.by_actor.entry(actor_id).or_default().insert(fingerprint.clone());
+                }
+                self.by_fingerprint.insert(fingerprint, Life { named, ended: None });
+            }
+        }
+    }
+
+    fn end(&mut self, named: &Named, at: Time, end: End) {
+        let life = match &named.fingerprint {
+            Some(fingerprint) => self.by_fingerprint.get_mut(fingerprint),
+            None => {
+                let is_it = |life: &&mut Life| life.named.credential_id == named.credential_id;
+                self.by_fingerprint.values_mut().find(is_it).filter(|_| named.credential_id.is_some())
+            }
+        };
+        if let Some(life) = life {
+            let before = life.ended.filter(|(_, earlier)| *earlier == End::Revoked);
+            life.ended = before.or(Some((at, end)));
+        }
+    }
+
+    /// What is wrong with this actor acting at this time, if anything.
+    pub(super) fn objection(&self, actor: &Actor, at: Time) -> Option<String> {
+        if !self.is_listed {
+            return None;
+        }
+        let fingerprints = || self.by_actor.get(&actor.actor_id).into_iter().flatten();
+        let lives = || fingerprints().filter_map(|fingerprint| self.by_fingerprint.get(fingerprint));
+        let own = || lives().filter(|life| life.named.role == Some(actor.role));
+        if own().any(|life| life.is_in_force(at)) {
+            return None;
+        }
+        let Actor { actor_id, role } = actor;
+        let last = own().filter_map(|life| life.end()).max_by_key(|(ended, _)| *ended);
+        Some(match last {
+            None => format!("{actor_id} acts as {role}, but never had a credential for that"),
+            Some((ended, end)) => {
+                format!("{actor_id} acts as {role}, but their last credential was {} at {ended}", end.words())
+            }
+        })
+    }
+
+    pub(super) fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+}
+
+impl Life {
+    /// When it ended or will end, and how.
+    fn end(&self) -> Option<(Time, End)> {
+        let expiry = self.named.expires_at.map(|at| (at, End::Expired));
+        self.ended.into_iter().chain(expiry).min_by_key(|(at, _)| *at)
+    }
+
+    fn is_in_force(&self, at: Time) -> bool {
+        self.end().is_none_or(|(ended, _)| at < ended.plus(UNDER_WAY))
+    }
+}
+
+/// What the register of credentials has to say about the entries of a bundle.
+pub(super) struct Credentials {
+    objections: BTreeMap<u64, String>,
+    /// Why nothing can be said, if so.
+    unknown: Option<&'static str>,
+}
+
+impl Credentials {
+    /// Follows the register through the bundle: from nothing if it begins with the ledger, or from where the previous
+    /// period left it.
+    pub(super) fn follow(contents: &Contents<'_>, register: Option<&mut Register>) -> Credentials {
+        let (Scope::Period { first, end, .. }, Some(register)) = (&contents.manifest.scope, register) else {
+            let unknown = Some("that needs the ledger from entry 0: a period from its beginning, or --after");
+            return Credentials { objections: BTreeMap::new(), unknown };
+        };
+        let mut objections = BTreeMap::new();
+        let mut is_listed = false;
+        for held in contents.entries.iter().filter(|held| (*first..*end).contains(&held.entry.index)) {
+            register.follow(&held.entry);
+            is_listed |= register.is_listed();
+            let acted = held.entry.actor().filter(|_| held.entry.item.is_some());
+            let objection = acted.and_then(|actor| register.objection(&actor, held.entry.at));
+            objections.extend(objection.map(|what| (held.entry.index, what)));
+        }
+        let elsewhere = "people signed in elsewhere, so the ledger does not list their credentials";
+        Credentials { objections, unknown: (!is_listed).then_some(elsewhere) }
+    }
+
+    pub(super) fn check(&self, id: &ItemId, history: &[&Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
+        let control = Control::Credentials;
+        let found = history.iter().filter_map(|held| Some((held, self.objections.get(&held.entry.index)?)));
+        let mut wrong = None;
+        for (held, what) in found {
+            wrong.get_or_insert(what);
+            let fault = Fault::new(Check::Legality, "credential", what.clone());
+            faults.push(fault.in_file(held.file).at_entry(held.entry.index).of_item(id));
+        }
+        match (wrong, self.unknown) {
+            (Some(what), _) => Finding::fails(control, what.clone()),
+            (None, Some(why)) => Finding::not_checked(control, why),
+            (None, None) => Finding::holds(control, "everyone had a credential in force"),
+        }
+    }
+}

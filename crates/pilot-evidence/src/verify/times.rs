@@ -1,0 +1,197 @@
+//! Whether the times in the entries agree with those of witnesses.
+//!
+//! A cosignature dates a tree: what is in it was there at that time, and what is not came later. So every cosigned
+//! checkpoint bounds the times of all entries, on one side or the other.
+
+use std::time::Duration;
+
+use pilot_core::time::Time;
+
+use super::Trust;
+use super::contents::{Contents, Held};
+use super::log::{Roots, hash_list, moment};
+use super::verdict::{Check, Fault, Finding};
+use crate::bundle::{CHECKPOINT, consistency_path};
+use crate::checkpoint::Checkpoint;
+use crate::note::Note;
+use crate::proof::check_consistency;
+
+/// How far the clocks of the service and of a witness may be apart: as far as the service lets its own clock leap.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_mins(10);
+
+/// A tree that known witnesses have cosigned. Of several witnesses the one counts that says least, so a fault takes all
+/// of them.
+struct Dated {
+    size: u64,
+    earliest: Time,
+    latest: Time,
+}
+
+/// Opens the cosigned checkpoints of the bundle, adds their roots, and compares the times of all entries with theirs.
+pub(super) fn times(
+    contents: &Contents<'_>,
+    newest: &Checkpoint,
+    trust: &Trust,
+    roots: &mut Roots,
+    faults: &mut Vec<Fault>,
+) -> Finding<Check> {
+    let check = Check::Times;
+    let before = faults.len();
+    let mut dated = Vec::new();
+    for (size, (path, note)) in &contents.kept {
+        match kept(contents, newest, trust, roots, *size, path, note) {
+            Ok(checkpoint) => {
+                roots.insert(*size, checkpoint.root);
+                dated.extend(cosigned(trust, *size, path, note, faults));
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let note = contents.texts.get(CHECKPOINT).copied().unwrap_or_default();
+    // The witnesses' check reports what is wrong with these.
+    dated.extend(cosigned(trust, newest.size, CHECKPOINT, note, &mut Vec::new()));
+    let count = dated.len();
+    let bounds = Bounds::of(dated);
+    faults.extend(bounds.too_late(contents));
+    faults.extend(bounds.too_early(contents));
+    if faults.len() > before {
+        return Finding::fails(check, "see the faults");
+    }
+    match count {
+        0 if trust.policy.witnesses().is_empty() => {
+            Finding::not_checked(check, "no witness key was given, so only the service's own clock dates the entries")
+        }
+        0 => Finding::not_checked(check, "none of the given witnesses has dated a checkpoint of this bundle"),
+        1 => Finding::holds(check, "no entry is later than its cosignature"),
+        count => Finding::holds(check, format!("every entry fits the times of {count} cosigned checkpoints")),
+    }
+}
+
+/// A kept checkpoint must be one of the log, and the log must have continued it.
+fn kept(
+    contents: &Contents<'_>,
+    newest: &Checkpoint,
+    trust: &Trust,
+    roots: &Roots,
+    size: u64,
+    path: &str,
+    note: &str,
+) -> Result<Checkpoint, Fault> {
+    let wrong = |what: String| Fault::new(Check::Times, "checkpoint", what).in_file(path);
+    let checkpoint = Checkpoint::open(note, &trust.key).map_err(|error| wrong(error.to_string()))?;
+    if checkpoint.size != size {
+        return Err(wrong(format!("it covers {} entries", checkpoint.size)));
+    }
+    if proved_root(contents, newest, roots, size, &checkpoint)? {
+        Ok(checkpoint)
+    } else {
+        Err(wrong("nothing proves that the log continues it".into()))
+    }
+}
+
+/// Whether the bundle proves that the log continues this checkpoint; a fault if it proves the opposite.
+pub(super) fn proved_root(
+    contents: &Contents<'_>,
+    newest: &Checkpoint,
+    roots: &Roots,
+    size: u64,
+    checkpoint: &Checkpoint,
+) -> Result<bool, Fault> {
+    let other = |path: &str, what: &str| Fault::new(Check::Times, "checkpoint", what).in_file(path);
+    if let Some(root) = roots.get(&size) {
+        let differs = || other(CHECKPOINT, &format!("the log has another root at {size} entries"));
+        return if *root == checkpoint.root { Ok(true) } else { Err(differs()) };
+    }
+    let Some((path, text)) = contents.consistencies.get(&size) else { return Ok(false) };
+    let proof = hash_list(path, text)?;
+    let proved = check_consistency(size, checkpoint.root, newest.size, newest.root, &proof);
+    proved.map_err(|error| other(&consistency_path(size), &format!("the log does not continue it: {error}")))?;
+    Ok(true)
+}
+
+/// When known witnesses have cosigned it, if any has.
+fn cosigned(trust: &Trust, size: u64, path: &str, note: &str, faults: &mut Vec<Fault>) -> Option<Dated> {
+    let cosigned = Note::parse(note).and_then(|note| {
+        Ok(trust.policy.cosigned(&note)?.into_iter().filter_map(|(_, time)| time).collect::<Vec<_>>())
+    });
+    match cosigned {
+        Ok(times) => {
+            let (earliest, latest) = (moment(*times.iter().min()?), moment(*times.iter().max()?));
+            Some(Dated { size, earliest, latest })
+        }
+        Err(error) => {
+            faults.push(Fault::new(Check::Times, "witnesses", error.to_string()).in_file(path));
+            None
+        }
+    }
+}
+
+/// For each entry, between which times it must be.
+struct Bounds {
+    /// Ascending.
+    sizes: Vec<u64>,
+    /// The lowest `latest` from this checkpoint on: whatever is in all of these trees was there by then.
+    seen_by: Vec<Time>,
+    /// The highest `earliest` up to this checkpoint: whatever is in none of these trees came after that.
+    unseen_at: Vec<Time>,
+}
+
+impl Bounds {
+    fn of(mut dated: Vec<Dated>) -> Bounds {
+        dated.sort_by_key(|one| one.size);
+        let lower = |least: &mut Option<Time>, one: &Dated| {
+            *least = Some(least.map_or(one.latest, |least| least.min(one.latest)));
+            *least
+        };
+        let mut seen_by: Vec<_> = dated.iter().rev().scan(None, lower).collect();
+        seen_by.reverse();
+        let higher = |most: &mut Option<Time>, one: &Dated| {
+            *most = Some(most.map_or(one.earliest, |most| most.max(one.earliest)));
+            *most
+        };
+        let unseen_at = dated.iter().scan(None, higher).collect();
+        Bounds { sizes: dated.iter().map(|one| one.size).collect(), seen_by, unseen_at }
+    }
+
+    /// How many of the trees do not have this entry.
+    fn without(&self, index: u64) -> usize {
+        self.sizes.partition_point(|size| *size <= index)
+    }
+
+    fn seen_by(&self, index: u64) -> Option<Time> {
+        self.seen_by.get(self.without(index)).copied()
+    }
+
+    fn unseen_at(&self, index: u64) -> Option<Time> {
+        self.without(index).checked_sub(1).and_then(|last| self.unseen_at.get(last)).copied()
+    }
+
+    /// What is in a tree was there when it was cosigned. One fault for all such entries: a wrong clock is wrong for many.
+    fn too_late(&self, contents: &Contents<'_>) -> Option<Fault> {
+        let latest = |held: &Held<'_>| self.seen_by(held.entry.index).map(|seen| seen.plus(CLOCK_TOLERANCE));
+        let is_late = |held: &&Held<'_>| latest(held).is_some_and(|latest| held.entry.at > latest);
+        let mut late = contents.entries.iter().filter(is_late);
+        let first = late.next()?;
+        let seen = self.seen_by(first.entry.index)?;
+        let what = format!("its time is {}, but witnesses had already seen it at {seen}", first.entry.at);
+        Some(clock_fault(first, &what, late.count()))
+    }
+
+    /// What is not in a tree came after it was cosigned.
+    fn too_early(&self, contents: &Contents<'_>) -> Option<Fault> {
+        let is_early = |held: &&Held<'_>| {
+            self.unseen_at(held.entry.index).is_some_and(|seen| held.entry.at.plus(CLOCK_TOLERANCE) < seen)
+        };
+        let mut early = contents.entries.iter().filter(is_early);
+        let first = early.next()?;
+        let seen = self.unseen_at(first.entry.index)?;
+        let what = format!("its time is {}, but witnesses had not seen it at {seen}", first.entry.at);
+        Some(clock_fault(first, &what, early.count()))
+    }
+}
+
+fn clock_fault(held: &Held<'_>, what: &str, others: usize) -> Fault {
+    let others = if others > 0 { format!("; the same is true of {others} later entries") } else { String::new() };
+    let fault = Fault::new(Check::Times, "clock", format!("{what}{others}"));
+    fault.in_file(held.file).at_entry(held.entry.index)
+}
