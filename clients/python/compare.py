@@ -25,6 +25,8 @@ def differences(theirs, ours):
     unasked = [[question.get("entry"), question["question"]] for question in ours["unasked"]]
     if theirs["verdict"] != ours["verdict"]:
         yield f"verdict {theirs['verdict']} there, {ours['verdict']} here"
+    if theirs["gaps"] != ours["gaps"]:
+        yield f"gaps {theirs['gaps']} there, {ours['gaps']} here"
     if theirs["faults"][:1] != found[:1]:
         yield f"first fault {theirs['faults'][:1]} there, {found[:1]} here"
     elif sorted(map(str, theirs["faults"])) != sorted(map(str, found)):
@@ -56,7 +58,8 @@ def main():
         count += 1
         rules[theirs["verdict"]] += 1
         rules.update({rule for rule, _ in theirs["faults"]})
-    print(f"{count} bundles compared, {count - same} differ;", ", ".join(f"{name} {n}" for name, n in rules.most_common()))
+    figures = ", ".join(f"{name} {number}" for name, number in rules.most_common())
+    print(f"{count} bundles compared, {count - same} differ; {figures}")
     sys.exit(2 if count == 0 else int(same < count))
 
 

@@ -45,22 +45,28 @@ def open_checkpoint(contents, trust, path):
         raise Fault("checkpoint", "checkpoint", f"{path}: {error}") from None
 
 
+def cosignatures(note, trust):
+    """When each trusted witness cosigned, in seconds since 1970; only of those that did. ValueError if one is wrong."""
+    times = [cosigned_at(note, witness) for witness in trust.witnesses]
+    return [time for time in times if time is not None]
+
+
 def check_witnesses(note, trust, faults):
-    """The times of the trusted witnesses' cosignatures of the newest checkpoint; too few are a fault."""
-    times = []
-    for witness in trust.witnesses:
-        try:
-            times.append(cosigned_at(note, witness))
-        except ValueError as error:
-            faults.append(Fault("witnesses", "witnesses", f"checkpoint: {witness.name}: {error}"))
-    times = [time for time in times if time is not None]
-    if len(times) < trust.needed:
-        faults.append(Fault("witnesses", "witnesses", f"checkpoint: cosigned by {len(times)}, {trust.needed} needed"))
-    return times
+    """Enough trusted witnesses must have cosigned the newest checkpoint. Returns the latest moment that so many vouch
+    for; None if none are required, or too few have cosigned."""
+    try:
+        times = cosignatures(note, trust)
+        if len(times) < trust.needed:
+            raise ValueError(f"cosigned by {len(times)}, {trust.needed} needed")
+    except ValueError as error:
+        faults.append(Fault("witnesses", "witnesses", f"checkpoint: {error}"))
+        return None
+    return sorted(times, reverse=True)[trust.needed - 1] * SECOND if trust.needed else None
 
 
 def check_inclusion(contents, newest, trust, faults):
-    """Every entry must be in the log's tree: by its own proof, or as a part of the period."""
+    """Every entry must be in the log's tree: by its own proof, or as a part of the period. Returns the roots of the log
+    that this shows, by size."""
     period = contents.manifest.period
     alone = [entry for entry in contents.entries if not (period and period[2] <= entry.index < period[3])]
     for entry in alone:
@@ -68,11 +74,13 @@ def check_inclusion(contents, newest, trust, faults):
             faults.append(Fault("inclusion", "proof", what, entry.index))
     for index in sorted(set(contents.proofs) - {entry.index for entry in alone}):
         faults.append(Fault("inclusion", "proof", f"no entry {index} of this bundle needs its proof"))
+    roots = {newest.size: newest.root}
     if period:
         try:
-            check_period(contents, newest, trust)
+            roots |= check_period(contents, newest, trust)
         except Fault as fault:
             faults.append(fault)
+    return roots
 
 
 def proof_fault(contents, newest, entry):
@@ -97,7 +105,8 @@ def hash_lines(text, path):
 
 
 def check_period(contents, newest, trust):
-    """The entries of a period, appended to the tree before it, must give the tree after it, which the log continues."""
+    """The entries of a period, appended to the tree before it, must give the tree after it, which the log continues.
+    Returns the roots at which older checkpoints are to be compared."""
     _, _, first, end = contents.manifest.period
     before, after = (open_checkpoint(contents, trust, f"checkpoints/{side}") for side in ("from", "to"))
     if (before.size, after.size) != (first, end):
@@ -108,11 +117,14 @@ def check_period(contents, newest, trust):
         raise Fault("inclusion", "proof", f"proofs/from.edge: {error}") from None
     if peaks.root() != before.root:
         raise Fault("inclusion", "proof", "proofs/from.edge: it does not lead to the root of checkpoints/from")
+    roots = {first: before.root, end: after.root}
     inside = [entry for entry in contents.entries if first <= entry.index < end]
     for index, entry in enumerate(inside, first):
         if entry.index != index:
             raise Fault("completeness", "gap", f"entry {index} is missing", index)
         peaks.push(leaf_hash(entry.data))
+        if index + 1 in contents.kept:
+            roots[index + 1] = peaks.root()
     if len(inside) != max(end - first, 0):
         raise Fault("completeness", "gap", "the last entries of the period are missing", first + len(inside))
     if peaks.root() != after.root:
@@ -120,59 +132,53 @@ def check_period(contents, newest, trust):
     path = hash_lines(contents.texts.get("proofs/consistency"), "proofs/consistency")
     if not is_consistent(after.size, after.root, newest.size, newest.root, path):
         raise Fault("inclusion", "proof", "proofs/consistency: the checkpoint does not continue checkpoints/to")
+    return roots
 
 
-def root_at(contents, size):
-    """The root of the log's first entries, computed from those of the period; None if they do not reach there."""
-    if not contents.manifest.period or not contents.manifest.period[2] <= size <= contents.manifest.period[3]:
-        return None
-    first = contents.manifest.period[2]
-    peaks = Peaks(first, hash_lines(contents.texts.get("proofs/from.edge"), "proofs/from.edge"))
-    for entry in contents.entries:
-        if first <= entry.index < size:
-            peaks.push(leaf_hash(entry.data))
-    return peaks.root()
-
-
-def check_kept(contents, newest, trust, faults):
-    """Older cosigned checkpoints, as (size, note). Each must be of this log, and the newest must continue it."""
-    kept = [(newest.size, contents.texts["checkpoint"])]
+def check_times(contents, newest, trust, roots, faults):
+    """The log dates its entries itself. A cosignature dates a tree: what is in it was there by then, and what is not in
+    it came later. Of several witnesses the one counts that says least, and of many wrong entries the first."""
+    dated = []
     for size, (note, proof) in sorted(contents.kept.items()):
-        path = f"checkpoints/{size:012}"
         try:
-            checkpoint = Checkpoint.open(note or "", trust.key)
-            root = root_at(contents, size) if proof is None else None
-        except (ValueError, Fault) as error:
-            faults.append(Fault("inclusion", "proof", f"{path}: {error}"))
-            continue
-        if proof is None:
-            is_proved = checkpoint.root == (newest.root if size == newest.size else root)
-        else:
-            hashes = [parse_hash(line) for line in proof.split("\n")[:-1]]
-            is_proved = None not in hashes and is_consistent(size, checkpoint.root, newest.size, newest.root, hashes)
-        if checkpoint.size != size or not is_proved:
-            faults.append(Fault("inclusion", "proof", f"{path}: the newest checkpoint does not continue it"))
-            continue
-        kept.append((size, note))
-    return kept
+            if note is not None:
+                check_kept(newest, trust, roots, size, note, proof)
+                dated.append((size, cosignatures(note, trust)))
+        except Fault as fault:
+            faults.append(fault)
+        except ValueError as error:
+            faults.append(Fault("times", "witnesses", f"checkpoints/{size:012}: {error}"))
+    try:
+        dated.append((newest.size, cosignatures(contents.texts["checkpoint"], trust)))
+    except ValueError:
+        pass  # Already among the faults of the witnesses.
+    dated = [(size, min(times) * SECOND, max(times) * SECOND) for size, times in dated if times]
+
+    def is_late(entry):
+        seen = [latest for size, _, latest in dated if entry.index < size]
+        return seen and entry.at > min(seen) + CLOCK_TOLERANCE
+
+    def is_early(entry):
+        unseen = [earliest for size, earliest, _ in dated if entry.index >= size]
+        return unseen and entry.at + CLOCK_TOLERANCE < max(unseen)
+
+    for is_wrong, what in ((is_late, "witnesses had already seen it"), (is_early, "witnesses had not seen it then")):
+        wrong = [entry.index for entry in contents.entries if is_wrong(entry)]
+        if wrong:
+            faults.append(Fault("times", "clock", f"its time is wrong: {what}; {len(wrong)} entries in all", wrong[0]))
 
 
-def check_clock(contents, kept, trust, faults):
-    """The log dates its entries itself; what witnesses have signed shows when they were there, or not there yet."""
-    wrong = {}
-    for size, note in kept:
-        try:
-            times = [cosigned_at(note, witness) for witness in trust.witnesses]
-        except ValueError:
-            times = []
-        times = [time * SECOND for time in times if time is not None]
-        for entry in contents.entries if times else ():
-            if entry.index < size and entry.at > max(times) + CLOCK_TOLERANCE:
-                wrong[entry.index] = f"its time is after that of its cosignature with {size} entries"
-            if entry.index >= size and entry.at < min(times) - CLOCK_TOLERANCE:
-                wrong[entry.index] = f"its time is before a cosignature of {size} entries, which does not cover it"
-    for index, what in sorted(wrong.items()):
-        faults.append(Fault("completeness", "clock", what, index))
+def check_kept(newest, trust, roots, size, note, proof):
+    """An older checkpoint must be one of this log, and the newest must continue it."""
+    path = f"checkpoints/{size:012}"
+    try:
+        checkpoint = Checkpoint.open(note, trust.key)
+    except ValueError as error:
+        raise Fault("times", "checkpoint", f"{path}: {error}") from None
+    is_proved = roots[size] == checkpoint.root if size in roots else proof is not None and is_consistent(
+        size, checkpoint.root, newest.size, newest.root, hash_lines(proof, f"proofs/{size:012}.consistency"))
+    if checkpoint.size != size or not is_proved:
+        raise Fault("times", "checkpoint", f"{path}: nothing proves that the log continues it")
 
 
 def check_completeness(contents, newest, faults):
@@ -218,12 +224,12 @@ def check_edges(contents, newest, wrong):
         wrong("scope", "the entry just after the period is missing", end)
 
 
-def is_recent(contents, newest, times, trust):
-    """A period that ends with the log is complete only if enough witnesses saw that end after the period was over."""
-    if not contents.manifest.period or contents.manifest.period[3] != newest.size or not trust.witnesses:
-        return True
-    late = [time for time in times if (time + 1) * SECOND > contents.manifest.period[1]]
-    return len(late) >= max(trust.needed, 1)
+def is_seen_to_end(contents, newest, vouched_at):
+    """A period that ends with the log is complete only if enough witnesses saw that end after the period was over.
+    Cosignatures are dated in whole seconds."""
+    period = contents.manifest.period
+    is_last = period is not None and period[3] >= newest.size
+    return not is_last or vouched_at is None or vouched_at + SECOND > period[1]
 
 
 # ---- starts of the service
@@ -252,6 +258,12 @@ def is_credential(value):
     return isinstance(value, dict) and all(optional(fits)(value.get(name)) for name, fits in NAMED.items())
 
 
+def are_changes(value):
+    lists = is_list(is_credential)
+    return (isinstance(value, dict) and lists(value.get("added", [])) and lists(value.get("removed", []))
+            and optional(is_number)(value.get("count")))
+
+
 def is_workflow(value):
     return (isinstance(value, dict) and is_text(value.get("name")) and is_number(value.get("version"), 32)
             and is_text(value.get("digest")))
@@ -260,11 +272,9 @@ def is_workflow(value):
 def parse_start(entry):
     """What a start says; None if that cannot be read. Members that are not known here are left to others."""
     details = entry.get("details")
-    if not isinstance(details, dict) or not isinstance(details.get("credentials", {}), dict):
+    if not isinstance(details, dict):
         return None
-    credentials = details.get("credentials", {})
-    fits = (is_list(is_credential)(credentials.get("added", [])) and is_list(is_credential)(credentials.get("removed", []))
-            and optional(is_number)(credentials.get("count")) and is_list(is_workflow)(details.get("definitions", []))
+    fits = (are_changes(details.get("credentials", {})) and is_list(is_workflow)(details.get("definitions", []))
             and is_list(is_text)(details.get("permit_keys", [])) and optional(is_number)(details.get("previous"))
             and optional(matches(DIGEST))(details.get("role_map")) and is_text(details.get("version", "")))
     if not fits:
@@ -307,7 +317,8 @@ def check_people(contents, starts, item, history, faults):
         if start is None:
             # Once per item: its other entries lack the same start.
             if not is_withheld:
-                faults.append(Fault("completeness", "start", "the start that was in force is missing", entry.index, item))
+                what = "the start that was in force is missing"
+                faults.append(Fault("completeness", "start", what, entry.index, item))
             is_withheld = True
             continue
         if entry.get("type") == "item.created" and entry.get("definition") not in (None, *start.definitions):
@@ -316,6 +327,83 @@ def check_people(contents, starts, item, history, faults):
         if None not in (role_map, actor, role) and role_map.get(actor) != role:
             what = f"{actor} acts as {role}, but the role map in force says {role_map.get(actor)}"
             faults.append(Fault("legality", "role_map", what, entry.index, item))
+
+
+# ---- credentials
+
+# A request that was let in just before its credential ended may be recorded just after.
+UNDER_WAY = 60 * SECOND
+
+
+class Register:
+    """Every credential the ledger has told of so far, followed from its first entry on."""
+
+    def __init__(self):
+        self.lives, self.of_actor = {}, {}  # fingerprint: [what is known of it, (end, is revoked) or None]
+        self.is_listed = False
+
+    def follow(self, entry):
+        """Takes in what one entry tells."""
+        kind, details = entry.get("type"), entry.get("details")
+        credentials = details.get("credentials", {}) if isinstance(details, dict) else {}
+        if kind == "service.started" and parse_start(entry):
+            # If people sign in elsewhere, the ledger does not know who could.
+            self.is_listed = bool(credentials.get("count"))
+            self.change(credentials, entry.at)
+        elif kind == "credentials.changed" and "credentials" in (details or {}) and are_changes(credentials):
+            self.change(credentials, entry.at)
+        elif kind in ("credential.revoked", "credential.expired") and is_ending(kind, details):
+            self.end(details["credential"], entry.at, kind == "credential.revoked")
+
+    def change(self, credentials, at):
+        """A credential that is in both lists was changed. What was revoked stays revoked, whatever a file says."""
+        for named in credentials.get("removed", []):
+            self.end(named, at, False)
+        for named in credentials.get("added", []):
+            fingerprint = named.get("fingerprint")
+            is_revoked = (self.lives.get(fingerprint) or [None, None])[1] or (0, False)
+            if fingerprint is None or is_revoked[1]:
+                continue
+            self.of_actor.setdefault(named.get("actor_id"), set()).add(fingerprint)
+            self.lives[fingerprint] = [named, None]
+
+    def end(self, named, at, is_revoked):
+        fingerprint, own_name = named.get("fingerprint"), named.get("credential_id")
+        if fingerprint is None and own_name is not None:
+            known = [one for one, life in sorted(self.lives.items()) if life[0].get("credential_id") == own_name]
+            fingerprint = known[0] if known else None
+        life = self.lives.get(fingerprint)
+        if life and not (life[1] and life[1][1]):
+            life[1] = (at, is_revoked)
+
+    def objects(self, actor, role, at):
+        """Whether nobody knows of a credential with which this actor could have acted in this role at this time."""
+        for fingerprint in self.of_actor.get(actor, ()):
+            named, ended = self.lives[fingerprint]
+            ends = [ended[0]] if ended else []
+            ends += [parse_time(named["expires_at"])] if named.get("expires_at") else []
+            if named.get("role") == role and (not ends or at < min(ends) + UNDER_WAY):
+                return False
+        return self.is_listed
+
+
+def is_ending(kind, details):
+    is_said = kind == "credential.expired" or isinstance(details, dict) and is_text(details.get("cause"))
+    return isinstance(details, dict) and is_credential(details.get("credential")) and is_said
+
+
+def find_objections(contents):
+    """The entries about items whose actor had no credential. Only a ledger from its first entry on shows that."""
+    if not contents.manifest.period or contents.manifest.period[2] != 0:
+        return set()
+    register, found = Register(), set()
+    for entry in contents.entries:
+        if contents.is_inside(entry.index):
+            register.follow(entry)
+            actor, role = entry.get("actor_id"), entry.get("role")
+            if None not in (entry.get("item"), actor, role) and register.objects(actor, role, entry.at):
+                found.add(entry.index)
+    return found
 
 
 # ---- the verdict
@@ -366,7 +454,7 @@ def replay(contents, definition, history):
     return None, unasked
 
 
-def judge_item(contents, starts, item, history, faults):
+def judge_item(contents, starts, objections, item, history, faults):
     """Judges one item. Returns the questions that only missing content could answer."""
     definition = contents.definitions.get(history[0].get("definition"))
     if definition is None:
@@ -382,6 +470,10 @@ def judge_item(contents, starts, item, history, faults):
         index, stray = first
         check = "completeness" if stray.rule == "version_gap" else "legality"
         faults.append(Fault(check, stray.rule, str(stray), index, item))
+    for entry in history:
+        if entry.index in objections:
+            what = f"{entry.get('actor_id')} had no credential as {entry.get('role')}"
+            faults.append(Fault("legality", "credential", what, entry.index, item))
     return [{"item": item, "entry": entry, "question": question} for entry, question in unasked]
 
 
@@ -393,10 +485,9 @@ def check_one_at_a_time(contents, histories, faults):
         definition = contents.definitions.get(first.get("definition"))
         if definition is None or "one_open_per_creator" not in definition.rules:
             continue
-        terminal = {name for name, state in definition.states.items() if state["kind"] == "terminal"}
-        # A state that the definition does not have is no state to go on from.
-        ended = [entry.index for entry in history
-                 if entry.get("to") is not None and (entry.get("to") in terminal or entry.get("to") not in definition.states)]
+        # Nothing goes on from a state that the definition does not have.
+        lasting = {None} | {name for name, state in definition.states.items() if state["kind"] != "terminal"}
+        ended = [entry.index for entry in history if entry.get("to") not in lasting]
         end, whose = ended[0] if ended else float("inf"), (first.get("actor_id"), definition.name)
         if ends.get(whose, -1) > first.index:
             what = f"{whose[0]} has another {whose[1]} that is still open"
@@ -410,33 +501,36 @@ def verify(data, trust):
         contents = open_bundle(data, trust.key)
         newest = open_checkpoint(contents, trust, "checkpoint")
     except Broken as broken:
-        return verdict_of(broken.faults, [], False)
+        return verdict_of(broken.faults, [], [])
     except Fault as fault:
-        return verdict_of([fault], [], False)
-    faults, unasked = [], []
-    times = check_witnesses(contents.texts["checkpoint"], trust, faults)
-    check_inclusion(contents, newest, trust, faults)
-    check_clock(contents, check_kept(contents, newest, trust, faults), trust, faults)
+        return verdict_of([fault], [], [])
+    faults, unasked, gaps = [], [], []
+    vouched_at = check_witnesses(contents.texts["checkpoint"], trust, faults)
+    roots = check_inclusion(contents, newest, trust, faults)
     check_completeness(contents, newest, faults)
+    check_times(contents, newest, trust, roots, faults)
     histories = find_histories(contents)
-    is_missing = missing_documents(contents, histories, faults) > 0
-    starts = find_starts(contents, faults)
+    gaps += ["left_out"] if missing_documents(contents, histories, faults) else []
+    starts, objections = find_starts(contents, faults), find_objections(contents)
     for item, history in histories.items():
-        unasked += judge_item(contents, starts, item, history, faults)
+        unasked += judge_item(contents, starts, objections, item, history, faults)
     if contents.manifest.period and contents.manifest.period[2] == 0:
         check_one_at_a_time(contents, histories, faults)
-    if not is_recent(contents, newest, times, trust):
-        unasked.append({"question": "completeness", "what": "too few cosignatures are from after the period"})
-    return verdict_of(sorted(faults, key=Fault.place), unasked, is_missing or bool(unasked))
+    gaps += [] if is_seen_to_end(contents, newest, vouched_at) else ["end_of_period"]
+    gaps += ["not_known_here"] if unasked and "left_out" not in gaps else []
+    return verdict_of(sorted(faults, key=Fault.place), unasked, gaps)
 
 
-def verdict_of(faults, unasked, is_open):
+def verdict_of(faults, unasked, gaps):
+    """The verdict in words. `gaps` says why it is only as far as it could be checked: documents are missing, nothing
+    shows that the period is complete at its end, or the schema uses what this verifier does not know."""
+
     def shown(fault):
         members = {"rule": fault.rule, "entry": fault.entry, "item": fault.item, "what": fault.what}
         return {name: value for name, value in members.items() if value is not None}
 
-    verdict = "does_not_hold" if faults else "holds_as_far_as_checked" if is_open else "holds"
-    return {"verdict": verdict, "faults": [shown(fault) for fault in faults], "unasked": unasked}
+    verdict = "does_not_hold" if faults else "holds_as_far_as_checked" if gaps else "holds"
+    return {"verdict": verdict, "gaps": gaps, "faults": [shown(fault) for fault in faults], "unasked": unasked}
 
 
 # ---- the command line
@@ -477,7 +571,8 @@ def print_verdict(found):
     for question in found["unasked"]:
         print("not checked:", ", ".join(f"{name} {value}" for name, value in question.items()))
     print({"holds": "The evidence holds.", "does_not_hold": "The evidence does NOT hold.",
-           "holds_as_far_as_checked": "The evidence holds AS FAR AS IT COULD BE CHECKED."}[found["verdict"]])
+           "holds_as_far_as_checked": "The evidence holds AS FAR AS IT COULD BE CHECKED: " + ", ".join(found["gaps"])}
+          [found["verdict"]])
 
 
 def main():
@@ -497,7 +592,8 @@ def main():
         fail(3, f"{options.bundle}: {error.strerror}")
     found = verify(data, trust)
     print(json.dumps(found, indent=2, ensure_ascii=False)) if options.output == "json" else print_verdict(found)
-    open_status = 0 if options.allow_left_out else 4
+    # Whoever knows that content was left out still wants to hear of everything else.
+    open_status = 0 if options.allow_left_out and found["gaps"] == ["left_out"] else 4
     sys.exit({"holds": 0, "does_not_hold": 1, "holds_as_far_as_checked": open_status}[found["verdict"]])
 
 

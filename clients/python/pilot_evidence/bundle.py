@@ -11,8 +11,8 @@ from .log import open_note
 from .rules import Definition
 
 # In the order in which they are made: if one of the first four fails, nothing after it could be trusted.
-CHECKS = ("container", "manifest", "files", "checkpoint", "witnesses", "inclusion", "completeness", "documents",
-          "legality")
+CHECKS = ("container", "manifest", "files", "checkpoint", "witnesses", "inclusion", "completeness", "times",
+          "documents", "legality")
 
 
 @dataclass
@@ -58,7 +58,8 @@ def read_container(data):
             raise wrong("a file is cut off, or has a name that a bundle may not contain")
         path, content = name.decode(), data[start: start + size]
         common = struct.pack("<HHHHIIIHH", 0, 0, 0, 0x21, checksum, size, size, name_length, 0)
-        if data[at: at + 30] != b"PK\x03\x04" + struct.pack("<H", 20) + common or len(content) < size or size == 2**32 - 1:
+        header = b"PK\x03\x04" + struct.pack("<H", 20) + common
+        if data[at: at + 30] != header or len(content) < size:
             raise wrong(f"the header of {path} is not one that a bundle may have, or the file is cut off")
         if path in seen:
             raise wrong(f"{path} appears twice")
@@ -117,6 +118,10 @@ def piece_of(path):
     return None
 
 
+# Why something is not in a bundle: said by the service, and believed by nobody.
+ABSENCES = "(?:erased|token|not_asked_for|too_long|failed)"
+
+
 @dataclass
 class Manifest:
     """What the bundle is about, and every file with its hash, as the log signed it."""
@@ -144,8 +149,12 @@ class Manifest:
             raise ValueError("the manifest does not say when it was made")
         if rest and re.fullmatch("cosigned (0|[1-9][0-9]*) of (0|[1-9][0-9]*)", rest[0]):
             rest.pop(0)
-        while rest and re.fullmatch(f"absent (report|{DIGEST}) (erased|token|not_asked_for)", rest[0]):
+        absent = []
+        while rest and (found := re.fullmatch(f"absent ([^ ]*) {ABSENCES}", rest[0])):
+            absent.append(found[1])
             rest.pop(0)
+        if absent != sorted(set(absent)):
+            raise ValueError("what is absent is not sorted")
         for line in rest:
             found = re.fullmatch("([0-9a-f]{64})  (.*)", line)
             if not found or not is_plain_path(found[2]):
@@ -360,7 +369,8 @@ def parse_role_map(data):
         raise ValueError("approved_by lists the names of people")
     roles, subjects = {}, set()
     for actor in value["actors"]:
-        if not isinstance(actor, dict) or not {"actor_id", "role"} <= set(actor) <= {"actor_id", "role", "kind", "subject"}:
+        known = {"actor_id", "role", "kind", "subject"}
+        if not isinstance(actor, dict) or not {"actor_id", "role"} <= set(actor) <= known:
             raise ValueError("an actor has actor_id and role, and may have kind and subject")
         subject = actor.get("subject", actor["actor_id"])
         if not matches(ACTOR)(actor["actor_id"]) or actor["role"] not in ROLES or not is_text(subject):

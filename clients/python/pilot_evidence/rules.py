@@ -5,7 +5,7 @@ import re
 from copy import copy
 from dataclasses import dataclass, field
 
-from .formats import (ROLES, TIME_LATEST, WHITE_SPACE, canonical, depth, is_list, is_number, is_table, is_text, later,
+from .formats import (ROLES, WHITE_SPACE, canonical, depth, is_list, is_number, is_table, is_text, later,
                       matches, parse_time, strict_json, written_time)
 from .payload_schema import CannotCheck, PayloadSchema
 
@@ -70,7 +70,8 @@ class Definition:
         hold = self.rules.get("hold")
         lasting = [state["name"] for state in self.rules["states"] if state["kind"] != "terminal"]
         words = (("hold", "roles"), ("release", "release_roles")) if hold else ()
-        return [{"action": action, "from": lasting, "roles": hold[roles], "comment_required": True, "holds": action == "hold"}
+        common = {"from": lasting, "comment_required": True}
+        return [{"action": action, "roles": hold[roles], "holds": action == "hold", **common}
                 for action, roles in words]
 
     def of_action(self, action):
@@ -154,7 +155,8 @@ class Item:
 
     def copy(self):
         other = copy(self)
-        other.participants, other.votes, other.executors = dict(self.participants), list(self.votes), set(self.executors)
+        for name in ("participants", "votes", "executors"):
+            setattr(other, name, copy(getattr(self, name)))
         return other
 
 
@@ -557,7 +559,8 @@ def created(definition, _, entry, documents, has_actor):
     content = read_document(documents.get(entry.get("content")), "content", ("title", "payload"))
     need_actor(entry)
     actor, role = entry.get("actor_id"), entry.get("role")
-    item = Item(definition.rules["initial"], 1, entry.get("content"), Payload(), actor, entry.at, entry.at, {actor: role})
+    initial, content_digest = definition.rules["initial"], entry.get("content")
+    item = Item(initial, 1, content_digest, Payload(), actor, entry.at, entry.at, {actor: role})
     case = Case(definition, item, entry, None, None, False, False)
     refuse(role != "initiator", "role_forbidden", "only an initiator creates")
     item.payload = case.judge_content(content)
@@ -577,15 +580,17 @@ def edited(definition, item, entry, documents, has_actor):
 def moved(definition, item, entry, documents, has_actor):
     if has_actor != (entry.get("role") is not None):
         raise Stray("history", "an actor without a role, or a role without an actor")
-    named, found = [entry.get("comment"), entry.get("inputs")], [None, None]
+    kinds, found = ("comment", "inputs"), [None, None]
+    named = [entry.get(kind) for kind in kinds]
     if has_actor:
-        found = [read_document(documents.get(digest), kind, (kind,)) for digest, kind in zip(named, ("comment", "inputs"))]
+        found = [read_document(documents.get(digest), kind, (kind,)) for digest, kind in zip(named, kinds)]
     lacks = [digest is not None and document is None for digest, document in zip(named, found)]
     comment, inputs = found[0] and found[0]["comment"], found[1] and found[1]["inputs"]
     case = Case(definition, item, entry, comment, inputs, *lacks)
     after = case.act() if has_actor else case.expire()
     # Nobody writes anything when a deadline passes.
-    written = {"comment": named[0], "inputs": named[1], "action": entry.get("action")} if has_actor else {"action": "timer"}
+    said = {"comment": named[0], "inputs": named[1], "action": entry.get("action")}
+    written = said if has_actor else {"action": "timer"}
     return compared(entry, after, case, content=after.content, to=after.state, **written, **{"from": item.state})
 
 

@@ -3,24 +3,27 @@
 //! Everything is signed with the log's own key, except where the container itself is damaged, so only the rules can
 //! refuse it.
 
+use std::collections::BTreeSet;
+
 use pilot_core::document::ContentDigest;
 use serde_json::json;
 
 use super::days::attempt;
 use super::forgeries::{forge, forgeries};
-use super::{Choose, Ledger, key};
+use super::{Choose, Leaves, Ledger, entries, files, head, key, variants};
 use crate::bundle::redact::{Redaction, redact};
 use crate::bundle::{Parts, Scope, assemble};
-use crate::sample::variants;
-use crate::sample::{entries, files};
-use crate::verify::Trust;
+use crate::cosignature::CosignerVerifier;
+use crate::proof::consistency;
+use crate::verify::{Trust, verify};
 
-/// A bundle, and whom its reader trusts.
+/// A bundle, and which witnesses its reader trusts.
 pub struct Case {
     /// What was done to it.
     pub name: String,
     pub bundle: Vec<u8>,
-    pub trust: Trust,
+    pub witnesses: Vec<CosignerVerifier>,
+    pub needed: usize,
 }
 
 impl Case {
@@ -30,11 +33,12 @@ impl Case {
         if choose(4) == 0 {
             name = format!("{name}, {}", files::change(&mut parts, choose));
         }
-        let trust = files::cosign(&mut parts, choose);
+        let kept_at = if choose(4) == 0 { keep(&ledger, &mut parts, choose) } else { Vec::new() };
+        let (witnesses, needed) = files::cosign(&mut parts, &kept_at, choose);
         // A change may ask for a file twice; then there is no bundle to compare.
         let Ok(bundle) = assemble(&parts, &key()) else { return Case::make(choose) };
         let (after, bundle) = finished(bundle, &ledger, choose);
-        Case { name: name + after, bundle, trust }
+        Case { name: name + after, bundle, witnesses, needed }
     }
 }
 
@@ -76,6 +80,27 @@ fn scope(ledger: &Ledger, choose: Choose<'_>) -> Parts {
     }
 }
 
+/// Older checkpoints, and when they were signed; sometimes with nothing that proves them, or with the wrong thing.
+fn keep(ledger: &Ledger, parts: &mut Parts, choose: Choose<'_>) -> Vec<u64> {
+    let (leaves, size) = (ledger.leaves(), ledger.size());
+    let sizes: BTreeSet<u64> = (0..1 + choose(3)).map(|_| 1 + choose(ledger.entries.len()) as u64).collect();
+    for kept in &sizes {
+        let is_shown = *kept == size || range(parts).is_some_and(|(first, end)| (first..=end).contains(kept));
+        let proof = consistency(&Leaves(&leaves), *kept, size).unwrap();
+        let proof = if is_shown && choose(6) > 0 { None } else { Some(proof) };
+        let other = 1 + choose(ledger.entries.len()) as u64;
+        let (note, proof) = match choose(8) {
+            0 => (head(&leaves, other), proof),
+            1 => (head(&leaves, *kept), None),
+            2 => (head(&leaves, *kept), Some(vec![leaves[0]])),
+            _ => (head(&leaves, *kept), proof),
+        };
+        parts.kept.push((*kept, note, proof));
+    }
+    let seconds = |size: &u64| u64::try_from(ledger.read(size - 1).at.unix_micros() / 1_000_000).unwrap();
+    sizes.iter().map(seconds).collect()
+}
+
 /// Some content left out, or a byte changed, or as it is.
 fn finished(bundle: Vec<u8>, ledger: &Ledger, choose: Choose<'_>) -> (&'static str, Vec<u8>) {
     match choose(8) {
@@ -102,16 +127,18 @@ fn finished(bundle: Vec<u8>, ledger: &Ledger, choose: Choose<'_>) -> (&'static s
 
 /// The verdict on a case as one line of JSON, for whoever compares.
 pub fn line(case: &Case) -> String {
-    let verdict = crate::verify::verify(&case.bundle, &case.trust);
+    let trust = Trust::witnessed(key().verifier(), case.witnesses.clone(), case.needed);
+    let verdict = verify(&case.bundle, &trust);
     let faults: Vec<_> = verdict.faults.iter().map(|fault| json!([fault.rule, fault.entry])).collect();
     let unasked: Vec<_> = verdict.unasked.iter().map(|open| json!([open.entry, open.question])).collect();
-    let witnesses: Vec<_> = case.trust.witnesses.iter().map(ToString::to_string).collect();
+    let witnesses: Vec<_> = case.witnesses.iter().map(ToString::to_string).collect();
     json!({
         "name": case.name,
-        "key": case.trust.key.to_string(),
+        "key": trust.key.to_string(),
         "witness_keys": witnesses,
-        "witnesses": case.trust.witnesses_needed,
+        "witnesses": case.needed,
         "verdict": verdict.verdict,
+        "gaps": verdict.gaps,
         "faults": faults,
         "unasked": unasked,
         "what": verdict.faults.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -25,6 +25,8 @@ const CHANGES: &[Change] = &[
     ("an entry twice", double),
     ("times moved", move_times),
     ("a start changed", start),
+    ("credentials come and go", credentials),
+    ("credentials come and go", credentials),
     ("another role map", other_role_map),
     ("a timer that says something", talking_timer),
     ("a second emergency", second_emergency),
@@ -176,6 +178,59 @@ fn start(ledger: &mut Ledger, choose: Choose<'_>) {
         }
     }
     write(ledger, index, &entry);
+}
+
+/// Starts, revocations and expiries that say who had a credential, and who did not.
+fn credentials(ledger: &mut Ledger, choose: Choose<'_>) {
+    let named = |choose: Choose<'_>| {
+        let (name, role) = CAST[choose(CAST.len())];
+        let role = if choose(4) == 0 { Role::ALL[choose(5)] } else { role };
+        let mut named = json!({"actor_id": name, "role": role, "fingerprint": format!("{:016x}", choose(12))});
+        if choose(3) == 0 {
+            named["credential_id"] = json!(format!("c{}", choose(4)));
+        }
+        if choose(4) == 0 {
+            named["expires_at"] = json!("2026-11-16T00:00:00.000000Z");
+        }
+        if choose(8) == 0 {
+            named.as_object_mut().unwrap().remove("fingerprint");
+        }
+        named
+    };
+    for index in 0..ledger.size() {
+        let mut entry = ledger.read(index);
+        let lists = |choose: Choose<'_>| {
+            let all = CAST
+                .iter()
+                .enumerate()
+                .map(|(at, (name, role))| json!({"actor_id": name, "role": role, "fingerprint": format!("{at:016x}")}));
+            let mut added: Vec<Value> = if choose(3) > 0 { all.collect() } else { Vec::new() };
+            added.extend((0..choose(4)).map(|_| named(choose)));
+            let removed: Vec<_> = (0..choose(3)).map(|_| named(choose)).collect();
+            json!({"added": added, "removed": removed, "count": 7})
+        };
+        let is_start = entry.r#type == EntryType::ServiceStarted;
+        match choose(6) {
+            _ if is_start && (index == 0 || choose(2) == 0) => {
+                entry.details.as_mut().unwrap()["credentials"] = lists(choose)
+            }
+            0 if entry.item.is_none() => {}
+            1 => {
+                let (kind, details) = match choose(3) {
+                    0 => (EntryType::CredentialRevoked, json!({"cause": "asked", "credential": named(choose)})),
+                    1 => (EntryType::CredentialExpired, json!({"credential": named(choose)})),
+                    _ => (EntryType::CredentialsChanged, json!({"credentials": lists(choose)})),
+                };
+                let start = ledger.read(0);
+                let told = Entry { r#type: kind, at: entry.at, details: Some(details), ..start };
+                ledger.entries.insert(index as usize + 1, told.to_bytes().unwrap());
+                renumber(ledger);
+                continue;
+            }
+            _ => {}
+        }
+        write(ledger, index, &entry);
+    }
 }
 
 /// Somebody is not on the list any more, or in another role, and everyone goes on as before.

@@ -7,10 +7,9 @@ use super::cases::range;
 use super::{Choose, ORIGIN, key, role_map};
 use crate::bundle::{Parts, Scope};
 use crate::checkpoint::Checkpoint;
-use crate::cosignature::CosignerKey;
+use crate::cosignature::{CosignerKey, CosignerVerifier};
 use crate::merkle::Hash;
 use crate::note::Note;
-use crate::verify::Trust;
 
 type Change = (&'static str, fn(&mut Parts, Choose<'_>));
 
@@ -144,26 +143,34 @@ fn witness(number: u8) -> CosignerKey {
     CosignerKey::generate(&format!("w{number}.example"), &[number; 32]).unwrap()
 }
 
-/// Cosignatures of some witnesses at some times, and a reader who trusts some of them.
-pub(super) fn cosign(parts: &mut Parts, choose: Choose<'_>) -> Trust {
-    let trust = Trust::log(key().verifier());
+/// Cosignatures of some witnesses at some times, and a reader who trusts some of them and asks for so many.
+pub(super) fn cosign(parts: &mut Parts, kept_at: &[u64], choose: Choose<'_>) -> (Vec<CosignerVerifier>, usize) {
     if choose(4) > 0 {
-        return trust;
+        return (Vec::new(), 0);
     }
-    let text = Note::parse(&parts.checkpoint).unwrap().text.to_owned();
     let now = u64::try_from(parts.made.unix_micros() / 1_000_000).unwrap();
-    for number in 1..=3_u8 {
-        let time = now - [0, 0, 0, 1_000, 40_000_000][choose(5)];
-        let line = match choose(8) {
-            0 | 1 => continue,
-            2 => witness(number).cosign("another text\n", time),
-            _ => witness(number).cosign(&text, time),
-        };
-        parts.checkpoint += &(line + "\n");
+    let cosigned = |note: &str, choose: Choose<'_>, now: u64| {
+        let text = Note::parse(note).unwrap().text;
+        let mut lines = String::new();
+        for number in 1..=3_u8 {
+            let time = now - [0, 0, 0, 0, 590, 1_000, 40_000_000][choose(7)];
+            lines += &match choose(8) {
+                0 | 1 => continue,
+                2 if choose(4) == 0 => witness(number).cosign("another text\n", time),
+                _ => witness(number).cosign(text, time),
+            };
+            lines.push('\n');
+        }
+        note.to_owned() + &lines
+    };
+    parts.checkpoint = cosigned(&parts.checkpoint, choose, now);
+    for ((_, note, _), at) in parts.kept.iter_mut().zip(kept_at) {
+        *note = cosigned(note, choose, *at);
     }
     let witnesses: Vec<_> =
         (1..=u8::try_from(1 + choose(3)).unwrap()).map(|number| witness(number).verifier()).collect();
-    Trust { witnesses_needed: choose(witnesses.len() + 1), witnesses, ..trust }
+    let needed = choose(witnesses.len() + 1);
+    (witnesses, needed)
 }
 
 /// A few bytes changed, added or lost.

@@ -1,5 +1,6 @@
 //! Writes bundles, most of them forged, each with our verdict on it, for another verifier to compare with its own:
-//! `forged-bundles COUNT SEED`. The stream is a line of JSON, then the bundle, each after its length in four bytes.
+//! `cargo run --workspace --example forged_bundles COUNT SEED`. The stream is a line of JSON, then the bundle, each after
+//! its length in four bytes.
 #![allow(clippy::unwrap_used, reason = "a test's helper stops at the first surprise")]
 
 use std::io::{BufWriter, Write as _};
