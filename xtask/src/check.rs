@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
 use crate::tools::{self, CC, CURL, CXX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
-use crate::{console, deny, fuzz, manifests, pages, postgres, readers, schema, vault};
+use crate::{console, deny, fuzz, manifests, pages, postgres, readers, schema, vault, verifiers};
 
 const FUZZ_SECONDS: u32 = 10;
 
@@ -54,6 +54,7 @@ const STEPS: &[Step] = &[
     ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("vault", |_| vault::install()),
     ("tests", Tests::run),
+    ("verifiers", |_| verifiers::run_default()),
     ("PostgreSQL", Tests::run_on_postgres),
     (PAGES, |_| pages::run_all()),
     ("manifests", |_| manifests::check()),

@@ -26,12 +26,13 @@ mod schema;
 mod step;
 mod tools;
 mod vault;
+mod verifiers;
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
   demo [ARGUMENTS]        build everything and start the demo; arguments go to `pilot demo`
-  check                   everything a change must pass: format, tidy, console, lints, tests, pages, browser, schema, dependencies, fuzzing
+  check                   everything a change must pass: format, tidy, console, lints, tests, verifiers, pages, browser, schema, dependencies, fuzzing
   check --without-pages   the same, on a machine that cannot run systemd in its own root
   console                 build the operator console
   console api             generate the console's API types from docs/reference/openapi.json
@@ -43,6 +44,7 @@ cargo xtask COMMAND
   manifests               check deploy/kubernetes against the schemas that Kubernetes publishes
   dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
   readers                 install the libraries with which the tests read permit tokens
+  verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,500 or so many
   vault                   build a Vault-compatible server, for the tests that read credentials from one
   ha up | down            start, or end, three PostgreSQL members with Patroni and three nodes, in network namespaces
   chaos [--without-watchdog] [ROUNDS] [WORDS]
@@ -96,6 +98,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["dist"] => distribution::run(),
         ["readers"] => readers::install_missing(),
         ["vault"] => vault::install(),
+        ["verifiers", rest @ ..] => verifiers::command(rest),
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),

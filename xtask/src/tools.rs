@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::SystemTime;
 
 use crate::step::{Failure, cargo, output_of, program, root, run, run_timed, target_dir};
@@ -74,6 +75,23 @@ pub(crate) fn install_missing_venv() -> Result<(), Failure> {
         return Ok(());
     }
     install_missing(&[Tool { program: "python3-without-venv", package: PYTHON.package }])
+}
+
+/// A directory of Python packages, each file checked by its hash. It is named after a version, so that another version is
+/// installed next to it.
+pub(crate) fn install_missing_python(installed: &str, requirements: &str) -> Result<PathBuf, Failure> {
+    let home = target_dir().join(installed);
+    // The last thing that an installation writes.
+    if !home.join("whole").exists() {
+        install_missing_venv()?;
+        run_timed("install", program("python3", &["-m", "venv", "--clear"]).arg(&home))?;
+        let mut pip = Command::new(home.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement"]);
+        run_timed("install", pip.arg(root().join(requirements)))?;
+        let written = fs::write(home.join("whole"), "");
+        written.map_err(|error| Failure::environment(format!("{installed}: {error}")))?;
+    }
+    Ok(home)
 }
 
 /// A program that cargo builds, kept in `target/tools`. Built without optimisation: it runs for seconds, and an

@@ -9,6 +9,13 @@
     reason = "only tests call this, and they stop at the first surprise"
 )]
 
+pub mod cases;
+pub mod days;
+mod entries;
+mod files;
+pub mod forgeries;
+mod variants;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -33,6 +40,9 @@ use crate::cosignature::CosignerKey;
 use crate::merkle::{Hash, root_of};
 use crate::note::{Note, NoteKey};
 use crate::proof::{Rows, consistency, inclusion, peaks};
+
+/// Chooses a number below the given one. Whoever calls throws the dice.
+pub type Choose<'c> = &'c mut dyn FnMut(usize) -> usize;
 
 pub const ORIGIN: &str = "log.example.org";
 /// The cast: each with the role their name is approved for.
@@ -67,7 +77,8 @@ pub struct Ledger {
     pub items: BTreeMap<ItemId, Item>,
     pub role_maps: Vec<Vec<u8>>,
     pub now: Time,
-    definitions: [Arc<Definition>; 2],
+    /// With their texts.
+    definitions: Vec<(Arc<Definition>, String)>,
     made: u32,
 }
 
@@ -109,11 +120,23 @@ impl Ledger {
             items: BTreeMap::new(),
             role_maps: Vec::new(),
             now,
-            definitions: builtin(),
+            definitions: builtin()
+                .into_iter()
+                .zip([CONTROLLED_OPERATION, EMERGENCY_OPERATION].map(str::to_owned))
+                .collect(),
             made: 0,
         };
         ledger.start(Some(&role_map(&CAST)));
         ledger
+    }
+
+    /// Adds a definition, which is in force from the next start on, and returns its digest.
+    pub fn define(&mut self, text: &str) -> String {
+        let definition = Definition::parse(text).unwrap_or_else(|flaws| panic!("{flaws}"));
+        let definition = Arc::new(definition);
+        let digest = definition.digest().to_string();
+        self.definitions.push((definition, text.to_owned()));
+        digest
     }
 }
 
@@ -132,7 +155,7 @@ impl Ledger {
     }
 
     pub fn start(&mut self, role_map: Option<&[u8]>) {
-        let definitions: Vec<_> = self.definitions.iter().map(|known| WorkflowRef::from(known.as_ref())).collect();
+        let definitions: Vec<_> = self.definitions.iter().map(|(known, _)| WorkflowRef::from(known.as_ref())).collect();
         let started = Started {
             credentials: Changes { added: self.new_credentials(), removed: Vec::new(), count: Some(CAST.len() as u64) },
             definitions,
@@ -174,11 +197,13 @@ impl Ledger {
     }
 
     fn definition(&self, digest: &str) -> Arc<Definition> {
-        Arc::clone(self.definitions.iter().find(|known| **known.digest() == *digest).unwrap())
+        Arc::clone(&self.definitions.iter().find(|(known, _)| **known.digest() == *digest).unwrap().0)
     }
 
     pub fn create(&mut self, workflow: &str, who: &Actor, title: &str, payload: Value) -> Result<ItemId, Refusal> {
-        let definition = Arc::clone(self.definitions.iter().find(|known| **known.name() == *workflow).unwrap());
+        // The latest one is in force.
+        let definition =
+            Arc::clone(&self.definitions.iter().rfind(|(known, _)| **known.name() == *workflow).unwrap().0);
         let nonce = self.nonce();
         let content = Document::content(title, &payload, &nonce);
         let id: ItemId = format!("01890a5d-ac96-774b-bcce-{:012x}", self.made).parse().unwrap();
@@ -347,8 +372,7 @@ impl Ledger {
         let digests = of_items.clone().flat_map(|entry| [&entry.content, &entry.comment, &entry.inputs]).flatten();
         let digests: BTreeSet<_> = digests.collect();
         let definitions: BTreeSet<_> = of_items.filter_map(|entry| entry.definition.as_deref()).collect();
-        let texts = [CONTROLLED_OPERATION, EMERGENCY_OPERATION];
-        let named = self.definitions.iter().zip(texts);
+        let named = self.definitions.iter();
         Parts {
             scope,
             made: self.now,
@@ -357,7 +381,7 @@ impl Ledger {
             documents: digests.into_iter().filter_map(|digest| self.documents.get(digest).cloned()).collect(),
             definitions: named
                 .filter(|(definition, _)| definitions.contains(&**definition.digest()))
-                .map(|(_, text)| text.to_owned())
+                .map(|(_, text)| text.clone())
                 .collect(),
             role_maps: self.role_maps.iter().filter(is_pinned).cloned().collect::<BTreeSet<_>>().into_iter().collect(),
             proofs: proved

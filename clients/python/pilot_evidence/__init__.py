@@ -1,0 +1,1 @@
+"""What `pilot_verify.py` is made of."""
