@@ -25,8 +25,7 @@ const SOURCES: [&str; 9] = [
 ];
 /// Separates the flags that cargo gets in one variable: they may contain spaces.
 const SEPARATOR: &str = "\u{1f}";
-const BY_HAND: &str =
-    "The verifier for browsers needs Rust's standard library for WebAssembly: `rustup target add wasm32-unknown-unknown`.";
+const BY_HAND: &str = "The verifier for browsers needs Rust's standard library for WebAssembly: `rustup target add wasm32-unknown-unknown`.";
 
 /// Builds it if it is older than its sources.
 pub(crate) fn build() -> Result<(), Failure> {

@@ -37,19 +37,20 @@ struct Reason {
 pub fn answer(settings: &[u8], bundle: &[u8]) -> String {
     match read(settings) {
         Ok(trust) => visible_json(&verify(bundle, &trust).to_json()).into_owned(),
-        Err(reason) => {
-            serde_json::to_string(&Refusal { refused: reason }).certain("a refusal is two texts")
-        }
+        Err(reason) => serde_json::to_string(&Refusal { refused: reason }).certain("a refusal is two texts"),
     }
 }
 
 fn read(settings: &[u8]) -> Result<trust::Trust, Reason> {
     let refused = |option: &str, what: String| Reason { option: option.to_owned(), what };
-    let settings: Settings = serde_json::from_slice(settings).map_err(|error| refused("settings", error.to_string()))?;
+    let settings: Settings =
+        serde_json::from_slice(settings).map_err(|error| refused("settings", error.to_string()))?;
     let witness_keys: Vec<_> = settings.witness_keys.iter().map(|line| line.trim().to_owned()).collect();
     let key = settings.key.trim();
     // What is not a key would be taken for the name of a file, and here there are none.
-    for (option, line) in std::iter::once(("key", key)).chain(witness_keys.iter().map(|line| ("witness-key", line.as_str()))) {
+    for (option, line) in
+        std::iter::once(("key", key)).chain(witness_keys.iter().map(|line| ("witness-key", line.as_str())))
+    {
         if line.matches('+').count() < 2 {
             return Err(refused(option, KeyError::VerifierFormat.to_string()));
         }

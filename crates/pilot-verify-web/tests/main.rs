@@ -43,15 +43,40 @@ fn what_is_not_a_bundle_gets_a_verdict_too() {
 #[test]
 fn wrong_settings_are_refused_with_the_option_they_belong_to() {
     let line = key().verifier().to_string();
-    check(br#"{"key":"log.pub"}"#, &expect![[r#"{"refused":{"option":"key","what":"this is not a verifier key: it should be one line, name+id+base64"}}"#]]);
+    check(
+        br#"{"key":"log.pub"}"#,
+        &expect![[
+            r#"{"refused":{"option":"key","what":"this is not a verifier key: it should be one line, name+id+base64"}}"#
+        ]],
+    );
     check(
         format!("{{\"key\":\"{}\"}}", line.replace("+ARl", "+ARk")).as_bytes(),
-        &expect![[r#"{"refused":{"option":"key","what":"the key does not match its id; the line was changed or cut off"}}"#]],
+        &expect![[
+            r#"{"refused":{"option":"key","what":"the key does not match its id; the line was changed or cut off"}}"#
+        ]],
     );
-    check(&settings(r#","witness_keys":["a file"]"#), &expect![[r#"{"refused":{"option":"witness-key","what":"this is not a verifier key: it should be one line, name+id+base64"}}"#]]);
-    check(&settings(&format!(r#","witness_keys":["{line}"]"#)), &expect![[r#"{"refused":{"option":"witness-key","what":"the key has the wrong type: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)"}}"#]]);
-    check(&settings(r#","witnesses":1"#), &expect![[r#"{"refused":{"option":"witnesses","what":"1 are required, but 0 keys are given"}}"#]]);
-    check(br#"{"key":"a+b+c","unknown":1}"#, &expect![[r#"{"refused":{"option":"settings","what":"unknown field `unknown`, expected one of `key`, `witness_keys`, `witnesses` at line 1 column 24"}}"#]]);
+    check(
+        &settings(r#","witness_keys":["a file"]"#),
+        &expect![[
+            r#"{"refused":{"option":"witness-key","what":"this is not a verifier key: it should be one line, name+id+base64"}}"#
+        ]],
+    );
+    check(
+        &settings(&format!(r#","witness_keys":["{line}"]"#)),
+        &expect![[
+            r#"{"refused":{"option":"witness-key","what":"the key has the wrong type: a log signs with Ed25519 (1), a witness with Ed25519 cosignatures (4)"}}"#
+        ]],
+    );
+    check(
+        &settings(r#","witnesses":1"#),
+        &expect![[r#"{"refused":{"option":"witnesses","what":"1 are required, but 0 keys are given"}}"#]],
+    );
+    check(
+        br#"{"key":"a+b+c","unknown":1}"#,
+        &expect![[
+            r#"{"refused":{"option":"settings","what":"unknown field `unknown`, expected one of `key`, `witness_keys`, `witnesses` at line 1 column 24"}}"#
+        ]],
+    );
 }
 
 #[test]

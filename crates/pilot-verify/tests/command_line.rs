@@ -115,8 +115,8 @@ fn forged() -> Vec<u8> {
     let id = ledger.create("controlled-operation", &actor("ana"), title, payload("low")).unwrap();
     ledger.act(&id, &actor("ana"), "submit", "", serde_json::Value::Null).unwrap();
     ledger.force(&id, Some(&as_role("ana", Role::Approver)), |entry| {
-        entry.action = Some("approve".parse().unwrap());
-        entry.to = Some("approved".parse().unwrap());
+        entry.action = Some("approve".into());
+        entry.to = Some("approved".into());
     });
     ledger.item_bundle(&id)
 }

@@ -21,7 +21,7 @@ export const english = {
   noKey: 'The key is needed: without it anyone could have made the bundle.',
   witnesses: 'Witnesses',
   witnessesHint: 'If witnesses cosign the log, their signatures show that everyone was shown the same history.',
-  witnessKeys: "The witnesses' keys",
+  witnessKeys: 'The witnesses’ keys',
   witnessKeysHint: 'One on each line. Without any, witnesses are not checked.',
   needed: 'How many must have signed',
   neededHint: 'All of them, if you leave this empty.',
