@@ -54,8 +54,9 @@ fn compiler() -> Result<Command, Failure> {
     let mut command = program(DEBIAN_CARGO.program, &["-Z", "build-std=std,panic_abort"]);
     // Not the usual ones: a backtrace has nowhere to go, and nothing is unwound.
     command.args(["-Z", "build-std-features="]);
-    // The proxies that rustup puts on the path would take these for their own.
-    command.env("RUSTC", DEBIAN_RUSTC.program).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    // What cargo and rustup told this program is about another toolchain.
+    command.env("RUSTC", DEBIAN_RUSTC.program);
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env_remove("LD_LIBRARY_PATH");
     // Building the standard library is not a stable feature of cargo; everything else is compiled as ever.
     command.env("RUSTC_BOOTSTRAP", "1");
     command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", WASM_LD.program);

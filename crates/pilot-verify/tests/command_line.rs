@@ -5,7 +5,7 @@ use std::process::Command;
 
 use data_encoding::BASE64;
 use expect_test::{ExpectFile, expect, expect_file};
-use pilot_core::actor::Role;
+use pilot_core::role::Role;
 use pilot_evidence::sample::{Ledger, actor, as_role, key, payload, small_ledger};
 use pilot_testing::Scratch;
 
