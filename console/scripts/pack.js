@@ -5,7 +5,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 const LIMIT = 150_000
 const sizes = new Map()
 for (const entry of readdirSync('dist', { recursive: true, withFileTypes: true })) {
-  if (!entry.isFile() || !/\.(html|js|css|svg)$/.test(entry.name)) continue
+  if (!entry.isFile() || !/\.(html|js|css|svg|wasm)$/.test(entry.name)) continue
   const path = `${entry.parentPath}/${entry.name}`
   const bytes = readFileSync(path)
   const brotli = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } })

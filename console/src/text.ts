@@ -10,6 +10,8 @@ export const languages = {
 export type Language = keyof typeof languages
 
 let spoken: Words = english
+/** For words that are loaded with the screen that says them. */
+export let language: Language = 'en'
 export let { roles, endings, certificateEndings, shown, problems, text } = spoken
 
 export function isLanguage(name: string | null | undefined): name is Language {
@@ -17,9 +19,10 @@ export function isLanguage(name: string | null | undefined): name is Language {
 }
 
 /** Once, before anything is shown: texts are not looked up again. */
-export async function speak(language: Language): Promise<void> {
+export async function speak(wanted: Language): Promise<void> {
   // A language that cannot be loaded is no reason to show nothing: English is already here.
-  spoken = await languages[language].load().catch(() => english)
+  spoken = await languages[wanted].load().catch(() => english)
+  language = spoken === english ? 'en' : wanted
   ;({ roles, endings, certificateEndings, shown, problems, text } = spoken)
   document.documentElement.lang = spoken.locale
 }

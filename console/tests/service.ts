@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-const PROGRAM = process.env.PILOT_PROGRAM ?? new URL('../../target/debug/pilot', import.meta.url).pathname
+export const PROGRAM = process.env.PILOT_PROGRAM ?? new URL('../../target/debug/pilot', import.meta.url).pathname
 
 export const PEOPLE = {
   ana: 'initiator',

@@ -6,9 +6,16 @@ use std::time::SystemTime;
 
 use crate::step::{Failure, build_programs, program, root, run_timed};
 use crate::tools::{self, CHROMIUM, FIREFOX, modified};
+use crate::wasm;
 
 /// Builds only if the sources are newer than what was built from them.
 pub(crate) fn build() -> Result<(), Failure> {
+    wasm::build()?;
+    build_page()
+}
+
+/// Without the verifier for browsers, unless it was built before: its compiler is too much to install for a first look.
+pub(crate) fn build_page() -> Result<(), Failure> {
     install()?;
     let console = root().join("console");
     if modified(&console.join("dist/index.html")) < newest(&console) {
@@ -19,6 +26,7 @@ pub(crate) fn build() -> Result<(), Failure> {
 
 /// Checks the types, the API's types against its document, the unit tests, and the files with their sizes.
 pub(crate) fn check() -> Result<(), Failure> {
+    wasm::build()?;
     install()?;
     npm("types", &["run", "--silent", "types"])?;
     npm("unit tests", &["run", "--silent", "unit"])?;

@@ -9,7 +9,7 @@ use crate::tools::{self, CC};
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     tools::install_missing(&[CC])?;
-    console::build()?;
+    console::build_page()?;
     run_timed("build", &mut cargo(&["build", "--profile", "demo", "--package", "pilot"]))?;
     let mut demo = Command::new(target_dir().join("demo/pilot"));
     demo.arg("demo").args(arguments);

@@ -20,6 +20,7 @@ mod fuzz;
 mod ha;
 mod manifests;
 mod pages;
+mod places;
 mod postgres;
 mod readers;
 mod schema;
@@ -27,6 +28,7 @@ mod step;
 mod tools;
 mod vault;
 mod verifiers;
+mod wasm;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -34,7 +36,7 @@ cargo xtask COMMAND
   demo [ARGUMENTS]        build everything and start the demo; arguments go to `pilot demo`
   check                   everything a change must pass: format, tidy, console, lints, tests, verifiers, pages, browser, schema, dependencies, fuzzing
   check --without-pages   the same, on a machine that cannot run systemd in its own root
-  console                 build the operator console
+  console                 build the operator console, and the verifier in it for browsers
   console api             generate the console's API types from docs/reference/openapi.json
   console check           check its types, unit tests and size, and test it in a browser against the real service
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each

@@ -46,6 +46,12 @@ pub(crate) const IP: Tool = Tool { program: "ip", package: "iproute2" };
 pub(crate) const TAR: Tool = Tool { program: "tar", package: "tar" };
 pub(crate) const WRK: Tool = Tool { program: "wrk", package: "wrk" };
 pub(crate) const TASKSET: Tool = Tool { program: "taskset", package: "util-linux" };
+/// A compiler for browsers where the toolchain in use is not one: Debian's own, the sources of its standard library, and
+/// a linker.
+pub(crate) const DEBIAN_RUSTC: Tool = Tool { program: "/usr/bin/rustc", package: "rustc-web" };
+pub(crate) const DEBIAN_CARGO: Tool = Tool { program: "/usr/bin/cargo", package: "cargo-web" };
+pub(crate) const DEBIAN_RUST_SOURCE: Tool = Tool { program: "/usr/lib/rustlib/src/rust/x.py", package: "rust-web-src" };
+pub(crate) const WASM_LD: Tool = Tool { program: "wasm-ld-22", package: "lld-22" };
 
 /// The identity provider that the tests sign in at.
 pub(crate) const PROVIDER: &str = "crates/pilot/tests/oauth/provider";
@@ -63,7 +69,9 @@ pub(crate) fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
     }
     eprintln!("missing on this machine: {}", names(&missing));
     let mut update = program("apt-get", &["update", "--quiet=2"]);
-    let mut install = program("apt-get", &["install", "--yes", "--quiet=2", "--no-install-recommends"]);
+    // Nothing of the developer's is removed for it: Debian's packages of Rust exclude each other.
+    let options = ["install", "--yes", "--quiet=2", "--no-install-recommends", "--no-remove"];
+    let mut install = program("apt-get", &options);
     install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
     run(&mut update).and_then(|()| run_timed("install", &mut install)).map_err(|_| Failure::environment(by_hand()))
 }

@@ -7,12 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate depends on those before it alone.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "pilot-testing",
     "pilot-core",
     "pilot-explain",
     "pilot-evidence",
     "pilot-verify",
+    "pilot-verify-web",
     "pilot-store",
     "pilot-wire",
     "pilot-setup",
@@ -129,6 +130,43 @@ fn crates_depend_only_leftwards() {
         "The order is {}. Move the code, or pass what is needed as a parameter.",
         CRATES.join(" <- ")
     ));
+}
+
+/// A table of a manifest, without comments and empty lines.
+fn table<'a>(manifest: &'a str, name: &str) -> BTreeSet<&'a str> {
+    let lines = manifest.lines().skip_while(|line| *line != format!("[{name}]")).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+#[test]
+fn every_crate_has_the_lints_of_the_workspace_and_one_has_a_file_with_unsafe_attributes() {
+    const EXCEPTION: &str = "crates/pilot-verify-web";
+    let files = files();
+    let text = |path: &str| files.iter().find(|file| file.path == path).unwrap().text.as_str();
+    let mut findings = Findings::default();
+    for file in files.iter().filter(|file| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml")) {
+        let is_exception = file.path.starts_with(&format!("{EXCEPTION}/"));
+        if !is_exception && !table(&file.text, "lints").contains("workspace = true") {
+            findings.add(&file.path, 1, "does not have the lints of the workspace");
+        }
+    }
+    let (workspace, own) = (text("Cargo.toml"), text(&format!("{EXCEPTION}/Cargo.toml")));
+    let mut expected = table(workspace, "workspace.lints.rust");
+    assert!(expected.remove("unsafe_code = \"forbid\""), "unsafe code is no longer forbidden");
+    expected.insert("unsafe_code = \"deny\"");
+    assert_eq!(table(own, "lints.rust"), expected, "the lints of {EXCEPTION}");
+    assert_eq!(table(own, "lints.clippy"), table(workspace, "workspace.lints.clippy"), "the lints of {EXCEPTION}");
+    let is_unsafe = |line: &str| line.contains(concat!("unsafe", "(")) || line.contains(concat!("unsafe", " "));
+    for file in files.iter().filter(|file| file.is_rust() && file.path.starts_with(EXCEPTION)) {
+        for (number, line) in file.program_lines().filter(|(_, line)| is_unsafe(line)) {
+            if file.path != format!("{EXCEPTION}/src/exports.rs") || line != concat!("#[unsafe", "(no_mangle)]") {
+                findings.add(&file.path, number, "is unsafe");
+            }
+        }
+    }
+    findings
+        .settle("Without an unsafe block there is nothing to prove; the attributes are for names that a page calls.");
 }
 
 #[test]

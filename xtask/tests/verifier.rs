@@ -12,18 +12,20 @@ const NOT_LINKED: [&str; 5] = ["pilot-explain", "dagre", "annotate-snippets", "c
 
 #[test]
 fn the_verifier_links_few_crates_and_none_that_draw_or_explain() {
-    let all = linked();
-    assert!(all.contains("pilot-core") && all.contains("serde_json"), "the tree has gone somewhere else: {all:?}");
-    assert!(all.len() <= CRATES_MAX, "{} crates: {all:?}", all.len());
-    for name in NOT_LINKED {
-        assert!(!all.contains(name), "the verifier links {name}");
+    for package in ["pilot-verify", "pilot-verify-web"] {
+        let all = linked(package);
+        assert!(all.contains("pilot-core") && all.contains("serde_json"), "the tree has gone somewhere else: {all:?}");
+        assert!(all.len() <= CRATES_MAX, "{} crates: {all:?}", all.len());
+        for name in NOT_LINKED {
+            assert!(!all.contains(name), "{package} links {name}");
+        }
     }
 }
 
 /// Each crate of the tree, with its version.
-fn linked() -> BTreeSet<String> {
+fn linked(package: &str) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let options = ["--package", "pilot-verify", "--edges", "normal", "--prefix", "none", "--no-dedupe", "--offline"];
+    let options = ["--package", package, "--edges", "normal", "--prefix", "none", "--no-dedupe", "--offline"];
     let output = Command::new(env!("CARGO")).arg("tree").args(options).current_dir(root).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = String::from_utf8(output.stdout).unwrap();

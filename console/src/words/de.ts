@@ -449,6 +449,7 @@ const text: Words['text'] = {
     certificateStranger: 'Falls Sie es gewählt haben, fehlt es vielleicht in der genehmigten Rollenzuordnung. Fragen Sie Ihren Sicherheitsadmin.',
     certificateDenied: 'Verwenden Sie dieses Zertifikat nicht. Sagen Sie Ihrem Sicherheitsadmin, welcher Akteur und welche Rolle angezeigt wurden.',
     insecure: 'Diese Seite wurde nicht über HTTPS geladen. Andere im Netz können Ihr Token lesen.',
+    verify: 'Ein Nachweispaket ohne Anmeldung verifizieren',
   },
 
   inbox: {

@@ -238,6 +238,7 @@ const text = {
     certificateStranger: 'If you did choose it, it may be missing from the approved role map. Ask your security admin.',
     certificateDenied: 'Do not use this certificate. Tell your security admin which actor and role it showed.',
     insecure: 'This page was not loaded over HTTPS. Others on the network can read your token.',
+    verify: 'Verify a bundle without signing in',
   },
 
   inbox: {

@@ -3,8 +3,12 @@ import { describe, expect, test } from 'vitest'
 import table from '../hidden.json'
 import { german } from './de'
 import { english, type Words } from './en'
+import { german as germanVerifier } from './verifier/de'
+import { english as englishVerifier } from './verifier/en'
 
 const others: Record<string, Words> = { German: german }
+/** Words that come with their own screens. */
+const later: Record<string, typeof englishVerifier> = { German: germanVerifier }
 
 /** The same in both languages: names, symbols, codes and words that German has too. */
 const ALIKE = new Set([
@@ -102,5 +106,21 @@ describe.each(Object.entries(others))('%s', (_, words) => {
   test('knows every kind of hidden character', () => {
     const kinds = [...table.hidden, ...table.selectors].map(([, , name]) => String(name))
     expect([...new Set(kinds)].filter((kind) => words.names[kind] === undefined)).toEqual([])
+  })
+})
+
+describe.each(Object.entries(later))('%s for bundles', (_, words) => {
+  const open = new Set(['names', 'questions', 'inEnglish'])
+  const closed = (all: typeof englishVerifier) => leaves(all).filter(([path]) => !open.has(path.split('.')[0] ?? ''))
+
+  test('says everything that English says, with the same parts, and leaves nothing in English', () => {
+    const shape = (all: typeof englishVerifier) => closed(all).map(([path, leaf]) => [path, typeof leaf === 'function' ? leaf.length : 0]).sort()
+    expect(shape(words)).toEqual(shape(englishVerifier))
+    const known = new Map(leaves(englishVerifier))
+    expect(closed(words).filter(([path, leaf]) => typeof leaf === 'string' && !ALIKE.has(leaf) && leaf === known.get(path))).toEqual([])
+  })
+
+  test('has a word for every check and control that English has one for', () => {
+    expect(Object.keys(englishVerifier.names).filter((name) => !Object.hasOwn(words.names, name))).toEqual([])
   })
 })

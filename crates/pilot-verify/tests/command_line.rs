@@ -3,8 +3,10 @@
 
 use std::process::Command;
 
-use expect_test::expect;
-use pilot_evidence::sample::{key, small_ledger};
+use data_encoding::BASE64;
+use expect_test::{ExpectFile, expect, expect_file};
+use pilot_core::role::Role;
+use pilot_evidence::sample::{Ledger, actor, as_role, key, payload, small_ledger};
 use pilot_testing::Scratch;
 
 fn file(scratch: &Scratch, name: &str, bytes: &[u8]) -> String {
@@ -87,4 +89,43 @@ fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
     ]
     .assert_eq(out.lines().last().unwrap());
     assert_eq!(run(&["--help"]).0, 0);
+}
+
+/// Bundles and what is said about them, for readers in other languages: the browser's verifier must give the same answer
+/// to the byte (`console/src/verifier/verifier.test.ts`). `UPDATE_EXPECT=1` writes them.
+#[test]
+fn what_is_said_about_four_bundles_is_kept_for_other_readers() {
+    use pilot_evidence::bundle::redact::{Redaction, redact};
+    let ledger = small_ledger();
+    let whole = ledger.item_bundle(ledger.items.keys().next().unwrap());
+    let (redacted, _) = redact(&whole, &Redaction::All).unwrap();
+    let mut changed = whole.clone();
+    changed[100] ^= 1;
+    keep(&whole, 0, &expect_file!["bundles/whole.base64"], &expect_file!["bundles/whole.json"]);
+    keep(&redacted, 4, &expect_file!["bundles/redacted.base64"], &expect_file!["bundles/redacted.json"]);
+    keep(&changed, 1, &expect_file!["bundles/changed.base64"], &expect_file!["bundles/changed.json"]);
+    keep(&forged(), 1, &expect_file!["bundles/forged.base64"], &expect_file!["bundles/forged.json"]);
+    expect_file!["bundles/log.pub"].assert_eq(&(key().verifier().to_string() + "\n"));
+}
+
+/// Signed by the log itself, and yet against the rules: someone approves what they proposed. Its title hides something.
+fn forged() -> Vec<u8> {
+    let mut ledger = Ledger::default();
+    let title = "Remove \u{202e}nothing";
+    let id = ledger.create("controlled-operation", &actor("ana"), title, payload("low")).unwrap();
+    ledger.act(&id, &actor("ana"), "submit", "", serde_json::Value::Null).unwrap();
+    ledger.force(&id, Some(&as_role("ana", Role::Approver)), |entry| {
+        entry.action = Some("approve".into());
+        entry.to = Some("approved".into());
+    });
+    ledger.item_bundle(&id)
+}
+
+fn keep(bundle: &[u8], code: i32, bytes: &ExpectFile, said: &ExpectFile) {
+    let scratch = Scratch::new();
+    let path = file(&scratch, "bundle.zip", bundle);
+    let (ended, out, err) = run(&[&path, "--key", &key().verifier().to_string(), "--output", "json"]);
+    assert_eq!((ended, err.as_str()), (code, ""), "{out}");
+    bytes.assert_eq(&(BASE64.encode(bundle) + "\n"));
+    said.assert_eq(&out);
 }

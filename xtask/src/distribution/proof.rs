@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::build;
 use super::place::{Place, at};
+use crate::places;
 use crate::step::{Failure, output_of, program, run, shown};
 
 pub(super) fn is_static(path: &Path) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub(super) fn is_static(path: &Path) -> Result<(), Failure> {
 
 /// Neither the directory of the sources nor that of other people's crates: paths reveal who built it, and differ.
 pub(super) fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure> {
-    for (place, _) in build::renamed_places()? {
+    for (place, _) in places::renamed()? {
         let mut search = program("grep", &["--text", "--fixed-strings", "--quiet", "--", &place]);
         match search.arg(path).status().map(|status| status.code()) {
             Ok(Some(1)) => {}

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use pilot_core::decide::Unasked;
+use pilot_core::item::WorkflowRef;
 
 use super::counted;
 use super::verdict::{Finding, Outcome, Verdict};
@@ -76,10 +77,19 @@ impl Verdict {
             0 => String::new(),
             count => format!(", {} left out", counted(count, "file")),
         };
-        format!(
-            "Evidence of {} about {scope}\nmade {}, {} entries, {} documents{left_out}\nroot {} of {} entries\n\n",
+        let mut text = format!(
+            "Evidence of {} about {scope}\nmade {}, {} entries, {} documents{left_out}\nroot {} of {} entries\n",
             about.origin, about.made, about.entries, about.documents, about.root, about.size
-        )
+        );
+        // To be compared with what the reader knows from elsewhere.
+        let _ = writeln!(text, "checkpoint {}", about.checkpoint);
+        for WorkflowRef { name, version, digest } in &about.definitions {
+            let _ = writeln!(text, "definition {digest}, {name} v{version}");
+        }
+        for digest in &about.role_maps {
+            let _ = writeln!(text, "role map   {digest}");
+        }
+        text + "\n"
     }
 
     fn item_table(&self) -> String {

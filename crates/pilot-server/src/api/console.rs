@@ -36,11 +36,18 @@ const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-or
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Scripts and styles only from here, nothing inline, nothing evaluated, no form that submits elsewhere, no framing.
-/// The only Trusted Types policy is Svelte's, for the constant templates in its own code. If people sign in at an
-/// identity provider, its token and revocation endpoints may be called too, and nothing else outside.
+/// There are two Trusted Types policies: Svelte's, for the constant templates in its own code, and one that vouches for a
+/// single address, that of the verifier's thread. If people sign in at an identity provider, its token and revocation
+/// endpoints may be called too, and nothing else outside.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-    require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
+    require-trusted-types-for 'script'; trusted-types svelte-trusted-html pilot-verifier";
+
+/// The thread that verifies bundles may compile the verifier, which the page may not, and can load and send nothing.
+const WORKER_POLICY: &str = "default-src 'none'; script-src 'wasm-unsafe-eval'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+/// How its file is called, before the hash: `console/src/verifier/bundle.worker.ts`.
+const WORKER: &str = "bundle.worker-";
 
 /// The only page; its script shows the screen that the address names.
 pub fn get_console(app: &App, head: &Parts, _: Option<&str>) -> Answer {
@@ -66,7 +73,8 @@ pub fn get_console_asset(_: &App, head: &Parts, file: Option<&str>) -> Answer {
     let found = FILES.iter().find(|file| file.path.strip_prefix("assets/") == Some(wanted));
     let found = found.ok_or_else(|| Problem::new(Code::NotFound, "The console has no such file; reload the page."))?;
     let mut response = serve(found, &head.headers, "public, max-age=31536000, immutable");
-    fence(response.headers_mut(), HeaderValue::from_static("default-src 'none'; sandbox"));
+    let policy = if wanted.starts_with(WORKER) { WORKER_POLICY } else { "default-src 'none'; sandbox" };
+    fence(response.headers_mut(), HeaderValue::from_static(policy));
     Ok(response)
 }
 
@@ -115,6 +123,7 @@ fn media_type(path: &str) -> &'static str {
         "js" => "text/javascript; charset=utf-8",
         "css" => "text/css; charset=utf-8",
         "svg" => "image/svg+xml",
+        "wasm" => "application/wasm",
         _ => "application/octet-stream",
     }
 }
