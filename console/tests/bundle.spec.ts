@@ -152,7 +152,7 @@ test('it is said in German as well', async ({ people }) => {
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('Ein Nachweispaket verifizieren')
   await page.getByLabel('Nachweispaket', { exact: true }).setInputFiles(sample('redacted'))
   await page.getByLabel('Prüfschlüssel des Protokolls, aus dem es stammt').fill(sampleKey())
-  await page.getByRole('button', { name: 'Nachweispaket verifizieren' }).click()
+  await page.getByRole('button', { name: 'Nachweispaket prüfen' }).click()
   await expect(page.getByRole('region', { name: 'Ein Nachweispaket verifizieren' }).getByRole('status').last()).toContainText('Der Nachweis hält, soweit er geprüft werden konnte.')
   await expect(page.getByRole('region', { name: 'Offene Fragen' })).toContainText('ob Titel und Inhalt zur Definition passen')
   await look(page, 'bundle-german')
