@@ -25,7 +25,7 @@ export default defineConfig({
     { name: 'chromium', use: { browserName: 'chromium', launchOptions: { executablePath: '/usr/bin/chromium', args: CHROMIUM } } },
     {
       name: 'firefox',
-      testMatch: ['journey.spec.ts', 'keyboard.spec.ts'],
+      testMatch: ['bundle-form.spec.ts', 'journey.spec.ts', 'keyboard.spec.ts'],
       use: {
         browserName: 'firefox',
         channel: 'moz-firefox',

@@ -28,7 +28,7 @@ export const german: VerifierWords = {
   neededHint: 'Alle, wenn Sie dies leer lassen.',
   neededWrong: 'Dies muss eine ganze Zahl sein.',
   settingsWrong: (what: string) => `Die Prüfung kann nicht beginnen: ${what}`,
-  go: 'Nachweispaket verifizieren',
+  go: 'Nachweispaket prüfen',
   stop: 'Abbrechen',
   loading: 'Das Prüfprogramm wird geladen…',
   checking: 'Prüfung läuft…',
