@@ -4,12 +4,13 @@
 //! refuse it.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use pilot_core::document::ContentDigest;
 use serde_json::json;
 
 use super::days::attempt;
-use super::forgeries::{forge, forgeries};
+use super::forgeries::{CLEARED, Forgery, STARTED, forge, forgeries};
 use super::{Choose, Leaves, Ledger, entries, files, head, key, variants};
 use crate::bundle::redact::{Redaction, redact};
 use crate::bundle::{Parts, Scope, assemble};
@@ -42,11 +43,18 @@ impl Case {
     }
 }
 
+/// Made once: they are always the same.
+static FORGERIES: LazyLock<Vec<(&'static str, &'static str, Forgery)>> = LazyLock::new(forgeries);
+
 fn ledger(choose: Choose<'_>) -> (String, Ledger) {
     if choose(6) == 0 {
-        let mut forgeries = forgeries();
-        let (name, _, forgery) = forgeries.swap_remove(choose(forgeries.len()));
-        return (name.to_owned(), forgery.ledger);
+        let (name, _, forgery) = &FORGERIES[choose(FORGERIES.len())];
+        return ((*name).to_owned(), forgery.ledger.clone());
+    }
+    if choose(4) == 0 {
+        let mut ledger = far_along(choose);
+        let name = entries::change(&mut ledger, choose);
+        return (name, ledger);
     }
     let mut ledger = Ledger::default();
     if choose(3) == 0 {
@@ -64,6 +72,20 @@ fn ledger(choose: Choose<'_>) -> (String, Ledger) {
         _ => entries::change(&mut ledger, choose),
     };
     (name, ledger)
+}
+
+/// An operation that has come a long way, which chance alone seldom brings about.
+fn far_along(choose: Choose<'_>) -> Ledger {
+    let started = Forgery::new("low").all(&STARTED);
+    let forgery = match choose(6) {
+        0 => Forgery::new("low").all(&CLEARED),
+        1 => started,
+        2 => started.all(&[("eve", "heartbeat"), ("eve", "succeed")]),
+        3 => started.all(&[("eve", "fail"), ("eve", "retry"), ("eve", "fail"), ("eve", "roll_back")]),
+        4 => started.all(&[("eve", "succeed"), ("ben", "accept")]),
+        _ => Forgery::emergency(),
+    };
+    forgery.ledger
 }
 
 /// Of the whole ledger, of a period, or of one item.
@@ -97,7 +119,8 @@ fn keep(ledger: &Ledger, parts: &mut Parts, choose: Choose<'_>) -> Vec<u64> {
         };
         parts.kept.push((*kept, note, proof));
     }
-    let seconds = |size: &u64| u64::try_from(ledger.read(size - 1).at.unix_micros() / 1_000_000).unwrap();
+    // Some ledgers begin before 1970, and cosignatures cannot.
+    let seconds = |size: &u64| u64::try_from(ledger.read(size - 1).at.unix_micros() / 1_000_000).unwrap_or(0);
     sizes.iter().map(seconds).collect()
 }
 

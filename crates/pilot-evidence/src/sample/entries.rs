@@ -126,11 +126,11 @@ fn member(ledger: &mut Ledger, choose: Choose<'_>) {
 }
 
 fn leave_out(ledger: &mut Ledger, choose: Choose<'_>) {
+    if about_items(ledger).len() == 1 {
+        return member(ledger, choose);
+    }
     ledger.entries.remove(some_entry(ledger, choose) as usize);
     renumber(ledger);
-    if about_items(ledger).is_empty() {
-        ledger.whole_operation("So that there is one", "low");
-    }
 }
 
 fn swap(ledger: &mut Ledger, choose: Choose<'_>) {
