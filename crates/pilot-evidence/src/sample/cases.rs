@@ -10,10 +10,10 @@ use pilot_core::document::ContentDigest;
 use serde_json::json;
 
 use super::days::attempt;
-use super::forgeries::{CLEARED, Forgery, STARTED, forge, forgeries};
+use super::forgeries::{CLEARED, Forgery, Named, STARTED, forge, forgeries};
 use super::{Choose, Leaves, Ledger, entries, files, head, key, variants};
 use crate::bundle::redact::{Redaction, redact};
-use crate::bundle::{Parts, Scope, assemble};
+use crate::bundle::{Parts, assemble};
 use crate::cosignature::CosignerVerifier;
 use crate::proof::consistency;
 use crate::verify::{Trust, verify};
@@ -44,7 +44,7 @@ impl Case {
 }
 
 /// Made once: they are always the same.
-static FORGERIES: LazyLock<Vec<(&'static str, &'static str, Forgery)>> = LazyLock::new(forgeries);
+static FORGERIES: LazyLock<Vec<Named>> = LazyLock::new(forgeries);
 
 fn ledger(choose: Choose<'_>) -> (String, Ledger) {
     if choose(6) == 0 {
@@ -105,9 +105,9 @@ fn scope(ledger: &Ledger, choose: Choose<'_>) -> Parts {
 /// Older checkpoints, and when they were signed; sometimes with nothing that proves them, or with the wrong thing.
 fn keep(ledger: &Ledger, parts: &mut Parts, choose: Choose<'_>) -> Vec<u64> {
     let (leaves, size) = (ledger.leaves(), ledger.size());
-    let sizes: BTreeSet<u64> = (0..1 + choose(3)).map(|_| 1 + choose(ledger.entries.len()) as u64).collect();
+    let sizes: BTreeSet<u64> = (0..=choose(3)).map(|_| 1 + choose(ledger.entries.len()) as u64).collect();
     for kept in &sizes {
-        let is_shown = *kept == size || range(parts).is_some_and(|(first, end)| (first..=end).contains(kept));
+        let is_shown = *kept == size || files::range(parts).is_some_and(|(first, end)| (first..=end).contains(kept));
         let proof = consistency(&Leaves(&leaves), *kept, size).unwrap();
         let proof = if is_shown && choose(6) > 0 { None } else { Some(proof) };
         let other = 1 + choose(ledger.entries.len()) as u64;
@@ -167,12 +167,4 @@ pub fn line(case: &Case) -> String {
         "what": verdict.faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
     .to_string()
-}
-
-/// Whether a scope is a period, with its range.
-pub(super) fn range(parts: &Parts) -> Option<(u64, u64)> {
-    match parts.scope {
-        Scope::Item(_) => None,
-        Scope::Period { first, end, .. } => Some((first, end)),
-    }
 }

@@ -3,7 +3,6 @@
 use pilot_core::time::Time;
 use serde_json::json;
 
-use super::cases::range;
 use super::{Choose, ORIGIN, key, role_map};
 use crate::bundle::{Parts, Scope};
 use crate::checkpoint::Checkpoint;
@@ -171,6 +170,14 @@ pub(super) fn cosign(parts: &mut Parts, kept_at: &[u64], choose: Choose<'_>) -> 
         (1..=u8::try_from(1 + choose(3)).unwrap()).map(|number| witness(number).verifier()).collect();
     let needed = choose(witnesses.len() + 1);
     (witnesses, needed)
+}
+
+/// The range of a period.
+pub(super) fn range(parts: &Parts) -> Option<(u64, u64)> {
+    match parts.scope {
+        Scope::Item(_) => None,
+        Scope::Period { first, end, .. } => Some((first, end)),
+    }
 }
 
 /// A few bytes changed, added or lost.
