@@ -179,6 +179,10 @@ pub const EXPORT_RETRY: Duration = Duration::from_secs(5);
 pub const EXPORT_DEADLINE: Duration = Duration::from_hours(1);
 /// The manifest of a larger bundle, which is signed as a whole, would not fit into a small machine.
 pub const EXPORT_ENTRIES_MAX: u64 = 1_000_000;
+/// The most cosigned checkpoints in a bundle. If there are more, they are thinned out evenly.
+pub const EXPORT_CHECKPOINTS_MAX: usize = 4_096;
+/// While the log grows, a cosigned checkpoint is kept this often, to date the entries.
+pub const CHECKPOINT_KEPT_EVERY: Duration = Duration::from_mins(1);
 /// For a larger bundle the service generates no report, because it would have to keep all of it in memory. `pilot
 /// evidence report` can.
 pub const EXPORT_REPORTED_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -36,8 +36,9 @@ use serde_json::{Value, json};
 
 use crate::bundle::{Parts, PeriodParts, Scope, assemble};
 use crate::checkpoint::Checkpoint;
+use crate::cosignature::CosignerKey;
 use crate::merkle::{Hash, root_of};
-use crate::note::NoteKey;
+use crate::note::{Note, NoteKey};
 use crate::proof::{Rows, consistency, inclusion, peaks};
 
 /// Chooses a number below the given one. Whoever calls throws the dice.
@@ -96,6 +97,12 @@ impl Rows for Leaves<'_> {
 fn head(leaves: &[Hash], size: u64) -> String {
     let root = root_of(&leaves[..size as usize]);
     Checkpoint { origin: ORIGIN.into(), size, root }.sign(&key())
+}
+
+/// A checkpoint with one more cosignature.
+pub fn cosigned(note: &str, witness: &CosignerKey, seconds: u64) -> String {
+    let text = Note::parse(note).unwrap().text;
+    format!("{note}{}\n", witness.cosign(text, seconds))
 }
 
 impl Default for Ledger {
@@ -386,6 +393,13 @@ impl Ledger {
             absent: BTreeMap::new(),
             report: None,
         }
+    }
+
+    /// A checkpoint of an earlier size that a witness has cosigned, with the proof that the log has continued it.
+    pub fn kept(&self, size: u64, witness: &CosignerKey, seconds: u64) -> (u64, String, Option<Vec<Hash>>) {
+        let leaves = self.leaves();
+        let proof = consistency(&Leaves(&leaves), size, self.size()).unwrap();
+        (size, cosigned(&head(&leaves, size), witness, seconds), Some(proof))
     }
 
     fn touched(&self, scope: &Scope) -> BTreeSet<ItemId> {

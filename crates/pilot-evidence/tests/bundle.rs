@@ -2,6 +2,7 @@
 
 mod definitions;
 mod forged;
+mod insider;
 mod legality;
 mod random_days;
 mod redaction;

@@ -7,5 +7,5 @@ mod sources;
 
 pub use exports::{Busy, Exports, Place};
 pub use gather::write;
-pub use plan::{Plan, Wanted};
+pub use plan::{Options, Plan, Wanted};
 pub use sources::{EvidenceError, Sources};

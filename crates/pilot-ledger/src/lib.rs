@@ -2,6 +2,7 @@
 
 pub mod clearance;
 pub mod clock;
+pub mod erasures;
 pub mod evidence;
 pub mod figures;
 pub mod following;

@@ -5,6 +5,7 @@
 
 mod cosigning;
 mod effects;
+pub mod kept;
 mod offer;
 mod shared;
 mod trouble;

@@ -568,6 +568,15 @@ impl Store for Stopped {
         Stopped::answer()
     }
 
+    fn facts_in(
+        &self,
+        _: std::ops::Range<String>,
+        _: pilot_store::RangeEnd,
+        _: usize,
+    ) -> pilot_store::Pending<'_, Vec<(String, Vec<u8>)>> {
+        Stopped::answer()
+    }
+
     fn fact(&self, _: &'static str) -> pilot_store::Pending<'_, Option<Vec<u8>>> {
         Stopped::answer()
     }

@@ -30,8 +30,8 @@ use tokio::task::JoinSet;
 
 use crate::look::Look;
 use crate::{
-    Fact, Key, NoRecord, Outcome, Record, Remembered, Situation, Standing, Store, StoredDefinition, StoredEntry,
-    Subject, Write,
+    Fact, Key, NoRecord, Outcome, RangeEnd, Record, Remembered, Situation, Standing, Store, StoredDefinition,
+    StoredEntry, Subject, Write,
 };
 
 mod lists;
@@ -396,6 +396,14 @@ pub async fn definitions_and_facts_are_kept(engine: &dyn Engine) {
     recorded(&*store, noting(&[("other/1", None), ("other/3", Some(b"3")), ("other/4", None)])).await;
     let others = [("other/2".to_owned(), b"2".to_vec()), ("other/3".to_owned(), b"3".to_vec())];
     assert_eq!(store.facts("other/").await.unwrap(), others);
+    let found = async |first: &str, end: &str, from, limit| {
+        let facts = store.facts_in(first.to_owned()..end.to_owned(), from, limit).await.unwrap();
+        facts.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(found("other/", "other0", RangeEnd::Lowest, 1).await, ["other/2"]);
+    assert_eq!(found("other/", "other0", RangeEnd::Highest, 9).await, ["other/3", "other/2"]);
+    assert_eq!(found("other/2", "other/3", RangeEnd::Highest, 9).await, ["other/2"], "the end is outside");
+    assert_eq!(found("other/25", "other/3", RangeEnd::Lowest, 9).await, [""; 0]);
     drop(store);
     store = engine.open();
     let changed = definition(&one.digest, "changed");

@@ -140,6 +140,23 @@ impl Record {
     }
 }
 
+/// From which end of a range something is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RangeEnd {
+    Lowest,
+    Highest,
+}
+
+impl RangeEnd {
+    /// As SQL orders rows.
+    pub(crate) const fn order(self) -> &'static str {
+        match self {
+            RangeEnd::Lowest => "ASC",
+            RangeEnd::Highest => "DESC",
+        }
+    }
+}
+
 /// An item together with what the store needs to find it again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
@@ -463,6 +480,9 @@ pub trait Store: Send + Sync {
 
     /// Every fact whose name begins with this prefix, ordered by name.
     fn facts(&self, beginning: &'static str) -> Pending<'_, Vec<(String, Vec<u8>)>>;
+
+    /// Of the facts whose names are in this range, at most `limit`, taken from one end and in that order.
+    fn facts_in(&self, names: Range<String>, from: RangeEnd, limit: usize) -> Pending<'_, Vec<(String, Vec<u8>)>>;
 
     /// The right edge of the tree as of the last commit, updated with every commit.
     fn head(&self) -> watch::Receiver<Arc<Edge>>;

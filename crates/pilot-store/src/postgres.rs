@@ -20,8 +20,8 @@ use tokio::time::Instant;
 
 use crate::archive::{Hear, Now};
 use crate::{
-    Duty, Filter, ItemPage, Listed, NodeState, Outcome, Pending, Pulse, RankPage, Result, ShownItem, Sort, Store,
-    StoreError, StoredDefinition, StoredEntry, Write,
+    Duty, Filter, ItemPage, Listed, NodeState, Outcome, Pending, Pulse, RangeEnd, RankPage, Result, ShownItem, Sort,
+    Store, StoreError, StoredDefinition, StoredEntry, Write,
 };
 
 mod address;
@@ -368,6 +368,10 @@ impl Store for Postgres {
 
     fn facts(&self, beginning: &'static str) -> Pending<'_, Vec<(String, Vec<u8>)>> {
         self.read_on_duty(move |session| Box::pin(read::facts(session, beginning)))
+    }
+
+    fn facts_in(&self, names: Range<String>, from: RangeEnd, limit: usize) -> Pending<'_, Vec<(String, Vec<u8>)>> {
+        self.read(move |session| Box::pin(async move { read::facts_in(session, &names, from, limit).await }))
     }
 
     fn head(&self) -> watch::Receiver<Arc<Edge>> {

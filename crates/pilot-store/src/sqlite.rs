@@ -16,7 +16,7 @@ use tokio::sync::{oneshot, watch as watch_channel};
 
 use crate::tree::Tree;
 use crate::{
-    Filter, ItemPage, Listed, Outcome, Pending, Pulse, RankPage, Result, ShownItem, Sort, Store, StoreError,
+    Filter, ItemPage, Listed, Outcome, Pending, Pulse, RangeEnd, RankPage, Result, ShownItem, Sort, Store, StoreError,
     StoredDefinition, StoredEntry, Write,
 };
 
@@ -333,6 +333,10 @@ impl Store for Sqlite {
 
     fn facts(&self, beginning: &'static str) -> Pending<'_, Vec<(String, Vec<u8>)>> {
         self.read_on_duty(move |connection| read::facts(connection, beginning))
+    }
+
+    fn facts_in(&self, names: Range<String>, from: RangeEnd, limit: usize) -> Pending<'_, Vec<(String, Vec<u8>)>> {
+        self.read(move |connection| read::facts_in(connection, &names, from, limit))
     }
 
     fn head(&self) -> watch_channel::Receiver<Arc<Edge>> {

@@ -129,9 +129,10 @@ impl Judged {
         let mut findings = Vec::new();
         match proved(rules, &mut findings) {
             Ok((definition, situations)) => Judged { verdict: Ok(definition), refused: None, situations },
-            Err((rules, situations)) => {
+            Err(refused) => {
+                let (rules, situations) = *refused;
                 flaws.add(findings);
-                Judged { verdict: Err(flaws), refused: Some(*rules), situations }
+                Judged { verdict: Err(flaws), refused: Some(rules), situations }
             }
         }
     }
@@ -139,14 +140,14 @@ impl Judged {
 
 /// Rules with a sound form become a definition if they can be proved; otherwise `findings` says why not. Both with the
 /// number of situations that were visited.
-pub(super) fn proved(rules: Rules, findings: &mut Vec<Finding>) -> Result<(Definition, usize), (Box<Rules>, usize)> {
+pub(super) fn proved(rules: Rules, findings: &mut Vec<Finding>) -> Result<(Definition, usize), Box<(Rules, usize)>> {
     let Proof { findings: found, situations } = check::prove(&rules);
     findings.extend(found);
     match PayloadSchema::compile(&rules.payload_schema) {
         Ok(schema) if findings.is_empty() => Ok((Definition::compile(rules, schema), situations)),
         compiled => {
             findings.extend(compiled.err().into_iter().flatten());
-            Err((Box::new(rules), situations))
+            Err(Box::new((rules, situations)))
         }
     }
 }

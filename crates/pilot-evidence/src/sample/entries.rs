@@ -152,7 +152,8 @@ fn move_times(ledger: &mut Ledger, choose: Choose<'_>) {
     let is_later = choose(3) > 0;
     for index in choose(ledger.entries.len()) as u64..ledger.size() {
         let mut entry = ledger.read(index);
-        entry.at = if is_later { entry.at.plus(Duration::from_secs(seconds)) } else { minus(entry.at, seconds.cast_signed()) };
+        entry.at =
+            if is_later { entry.at.plus(Duration::from_secs(seconds)) } else { minus(entry.at, seconds.cast_signed()) };
         write(ledger, index, &entry);
     }
     ledger.now = ledger.now.plus(Duration::from_secs(seconds));

@@ -129,7 +129,8 @@ const REDACTIONS: usize = 4;
 /// the very question that would have shown it among those that could not be asked.
 #[test]
 fn leaving_documents_out_never_hides_a_fault_without_naming_what_could_not_be_asked() {
-    let first = u64::from(std::process::id()) << 16;
+    // The same seeds every time, so that what is counted below does not depend on luck.
+    let first = 0;
     println!("seeds {first} to {}", first + LEDGERS - 1);
     let (mut refused, mut explained, mut legal) = (BTreeMap::new(), 0, 0);
     for seed in first..first + LEDGERS {

@@ -27,7 +27,7 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
     expect![[r#"
         Evidence of log.example.org about the period 1970-01-01T00:00:00.000000Z to 2026-11-18T09:00:21.000000Z, entries 0 to 20
         made 2026-11-18T09:00:21.000000Z, 21 entries, 0 documents, 11 files left out
-        root 9M3PCpZW4mDo/m259CqabaZFrQaaY7fvDD1lLecuNC8= of 21 entries
+        root nSMNVxqIh6nIA140w4dacEbU6lwo+z9rcoImWa+pf4s= of 21 entries
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for
@@ -36,8 +36,10 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         checkpoint    ✓ holds        21 entries, signed by log.example.org
         witnesses     – not checked  no witness key was given, so only the log itself vouches for its history
         in the log    ✓ holds        21 entries, as one piece of the tree
-        complete      ✓ holds        21 entries from 0 on without a gap; the entries on either side are outside the period
-        documents     – not checked  0 documents that match the digests in their entries; 11 erased or left out
+        complete      – not checked  21 entries from 0 on without a gap; that none is missing at its end is only the log's word: no witness is required
+        times         – not checked  no witness key was given, so only the service's own clock dates the entries
+        as pinned     – not checked  no definition was given; no role map was given
+        documents     – not checked  0 documents that match the digests in their entries; missing: 11 left out after the bundle was signed
         by the rules  – not checked  3 items, every move replayed; 17 questions left open because content was left out
 
         CONTROL            RESULT         DETAIL
@@ -48,6 +50,7 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         steps in order     – not checked  in 0 of 3 items; not in 3: each step replayed by the rules; whether title and payload fit the definition, whether the payload was complete, whether the comment said anything, whether the inputs allowed it, whether the window had ended: content left out
         times in order     ✓ holds        in 3 of 3 items
         role map           ✓ holds        in 3 of 3 items
+        credentials        ✓ holds        in 3 of 3 items
 
         ITEM                                  RESULT                         DETAIL
         01890a5d-ac96-774b-bcce-000000000001  – not checked: quorum          closed v9, 5 people
@@ -62,7 +65,7 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         not checked: whether it was inside the window (entry 6)
         not checked: whether the window had ended (entry 6)
 
-        The evidence holds AS FAR AS IT COULD BE CHECKED: documents were erased or left out. Not checked: witnesses, documents, by the rules, quorum, window, steps in order.
+        The evidence holds AS FAR AS IT COULD BE CHECKED: documents were erased or left out. Not checked: witnesses, complete, times, as pinned, documents, by the rules, quorum, window, steps in order.
     "#]].assert_eq(&verdict.to_text());
     assert!(is_found(&smaller[..smaller.len() - 1]));
     assert_eq!(redact(&smaller, &Redaction::All).unwrap(), (smaller, Vec::new()));

@@ -19,7 +19,7 @@ fn a_bundle_with_its_report_holds_and_the_report_tells_what_is_in_it() {
     let page = files.iter().find(|file| file.path == "report.html").unwrap();
     let page = std::str::from_utf8(page.bytes).unwrap();
     for told in [
-        "✓ The evidence holds. Not checked: witnesses.",
+        "✓ The evidence holds. Not checked: witnesses, complete, times, as pinned.",
         "Rotate the signing key",
         "approve 2 of 2 (ben, bea)",
         "read twice",

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use pilot_core::document::DocumentKind;
+use pilot_core::document::{ContentDigest, DocumentKind};
 use pilot_core::leak::Sweep;
 use pilot_core::limits::{EXPORT_DEADLINE, EXPORT_PIECE_BYTES, EXPORT_REPORTED_BYTES_MAX};
 use pilot_core::workflow::Definition;
-use pilot_evidence::bundle::{BundleWriter, ENTRIES_PER_FILE, PeriodParts, Scope};
+use pilot_evidence::bundle::{ALL_DOCUMENTS, Absence, BundleWriter, ENTRIES_PER_FILE, PeriodParts, Scope};
 use pilot_evidence::report::report;
 use pilot_store::StoredEntry;
 use pilot_wire::body::Broken;
@@ -46,6 +46,24 @@ pub async fn write(sources: Sources, plan: Plan, place: Place, sender: Pieces) {
 struct Named<'e> {
     #[serde(borrow)]
     definition: Option<&'e str>,
+    #[serde(borrow)]
+    comment: Option<&'e str>,
+    #[serde(borrow)]
+    content: Option<&'e str>,
+    #[serde(borrow)]
+    inputs: Option<&'e str>,
+    #[serde(borrow, rename = "type")]
+    kind: &'e str,
+}
+
+impl<'e> Named<'e> {
+    /// The documents that were stored with the entry.
+    fn documents(&self) -> impl Iterator<Item = (DocumentKind, &'e str)> {
+        let brings_content = ["item.created", "item.edited"].contains(&self.kind);
+        let content = (DocumentKind::Content, self.content.filter(|_| brings_content));
+        let others = [(DocumentKind::Comment, self.comment), (DocumentKind::Inputs, self.inputs)];
+        [content].into_iter().chain(others).filter_map(|(kind, digest)| Some((kind, digest?)))
+    }
 }
 
 struct Gatherer<'g> {
@@ -91,6 +109,13 @@ impl<'g> Gatherer<'g> {
             let parts = self.period_parts().await?;
             self.writer.period(&parts)?;
         }
+        self.kept_checkpoints().await?;
+        if let Some((count, all)) = self.sources.witnesses.count(&self.plan.checkpoint) {
+            self.writer.cosigned(count, all);
+        }
+        if !self.plan.with_documents {
+            self.writer.absent(ALL_DOCUMENTS, Absence::NotAskedFor);
+        }
         let (before, after) = self.plan.single_around();
         self.single(&before).await?;
         self.range().await?;
@@ -112,6 +137,23 @@ impl<'g> Gatherer<'g> {
             edge: proofs::peaks(&*self.sources.store, self.plan.first).await?,
             consistency: proofs::consistency(&*self.sources.store, self.plan.end, newest.size).await?,
         })
+    }
+
+    /// What dates the entries, and what connects the bundle with a checkpoint its reader has kept.
+    async fn kept_checkpoints(&mut self) -> Result<(), EvidenceError> {
+        let newest = self.plan.checkpoint.checkpoint.size;
+        for (size, note) in &self.plan.kept {
+            self.writer.kept_checkpoint(*size, note)?;
+        }
+        // In a period the entries themselves show the root of each size.
+        let is_shown = |size: u64| self.plan.end > self.plan.first && (self.plan.first..=self.plan.end).contains(&size);
+        let sizes = self.plan.kept.keys().copied().chain(self.plan.proved_from);
+        for size in sizes.filter(|size| *size < newest && !is_shown(*size)) {
+            let proof = proofs::consistency(&*self.sources.store, size, newest).await?;
+            self.writer.consistency_from(size, &proof)?;
+            self.still_wanted()?;
+        }
+        self.pass_on(EXPORT_PIECE_BYTES).await
     }
 
     async fn single(&mut self, indices: &[u64]) -> Result<(), EvidenceError> {
@@ -155,6 +197,11 @@ impl<'g> Gatherer<'g> {
             let named: Named<'_> = serde_json::from_slice(&bytes).map_err(|_| EvidenceError::Entry(index))?;
             if let Some(digest) = named.definition {
                 self.definition(digest)?;
+            }
+            for (kind, digest) in named.documents().filter(|_| self.plan.with_documents) {
+                if !documents.iter().any(|(there, _)| *there == kind) {
+                    self.writer.absent(digest, Absence::Erased);
+                }
             }
             for (kind, document) in &documents {
                 self.document(*kind, document, index)?;
@@ -208,6 +255,7 @@ impl<'g> Gatherer<'g> {
         }
         if self.sweep.finds_token(document) {
             tracing::warn!(entry = index, "a document contains a live token and was left out of an evidence bundle");
+            self.writer.absent(ContentDigest::of_bytes(document).as_str(), Absence::Token);
             return Ok(());
         }
         Ok(self.writer.document(document)?)
@@ -234,14 +282,19 @@ impl<'g> Gatherer<'g> {
     /// left out.
     async fn report(&mut self) -> Result<(), EvidenceError> {
         self.pass_on(0).await?;
-        let Some(mut bundle) = self.sent.take() else { return Ok(()) };
+        let Some(mut bundle) = self.sent.take() else {
+            let why = if self.plan.with_report { Absence::TooLong } else { Absence::NotAskedFor };
+            self.writer.absent("report", why);
+            return Ok(());
+        };
         bundle.extend(self.sources.signer.sign_bundle(self.writer.clone())?);
         let trust = self.sources.witnesses.trust(self.sources.signer.verifier());
-        let cause = match report(&bundle, &trust) {
+        let (cause, why) = match report(&bundle, &trust) {
             Ok(html) if self.sources.guard.find(html.as_bytes()).is_none() => return Ok(self.writer.report(&html)?),
-            Ok(_) => "it is too long to be searched for tokens, or contains one".to_owned(),
-            Err(verdict) => verdict.sentence(),
+            Ok(_) => ("it is too long to be searched for tokens, or contains one".to_owned(), Absence::TooLong),
+            Err(verdict) => (verdict.sentence(), Absence::Failed),
         };
+        self.writer.absent("report", why);
         tracing::warn!(cause, "the report was left out of an evidence bundle");
         Ok(())
     }

@@ -1,19 +1,21 @@
 //! What an auditor takes away: which entries, documents, rules, role maps and proofs belong to an item or a period.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use pilot_core::entry::Entry;
 use pilot_core::item::ItemId;
-use pilot_core::limits::EXPORT_ENTRIES_MAX;
+use pilot_core::limits::{EXPORT_CHECKPOINTS_MAX, EXPORT_ENTRIES_MAX};
 use pilot_core::time::Time;
 use pilot_evidence::bundle::Scope;
 use pilot_store::Store;
 
 use super::sources::{EvidenceError, Sources};
+use crate::erasures;
 use crate::signer::Signed;
 use crate::starts;
+use crate::witnesses::kept;
 
 /// For how many entries of a period the items are looked up at a time.
 const ENTRIES_LOOKED_UP: u64 = 8_192;
@@ -39,25 +41,77 @@ pub struct Plan {
     pub(super) single: BTreeSet<u64>,
     /// Those of them that only show where the period begins or ends: their items are not part of it.
     pub(super) neighbours: BTreeSet<u64>,
+    /// Cosigned checkpoints that date the entries, by size.
+    pub(super) kept: BTreeMap<u64, String>,
+    /// A size from which the reader wants a proof, having kept a checkpoint of it.
+    pub(super) proved_from: Option<u64>,
     pub(super) with_documents: bool,
     pub(super) with_report: bool,
     /// What the file is called, before the item's id or the range.
     name: &'static str,
 }
 
+/// How it is wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    pub without_documents: bool,
+    /// The size of a checkpoint that the reader has kept.
+    pub kept: Option<u64>,
+}
+
 impl Plan {
-    pub async fn make(sources: &Sources, wanted: Wanted, with_documents: bool) -> Result<Plan, EvidenceError> {
-        match wanted {
+    pub async fn make(sources: &Sources, wanted: Wanted, options: Options) -> Result<Plan, EvidenceError> {
+        let plan = match wanted {
             Wanted::Item(id) => {
                 let own = sources.store.places(id.clone()).await?;
-                Ok(Plan { with_documents, ..Plan::item(sources, id, own).await? })
+                let erasures = erasures::of_item(&*sources.store, &id).await?;
+                let mut plan = Plan::item(sources, id, own).await?;
+                plan.single.extend(erasures);
+                plan
             }
             Wanted::Permit(id, entered_at) => {
                 let own = until_entered(&*sources.store, &id, entered_at).await?;
-                Ok(Plan { with_report: false, name: "permit", ..Plan::item(sources, id, own).await? })
+                Plan { with_report: false, name: "permit", ..Plan::item(sources, id, own).await? }
             }
-            Wanted::Period(from, to) => Plan::period(sources, from, to, with_documents).await,
+            Wanted::Period(from, to) => Plan::period(sources, from, to).await?,
+        };
+        let size = plan.checkpoint.checkpoint.size;
+        if let Some(kept) = options.kept.filter(|kept| *kept > size) {
+            return Err(EvidenceError::NotThatLong { kept, size });
         }
+        let kept = plan.cosigned(&*sources.store).await?;
+        let with_documents = plan.with_documents && !options.without_documents;
+        Plan { kept, proved_from: options.kept, with_documents, ..plan }.bounded()
+    }
+
+    /// For each entry, the oldest cosigned checkpoint that has it and the newest that does not.
+    async fn cosigned(&self, store: &dyn Store) -> Result<BTreeMap<u64, String>, EvidenceError> {
+        let size = self.checkpoint.checkpoint.size;
+        let mut found = BTreeMap::new();
+        let mut known_until = 0;
+        for index in self.single.iter().filter(|index| !self.neighbours.contains(*index)) {
+            if *index < known_until {
+                continue;
+            }
+            found.extend(kept::newest_without(store, *index).await?);
+            let oldest = kept::oldest_with(store, *index).await?;
+            known_until = oldest.as_ref().map_or(u64::MAX, |(size, _)| *size);
+            found.extend(oldest);
+        }
+        if self.end > self.first {
+            found.extend(kept::newest_without(store, self.first).await?);
+            let mut last = self.first;
+            while last < self.end {
+                let page = kept::after(store, last, CHECKPOINTS_READ).await?;
+                let Some((size, _)) = page.last() else { break };
+                last = *size;
+                // The first that has the whole period is the last one needed.
+                let needed = page.iter().take_while(|(size, _)| *size < self.end).count() + 1;
+                found.extend(page.into_iter().take(needed));
+            }
+        }
+        found.retain(|kept, _| *kept < size);
+        Ok(thinned(found))
     }
 
     /// A bundle of these entries about an item.
@@ -76,6 +130,8 @@ impl Plan {
             end: 0,
             single,
             neighbours,
+            kept: BTreeMap::new(),
+            proved_from: None,
             with_documents: true,
             with_report: true,
             name: "evidence",
@@ -83,8 +139,9 @@ impl Plan {
         .bounded()
     }
 
-    async fn period(sources: &Sources, from: Time, to: Time, with_documents: bool) -> Result<Plan, EvidenceError> {
-        let (store, checkpoint) = (&*sources.store, sources.witnesses.best(&sources.signer).await?);
+    async fn period(sources: &Sources, from: Time, to: Time) -> Result<Plan, EvidenceError> {
+        let checkpoint = sources.witnesses.best_after(&sources.signer, to, sources.clock.now()).await?;
+        let store = &*sources.store;
         let size = checkpoint.checkpoint.size;
         let first = lowest(store, size, |at| at >= from).await?;
         let end = lowest(store, size, |at| at >= to).await?.max(first);
@@ -100,11 +157,14 @@ impl Plan {
         }
         // These entries are judged by the rules in force at their time, so the starts that brought those rules belong
         // in the bundle.
-        let single = with_starts(store, single).await?;
+        let mut single = with_starts(store, single).await?;
+        single.extend(erasures::of_items_in(store, first..end).await?);
         let single: BTreeSet<_> = single.into_iter().filter(|index| !(first..end).contains(index)).collect();
         let scope = Scope::Period { from, to, first, end };
-        let (with_report, name) = (true, "evidence");
-        Plan { scope, checkpoint, first, end, single, neighbours, with_documents, with_report, name }.bounded()
+        let (kept, proved_from, with_documents, with_report) = (BTreeMap::new(), None, true, true);
+        let name = "evidence";
+        Plan { scope, checkpoint, first, end, single, neighbours, kept, proved_from, with_documents, with_report, name }
+            .bounded()
     }
 
     fn bounded(self) -> Result<Plan, EvidenceError> {
@@ -128,6 +188,17 @@ impl Plan {
             Scope::Period { first, end, .. } => format!("{}-entries-{first}-to-{end}.zip", self.name),
         }
     }
+}
+
+/// How many kept checkpoints are read at a time.
+const CHECKPOINTS_READ: usize = 256;
+
+/// Evenly, if there are too many for one bundle; the first and the last stay.
+fn thinned(found: BTreeMap<u64, String>) -> BTreeMap<u64, String> {
+    let step = found.len().div_ceil(EXPORT_CHECKPOINTS_MAX).max(1);
+    let last = found.len().saturating_sub(1);
+    let stays = |number: usize| number.is_multiple_of(step) || number == last;
+    found.into_iter().enumerate().filter(|(number, _)| stays(*number)).map(|(_, one)| one).collect()
 }
 
 fn within_bound(entries: u64) -> Result<(), EvidenceError> {

@@ -35,6 +35,8 @@ pub enum EvidenceError {
     Definition(String),
     #[error("{0} contains a live token")]
     Token(&'static str),
+    #[error("a checkpoint of {kept} entries is newer than the ledger, which has {size}")]
+    NotThatLong { kept: u64, size: u64 },
     #[error("the bundle would have {0} entries")]
     TooMany(u64),
     #[error("the client has disconnected")]

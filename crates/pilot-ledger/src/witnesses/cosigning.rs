@@ -7,16 +7,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pilot_core::limits::WITNESSES_DEADLINE;
-use pilot_evidence::note::VerifierKey;
+use pilot_core::limits::{CHECKPOINT_KEPT_EVERY, WITNESSES_DEADLINE};
+use pilot_core::time::Time;
+use pilot_evidence::note::{Note, VerifierKey};
 use pilot_evidence::verify::Trust;
 use pilot_setup::config;
 use pilot_store::{Duty, Store};
+use pilot_wire::clock::Stopwatch;
 use pilot_wire::exposition::Exposition;
 use pilot_wire::outgoing::{Outgoing, TrustError};
 use tokio::sync::watch;
 
 use super::effects::EffectGate;
+use super::kept;
 use super::offer::offer;
 use super::shared;
 use super::witness::{self, Witness};
@@ -46,8 +49,17 @@ pub struct Witnesses {
     required: usize,
     outgoing: Outgoing,
     gathered: Mutex<BTreeMap<u64, Gathered>>,
+    last_kept: Mutex<LastKept>,
     /// How many entries are under a checkpoint with enough cosignatures.
     covered: watch::Sender<u64>,
+}
+
+/// What was last kept to date the entries.
+#[derive(Default)]
+struct LastKept {
+    size: u64,
+    cosignatures: usize,
+    since: Option<Stopwatch>,
 }
 
 /// A checkpoint and its cosignatures so far, by the number of the witness.
@@ -70,6 +82,7 @@ impl Witnesses {
             required: log.require_witnesses,
             outgoing: Outgoing::new(https, log.ca_file.as_deref())?,
             gathered: Mutex::new(BTreeMap::new()),
+            last_kept: Mutex::default(),
             covered: watch::Sender::new(0),
         })
     }
@@ -186,6 +199,82 @@ impl Witnesses {
         }
     }
 
+    /// Keeps the newest cosigned checkpoint, once a minute while the log grows, and once more when it has stopped.
+    async fn keep(&self, store: &dyn Store) {
+        let Some((size, cosignatures, note)) = self.to_keep() else { return };
+        match kept::keep(store, size, note).await {
+            Ok(()) => {
+                let mut last = self.last_kept.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = LastKept { size, cosignatures, since: Some(Stopwatch::start()) };
+            }
+            // The next round tries again.
+            Err(error) => tracing::debug!(cause = %error, "a cosigned checkpoint could not be kept"),
+        }
+    }
+
+    fn to_keep(&self) -> Option<(u64, usize, String)> {
+        let last = self.last_kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let gathered = self.gathered();
+        let enough = self.required.max(1);
+        let (size, newest) = gathered.iter().rev().find(|(_, gathered)| gathered.lines.len() >= enough)?;
+        let cosignatures = newest.lines.len();
+        let is_time = last.since.as_ref().is_none_or(|since| since.elapsed() >= CHECKPOINT_KEPT_EVERY);
+        let is_newer = *size > last.size && is_time;
+        let is_fuller = *size == last.size && cosignatures > last.cosignatures;
+        (is_newer || is_fuller).then(|| (*size, cosignatures, newest.text()))
+    }
+
+    /// How many cosignatures a checkpoint has, and how many witnesses there are; `None` if there are none.
+    pub fn count(&self, signed: &Signed) -> Option<(usize, usize)> {
+        let note = Note::parse(&signed.note).ok();
+        // The log's own signature is one of them.
+        let count = note.map_or(0, |note| note.signatures.len().saturating_sub(1));
+        (!self.list.is_empty()).then_some((count, self.list.len()))
+    }
+
+    /// Asks every witness to cosign this checkpoint again, so that they vouch for it at this time too: a log that does
+    /// not grow is otherwise cosigned once.
+    async fn refresh(self: &Arc<Self>, signer: &Arc<Signer>, signed: &Arc<Signed>) {
+        let mut asked = tokio::task::JoinSet::new();
+        for (number, witness) in self.list.iter().enumerate() {
+            let (witnesses, witness, signed) = (Arc::clone(self), Arc::clone(witness), Arc::clone(signed));
+            let store = Arc::clone(signer.store());
+            asked.spawn(async move {
+                // A witness that does not answer, or is further already, leaves what it said before.
+                if let Ok(line) = offer(&witnesses.outgoing, &*store, &witness, &signed).await {
+                    witnesses.gather(number, &signed, &line);
+                }
+            });
+        }
+        let _ = tokio::time::timeout(WITNESSES_DEADLINE, asked.join_all()).await;
+    }
+
+    /// Whether as many witnesses as are required vouch for this checkpoint at this time or later.
+    fn is_vouched(&self, signed: &Signed, since: Time) -> bool {
+        let Ok(note) = Note::parse(&signed.note) else { return false };
+        let seconds = since.unix_micros().div_euclid(1_000_000);
+        let is_late_enough = |witness: &&Arc<Witness>| {
+            witness.key.verify(&note).is_ok_and(|time| i64::try_from(time).is_ok_and(|time| time >= seconds))
+        };
+        self.list.iter().filter(is_late_enough).count() >= self.required.max(1)
+    }
+
+    /// The best checkpoint for a period: if the log has not grown since its end, the witnesses are asked again.
+    pub async fn best_after(
+        self: &Arc<Self>,
+        signer: &Arc<Signer>,
+        end: Time,
+        now: Time,
+    ) -> Result<Arc<Signed>, SignError> {
+        let best = self.best(signer).await?;
+        if self.list.is_empty() || end > now || self.is_vouched(&best, end) {
+            return Ok(best);
+        }
+        let bare = self.gathered().get(&best.checkpoint.size).map(|gathered| Arc::clone(&gathered.signed));
+        self.refresh(signer, &bare.unwrap_or_else(|| Arc::clone(&best))).await;
+        self.best(signer).await
+    }
+
     /// A checkpoint of everything so far, with the cosignatures of as many witnesses as answer in time.
     pub async fn best(self: &Arc<Self>, signer: &Arc<Signer>) -> Result<Arc<Signed>, SignError> {
         let newest = signer.checkpoint().await?;
@@ -255,6 +344,9 @@ pub async fn run(witnesses: Arc<Witnesses>, signer: Arc<Signer>) {
     }
     loop {
         witnesses.round(&signer, false);
+        if signer.store().holds(Duty::Witnesses) {
+            witnesses.keep(&**signer.store()).await;
+        }
         tokio::time::sleep(ROUND).await;
     }
 }

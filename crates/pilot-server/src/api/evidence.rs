@@ -8,7 +8,7 @@ use pilot_core::decide::{PERMIT, may_have_permit};
 use pilot_core::fault::Fault;
 use pilot_core::limits::EXPORT_PIECES_WAITING_MAX;
 use pilot_core::time::Time;
-use pilot_ledger::evidence::{self, Place, Plan, Sources, Wanted};
+use pilot_ledger::evidence::{self, Options, Place, Plan, Sources, Wanted};
 use pilot_wire::body::Body;
 use tokio::sync::mpsc;
 
@@ -23,16 +23,21 @@ use crate::workshop::step_back;
 const EVIDENCE_ENTRIES: HeaderName = HeaderName::from_static("evidence-entries");
 
 pub async fn get_evidence(call: &Call) -> Answer {
-    let query = Query::read(call, &["item", "from", "to", "documents"])?;
+    let query = Query::read(call, &["item", "from", "to", "documents", "kept"])?;
     let wanted = wanted(&query)?;
-    let with_documents = match query.get("documents") {
-        None | Some("all") => true,
-        Some("none") => false,
+    let without_documents = match query.get("documents") {
+        None | Some("all") => false,
+        Some("none") => true,
         Some(_) => return Err(faulty("/query/documents", "must be all or none")),
     };
+    let kept = query.get("kept").map(|size| size.parse().ok().filter(|size| *size > 0));
+    if kept == Some(None) {
+        return Err(faulty("/query/kept", "must be the number of entries in the checkpoint you kept"));
+    }
+    let options = Options { without_documents, kept: kept.flatten() };
     let place = call.app.exports.begin(&call.caller.actor.actor_id)?;
     let sources = sources(&call.app);
-    let plan = Plan::make(&sources, wanted, with_documents).await?;
+    let plan = Plan::make(&sources, wanted, options).await?;
     send(call, sources, plan, place)
 }
 
@@ -49,7 +54,7 @@ pub async fn get_permit(call: &Call) -> Answer {
     })?;
     let place = app.permits.begin(&actor.actor_id)?;
     let sources = sources(app);
-    let plan = Plan::make(&sources, Wanted::Permit(item.id.clone(), item.entered_at), true).await?;
+    let plan = Plan::make(&sources, Wanted::Permit(item.id.clone(), item.entered_at), Options::default()).await?;
     send(call, sources, plan, place)
 }
 

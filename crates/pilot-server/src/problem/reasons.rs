@@ -206,6 +206,7 @@ impl From<EvidenceError> for Problem {
                 );
                 Problem::invalid(vec![Fault::new("/query", detail)])
             }
+            EvidenceError::NotThatLong { .. } => Problem::invalid(vec![Fault::new("/query/kept", error.to_string())]),
             EvidenceError::Store(error) => error.into(),
             EvidenceError::Sign(error) => error.into(),
             other => Problem::internal(&other),

@@ -261,6 +261,11 @@ pub(super) const EVIDENCE: Docs = Docs {
         Parameter("from", "Time", "Everything from this time on"),
         Parameter("to", "Time", "And before this time"),
         Parameter("documents", "Documents", "With `none`, what people wrote is left out; the proofs remain valid"),
+        Parameter(
+            "kept",
+            "Index",
+            "The number of entries in a checkpoint you kept: the bundle then contains the proof that the log continues it",
+        ),
     ],
     problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
     ..answer(

@@ -13,7 +13,7 @@ use super::failure::failed;
 use super::group::Placed;
 use super::session::Session;
 use crate::row::{Columns, from_key, kind_of, to_item, to_key};
-use crate::{Result, ShownItem, Standing, StoreError, StoredDefinition, StoredEntry};
+use crate::{RangeEnd, Result, ShownItem, Standing, StoreError, StoredDefinition, StoredEntry};
 
 pub(super) const PLACED: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open, i.version, \
      i.state, i.workflow, i.created_by, i.title, i.created_entry, i.entries FROM item i \
@@ -253,6 +253,19 @@ pub(super) async fn facts(session: &Session, beginning: &str) -> Result<Vec<(Str
     let sql = "SELECT name, value FROM fact WHERE name >= $1 AND name < $2 ORDER BY name";
     let above = format!("{beginning}{}", char::MAX);
     let rows = session.query(sql, &[&beginning, &above]).await.map_err(failed)?;
+    rows.iter().map(|row| Ok((row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?))).collect()
+}
+
+pub(super) async fn facts_in(
+    session: &Session,
+    names: &Range<String>,
+    from: RangeEnd,
+    limit: usize,
+) -> Result<Vec<(String, Vec<u8>)>> {
+    let order = from.order();
+    let sql = format!("SELECT name, value FROM fact WHERE name >= $1 AND name < $2 ORDER BY name {order} LIMIT $3");
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = session.query(&sql, &[&names.start, &names.end, &limit]).await.map_err(failed)?;
     rows.iter().map(|row| Ok((row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?))).collect()
 }
 

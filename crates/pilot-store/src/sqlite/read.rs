@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::failure::failed;
 use crate::row::{Columns, ItemKey, from_key, kind_of, to_item, to_key};
 use crate::tree::{Tiles, hashes_of};
-use crate::{Result, ShownItem, StoreError, StoredEntry};
+use crate::{RangeEnd, Result, ShownItem, StoreError, StoredEntry};
 
 /// Indices and versions are never negative; a negative one is damage.
 pub(super) fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -292,6 +292,20 @@ pub(super) fn facts(connection: &Connection, beginning: &str) -> Result<Vec<(Str
     let rows =
         statement.query_map([beginning], |row| Ok((row.get(0)?, row.get(1)?))).map_err(|error| failed(&error))?;
     rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
+}
+
+pub(super) fn facts_in(
+    connection: &Connection,
+    names: &Range<String>,
+    from: RangeEnd,
+    limit: usize,
+) -> Result<Vec<(String, Vec<u8>)>> {
+    let order = from.order();
+    let sql = format!("SELECT name, value FROM fact WHERE name >= ?1 AND name < ?2 ORDER BY name {order} LIMIT ?3");
+    let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = statement.query_map((&names.start, &names.end, limit), |row| Ok((row.get(0)?, row.get(1)?)));
+    rows.and_then(Iterator::collect).map_err(|error| failed(&error))
 }
 
 pub(super) fn tile(connection: &Connection, level: u8, index: u64) -> Result<Option<Vec<Hash>>> {

@@ -9,8 +9,8 @@ use pilot_core::item::{Item, ItemId};
 use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use pilot_store::{
-    Filter, ItemPage, Listed, Outcome, Pending, Pulse, RankPage, Result, ShownItem, Sort, Store, StoredDefinition,
-    StoredEntry, Write,
+    Filter, ItemPage, Listed, Outcome, Pending, Pulse, RangeEnd, RankPage, Result, ShownItem, Sort, Store,
+    StoredDefinition, StoredEntry, Write,
 };
 use tokio::sync::watch;
 
@@ -134,6 +134,10 @@ impl Store for Several {
 
     fn facts(&self, beginning: &'static str) -> Pending<'_, Vec<(String, Vec<u8>)>> {
         self.next().facts(beginning)
+    }
+
+    fn facts_in(&self, names: Range<String>, from: RangeEnd, limit: usize) -> Pending<'_, Vec<(String, Vec<u8>)>> {
+        self.next().facts_in(names, from, limit)
     }
 
     fn head(&self) -> watch::Receiver<Arc<Edge>> {

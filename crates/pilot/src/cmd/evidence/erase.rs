@@ -8,6 +8,7 @@ use pilot_core::entry::Entry;
 use pilot_core::entry::details::{Details, Erased};
 use pilot_core::item::ItemId;
 use pilot_ledger::clock::Clock;
+use pilot_ledger::erasures;
 use pilot_setup::config::Config;
 use pilot_store::{Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use serde_json::json;
@@ -81,8 +82,10 @@ fn write_entry(
         operator: environment.operator().map(str::to_owned),
         why: arguments.why.clone(),
     });
+    let item = arguments.item.clone();
     let decide = move |situation: &Situation<'_>| {
-        Ok(Record::of(Entry::of_service(situation.index, situation.now, None, &details)))
+        let entry = Entry::of_service(situation.index, situation.now, None, &details);
+        Ok(Record { facts: vec![erasures::fact(&item, situation.index)], ..Record::of(entry) })
     };
     let write = Write::new(Subject::Ledger, None, decide);
     let runtime = tokio::runtime::Builder::new_current_thread().build();

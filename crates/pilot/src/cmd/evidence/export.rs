@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     /// Leave out what people wrote; the proof remains valid
     #[arg(long)]
     without_documents: bool,
+    /// The size of a checkpoint you kept: the bundle then contains the proof that the log continues it
+    #[arg(long, value_name = "ENTRIES")]
+    kept: Option<u64>,
     /// Where to write the bundle [default: evidence-….zip, here]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -65,14 +68,16 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
 /// The path to request from the service, and a name for the file.
 fn request(arguments: &Arguments) -> (String, String) {
     let documents = if arguments.without_documents { "none" } else { "all" };
+    let kept = arguments.kept.map(|size| format!("&kept={size}")).unwrap_or_default();
     match (&arguments.item, &arguments.from, &arguments.to) {
-        (Some(id), ..) => {
-            (format!("/v1/evidence?item={}&documents={documents}", encode(id)), format!("evidence-{}.zip", plain(id)))
-        }
+        (Some(id), ..) => (
+            format!("/v1/evidence?item={}&documents={documents}{kept}", encode(id)),
+            format!("evidence-{}.zip", plain(id)),
+        ),
         (None, from, to) => {
             let (from, to) = (from.as_deref().unwrap_or_default(), to.as_deref().unwrap_or_default());
             (
-                format!("/v1/evidence?from={}&to={}&documents={documents}", encode(from), encode(to)),
+                format!("/v1/evidence?from={}&to={}&documents={documents}{kept}", encode(from), encode(to)),
                 format!("evidence-{}-{}.zip", plain(from), plain(to)),
             )
         }
