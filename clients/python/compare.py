@@ -15,8 +15,11 @@ from pilot_verify import Trust, verify
 
 def pieces(stream):
     """Each piece of the stream has its length in four bytes before it."""
-    while length := stream.read(4):
-        yield stream.read(int.from_bytes(length, "big"))
+    while head := stream.read(4):
+        piece = stream.read(int.from_bytes(head, "big"))
+        if len(piece) < int.from_bytes(head, "big"):
+            sys.exit("the stream is cut off")
+        yield piece
 
 
 def differences(theirs, ours):

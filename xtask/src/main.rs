@@ -46,7 +46,7 @@ cargo xtask COMMAND
   manifests               check deploy/kubernetes against the schemas that Kubernetes publishes
   dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
   readers                 install the libraries with which the tests read permit tokens
-  verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,500 or so many
+  verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,000 or so many
   vault                   build a Vault-compatible server, for the tests that read credentials from one
   ha up | down            start, or end, three PostgreSQL members with Patroni and three nodes, in network namespaces
   chaos [--without-watchdog] [ROUNDS] [WORDS]

@@ -164,8 +164,7 @@ mod tests {
         assert_eq!(again.digest(), definition.digest());
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
-    fn check_refused(change: impl Fn(String) -> String, expected: Expect) {
+    fn check_refused(change: impl Fn(String) -> String, expected: &Expect) {
         let [definition, _] = builtin();
         let text = String::from_utf8(definition.to_canonical()).unwrap();
         let changed = change(text.clone());
@@ -176,30 +175,30 @@ mod tests {
     #[test]
     fn what_would_not_be_written_in_exactly_this_way_is_refused() {
         let form = || expect!["this is not in canonical form, so its SHA-256 is not the digest of its rules"];
-        check_refused(|text| format!("{text}\n"), form());
-        check_refused(|text| text.replacen('{', "{ ", 1), form());
-        check_refused(|text| text.replacen('{', "{\"hold\":{},", 1), form());
-        check_refused(|text| text.replacen("\"editable\":true", "\"editable\":true,\"editable\":true", 1), form());
-        check_refused(|text| text.replacen("\"kind\":\"open\"", "\"editable\":false,\"kind\":\"open\"", 1), form());
-        check_refused(|text| text.replacen("\"states\":", "\"state\":", 1), form());
-        check_refused(|text| text.replacen("\"comment_required\":true", "\"comment\":\"required\"", 1), form());
+        check_refused(|text| format!("{text}\n"), &form());
+        check_refused(|text| text.replacen('{', "{ ", 1), &form());
+        check_refused(|text| text.replacen('{', "{\"hold\":{},", 1), &form());
+        check_refused(|text| text.replacen("\"editable\":true", "\"editable\":true,\"editable\":true", 1), &form());
+        check_refused(|text| text.replacen("\"kind\":\"open\"", "\"editable\":false,\"kind\":\"open\"", 1), &form());
+        check_refused(|text| text.replacen("\"states\":", "\"state\":", 1), &form());
+        check_refused(|text| text.replacen("\"comment_required\":true", "\"comment\":\"required\"", 1), &form());
     }
 
     #[test]
     fn what_says_something_else_is_refused_with_its_place() {
         check_refused(
             |text| text.replacen("\"initial\":\"draft\"", "\"initial\":\"dawn\"", 1),
-            expect!["/initial: there is no state `dawn` [format]"],
+            &expect!["/initial: there is no state `dawn` [format]"],
         );
         check_refused(
             |text| text.replacen("\"voids_votes\":true", "\"voids_votes\":1", 1),
-            expect!["/transition/3/voids_votes: `voids_votes` is not a valid key here [format]"],
+            &expect!["/transition/3/voids_votes: `voids_votes` is not a valid key here [format]"],
         );
         check_refused(
             |_| "[1".to_owned(),
-            expect!["this is not valid JSON: EOF while parsing a list at line 1 column 2"],
+            &expect!["this is not valid JSON: EOF while parsing a list at line 1 column 2"],
         );
-        check_refused(|_| "[]".to_owned(), expect![": this must be a table [format]"]);
-        check_refused(|_| " ".repeat(BYTES_MAX + 1), expect!["a definition as JSON may have at most 1048576 bytes"]);
+        check_refused(|_| "[]".to_owned(), &expect![": this must be a table [format]"]);
+        check_refused(|_| " ".repeat(BYTES_MAX + 1), &expect!["a definition as JSON may have at most 1048576 bytes"]);
     }
 }

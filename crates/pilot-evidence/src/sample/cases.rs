@@ -4,15 +4,16 @@
 //! refuse it.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use pilot_core::document::ContentDigest;
 use serde_json::json;
 
 use super::days::attempt;
-use super::forgeries::{forge, forgeries};
+use super::forgeries::{CLEARED, Forgery, Named, STARTED, forge, forgeries};
 use super::{Choose, Leaves, Ledger, entries, files, head, key, variants};
 use crate::bundle::redact::{Redaction, redact};
-use crate::bundle::{Parts, Scope, assemble};
+use crate::bundle::{Parts, assemble};
 use crate::cosignature::CosignerVerifier;
 use crate::proof::consistency;
 use crate::verify::{Trust, verify};
@@ -42,11 +43,18 @@ impl Case {
     }
 }
 
+/// Made once: they are always the same.
+static FORGERIES: LazyLock<Vec<Named>> = LazyLock::new(forgeries);
+
 fn ledger(choose: Choose<'_>) -> (String, Ledger) {
     if choose(6) == 0 {
-        let mut forgeries = forgeries();
-        let (name, _, forgery) = forgeries.swap_remove(choose(forgeries.len()));
-        return (name.to_owned(), forgery.ledger);
+        let (name, _, forgery) = &FORGERIES[choose(FORGERIES.len())];
+        return ((*name).to_owned(), forgery.ledger.clone());
+    }
+    if choose(4) == 0 {
+        let mut ledger = far_along(choose);
+        let name = entries::change(&mut ledger, choose);
+        return (name, ledger);
     }
     let mut ledger = Ledger::default();
     if choose(3) == 0 {
@@ -66,6 +74,20 @@ fn ledger(choose: Choose<'_>) -> (String, Ledger) {
     (name, ledger)
 }
 
+/// An operation that has come a long way, which chance alone seldom brings about.
+fn far_along(choose: Choose<'_>) -> Ledger {
+    let started = Forgery::new("low").all(&STARTED);
+    let forgery = match choose(6) {
+        0 => Forgery::new("low").all(&CLEARED),
+        1 => started,
+        2 => started.all(&[("eve", "heartbeat"), ("eve", "succeed")]),
+        3 => started.all(&[("eve", "fail"), ("eve", "retry"), ("eve", "fail"), ("eve", "roll_back")]),
+        4 => started.all(&[("eve", "succeed"), ("ben", "accept")]),
+        _ => Forgery::emergency(),
+    };
+    forgery.ledger
+}
+
 /// Of the whole ledger, of a period, or of one item.
 fn scope(ledger: &Ledger, choose: Choose<'_>) -> Parts {
     let ids: Vec<_> = ledger.items.keys().collect();
@@ -83,9 +105,9 @@ fn scope(ledger: &Ledger, choose: Choose<'_>) -> Parts {
 /// Older checkpoints, and when they were signed; sometimes with nothing that proves them, or with the wrong thing.
 fn keep(ledger: &Ledger, parts: &mut Parts, choose: Choose<'_>) -> Vec<u64> {
     let (leaves, size) = (ledger.leaves(), ledger.size());
-    let sizes: BTreeSet<u64> = (0..1 + choose(3)).map(|_| 1 + choose(ledger.entries.len()) as u64).collect();
+    let sizes: BTreeSet<u64> = (0..=choose(3)).map(|_| 1 + choose(ledger.entries.len()) as u64).collect();
     for kept in &sizes {
-        let is_shown = *kept == size || range(parts).is_some_and(|(first, end)| (first..=end).contains(kept));
+        let is_shown = *kept == size || files::range(parts).is_some_and(|(first, end)| (first..=end).contains(kept));
         let proof = consistency(&Leaves(&leaves), *kept, size).unwrap();
         let proof = if is_shown && choose(6) > 0 { None } else { Some(proof) };
         let other = 1 + choose(ledger.entries.len()) as u64;
@@ -97,7 +119,8 @@ fn keep(ledger: &Ledger, parts: &mut Parts, choose: Choose<'_>) -> Vec<u64> {
         };
         parts.kept.push((*kept, note, proof));
     }
-    let seconds = |size: &u64| u64::try_from(ledger.read(size - 1).at.unix_micros() / 1_000_000).unwrap();
+    // Some ledgers begin before 1970, and cosignatures cannot.
+    let seconds = |size: &u64| u64::try_from(ledger.read(size - 1).at.unix_micros() / 1_000_000).unwrap_or(0);
     sizes.iter().map(seconds).collect()
 }
 
@@ -144,12 +167,4 @@ pub fn line(case: &Case) -> String {
         "what": verdict.faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
     .to_string()
-}
-
-/// Whether a scope is a period, with its range.
-pub(super) fn range(parts: &Parts) -> Option<(u64, u64)> {
-    match parts.scope {
-        Scope::Item(_) => None,
-        Scope::Period { first, end, .. } => Some((first, end)),
-    }
 }

@@ -3,7 +3,6 @@
 use pilot_core::time::Time;
 use serde_json::json;
 
-use super::cases::range;
 use super::{Choose, ORIGIN, key, role_map};
 use crate::bundle::{Parts, Scope};
 use crate::checkpoint::Checkpoint;
@@ -148,12 +147,12 @@ pub(super) fn cosign(parts: &mut Parts, kept_at: &[u64], choose: Choose<'_>) -> 
     if choose(4) > 0 {
         return (Vec::new(), 0);
     }
-    let now = u64::try_from(parts.made.unix_micros() / 1_000_000).unwrap();
+    let now = u64::try_from(parts.made.unix_micros() / 1_000_000).unwrap_or(0);
     let cosigned = |note: &str, choose: Choose<'_>, now: u64| {
         let text = Note::parse(note).unwrap().text;
         let mut lines = String::new();
         for number in 1..=3_u8 {
-            let time = now - [0, 0, 0, 0, 590, 1_000, 40_000_000][choose(7)];
+            let time = now.saturating_sub([0, 0, 0, 0, 590, 1_000, 40_000_000][choose(7)]);
             lines += &match choose(8) {
                 0 | 1 => continue,
                 2 if choose(4) == 0 => witness(number).cosign("another text\n", time),
@@ -171,6 +170,14 @@ pub(super) fn cosign(parts: &mut Parts, kept_at: &[u64], choose: Choose<'_>) -> 
         (1..=u8::try_from(1 + choose(3)).unwrap()).map(|number| witness(number).verifier()).collect();
     let needed = choose(witnesses.len() + 1);
     (witnesses, needed)
+}
+
+/// The range of a period.
+pub(super) fn range(parts: &Parts) -> Option<(u64, u64)> {
+    match parts.scope {
+        Scope::Item(_) => None,
+        Scope::Period { first, end, .. } => Some((first, end)),
+    }
 }
 
 /// A few bytes changed, added or lost.

@@ -159,14 +159,16 @@ impl<'b> Contents<'b> {
                 let definition = definition.map_err(|error| wrong(error.to_string()))?;
                 self.definitions.insert(definition.digest().to_string(), Arc::new(definition));
             }
-            // Older bundles have only the text. If both are there, they say the same, because they have one digest.
+            // Older bundles have only the text. If the rules are there as JSON, the text must be of the same ones.
             Piece::DefinitionText(hex) => {
-                let definition = Definition::parse(text()?);
-                let definition = definition.map_err(|flaws| wrong(flaws.to_string()))?;
-                if definition.digest().strip_prefix("sha256:") != Some(hex) {
-                    return Err(wrong(format!("its rules have the digest {}", definition.digest())));
+                let digest = Definition::digest_of(text()?).map_err(|flaws| wrong(flaws.to_string()))?;
+                if digest.strip_prefix("sha256:") != Some(hex) {
+                    return Err(wrong(format!("its rules have the digest {digest}")));
                 }
-                self.definitions.entry(definition.digest().to_string()).or_insert_with(|| Arc::new(definition));
+                if !self.definitions.contains_key(&*digest) {
+                    let definition = Definition::parse(text()?).map_err(|flaws| wrong(flaws.to_string()))?;
+                    self.definitions.insert(digest.to_string(), Arc::new(definition));
+                }
             }
             Piece::RoleMap(hex) if same(hex) => {
                 let map = RoleMap::parse(file.bytes)
