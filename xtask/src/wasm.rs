@@ -44,8 +44,13 @@ pub(crate) fn build() -> Result<(), Failure> {
     put(&directory.join(TARGET).join("web/pilot_verify_web.wasm"), &place)
 }
 
-/// The toolchain in use, if it can compile for browsers; otherwise Debian's, which builds its standard library as well.
+/// The toolchain in use, if it can compile for browsers or be taught to; otherwise Debian's, which builds its standard
+/// library as well and takes minutes.
 fn compiler() -> Result<Command, Failure> {
+    if !can_compile() && tools::is_installed("rustup") {
+        // A machine without a mirror of Rust's releases says no at once.
+        let _ = run_timed("install", &mut program("rustup", &["target", "add", TARGET]));
+    }
     if can_compile() {
         return Ok(cargo(&[]));
     }
