@@ -104,7 +104,7 @@ fn member(ledger: &mut Ledger, choose: Choose<'_>) {
         6 => entry.actor_id = None,
         7 => entry.version = entry.version.map(|version| version + 1),
         8 => entry.version = None,
-        9 => entry.content = ledger.documents.keys().nth(choose(ledger.documents.len())).cloned(),
+        9 => entry.content = ledger.documents.keys().nth(choose(ledger.documents.len().max(1))).cloned(),
         10 => entry.content = None,
         11 => entry.definition = Some(format!("sha256:{}", "0".repeat(64)).into()),
         12 => entry.definition = None,
@@ -319,6 +319,9 @@ fn document(ledger: &mut Ledger, choose: Choose<'_>) {
         // Few entries have inputs, and most there is to get wrong is in them.
         found.extend(entry.inputs.into_iter().flat_map(|digest| vec![(index, Named::Inputs, digest); 4]));
     }
+    if found.is_empty() {
+        return;
+    }
     let (index, kind, old) = found[choose(found.len())].clone();
     let Some(bytes) = ledger.documents.get(&old) else { return };
     let value: Value = serde_json::from_slice(bytes).unwrap();
@@ -439,15 +442,9 @@ fn inputs(ledger: &Ledger, choose: Choose<'_>) -> Value {
                 "T23:59:59+25:00",
                 "T23:59:59Z ",
                 "T23:59:59,5Z",
-                "T23:59:59+01",
-                "T23:59:59+0100",
-                "T23:59+00:00",
-                "T235959+00:00",
-                "T23:59:59+01:00:00",
                 "T23:59:59Z[UTC]",
                 "T23:59:59.Z",
                 "T23:59:59+24:00",
-                "T23+00:00:00.0",
                 "T23:59:59\u{2212}01:00",
             ];
             json!({"not_after": format!("{day}{}", times[choose(times.len())])})

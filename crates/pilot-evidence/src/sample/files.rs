@@ -41,6 +41,9 @@ pub(super) fn change(parts: &mut Parts, choose: Choose<'_>) -> &'static str {
 }
 
 fn withhold(parts: &mut Parts, choose: Choose<'_>) {
+    if parts.entries.is_empty() {
+        return;
+    }
     let at = choose(parts.entries.len());
     let entry: serde_json::Value = serde_json::from_slice(&parts.entries.remove(at)).unwrap();
     let index = entry["index"].as_u64().unwrap();
