@@ -24,7 +24,7 @@ use crate::bundle::{CHECKPOINT, Scope};
 use crate::checkpoint::Checkpoint;
 
 use chain::Carried;
-pub use chain::{Predecessor, predecessor};
+pub use chain::Predecessor;
 use contents::{Contents, open};
 use items::{Findings, History, histories, judge};
 use log::Roots;
@@ -52,6 +52,23 @@ pub(crate) fn unopened(faults: Vec<Fault>) -> Verdict {
     };
     let checks = Check::ALL.into_iter().map(finding).collect();
     Verdict::broken(checks, faults)
+}
+
+/// Verifies the bundle of a period, and returns what the next one must follow. The error is its verdict.
+pub fn predecessor(bundle: &[u8], trust: &Trust) -> Result<Predecessor, Box<Verdict>> {
+    let contents = open(bundle, &trust.key).map_err(|faults| Box::new(unopened(faults)))?;
+    let Examined { mut verdict, newest, roots, carried } = examined(&contents, trust);
+    let end = match contents.manifest.scope {
+        Scope::Period { end, .. } if verdict.holds => Some(end),
+        Scope::Item(_) if verdict.holds => {
+            let what = "it is about an item: only a period can be followed";
+            verdict.refute(Fault::new(Check::Completeness, "scope", what));
+            None
+        }
+        _ => None,
+    };
+    let found = end.and_then(|end| Some((end, *roots.get(&end)?, newest?)));
+    found.map(|(end, root, newest)| Predecessor { end, root, newest, carried }).ok_or_else(|| Box::new(verdict))
 }
 
 pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
@@ -131,7 +148,7 @@ fn examined(contents: &Contents<'_>, trust: &Trust) -> Examined {
 /// The sizes at which the log's root is needed.
 fn asked(contents: &Contents<'_>, trust: &Trust) -> BTreeSet<u64> {
     let pinned = trust.pins.checkpoint.iter().map(|checkpoint| checkpoint.size);
-    let previous = trust.pins.after.iter().flat_map(Predecessor::sizes);
+    let previous = trust.pins.after.iter().flat_map(Predecessor::roots).map(|(size, _)| size);
     contents.kept.keys().copied().chain(pinned).chain(previous).collect()
 }
 

@@ -5,7 +5,8 @@ pub mod exports;
 use pilot_core::certain::Certain as _;
 use pilot_core::visible::visible_json;
 use pilot_evidence::note::KeyError;
-use pilot_evidence::verify::{trust, verify};
+use pilot_evidence::verify::trust::{self, Given};
+use pilot_evidence::verify::verify;
 use serde::{Deserialize, Serialize};
 
 /// What the person gave besides the bundle.
@@ -56,7 +57,9 @@ fn read(settings: &[u8]) -> Result<trust::Trust, Reason> {
         }
     }
     let none = |_: &str| Err::<Vec<u8>, _>(std::io::Error::from(std::io::ErrorKind::NotFound));
-    trust::read(key, &witness_keys, settings.witnesses, none).map_err(|error| {
+    let given =
+        Given { key: Some(key), witness_keys: &witness_keys, witnesses: settings.witnesses, ..Given::default() };
+    trust::read(given, none).map_err(|error| {
         // The error names the option it is about, as it is on the command line.
         let text = error.to_string();
         let (option, what) = text.split_once(": ").unwrap_or(("--settings", &text));

@@ -1,6 +1,7 @@
 //! The manifest: what a bundle is about and the SHA-256 of every file in it, signed by the log.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use pilot_core::item::ItemId;
@@ -98,7 +99,7 @@ impl Manifest {
         };
         let mut text = format!("{FIRST_LINE}\norigin {}\n{scope}\nmade {}\n", self.origin, self.made);
         if let Some((count, all)) = self.cosigned {
-            text += &format!("cosigned {count} of {all}\n");
+            let _ = writeln!(text, "cosigned {count} of {all}");
         }
         for (what, why) in &self.absent {
             text.extend(["absent ", what, " ", why.as_str(), "\n"]);

@@ -7,8 +7,8 @@ use pilot_core::entry::details::Details;
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 
-use super::Trust;
 use super::contents::{Contents, Held};
+use super::trust::Trust;
 use super::verdict::{Check, Fault, Finding, Gap};
 use crate::bundle::{CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, Scope};
 use crate::checkpoint::Checkpoint;

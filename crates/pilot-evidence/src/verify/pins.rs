@@ -1,13 +1,13 @@
 //! Whether a bundle agrees with what its reader knows from elsewhere: definitions, role maps, a kept checkpoint, and the
 //! previous period.
 
-use super::Trust;
+use super::chain::Predecessor;
 use super::contents::Contents;
 use super::log::Roots;
 use super::times::proved_root;
-use super::trust::Pins;
+use super::trust::{Pins, Trust};
 use super::verdict::{Check, Fault, Finding};
-use crate::bundle::{definition_path, role_map_path};
+use crate::bundle::{Scope, definition_path, role_map_path};
 use crate::checkpoint::Checkpoint;
 
 pub(super) fn pins(
@@ -51,7 +51,7 @@ pub(super) fn pins(
             faults.push(Fault { check: Check::Pins, rule: "pinned_checkpoint", what, ..fault });
         }
     }
-    match after.as_ref().map(|after| after.check(contents, roots)) {
+    match after.as_ref().map(|after| follows(after, contents, roots)) {
         None => {}
         Some(Ok(())) => agreed.push("previous period"),
         Some(Err(fault)) => faults.push(fault),
@@ -63,4 +63,25 @@ pub(super) fn pins(
         (false, false) if agreed.is_empty() => Finding::not_checked(check, open.join("; ")),
         (false, false) => Finding::not_checked(check, format!("{} as given; {}", agreed.join(", "), open.join("; "))),
     }
+}
+
+/// Whether this bundle begins where the previous one ended, in the same log.
+fn follows(previous: &Predecessor, contents: &Contents<'_>, roots: &Roots) -> Result<(), Fault> {
+    let wrong = |what: String| Fault::new(Check::Pins, "chain", what);
+    let end = previous.end;
+    match contents.manifest.scope {
+        Scope::Item(_) => return Err(wrong("a bundle about an item does not follow a period".into())),
+        Scope::Period { first, .. } if first != end => {
+            return Err(wrong(format!("the previous period ends before entry {end}, and this one begins at {first}")));
+        }
+        Scope::Period { .. } => {}
+    }
+    for (size, root) in previous.roots() {
+        if roots.get(&size).is_some_and(|found| *found != root) {
+            return Err(wrong(format!(
+                "the previous period is of another history: its root at {size} entries differs"
+            )));
+        }
+    }
+    Ok(())
 }

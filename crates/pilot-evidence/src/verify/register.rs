@@ -86,12 +86,11 @@ impl Register {
     }
 
     fn end(&mut self, named: &Named, at: Time, end: End) {
-        let life = match &named.fingerprint {
-            Some(fingerprint) => self.by_fingerprint.get_mut(fingerprint),
-            None => {
-                let is_it = |life: &&mut Life| life.named.credential_id == named.credential_id;
-                self.by_fingerprint.values_mut().find(is_it).filter(|_| named.credential_id.is_some())
-            }
+        let life = if let Some(fingerprint) = &named.fingerprint {
+            self.by_fingerprint.get_mut(fingerprint)
+        } else {
+            let is_it = |life: &&mut Life| life.named.credential_id == named.credential_id;
+            self.by_fingerprint.values_mut().find(is_it).filter(|_| named.credential_id.is_some())
         };
         if let Some(life) = life {
             let before = life.ended.filter(|(_, earlier)| *earlier == End::Revoked);
@@ -111,7 +110,7 @@ impl Register {
             return None;
         }
         let Actor { actor_id, role } = actor;
-        let last = own().filter_map(|life| life.end()).max_by_key(|(ended, _)| *ended);
+        let last = own().filter_map(Life::end).max_by_key(|(ended, _)| *ended);
         Some(match last {
             None => format!("{actor_id} acts as {role}, but never had a credential for that"),
             Some((ended, end)) => {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use pilot_core::time::Time;
 
-use super::Trust;
 use super::contents::{Contents, Held};
 use super::log::{Roots, hash_list, moment};
+use super::trust::Trust;
 use super::verdict::{Check, Fault, Finding};
 use crate::bundle::{CHECKPOINT, consistency_path};
 use crate::checkpoint::Checkpoint;

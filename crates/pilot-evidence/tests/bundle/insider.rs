@@ -159,12 +159,13 @@ fn with_content(write: impl Fn(&str) -> String) -> Verdict {
     verify(&ledger.item_bundle(&id), &trust())
 }
 
+type Write = fn(&str) -> String;
+
 #[test]
 fn documents_that_two_readers_could_understand_differently_are_refused() {
     assert!(with_content(str::to_owned).holds);
     let canonical = "a document is not in canonical form, so readers could understand it differently [document]";
     let nonce = "the nonce of a document is not 32 hexadecimal characters [document]";
-    type Write = fn(&str) -> String;
     let forgeries: [(&str, Write, &str); 8] = [
         (
             "the last of two wins",
