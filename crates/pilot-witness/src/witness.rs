@@ -231,7 +231,9 @@ mod tests {
 
     fn checkpoint(key: &NoteKey, leaves: &[&str]) -> String {
         let mut peaks = Peaks::default();
-        leaves.iter().for_each(|leaf| peaks.push(Hash::of_leaf(leaf.as_bytes())));
+        for leaf in leaves {
+            peaks.push(Hash::of_leaf(leaf.as_bytes()));
+        }
         let size = leaves.len() as u64;
         Checkpoint { origin: key.verifier().name, size, root: peaks.root() }.sign(key)
     }

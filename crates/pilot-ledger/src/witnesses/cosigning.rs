@@ -234,15 +234,15 @@ impl Witnesses {
 
     /// Asks every witness to cosign this checkpoint again, so that they vouch for it at this time too: a log that does
     /// not grow is otherwise cosigned once.
-    async fn refresh(self: &Arc<Self>, signer: &Arc<Signer>, signed: &Arc<Signed>) {
+    async fn refresh(self: &Arc<Self>, signer: &Arc<Signer>, head: &Arc<Signed>) {
         let mut asked = tokio::task::JoinSet::new();
         for (number, witness) in self.list.iter().enumerate() {
-            let (witnesses, witness, signed) = (Arc::clone(self), Arc::clone(witness), Arc::clone(signed));
+            let (witnesses, witness, head) = (Arc::clone(self), Arc::clone(witness), Arc::clone(head));
             let store = Arc::clone(signer.store());
             asked.spawn(async move {
                 // A witness that does not answer, or is further already, leaves what it said before.
-                if let Ok(line) = offer(&witnesses.outgoing, &*store, &witness, &signed).await {
-                    witnesses.gather(number, &signed, &line);
+                if let Ok(line) = offer(&witnesses.outgoing, &*store, &witness, &head).await {
+                    witnesses.gather(number, &head, &line);
                 }
             });
         }

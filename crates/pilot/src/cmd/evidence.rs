@@ -207,12 +207,12 @@ fn leave_out(arguments: &RedactArguments) -> Result<(), Failure> {
         Output::Json => print_json(&serde_json::json!({ "left_out": left_out })),
         Output::Table => {
             let shown = left_out.iter().take(LEFT_OUT_SHOWN);
-            let mut lines: String = shown.map(|path| format!("{path} left out\n")).collect();
-            let more = left_out.len().saturating_sub(LEFT_OUT_SHOWN);
-            if more > 0 {
-                lines += &format!("and {more} more; --output json has them all\n");
-            }
-            print(&format!("{lines}{} written; the log's signature stays valid\n", arguments.out.display()))
+            let lines: String = shown.map(|path| format!("{path} left out\n")).collect();
+            let more = match left_out.len().saturating_sub(LEFT_OUT_SHOWN) {
+                0 => String::new(),
+                more => format!("and {more} more; --output json has them all\n"),
+            };
+            print(&format!("{lines}{more}{} written; the log's signature stays valid\n", arguments.out.display()))
         }
     }
 }
