@@ -45,6 +45,16 @@ impl Wanted {
         Some(Wanted::Hashes { level, index, width })
     }
 
+    /// The path of this tile, as `parse` reads it.
+    pub fn path(self) -> String {
+        let (level, index, width) = match self {
+            Wanted::Hashes { level, index, width } => (level.to_string(), index, width),
+            Wanted::Entries { index, width } => ("entries".to_owned(), index, width),
+        };
+        let partial = if width < TILE_WIDTH { format!(".p/{width}") } else { String::new() };
+        format!("{level}/{}{partial}", index_path(index))
+    }
+
     /// How many hashes (or entries) of this tile a tree of `size` leaves has.
     pub fn available(self, size: u64) -> usize {
         let (level, index) = match self {
@@ -60,6 +70,16 @@ impl Wanted {
 fn partial_width(text: &str) -> Option<usize> {
     let plain = !text.is_empty() && !text.starts_with('0') && text.bytes().all(|digit| digit.is_ascii_digit());
     text.parse().ok().filter(|width| plain && *width < TILE_WIDTH)
+}
+
+fn index_path(index: u64) -> String {
+    let mut path = format!("{:03}", index % 1000);
+    let mut rest = index / 1000;
+    while rest > 0 {
+        path = format!("x{:03}/{path}", rest % 1000);
+        rest /= 1000;
+    }
+    path
 }
 
 /// Groups of three digits, all but the last with a leading `x`, and no more groups than needed.
@@ -90,6 +110,9 @@ mod tests {
         assert_eq!(Wanted::parse("0/x001/x234/067"), full(0, 1_234_067));
         assert_eq!(Wanted::parse("1/000.p/17"), Some(Wanted::Hashes { level: 1, index: 0, width: 17 }));
         assert_eq!(Wanted::parse("entries/x001/002.p/255"), Some(Wanted::Entries { index: 1002, width: 255 }));
+        for path in ["0/000", "0/x001/x234/067", "1/000.p/17", "entries/x001/002.p/255", "2/999", "5/x001/000.p/1"] {
+            assert_eq!(Wanted::parse(path).unwrap().path(), path);
+        }
         for wrong in [
             "",
             "0",

@@ -5,6 +5,7 @@ mod fsck;
 mod leaps;
 pub mod machine;
 mod migrate;
+mod monitor;
 mod older;
 mod revocations;
 pub mod second_place;

@@ -15,6 +15,7 @@ use crate::output::{Output, OutputArguments, print, print_json};
 
 mod checkpoint;
 mod examine;
+mod monitor;
 mod signed;
 mod witness;
 
@@ -30,6 +31,9 @@ pub(crate) enum Command {
     Fsck(Arguments),
     /// Print the current checkpoint of the log, and check its signatures
     Checkpoint(checkpoint::Arguments),
+    /// Follow a log from outside: check that it only grows, who signed it and when, keep its checkpoints, and raise an
+    /// alarm if it contradicts itself
+    Monitor(monitor::Arguments),
     /// Run a witness: cosign checkpoints of other logs, each only if it continues the previous one
     Witness(witness::Arguments),
 }
@@ -50,6 +54,7 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
             key(&config.log_key_path(), arguments.output.output)
         }
         Command::Checkpoint(arguments) => checkpoint::run(arguments, environment),
+        Command::Monitor(arguments) => monitor::run(arguments, environment),
         Command::Witness(arguments) => witness::run(arguments, environment),
         Command::Fsck(arguments) => {
             let config = Config::load(&arguments.config, environment.variables())?;
