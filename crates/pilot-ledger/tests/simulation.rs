@@ -247,7 +247,7 @@ impl World {
 
     fn write(&self, sent: &Sent) -> Write {
         let Sent { number, actor, what } = sent.clone();
-        let (workflows, nonce) = (Arc::clone(&self.workflows), format!("nonce {number}"));
+        let (workflows, nonce) = (Arc::clone(&self.workflows), format!("{number:032x}"));
         let mut scope = [0; 32];
         scope[..8].copy_from_slice(&number.to_be_bytes());
         let key = Some(Key { scope, body: scope });

@@ -34,6 +34,8 @@ use crate::{
     StoredEntry, Subject, Write,
 };
 
+const NONCE: &str = "00000000000000000000000000000001";
+
 mod lists;
 
 pub use lists::{
@@ -110,7 +112,7 @@ impl Cast {
 
     pub fn creation(self: &Arc<Self>, id: &ItemId, title: &str, by: &str, risk: &str) -> Write {
         let (cast, actor) = (Arc::clone(self), actor(by, Role::Initiator));
-        let content = Document::content(title, &Cast::payload(risk), id.as_str());
+        let content = Document::content(title, &Cast::payload(risk), &id.as_str().replace('-', ""));
         let judged = Content::judge(&self.definition, title, &Cast::payload(risk), content.digest.clone());
         let new = NewItem { id: id.clone(), content: judged };
         let decide = move |situation: &Situation<'_>| {
@@ -124,7 +126,7 @@ impl Cast {
 
     pub fn action(self: &Arc<Self>, id: &ItemId, who: &Actor, action: &str, comment: Option<&str>) -> Write {
         let (cast, who, action) = (Arc::clone(self), who.clone(), action.to_owned());
-        let comment = comment.map(|text| (text.to_owned(), Document::comment(text, "nonce")));
+        let comment = comment.map(|text| (text.to_owned(), Document::comment(text, NONCE)));
         let decide = move |situation: &Situation<'_>| {
             let item = situation.item.unwrap();
             let request = ActionRequest {
@@ -326,7 +328,7 @@ pub async fn a_history_is_whole_and_in_order_with_its_documents(engine: &dyn Eng
         let kinds: Vec<Vec<_>> =
             stored.iter().map(|stored| stored.documents.iter().map(|(kind, _)| *kind).collect()).collect();
         assert_eq!(kinds, [vec![DocumentKind::Content], vec![], vec![DocumentKind::Comment]]);
-        assert_eq!(stored[2].documents[0].1, Document::comment("why not", "nonce").bytes);
+        assert_eq!(stored[2].documents[0].1, Document::comment("why not", NONCE).bytes);
         assert_eq!(store.history(other.clone()).await.unwrap().len(), 2);
         assert!(store.history(cast.id()).await.unwrap().is_empty());
         let whole = store.whole_entries(1, 3).await.unwrap();

@@ -46,7 +46,7 @@ fn a_whole_bundle_ends_with_0_and_a_changed_one_with_1() {
     let scratch = Scratch::new();
     let (code, out, err) = scratch.run("verify whole.zip --key log.pub");
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.ends_with("The evidence holds. Not checked: witnesses.\n"), "{out}");
+    assert!(out.ends_with("The evidence holds. Not checked: witnesses, complete, times, as pinned.\n"), "{out}");
     let (code, out, err) = scratch.run("verify changed.zip --key log.pub");
     assert_eq!((code, err.as_str()), (1, "pilot: the evidence does not hold\n"));
     assert!(out.contains("The evidence does NOT hold"), "{out}");
@@ -63,6 +63,13 @@ fn usage_and_missing_files_have_their_own_exit_codes() {
         (2, "verify whole.zip", "--key"),
         (2, "verify whole.zip --key a+b+c", "--key: "),
         (2, "verify whole.zip --key log.pub --witnesses 2", "2 are required, but 0 keys are given"),
+        (2, "verify whole.zip --policy nowhere.txt", "--policy: neither a policy nor a readable file"),
+        (2, "verify whole.zip --policy log.pub", "--policy: log.pub: line 1"),
+        (2, "verify whole.zip --key log.pub --definition log.pub", "--definition: log.pub is not a definition"),
+        (2, "verify whole.zip --key log.pub --role-map nowhere", "--role-map: neither a digest"),
+        (2, "verify whole.zip --key log.pub --checkpoint log.pub", "is not a checkpoint of this log"),
+        (3, "verify whole.zip --key log.pub --after nowhere.zip", "nowhere.zip"),
+        (1, "verify whole.zip --key log.pub --after changed.zip", "changed.zip: The evidence does NOT hold"),
         (2, "redact whole.zip --out x.zip", "--document"),
         (2, "redact whole.zip --out x.zip --document sha256:1", "sha256"),
         (3, "verify nowhere.zip --key log.pub", "nowhere.zip"),
@@ -81,6 +88,31 @@ fn usage_and_missing_files_have_their_own_exit_codes() {
 }
 
 #[test]
+fn what_is_given_to_compare_with_is_compared_and_strict_asks_for_all_of_it() {
+    let scratch = Scratch::new();
+    let (_, out, _) = scratch.run("verify whole.zip --key log.pub --output json");
+    let about = serde_json::from_str::<serde_json::Value>(&out).unwrap()["about"].clone();
+    let definition = about["definitions"][0]["digest"].as_str().unwrap().to_owned();
+    let role_map = about["role_maps"][0].as_str().unwrap().to_owned();
+    let given = format!("verify whole.zip --key log.pub --definition {definition} --role-map {role_map}");
+    let (code, out, _) = scratch.run(&given);
+    assert_eq!(code, 0);
+    assert!(out.contains("definitions, role maps as given") && out.contains(&definition), "{out}");
+    let (code, _, err) = scratch.run(&format!("{given} --strict"));
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("not everything was checked, and --strict requires it"), "{err}");
+    let other = format!("sha256:{}", "0".repeat(64));
+    for (option, rule) in [("--definition", "[pinned_definition]"), ("--role-map", "[pinned_role_map]")] {
+        let (code, out, _) = scratch.run(&format!("verify whole.zip --key log.pub {option} {other}"));
+        assert_eq!(code, 1);
+        assert!(out.contains(rule), "{out}");
+    }
+    let key = std::fs::read_to_string(scratch.path("log.pub")).unwrap();
+    std::fs::write(scratch.path("policy.txt"), format!("log {}\nquorum none\n", key.trim())).unwrap();
+    assert_eq!(scratch.run("verify whole.zip --policy policy.txt").0, 0);
+}
+
+#[test]
 fn a_redacted_bundle_still_holds_and_nothing_is_written_over() {
     let scratch = Scratch::new();
     let (code, out, err) = scratch.run("redact whole.zip --out public.zip --all-documents");
@@ -88,7 +120,7 @@ fn a_redacted_bundle_still_holds_and_nothing_is_written_over() {
     assert!(out.contains("report.html left out\n") && out.ends_with("the log's signature stays valid\n"), "{out}");
     let (code, out, err) = scratch.run("verify public.zip --key log.pub");
     assert_eq!(code, 4);
-    assert!(err.contains("not everything could be checked (--allow-left-out accepts that)"), "{err}");
+    assert!(err.contains("not everything could be checked: documents were erased or left out (--allow-left-out accepts missing documents)"), "{err}");
     assert!(out.contains("content left out") && out.contains("AS FAR AS IT COULD BE CHECKED"), "{out}");
     let (code, out, _) = scratch.run("verify public.zip --key log.pub --output json");
     let verdict: serde_json::Value = serde_json::from_str(&out).unwrap();

@@ -172,7 +172,7 @@ fn concluded(verdict: &Verdict, allow_left_out: bool) -> Result<(), Failure> {
         (0, _) => Ok(()),
         (4, is_left_out) => {
             let hint = if is_left_out { " (--allow-left-out accepts missing documents)" } else { "" };
-            Err(Failure::NotAllChecked(format!("{}{hint}", verdict.reservations())))
+            Err(Failure::NotAllChecked(format!("not everything could be checked: {}{hint}", verdict.reservations())))
         }
         _ => Err(Failure::Refused("the evidence does not hold".into())),
     }

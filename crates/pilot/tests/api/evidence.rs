@@ -220,6 +220,7 @@ fn what_people_wrote_can_be_erased_and_the_proof_of_what_happened_stands() {
     export(&installation, &server, &["--item", &id, "--out", "item.zip"]).expect(0);
     server.stop().expect(0);
     let said = verify(&installation, "item.zip").expect(4).stdout;
+    assert!(said.contains("missing: 2 erased, according to entry "), "{said}");
     for question in ["whether title and payload fit the definition (entry 1)", "whether the comment said anything"] {
         assert!(said.contains(&format!("not checked: {question}")), "{said}");
     }

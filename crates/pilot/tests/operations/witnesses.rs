@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use pilot_core::time::Time;
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::cosignature::CosignerVerifier;
 use pilot_evidence::note::Note;
+use pilot_wire::clock::since_1970;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -263,6 +265,49 @@ fn a_witness_or_a_checkpoint_that_ends_before_a_backup_cannot_say_that_nothing_i
     let restored = other.pilot(&["restore", &from]).expect(0);
     let word = format!("witness w1.example has seen these {size} entries and no more");
     assert!(restored.stdout.contains(&word), "{restored:#?}");
+    running.stop().expect(0);
+}
+
+#[test]
+fn witnesses_date_the_entries_of_a_bundle_and_see_where_a_period_ends() {
+    let installation = begun();
+    let witness = Witness::make(&installation, "w1");
+    configure(&installation, &[&witness], 1);
+    let running = witness.start();
+    let server = installation.serve();
+    work(&server, 2);
+    let early = cosigned_by(&server, &witness);
+    work(&server, 3);
+    cosigned_by(&server, &witness);
+    let (url, key, cosigner) = (server.url(), witness.log.clone(), witness.key.to_string());
+    let token = crate::support::team::token("ada");
+    let export = |name: &str, more: &[&str]| {
+        // The log has not grown since it was cosigned: the witness is asked again.
+        let to = Time::from_unix_micros(i64::try_from(since_1970().unwrap().as_micros()).unwrap()).to_string();
+        let from = ["evidence", "export", "--url", &url, "--from", "1970-01-01T00:00:00Z", "--to", &to, "--out", name];
+        installation.pilot_as(&token, &[&from, more].concat()).expect(0);
+    };
+    export("period.zip", &[]);
+    let verify = |name: &str, more: &[&str]| {
+        let given = ["evidence", "verify", name, "--key", &key, "--witness-key", &cosigner];
+        installation.pilot(&[&given, more].concat())
+    };
+    let said = verify("period.zip", &[]).expect(0).stdout;
+    for word in ["witnesses saw the log end there at", "times         ✓ holds", "credentials        ✓ holds"] {
+        assert!(said.contains(word), "{word} is missing in {said}");
+    }
+    installation.write("kept.txt", &served(&server, ""));
+    work(&server, 2);
+    cosigned_by(&server, &witness);
+    let size = Checkpoint::parse(Note::parse(&served(&server, "")).unwrap().text).unwrap().size;
+    export("later.zip", &["--kept", &early.to_string()]);
+    verify("later.zip", &["--checkpoint", "kept.txt"]).expect(0);
+    let arguments =
+        ["evidence", "export", "--url", &url, "--from", "1970-01-01T00:00:00Z", "--to", "1970-01-02T00:00:00Z"];
+    let too_long = (size + 1_000).to_string();
+    let refused = installation.pilot_as(&token, &[&arguments[..], &["--kept", &too_long, "--out", "no.zip"]].concat());
+    refused.expect(1).says(&["is newer than the ledger"]);
+    server.stop().expect(0);
     running.stop().expect(0);
 }
 
