@@ -2531,6 +2531,8 @@ export interface operations {
                 to?: components["schemas"]["Time"];
                 /** @description With `none`, what people wrote is left out; the proofs remain valid */
                 documents?: components["schemas"]["Documents"];
+                /** @description The number of entries in a checkpoint you kept: the bundle then contains the proof that the log continues it */
+                kept?: components["schemas"]["Index"];
             };
             header?: never;
             path?: never;

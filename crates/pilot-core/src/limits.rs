@@ -380,6 +380,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Approved files of one command behind `pilot gate`", "256 MiB in total", "the command is refused"),
     ("Time for one evidence bundle or permit", "1 h", "the answer is cut off"),
     ("Entries in one evidence bundle", "1,000,000", "422 `invalid_request`; ask for shorter periods"),
+    ("Cosigned checkpoints in one evidence bundle", "4,096", "they are thinned out evenly"),
     ("Evidence bundle that includes a report", "8 MiB", "the report is left out; `pilot evidence report` generates it"),
     (
         "Requests per actor, with rate limits",

@@ -31,7 +31,7 @@ fn a_bundle_that_holds_ends_with_0_and_a_changed_one_with_1() {
     for key in [&line, &key_file] {
         let (code, out, err) = run(&[&whole, "--key", key]);
         assert_eq!((code, err.as_str()), (0, ""));
-        assert!(out.ends_with("The evidence holds. Not checked: witnesses.\n"), "{out}");
+        assert!(out.ends_with("The evidence holds. Not checked: witnesses, complete, times, as pinned.\n"), "{out}");
     }
     let mut changed = bundle;
     changed[100] ^= 1;
@@ -70,7 +70,7 @@ fn wrong_usage_ends_with_2_and_a_missing_file_with_3() {
         assert_eq!((ended, out.as_str()), (code, ""), "{arguments:?}: {err}");
         assert!(err.contains(said), "{arguments:?}: {err}");
     };
-    check(2, &[&bundle], "a bundle and --key are needed");
+    check(2, &[&bundle], "--key KEY is needed, or --policy FILE");
     check(2, &["--key", &line], "a bundle and --key are needed");
     check(2, &[&bundle, "--key"], "--key needs a value");
     check(2, &[&bundle, "--key", &line, "--what"], "not recognised");

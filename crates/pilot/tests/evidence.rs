@@ -107,8 +107,8 @@ fn what_is_given_to_compare_with_is_compared_and_strict_asks_for_all_of_it() {
         assert_eq!(code, 1);
         assert!(out.contains(rule), "{out}");
     }
-    let key = std::fs::read_to_string(scratch.path("log.pub")).unwrap();
-    std::fs::write(scratch.path("policy.txt"), format!("log {}\nquorum none\n", key.trim())).unwrap();
+    let key = fs::read_to_string(scratch.path("log.pub")).unwrap();
+    fs::write(scratch.path("policy.txt"), format!("log {}\nquorum none\n", key.trim())).unwrap();
     assert_eq!(scratch.run("verify whole.zip --policy policy.txt").0, 0);
 }
 

@@ -28,6 +28,9 @@ fn what_does_not_rest_on_left_out_content_is_still_checked() {
         Evidence of log.example.org about the period 1970-01-01T00:00:00.000000Z to 2026-11-18T09:00:21.000000Z, entries 0 to 20
         made 2026-11-18T09:00:21.000000Z, 21 entries, 0 documents, 11 files left out
         root nSMNVxqIh6nIA140w4dacEbU6lwo+z9rcoImWa+pf4s= of 21 entries
+        checkpoint sha256:5403f9cbb586cbf30bac5b6b7b0e41600c1fd1b5f537f91b86b39ef741712004
+        definition sha256:83435355fec8619aeca46414354f2f4296d3b7c276625092787916dcb7c8efd7, controlled-operation v2
+        role map   sha256:c3ceaf0538466cd35a1ba50004a5399111f95622f4ea96881a9d8c5b82e168c5
 
         CHECK         RESULT         DETAIL
         container     ✓ holds        every byte is accounted for

@@ -269,3 +269,24 @@ async fn with_starts(store: &dyn Store, mut indices: BTreeSet<u64>) -> Result<BT
     indices.extend(in_force);
     Ok(indices)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_checkpoints_are_thinned_out_evenly_and_the_first_and_the_last_stay() {
+        let most = EXPORT_CHECKPOINTS_MAX as u64;
+        for count in [0, 1, 2, most - 1, most, most + 1, 2 * most, 3 * most + 7] {
+            let left = thinned((1..=count).map(|size| (size, String::new())).collect());
+            assert!(left.len() as u64 <= most + 1, "{count}: {}", left.len());
+            assert!(count > most || left.len() as u64 == count, "{count}");
+            assert_eq!(
+                (left.keys().next(), left.keys().next_back()),
+                if count == 0 { (None, None) } else { (Some(&1), Some(&count)) }
+            );
+            let gaps = left.keys().zip(left.keys().skip(1)).map(|(one, next)| next - one);
+            assert!(gaps.max().unwrap_or(0) <= count.div_ceil(most).max(1), "{count}");
+        }
+    }
+}

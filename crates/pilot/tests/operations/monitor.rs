@@ -10,8 +10,12 @@ use crate::support::team::token;
 
 /// One look at this service, with the state in `monitor`.
 fn look(installation: &Installation, server: &Server, more: &[&str]) -> Finished {
-    let (key, url) = (verifier_key(installation).to_string(), server.url());
-    let mut arguments = vec!["log", "monitor", "--once", "--state", "monitor", "--key", &key, "--url", &url];
+    look_at(installation, &server.url(), more)
+}
+
+fn look_at(installation: &Installation, url: &str, more: &[&str]) -> Finished {
+    let key = verifier_key(installation).to_string();
+    let mut arguments = vec!["log", "monitor", "--once", "--state", "monitor", "--key", &key, "--url", url];
     arguments.extend(["--alarm", "./alarm.sh", "--metrics", "monitor.prom"]);
     arguments.extend(more);
     installation.pilot_as(&token("ada"), &arguments)
@@ -50,8 +54,9 @@ fn a_monitor_keeps_checkpoints_and_follows_a_log_that_grows() {
     assert!(metrics.contains("pilot_monitor_ok{") && metrics.contains("} 1\n"), "{metrics}");
     assert_eq!(read(&installation, "alarms.json"), "", "nothing was wrong");
     drop(running);
+    let url = server.url();
     server.stop().expect(0);
-    look(&installation, &server, &[]).expect(3);
+    look_at(&installation, &url, &[]).expect(3);
     assert!(read(&installation, "alarms.json").contains("\"kind\":\"unreachable\""), "and then the service was gone");
 }
 
