@@ -47,7 +47,7 @@ export const german: VerifierWords = {
   },
   more: {
     holds: 'Es wurde kein Fehler gefunden.',
-    holds_as_far_as_checked: 'Es wurde kein Fehler gefunden, aber Dokumente wurden gelöscht oder weggelassen, und manche Fehler könnten nur sie zeigen.',
+    holds_as_far_as_checked: 'Es wurde kein Fehler gefunden, aber etwas fehlt, das einen hätte zeigen können: Dokumente, die gelöscht oder weggelassen wurden, oder ein Zeuge, der das Protokoll nach dem Ende des Zeitraums gesehen hat.',
     does_not_hold: 'Verlassen Sie sich nicht darauf. Bewahren Sie die Datei auf, wie sie ist, und fragen Sie, woher sie kommt.',
   },
   notChecked: 'Nicht geprüft',
@@ -94,6 +94,8 @@ export const german: VerifierWords = {
     steps: 'Schritte in Ordnung',
     times: 'Zeiten in Ordnung',
     role_map: 'Rollenzuordnung',
+    pins: 'wie vorgegeben',
+    credentials: 'Zugangsdaten',
   },
   questions: {
     content: 'ob Titel und Inhalt zur Definition passen',

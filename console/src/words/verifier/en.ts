@@ -46,7 +46,7 @@ export const english = {
   },
   more: {
     holds: 'No fault was found.',
-    holds_as_far_as_checked: 'No fault was found, but documents were erased or left out, and only they could show some faults.',
+    holds_as_far_as_checked: 'No fault was found, but something is missing that could have shown one: documents that were erased or left out, or a witness who saw the log after the end of the period.',
     does_not_hold: 'Do not rely on it. Keep the file as it is, and ask where it comes from.',
   },
   notChecked: 'Not checked',
@@ -85,6 +85,8 @@ export const english = {
     content: 'content unchanged',
     steps: 'steps in order',
     times: 'times in order',
+    pins: 'as pinned',
+    role_map: 'role map',
   } as Record<string, string>,
   /** What is open, where a language has its own words for it. */
   questions: {} as Record<string, string>,
