@@ -9,7 +9,7 @@ import collections
 import json
 import sys
 
-from pilot_evidence.log import Key
+from pilot_evidence.formats import Key
 from pilot_verify import Trust, verify
 
 
