@@ -12,11 +12,14 @@ import json
 import sys
 from dataclasses import dataclass
 
-from pilot_evidence.bundle import Bundle, Fault
-from pilot_evidence.formats import (ACTOR, DIGEST, NUMBER, ROLE, SECOND, Checkpoint, Key, Peaks, anything, cosigned_at,
-                                    fits, is_consistent, is_number, is_text, is_time, leaf_hash, maybe, parse_hashes,
-                                    parse_time, root_from_path)
-from pilot_evidence.rules import Stray, follow
+from pilot_evidence.bundle import Bundle
+from pilot_evidence.formats import (ACTOR, DIGEST, ROLE, SECOND, Checkpoint, Fault, Key, cosigned_at, fits, is_consistent,
+                                    is_included, is_number, is_time, leaf_hash, parse_hashes, parse_time, push_leaf,
+                                    root_of)
+from pilot_evidence.rules import follow
+
+# In the order in which they are made: if one of the first four fails, nothing after it could be trusted.
+CHECKS = "container manifest files checkpoint witnesses inclusion completeness times documents legality".split()
 
 # How far the log's clock and a witness's clock may be apart.
 CLOCK_TOLERANCE = 600 * SECOND
@@ -24,18 +27,17 @@ CLOCK_TOLERANCE = 600 * SECOND
 UNDER_WAY = 60 * SECOND
 
 # What entries about the service say. Members that are not known here are left to others.
-OPEN = {"*": anything}
 CREDENTIAL_ID = "[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
-CREDENTIAL = {"actor_id?": maybe(ACTOR), "role?": maybe(ROLE), "credential_id?": maybe(CREDENTIAL_ID),
-              "fingerprint?": maybe(CREDENTIAL_ID), "expires_at?": maybe(is_time), **OPEN}
-CHANGES = {"added?": [CREDENTIAL], "removed?": [CREDENTIAL], "count?": maybe(is_number), **OPEN}
-WORKFLOW = {"name": is_text, "version": lambda value: is_number(value, 32), "digest": is_text, **OPEN}
+CREDENTIAL = {"actor_id?": (None, ACTOR), "role?": (None, ROLE), "credential_id?": (None, CREDENTIAL_ID),
+              "fingerprint?": (None, CREDENTIAL_ID), "expires_at?": (None, is_time), "*": object}
+CHANGES = {"added?": [CREDENTIAL], "removed?": [CREDENTIAL], "count?": (None, int), "*": object}
+WORKFLOW = {"name": str, "version": lambda value: is_number(value, 32), "digest": str, "*": object}
 DETAILS = {
-    "service.started": {"credentials?": CHANGES, "definitions?": [WORKFLOW], "permit_keys?": [is_text],
-                        "previous?": maybe(is_number), "role_map?": maybe(DIGEST), "version?": is_text, **OPEN},
-    "credentials.changed": {"credentials": CHANGES, **OPEN},
-    "credential.revoked": {"credential": CREDENTIAL, "cause": is_text, **OPEN},
-    "credential.expired": {"credential": CREDENTIAL, **OPEN}}
+    "service.started": {"credentials?": CHANGES, "definitions?": [WORKFLOW], "permit_keys?": [str],
+                        "previous?": (None, int), "role_map?": (None, DIGEST), "version?": str, "*": object},
+    "credentials.changed": {"credentials": CHANGES, "*": object},
+    "credential.revoked": {"credential": CREDENTIAL, "cause": str, "*": object},
+    "credential.expired": {"credential": CREDENTIAL, "*": object}}
 
 def details_of(entry):
     """What an entry about the service says; None if that cannot be read, or it is about something else."""
@@ -55,8 +57,7 @@ class Trust:
         return [time * SECOND for time in times if time is not None]
 
 class Verifier:
-    """The checks of one bundle, which collect faults. The roots of the log that they have shown are kept by size."""
-
+    """The checks of one bundle, which collect faults. `roots` are the log's that they have shown, by size."""
     def __init__(self, data, trust):
         self.trust, self.faults, self.unasked, self.roots = trust, [], [], {}
         self.bundle = Bundle(data, trust.key, self.faults)
@@ -69,9 +70,9 @@ class Verifier:
         self.faults.append(Fault(*members))
 
     def verdict(self):
-        """What holds, and why only as far as it could be checked: documents are missing, nothing shows that the period is
-        complete at its end, or the schema uses what this verifier does not know."""
-        bundle, histories = self.bundle, self.find_histories()
+        """What holds, and why only as far as it could be checked: documents are missing, nothing shows that the period
+        is complete at its end, or the schema uses what this verifier does not know."""
+        histories = self.find_histories()
         vouched_at = self.check_witnesses()
         self.check_inclusion()
         self.check_completeness()
@@ -86,9 +87,9 @@ class Verifier:
         is_last = self.period is not None and self.period[3] >= self.newest.size
         gaps += ["end_of_period"] if is_last and vouched_at and vouched_at + SECOND <= self.period[1] else []
         gaps += ["not_known_here"] if self.unasked and "left_out" not in gaps else []
-        return verdict_of(sorted(self.faults, key=Fault.place), self.unasked, gaps)
-
-    # ---- in the log
+        # By check, then by entry; those about no entry first.
+        faults = sorted(self.faults, key=lambda one: (CHECKS.index(one.check), -1 if one.entry is None else one.entry))
+        return verdict_of(faults, self.unasked, gaps)
 
     def open_checkpoint(self, path):
         try:
@@ -110,7 +111,8 @@ class Verifier:
 
     def check_inclusion(self):
         """Every entry must be in the log's tree: by its own proof, or as a part of the period."""
-        alone = {entry.index: entry for entry in self.entries if self.bundle.item or not self.bundle.is_inside(entry.index)}
+        is_item = self.bundle.item is not None
+        alone = {entry.index: entry for entry in self.entries if is_item or not self.bundle.is_inside(entry.index)}
         for index, entry in alone.items():
             if not self.is_proved(entry):
                 self.fault("inclusion", "proof", "nothing proves that it is in the log", index)
@@ -125,55 +127,52 @@ class Verifier:
     def is_proved(self, entry):
         """Whether the C2SP tlog-proof of an entry is there, and right."""
         head, _, note = self.pieces["proof"].get(entry.index, "").partition("\n\n")
-        first, second, *lines = [*head.split("\n"), ""] if "\n" not in head else head.split("\n")
+        lines = head.split("\n")
         try:
-            path = parse_hashes(lines)
+            path = parse_hashes(lines[2:])
         except ValueError:
             return False
-        return ([first, second] == ["c2sp.org/tlog-proof@v1", f"index {entry.index}"] and len(path) <= 64
+        return (lines[:2] == ["c2sp.org/tlog-proof@v1", f"index {entry.index}"] and len(path) <= 64
                 and note == self.pieces["text"]["checkpoint"]
-                and root_from_path(leaf_hash(entry.data), entry.index, self.newest.size, path) == self.newest.root)
+                and is_included(leaf_hash(entry.data), entry.index, self.newest, path))
 
-    def hash_lines(self, path, text):
-        *lines, last = (text or "").split("\n")
+    def read_hashes(self, path, text):
         try:
-            if text is not None and last == "":
-                return parse_hashes(lines)
-        except ValueError:
-            pass
-        raise Fault("inclusion", "proof", f"{path}: it is not a list of base64 hashes, one per line")
+            if text is None or text[-1:] not in ("", "\n"):
+                raise ValueError("it is missing or cut off")
+            return parse_hashes(text.split("\n")[:-1])
+        except ValueError as error:
+            raise Fault("inclusion", "proof", f"{path}: {error}") from None
 
     def check_period(self, first, end):
-        """The entries of a period, appended to the tree before it, must give the tree after it, which the log continues."""
-
+        """The entries of a period, appended to the tree before it, must give the tree after it, and the log continue it."""
         def need(condition, what):
             if not condition:
                 raise Fault("inclusion", "proof", what)
-
-        texts = self.pieces["text"]
+        edge, path = (self.pieces["text"].get(name) for name in ("proofs/from.edge", "proofs/consistency"))
         before, after = self.open_checkpoint("checkpoints/from"), self.open_checkpoint("checkpoints/to")
         need((before.size, after.size) == (first, end), "the checkpoints of the period do not have the manifest's sizes")
-        hashes = self.hash_lines("proofs/from.edge", texts.get("proofs/from.edge"))
-        need(len(hashes) == first.bit_count(), "proofs/from.edge: it has a different number of peaks")
-        peaks = Peaks(first, hashes)
-        need(peaks.root() == before.root, "proofs/from.edge: it does not lead to the root of checkpoints/from")
+        heights = [height for height in range(63, -1, -1) if first >> height & 1]
+        peaks = list(zip(heights, self.read_hashes("proofs/from.edge", edge)))
+        is_whole = len(peaks) == len(heights) == edge.count("\n")
+        need(is_whole and root_of(peaks) == before.root, "proofs/from.edge: it does not lead to checkpoints/from")
         inside, roots = [entry for entry in self.entries if first <= entry.index < end], {}
         for index, entry in enumerate(inside, first):
             if entry.index != index:
                 raise Fault("completeness", "gap", f"entry {index} is missing", index)
-            peaks.push(leaf_hash(entry.data))
+            push_leaf(peaks, leaf_hash(entry.data))
             if index + 1 in self.pieces["checkpoint"]:
-                roots[index + 1] = peaks.root()
+                roots[index + 1] = root_of(peaks)
         if len(inside) != max(end - first, 0):
             raise Fault("completeness", "gap", "the last entries of the period are missing", first + len(inside))
-        need(peaks.root() == after.root, "the entries of the period do not lead to the root of checkpoints/to")
-        path = self.hash_lines("proofs/consistency", texts.get("proofs/consistency"))
-        need(is_consistent(after, self.newest, path), "proofs/consistency: the checkpoint does not continue checkpoints/to")
+        need(root_of(peaks) == after.root, "the entries of the period do not lead to the root of checkpoints/to")
+        path = self.read_hashes("proofs/consistency", path)
+        need(is_consistent(after, self.newest, path), "proofs/consistency: the checkpoint does not continue the period")
         self.roots |= {first: before.root, end: after.root, **roots}
 
     def check_times(self):
-        """The log dates its entries itself. A cosignature dates a tree: what is in it was there by then, and what is not
-        in it came later. Of several witnesses the one counts that says least, and of many wrong entries the first."""
+        """A cosignature dates a tree: what is in it was there by then, and what is not in it came later. Of several
+        witnesses the one counts that says least, and of many wrong entries the first."""
         dated = []
         for size, note in sorted(self.pieces["checkpoint"].items()):
             try:
@@ -188,17 +187,13 @@ class Verifier:
         except ValueError:
             pass  # Already among the faults of the witnesses.
         dated = [(size, min(times), max(times)) for size, times in dated if times]
-
-        def is_late(entry):
+        late, early = [], []
+        for entry in self.entries:
             seen = [latest for size, _, latest in dated if entry.index < size]
-            return seen and entry.at > min(seen) + CLOCK_TOLERANCE
-
-        def is_early(entry):
             unseen = [earliest for size, earliest, _ in dated if entry.index >= size]
-            return unseen and entry.at + CLOCK_TOLERANCE < max(unseen)
-
-        for is_wrong, what in ((is_late, "witnesses had already seen it"), (is_early, "witnesses had not seen it then")):
-            wrong = [entry.index for entry in self.entries if is_wrong(entry)]
+            late += [entry.index] if seen and entry.at > min(seen) + CLOCK_TOLERANCE else []
+            early += [entry.index] if unseen and entry.at + CLOCK_TOLERANCE < max(unseen) else []
+        for wrong, what in ((late, "witnesses had already seen it"), (early, "witnesses had not seen it then")):
             if wrong:
                 self.fault("times", "clock", f"its time is wrong: {what}; {len(wrong)} entries in all", wrong[0])
 
@@ -211,7 +206,7 @@ class Verifier:
             raise Fault("times", "checkpoint", f"{path}: {error}") from None
         is_proved = older.root == self.roots.get(size)
         if size not in self.roots and proof is not None:
-            is_proved = is_consistent(older, self.newest, self.hash_lines(f"proofs/{size:012}.consistency", proof))
+            is_proved = is_consistent(older, self.newest, self.read_hashes(f"proofs/{size:012}.consistency", proof))
         if older.size != size or not is_proved:
             raise Fault("times", "checkpoint", f"{path}: nothing proves that the log continues it")
 
@@ -243,8 +238,6 @@ class Verifier:
         for index, is_needed in ((first - 1, first > 0), (end, not is_last)):
             if is_needed and index not in found:
                 self.fault("completeness", "scope", "the entry just before or after the period is missing", index)
-
-    # ---- starts of the service and credentials
 
     def find_starts(self):
         """(index, what it says) of each start. Role maps are there if, and only if, a start pins them."""
@@ -290,8 +283,6 @@ class Verifier:
                     found.add(entry.index)
         return found
 
-    # ---- items
-
     def find_histories(self):
         """The entries of each item the bundle is about, by their first entry."""
         histories = {}
@@ -311,24 +302,23 @@ class Verifier:
         return not named <= set(self.pieces["document"])
 
     def judge_item(self, starts, objections, item, history):
-        """Asks the rules again for each entry, up to the first that is wrong."""
+        """Asks the rules again for each entry, up to the first that is wrong. After a gap they can only refuse."""
         definition = self.pieces["definition"].get(history[0].get("definition"))
         if definition is None:
-            what = "its definition is not in the bundle as canonical JSON"
-            return self.fault("completeness", "definition", what, history[0].index, item)
-        state, wrong = None, find_gap(history)
-        for entry in history:
-            try:
+            return self.fault("completeness", "definition", "its definition is not in the bundle", history[0].index, item)
+        state, gap = None, find_gap(history)
+        try:
+            for entry in history:
                 state, questions = follow(definition, state, entry, self.pieces["document"])
-            except Stray as stray:
-                # After a gap, the rules can only refuse.
-                wrong = wrong if wrong and wrong[0] <= entry.index else (entry.index, stray)
-                break
-            self.unasked += [{"item": item, "entry": entry.index, "question": question} for question in questions]
+                self.unasked += [{"item": item, "entry": entry.index, "question": question} for question in questions]
+            wrong = gap
+        except Fault as fault:
+            fault.entry = entry.index
+            wrong = gap if gap and gap.entry <= fault.entry else fault
         self.check_people(starts, item, history)
         if wrong:
-            check = "completeness" if wrong[1].rule == "version_gap" else "legality"
-            self.fault(check, wrong[1].rule, str(wrong[1]), wrong[0], item)
+            check = "completeness" if wrong.rule == "version_gap" else "legality"
+            self.fault(check, wrong.rule, wrong.what, wrong.entry, item)
         for entry in history:
             if entry.index in objections:
                 what = f"{entry['actor_id']} had no credential as {entry['role']}"
@@ -362,63 +352,57 @@ def start_in_force(starts, index):
 
 def find_gap(history):
     """Where an entry of an item is missing: the versions show it, whatever the rules say."""
-    first, *rest = history
-    version = first.get("version")
-    if first["type"] != "item.created" or version is None:
-        return first.index, Stray("version_gap", "the history does not begin with the creation")
-    for entry in rest:
+    version = history[0].get("version")
+    if history[0]["type"] != "item.created" or version is None:
+        return Fault("completeness", "version_gap", "the history does not begin with the creation", history[0].index)
+    for entry in history[1:]:
         version += entry["type"] in ("item.created", "item.edited", "item.transition")
         if entry.get("version") != version:
-            return entry.index, Stray("version_gap", f"its version is {entry.get('version')}; {version} was expected")
+            return Fault("completeness", "version_gap", f"its version should be {version}", entry.index)
     return None
-
-@dataclass
-class Credential:
-    named: dict
-    ended_at: int | None = None
-    is_revoked: bool = False
 
 class Register:
     """Every credential the ledger has told of so far, followed from its first entry on."""
-
     def __init__(self):
-        self.known, self.of_actor, self.is_listed = {}, {}, False  # fingerprint: Credential; actor: fingerprints
+        # By fingerprint: what is known of it, and when it ended; by actor: fingerprints.
+        self.known, self.ended_at, self.revoked, self.of_actor, self.is_listed = {}, {}, set(), {}, False
 
     def follow(self, entry):
         """Takes in what one entry tells. A credential that was both removed and added was changed."""
-        kind, details = entry["type"], details_of(entry) or {}
+        details = details_of(entry)
+        if details is None:
+            return
         changes = details.get("credentials", {})
-        if kind == "service.started" and details_of(entry) is not None:
+        if entry["type"] == "service.started":
             # If people sign in elsewhere, the ledger does not know who could.
             self.is_listed = bool(changes.get("count"))
         for named in [*changes.get("removed", []), *([details["credential"]] if "credential" in details else [])]:
-            self.end(named, entry.at, kind == "credential.revoked")
+            self.end(named, entry.at, entry["type"] == "credential.revoked")
         for named in changes.get("added", []):
             fingerprint = named.get("fingerprint")
             # What was revoked stays revoked, whatever a file says.
-            if fingerprint and not (fingerprint in self.known and self.known[fingerprint].is_revoked):
-                self.known[fingerprint] = Credential(named)
+            if fingerprint and fingerprint not in self.revoked:
+                self.known[fingerprint] = named
+                self.ended_at.pop(fingerprint, None)
                 self.of_actor.setdefault(named.get("actor_id"), set()).add(fingerprint)
 
     def end(self, named, at, is_revoked):
         fingerprint, own_name = named.get("fingerprint"), named.get("credential_id")
         if fingerprint is None and own_name is not None:
-            same = [one for one, known in sorted(self.known.items()) if known.named.get("credential_id") == own_name]
+            same = [one for one, known in sorted(self.known.items()) if known.get("credential_id") == own_name]
             fingerprint = same[0] if same else None
-        known = self.known.get(fingerprint)
-        if known and not known.is_revoked:
-            known.ended_at, known.is_revoked = at, is_revoked
+        if fingerprint in self.known and fingerprint not in self.revoked:
+            self.ended_at[fingerprint] = at
+            self.revoked |= {fingerprint} if is_revoked else set()
 
     def objects(self, entry):
         """Whether nobody knows of a credential with which this actor could have acted in this role at this time."""
-        for known in map(self.known.get, self.of_actor.get(entry["actor_id"], ())):
-            ends = [known.ended_at, parse_time(known.named.get("expires_at"))]
-            is_live = entry.at < min([end for end in ends if end is not None], default=entry.at) + UNDER_WAY
-            if is_live and known.named.get("role") == entry["role"]:
+        for fingerprint in self.of_actor.get(entry["actor_id"], ()):
+            known = self.known[fingerprint]
+            ends = [end for end in (self.ended_at.get(fingerprint), parse_time(known.get("expires_at"))) if end is not None]
+            if known.get("role") == entry["role"] and entry.at < min(ends, default=entry.at) + UNDER_WAY:
                 return False
         return self.is_listed
-
-# ---- the verdict and the command line
 
 def verify(data, trust):
     """The verdict on a bundle: a pure function of its bytes and the trusted keys."""
@@ -429,8 +413,8 @@ def verify(data, trust):
     return verdict_of(verifier.faults, [], []) if verifier.faults else verifier.verdict()
 
 def verdict_of(faults, unasked, gaps):
-    shown = [{"rule": fault.rule, "entry": fault.entry, "item": fault.item, "what": fault.what} for fault in faults]
-    shown = [{name: value for name, value in fault.items() if value is not None} for fault in shown]
+    shown = [{name: getattr(fault, name) for name in ("rule", "entry", "item", "what")
+              if getattr(fault, name) is not None} for fault in faults]
     verdict = "does_not_hold" if faults else "holds_as_far_as_checked" if gaps else "holds"
     return {"verdict": verdict, "gaps": gaps, "faults": shown, "unasked": unasked}
 

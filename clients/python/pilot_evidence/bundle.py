@@ -2,29 +2,10 @@
 import re
 import struct
 import zlib
-from dataclasses import dataclass
 
-from .formats import (ACTOR, DIGEST, HEX, NOT_BLANK, NUMBER, ROLE, UUID, WRITTEN_TIME, anything, canonical, fits,
-                      is_number, is_text, is_time, is_written_time, open_note, parse_note, parse_time, sha256, strict_json)
+from .formats import (ACTOR, DIGEST, HEX, NOT_BLANK, NUMBER, ROLE, UUID, WRITTEN_TIME, Fault, canonical, fits, is_number,
+                      is_time, open_note, parse_note, parse_time, sha256, strict_json)
 from .rules import Definition
-
-# In the order in which they are made: if one of the first four fails, nothing after it could be trusted.
-CHECKS = "container manifest files checkpoint witnesses inclusion completeness times documents legality".split()
-
-@dataclass
-class Fault(Exception):
-    """Something that is wrong. `rule` is the name that `pilot evidence verify` gives it too."""
-    check: str
-    rule: str
-    what: str
-    entry: int | None = None
-    item: str | None = None
-
-    def place(self):
-        """Faults are listed by check, then by entry; those about no entry first."""
-        return CHECKS.index(self.check), -1 if self.entry is None else self.entry
-
-# ---- the container
 
 SHORT, LONG = 2**16 - 1, 2**32 - 1
 # No part of a path consists only of dots.
@@ -32,7 +13,7 @@ PATH = r"(?![^\n]{201})[.]*[a-z0-9_-][a-z0-9._-]*(?:/[.]*[a-z0-9_-][a-z0-9._-]*)
 
 def read_container(data):
     """The files of a bundle: {path: (bytes, checksum is right)}, in order. A bundle is a zip in exactly one form: what
-    its headers and the list at its end must be is built from the files and compared, so nothing can hide between them."""
+    its headers and the list at its end must be is built from the files and compared, so nothing hides between them."""
     files, directory, at = {}, b"", 0
     while data[at: at + 4] == b"PK\x03\x04":
         checksum, size, _, name_length = struct.unpack_from("<IIIH", data[at: at + 30].ljust(30), 14)
@@ -61,51 +42,37 @@ def directory_end(count, size, start):
     long = struct.pack("<4sQHHQQQQQ", b"PK\x06\x06", 44, 45, 45, 0, count, count, size, start)
     return long + struct.pack("<4sIQI", b"PK\x06\x07", 0, start + size, 1) + end
 
-# ---- the manifest
-
 # Why something is absent is said by the service, and believed by nobody.
-MANIFEST = (rf"pilot evidence manifest v1\norigin (?P<origin>.*)\nscope (?:item (?P<item>{UUID})"
-            rf"|period (?P<since>{WRITTEN_TIME}) (?P<until>{WRITTEN_TIME})\nrange (?P<first>{NUMBER}) (?P<end>{NUMBER}))\n"
+MANIFEST = (rf"pilot evidence manifest v1\norigin (?P<origin>.*)\nscope (?:item (?P<item>{UUID})|period (?P<since>"
+            rf"{WRITTEN_TIME}) (?P<until>{WRITTEN_TIME})\nrange (?P<first>{NUMBER}) (?P<end>{NUMBER}))\n"
             rf"made (?P<made>{WRITTEN_TIME})\n(?:cosigned {NUMBER} of {NUMBER}\n)?"
             r"(?P<absent>(?:absent [^ \n]* (?:erased|token|not_asked_for|too_long|failed)\n)*)"
             rf"(?P<files>(?:{HEX}  {PATH}\n)*)")
 
-@dataclass
-class Manifest:
-    """What the bundle is about, an item or a period, and every file with its hash, as the log signed it."""
-    item: str | None
-    period: tuple | None  # (from, to, first, end): times, and the range of entries
-    files: list  # (sha256 in hexadecimal, path)
-
-    @staticmethod
-    def parse(text, origin):
-        found = re.fullmatch(MANIFEST, text)
-        if not found or found["origin"] != origin:
-            raise ValueError("it is not a manifest of " + origin)
-        absent = re.findall("absent ([^ ]*) ", found["absent"])
-        times = [found[name] and parse_time(found[name]) for name in ("since", "until")]
-        if absent != sorted(set(absent)) or not found["item"] and None in times or not is_time(found["made"]):
-            raise ValueError("a time is not one, or what is absent is not sorted")
-        period = None if found["item"] else (*times, int(found["first"]), int(found["end"]))
-        return Manifest(found["item"], period, re.findall("(.*)  (.*)\n", found["files"]))
-
 def open_manifest(files, key):
+    """What the bundle is about, an item or a period, and [(sha256, path)] of its files, as the log signed it."""
     try:
-        data, is_whole = files["manifest"]
-        if list(files)[-1] != "manifest" or not is_whole or len(parse_note(data.decode())[1]) != 1:
-            raise ValueError("it must be the last file, unchanged, and with the log's signature and no other")
-        return Manifest.parse(open_note(data.decode(), key), key.name)
+        note, is_whole = files["manifest"][0].decode(), files["manifest"][1]
+        found = re.fullmatch(MANIFEST, open_note(note, key))
+        is_right = found and found["origin"] == key.name and len(parse_note(note)[1]) == 1
+        if not is_right or list(files)[-1] != "manifest" or not is_whole:
+            raise ValueError("it must be a manifest of this log, signed by nobody else, unchanged, and the last file")
+        times = [parse_time(found[name]) for name in ("made", "since", "until") if found[name]]
+        absent = re.findall("absent ([^ ]*) ", found["absent"])
+        if None in times or absent != sorted(set(absent)):
+            raise ValueError("a time does not exist, or what is absent is not sorted")
     except (KeyError, ValueError) as error:
         raise Fault("manifest", "manifest", f"manifest: {error}") from None
+    period = None if found["item"] else (*times[1:], int(found["first"]), int(found["end"]))
+    return found["item"], period, re.findall("(.*)  (.*)\n", found["files"])
 
-def compare_with_manifest(files, manifest, faults):
+def compare_with_manifest(files, listed_files, faults):
     """Every listed file must be there, in this order, and no other; only documents and the report may be missing."""
-
     def wrong(path, what):
         faults.append(Fault("files", "files", f"{path}: {what}"))
 
-    listed = {path: digest for digest, path in manifest.files}
-    if len(listed) != len(manifest.files):
+    listed = {path: digest for digest, path in listed_files}
+    if len(listed) != len(listed_files):
         wrong("manifest", "it lists a file twice")
     for path in listed:
         if path not in files and not re.fullmatch(rf"report\.html|documents/{HEX}\.json", path):
@@ -120,19 +87,16 @@ def compare_with_manifest(files, manifest, faults):
         elif not is_next:
             wrong(path, "it is not at the position the manifest gives")
 
-# ---- entries and role maps
-
 ENTRY = {
-    "action?": is_text, "actor_id?": ACTOR, "comment?": DIGEST, "content?": DIGEST, "definition?": is_text,
-    "details?": anything, "from?": is_text, "inputs?": DIGEST, "item?": UUID, "role?": ROLE, "to?": is_text,
-    "version?": is_number, "at": is_time, "index": is_number, "v": lambda value: is_number(value, bits=1),
+    "action?": str, "actor_id?": ACTOR, "comment?": DIGEST, "content?": DIGEST, "definition?": str,
+    "details?": object, "from?": str, "inputs?": DIGEST, "item?": UUID, "role?": ROLE, "to?": str,
+    "version?": int, "at": is_time, "index": int, "v": lambda value: is_number(value, bits=1),
     "type": r"item\.(created|edited|transition|comment)|permit\.issued|access\.(refused|token_exposed)"
             r"|credential\.(first_used|refused|expired|revoked)|credentials\.(changed|trusted)|service\.started"
             r"|ledger\.restored|documents\.erased|clock\.accepted"}
 
 class Entry(dict):
     """One line of the ledger."""
-
     def __init__(self, data):
         members = strict_json(data)
         known = {name: value for name, value in members.items() if value is not None} if members else None
@@ -142,12 +106,11 @@ class Entry(dict):
         self.data, self.index, self.at = data, members["index"], parse_time(members["at"])
 
     def is_as_written(self):
-        is_plain = self["v"] == 1 and is_written_time(self["at"]) and None not in self.values()
+        is_plain = self["v"] == 1 and fits(WRITTEN_TIME, self["at"]) and None not in self.values()
         return is_plain and canonical(self).encode() == self.data
 
 def read_entries(path, data, first, entries, faults):
     """The entries of one file, appended to those before them."""
-
     def wrong(what, index=None):
         faults.append(Fault("files", "format", f"{path}: {what}", index))
 
@@ -169,7 +132,7 @@ def read_entries(path, data, first, entries, faults):
         entries.append(entry)
 
 ROLE_MAP = {"schema_version": lambda value: canonical(value) == "1", "approved_by": [NOT_BLANK], "actors": [
-    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "subject?": is_text}]}
+    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "subject?": str}]}
 
 def parse_role_map(data):
     """Who was approved for which role. Strict, because it was approved by people who read it."""
@@ -182,8 +145,6 @@ def parse_role_map(data):
     if not len(subjects) == len(folded) == len(actors) or len(set(names)) != len(names):
         raise ValueError("an actor, a subject or an approving person is listed twice")
     return {actor["actor_id"]: actor["role"] for actor in actors}
-
-# ---- everything in a bundle
 
 INDEX = "([0-9]{12}|[1-9][0-9]{12,19})"
 # What each file is, by its path, and how it is read. None: not at all.
@@ -200,13 +161,11 @@ PIECES = {
 
 class Bundle:
     """Everything in a bundle whose bytes are those the log signed. Adds to `faults` if there is anything else."""
-
     def __init__(self, data, key, faults):
         files = read_container(data)
-        self.manifest = open_manifest(files, key)
-        self.item, self.period = self.manifest.item, self.manifest.period
+        self.item, self.period, listed = open_manifest(files, key)  # period: times from and to, first entry, end
         self.entries, self.pieces = [], {kind: {} for kind in PIECES}  # kind: {index, digest or path: what it says}
-        compare_with_manifest(files, self.manifest, faults)
+        compare_with_manifest(files, listed, faults)
         for path, (content, _) in files.items() if not faults else ():
             try:
                 self.take(path, content, faults)

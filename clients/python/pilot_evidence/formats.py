@@ -22,24 +22,29 @@ ROLE = "initiator|approver|security_admin|executor|auditor"
 # Python's \s is the Unicode property White_Space and four control characters.
 NOT_BLANK = r"(?s).*[\S\x1c-\x1f].*"
 
-# ---- JSON
+@dataclass
+class Fault(Exception):
+    """Something that is wrong. `rule` is the name that `pilot evidence verify` gives it too."""
+    check: str
+    rule: str
+    what: str
+    entry: int | None = None
+    item: str | None = None
 
 def strict_json(data):
     """Reads JSON of which there is only one reading: no repeated members, no numbers that a double cannot hold."""
+    def unrepeated(pairs):
+        if len(dict(pairs)) != len(pairs):
+            raise ValueError("a member is given more than once")
+        return dict(pairs)
     try:
         value = json.loads(data.decode(), object_pairs_hook=unrepeated, parse_int=parse_number,
                            parse_float=parse_number, parse_constant=parse_number)
+        if depth(value) <= 127:
+            return value
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
-    if depth(value) > 127:
-        raise ValueError("it is nested too deep")
-    return value
-
-def unrepeated(pairs):
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a member is given more than once")
-    return members
+        pass
+    raise ValueError("it is nested too deep")
 
 def parse_number(text):
     if not isfinite(float(text)):
@@ -70,38 +75,28 @@ def canonical_number(number):
         return format(Decimal(repr(number)).normalize(), "f")
     return repr(number).replace("e-0", "e-")
 
-# ---- shapes
-
-def fits(shape, value):
-    """Whether a value has a shape: a pattern for text; [shape] for a list; for an object a shape for each member, `?`
-    after the name if it may be absent, and "*" if there may be others; or a function that says so."""
-    if isinstance(shape, str):
-        return isinstance(value, str) and re.fullmatch(shape, value) is not None
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(fits(shape[0], one) for one in value)
-    if not isinstance(shape, dict):
-        return shape(value)
-    known = {name.removesuffix("?"): member for name, member in shape.items()}
-    return (isinstance(value, dict) and all(name.endswith("?") or name in value for name in shape if name != "*")
-            and all(fits(known[name], member) if name in known else "*" in shape for name, member in value.items()))
-
-def maybe(shape):
-    return lambda value: value is None or fits(shape, value)
-
-def anything(_):
-    return True
-
-def is_true(value):
-    return value is True
-
-def is_text(value):
-    return isinstance(value, str)
-
 def is_number(value, bits=64):
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**bits
 
-# ---- times, in whole microseconds since 1970
+def fits(shape, value):
+    """Whether a value has a shape: a pattern, or `str`, for text; `int` for a whole number of 64 bits; (shape, shape) for
+    either; [shape] for a list; for an object a shape for each member, with `?` after the name if it may be absent, and
+    "*" if there may be others; None and True for themselves; or a function that says so."""
+    if shape is None or shape is True:
+        return value is shape
+    if isinstance(shape, str):
+        return isinstance(value, str) and re.fullmatch(shape, value) is not None
+    if isinstance(shape, tuple):
+        return any(fits(option, value) for option in shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(shape[0], one) for one in value)
+    if isinstance(shape, dict):
+        known = {name.removesuffix("?"): member for name, member in shape.items()}
+        return (isinstance(value, dict) and all(name[-1] in "?*" or name in value for name in shape)
+                and all(fits(known.get(name, known.get("*", ())), value[name]) for name in value))
+    return is_number(value) if shape is int else isinstance(value, shape) if isinstance(shape, type) else shape(value)
 
+# Times are whole microseconds since 1970. Pilot writes them in one form, and reads all of RFC 3339.
 TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-5][0-9]|60)(?:[.,]([0-9]{1,9}))?"
                   r"(?:[Zz]|([+-])([01][0-9]|2[0-5]):([0-5][0-9]))")
 WRITTEN_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]\.[0-9]{6}Z"
@@ -120,24 +115,18 @@ def parse_time(text):
     except ValueError:
         return None
     moment += timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (1 if sign == "-" else -1)
-    days = (moment - datetime(1970, 1, 1)).days + (year // 400 - 5) * 146_097
-    seconds = days * 86_400 + (moment - datetime(1970, 1, 1)).seconds
-    micros = seconds * SECOND + int((fraction or "").ljust(6, "0")[:6])
+    since = moment - datetime(1970, 1, 1) + timedelta(days=146_097) * (year // 400 - 5)
+    micros = (since.days * 86_400 + since.seconds) * SECOND + int((fraction or "").ljust(6, "0")[:6])
     return micros if micros <= TIME_LATEST else None
 
 def is_time(value):
     return parse_time(value) is not None
 
-def is_written_time(value):
-    """As Pilot writes times."""
-    return fits(WRITTEN_TIME, value) and is_time(value)
-
 def later(time, span):
     """A time plus a span such as 72h. Times end with the year 9999, and so do sums."""
     return min(time + int(span[:-1]) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[span[-1]] * SECOND, TIME_LATEST)
 
-# ---- keys and signed notes of C2SP
-
+# ---- keys and signed notes of C2SP, and the tree of RFC 6962
 KEY_NAME = r"[^\s+\x00-\x1f\x7f-\x9f]+"
 
 def sha256(data):
@@ -215,7 +204,7 @@ def cosigned_at(note, witness):
         times.append(int.from_bytes(signature[:8], "big"))
         witness.check(f"cosignature/v1\ntime {times[-1]}\n{text}", signature[8:])
         if times[-1] >= 2**63:
-            raise ValueError("a cosignature without a time")
+            raise ValueError("the time of a cosignature is out of range")
     return max(times, default=None)
 
 @dataclass
@@ -230,8 +219,6 @@ class Checkpoint:
         if len(lines) < 3 or "" in lines or lines[0] != key.name or not fits(NUMBER, lines[1]):
             raise ValueError("the note is not a checkpoint of this log: it needs an origin, a size and a root")
         return Checkpoint(int(lines[1]), *parse_hashes(lines[2:3]))
-
-# ---- the tree of RFC 6962
 
 def leaf_hash(data):
     return sha256(b"\x00" + data)
@@ -255,8 +242,8 @@ def climb(node, last, start, path):
         node, last = node // 2, last // 2
     return (of_old, of_new) if last == 0 else (None, None)
 
-def root_from_path(leaf, index, size, path):
-    return climb(index, size - 1, leaf, path)[1] if index < size else None
+def is_included(leaf, index, tree, path):
+    return index < tree.size and climb(index, tree.size - 1, leaf, path)[1] == tree.root
 
 def is_consistent(old, new, path):
     """Whether the tree of checkpoint `new` begins with that of checkpoint `old`."""
@@ -269,24 +256,16 @@ def is_consistent(old, new, path):
         node, last = node // 2, last // 2
     return path != [] and climb(node, last, path[0], path[1:]) == (old.root, new.root)
 
-class Peaks:
-    """The complete subtrees of a growing tree, largest first: all that is needed to add leaves and get the root."""
+def push_leaf(peaks, node):
+    """Adds a leaf to the complete subtrees of a tree, [(height, hash)], largest first. Two subtrees of one height become
+    one of the next, like carrying in addition."""
+    height = 0
+    while peaks and peaks[-1][0] == height:
+        node, height = node_hash(peaks.pop()[1], node), height + 1
+    peaks.append((height, node))
 
-    def __init__(self, size, hashes):
-        heights = [height for height in range(63, -1, -1) if size >> height & 1]
-        if len(heights) != len(hashes):
-            raise ValueError(f"a tree of {size} entries has a different number of peaks")
-        self.peaks = list(zip(heights, hashes))
-
-    def push(self, node):
-        """Two subtrees of one height become one of the next, like carrying in addition."""
-        height = 0
-        while self.peaks and self.peaks[-1][0] == height:
-            node, height = node_hash(self.peaks.pop()[1], node), height + 1
-        self.peaks.append((height, node))
-
-    def root(self):
-        root = self.peaks[-1][1] if self.peaks else sha256(b"")
-        for _, peak in reversed(self.peaks[:-1]):
-            root = node_hash(peak, root)
-        return root
+def root_of(peaks):
+    root = peaks[-1][1] if peaks else sha256(b"")
+    for _, peak in reversed(peaks[:-1]):
+        root = node_hash(peak, root)
+    return root

@@ -1,49 +1,39 @@
 """The rules: definitions, items, and whether a recorded move was possible. The semantics are in
 docs/audit/semantics.md; the order of the checks is part of them."""
-import re
 from copy import copy
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import NamedTuple
 
-from .formats import (HEX, NOT_BLANK, ROLE, anything, canonical, depth, fits, is_number, is_text, is_time, is_true,
-                      is_written_time, later, parse_time, sha256, strict_json)
+from .formats import (HEX, NOT_BLANK, ROLE, WRITTEN_TIME, Fault, canonical, depth, fits, is_number, is_time, later,
+                      parse_time, sha256, strict_json)
 from .schema import CannotCheck, Judge, follow_pointer
-
-class Stray(Exception):
-    """An entry that the rules would not have written, with the rule that says so."""
-
-    def __init__(self, rule, what):
-        super().__init__(what)
-        self.rule = rule
-
-# ---- definitions
-
-def some(shape):
-    """Optional members are never written with the value they have when they are absent."""
-    return lambda value: bool(value) and fits(shape, value)
 
 SPAN = "[+]?[0-9]{1,20}[smhd]"
 NAME = "[a-z][a-z0-9_-]{0,63}"
-STATE = {"name": NAME, "kind": "open|effect|terminal", "editable?": is_true, "waits_for?": some([ROLE]),
-         "description?": some(is_text)}
+
+def some(shape):
+    """A list that is left out if it is empty."""
+    return lambda value: value != [] and fits([shape], value)
+
+STATE = {"name": NAME, "kind": "open|effect|terminal", "editable?": True, "waits_for?": some(ROLE),
+         "description?": "(?s).+"}
 RULE = {
     "action": NAME, "from": [NAME], "roles": [ROLE], "to?": NAME, "own?": "creator|voter|holder",
-    "not_by_executor?": is_true, "quorum?": is_number,
-    "quorum_if?": {"pointer": is_text, "equals": anything, "quorum": is_number}, "comment_required?": is_true,
-    "content_digest_required?": is_true, "sets_window?": SPAN, "inside_window?": is_true, "takes_lease?": SPAN,
-    "renews_lease?": SPAN, "attempts?": is_number, "voids_votes?": is_true, "voids_window?": is_true,
-    "takes_back_vote?": is_true, "replaces?": some([NAME]), "when?": {"input": NAME, "equals": is_text},
-    "inputs?": some(["result|artifacts|progress"]), "description?": some(is_text)}
-TIMER = {"from": [NAME], "to": NAME, "after?": SPAN, "at?": "window_end|lease_end"}
+    "not_by_executor?": True, "quorum?": int,
+    "quorum_if?": {"pointer": str, "equals": object, "quorum": int}, "comment_required?": True,
+    "content_digest_required?": True, "sets_window?": SPAN, "inside_window?": True, "takes_lease?": SPAN,
+    "renews_lease?": SPAN, "attempts?": int, "voids_votes?": True, "voids_window?": True,
+    "takes_back_vote?": True, "replaces?": some(NAME), "when?": {"input": NAME, "equals": str},
+    "inputs?": some("result|artifacts|progress"), "description?": "(?s).+"}
+TIMER = ({"from": [NAME], "to": NAME, "after": SPAN}, {"from": [NAME], "to": NAME, "at": "window_end|lease_end"})
 RULES = {
-    "schema_version": is_number, "name": NAME, "version": is_number, "title": is_text, "description": is_text,
+    "schema_version": int, "name": NAME, "version": int, "title": str, "description": str,
     "initial": NAME, "required_roles": [ROLE], "states": [STATE], "transitions": [RULE], "timers": [TIMER],
-    "payload_schema": anything, "one_open_per_creator?": is_true,
+    "payload_schema": object, "one_open_per_creator?": True,
     "hold?": {"roles": [ROLE], "release_roles": [ROLE], "blocks": [NAME]}}
 
 class Definition:
     """The rules of a workflow, read from the canonical JSON whose SHA-256 is its digest."""
-
     def __init__(self, data):
         rules = strict_json(data)
         if canonical(rules).encode() != data or not fits(RULES, rules):
@@ -51,24 +41,22 @@ class Definition:
         self.rules, self.digest, self.name = rules, "sha256:" + sha256(data).hex(), rules["name"]
         self.states = {state["name"]: state for state in rules["states"]}
         moves = rules["transitions"] + rules["timers"]
-        named = {rules["initial"], *(name for move in moves for name in [*move["from"], move.get("to", rules["initial"])])}
-        if not named <= set(self.states) or any(("after" in timer) == ("at" in timer) for timer in rules["timers"]):
-            raise ValueError("it names a state that it does not declare, or a timer without a deadline")
+        named = {rules["initial"], *(move.get("to", rules["initial"]) for move in moves)}
+        if not named.union(*(move["from"] for move in moves)) <= set(self.states):
+            raise ValueError("it names a state that it does not declare")
         # Hold and release are possible in every state that is not terminal, need a comment, and move nothing.
-        hold = rules.get("hold", {"roles": [], "release_roles": [], "blocks": []})
-        lasting = {"from": [name for name in self.states if not self.is_kind(name, "terminal")], "comment_required": True}
-        self.hold_blocks = hold["blocks"]
-        self.transitions = rules["transitions"] + [
-            {"action": "hold", "roles": hold["roles"], "holds": True, **lasting},
-            {"action": "release", "roles": hold["release_roles"], "holds": False, **lasting}][:2 * ("hold" in rules)]
+        lasting = [name for name in self.states if not self.is_kind(name, "terminal")]
+        hold, common = rules.get("hold"), {"from": lasting, "comment_required": True}
+        self.hold_blocks = hold["blocks"] if hold else []
+        self.transitions = rules["transitions"] + ([] if hold is None else [
+            {"action": "hold", "roles": hold["roles"], "holds": True, **common},
+            {"action": "release", "roles": hold["release_roles"], "holds": False, **common}])
 
     def is_kind(self, state, kind):
         return self.states[state]["kind"] == kind
 
     def is_editable(self, state):
         return "editable" in self.states[state]
-
-# ---- items
 
 # In place of a document that an entry names and the bundle does not have.
 LEFT_OUT = object()
@@ -79,39 +67,29 @@ class Window(NamedTuple):
     end: int
     is_left_out: bool = False
 
-@dataclass
-class Item:
-    """An item as its history has left it. Its parts are replaced, never changed."""
-    state: str
-    content: str  # the digest
-    creator: str
-    updated_at: int
-    entered_at: int
-    participants: dict  # actor: the role of the first part taken
-    version: int = 1
-    payload: object = LEFT_OUT
-    learned: tuple = ()  # what moves have shown of a missing payload: (pointer, canonical value, whether it is there)
-    held: bool = False
-    window: Window | None = None
-    lease: tuple | None = None  # (holder, until when)
-    votes: dict = field(default_factory=dict)  # actor: (action, content)
-    attempts: int = 0
-    executors: frozenset = frozenset()
+def new_item(definition, entry):
+    """An item, as its creation leaves it. `participants` have the role of the first part they took, `learned` is what
+    moves have shown of a missing payload, [(pointer, canonical value, whether it is there)], `lease` is (holder, until
+    when), `votes` are {actor: (action, content)}. Parts are replaced, never changed: moves begin with a shallow copy."""
+    return SimpleNamespace(
+        state=definition.rules["initial"], version=1, content=entry["content"], creator=entry["actor_id"],
+        updated_at=entry.at, entered_at=entry.at, participants={entry["actor_id"]: entry["role"]}, payload=LEFT_OUT,
+        learned=[], held=False, window=None, lease=None, votes={}, attempts=0, executors=set())
 
-    def payload_has(self, pointer, value):
-        """Whether this value is there; None if that cannot be known."""
-        if self.payload is not LEFT_OUT:
-            return any(canonical(found) == canonical(value) for found in follow_pointer(self.payload, pointer))
-        known = {text: is_there for place, text, is_there in self.learned if place == pointer}
-        # Only one value can be there.
-        return known.get(canonical(value), False if True in known.values() else None)
+def payload_has(item, pointer, value):
+    """Whether this value is there; None if that cannot be known."""
+    if item.payload is not LEFT_OUT:
+        return any(canonical(found) == canonical(value) for found in follow_pointer(item.payload, pointer))
+    known = {text: is_there for place, text, is_there in item.learned if place == pointer}
+    # Only one value can be there.
+    return known.get(canonical(value), False if True in known.values() else None)
 
 def refuse(condition, rule, what):
     if condition:
-        raise Stray(rule, f"the rules refuse it: {what}")
+        raise Fault("legality", rule, what)
 
 SHORT_TEXT = "(?s).{1,1000}"
-ARTIFACT = {"name": SHORT_TEXT, "sha256": HEX, "bytes": lambda size: is_number(size, 53), "uri": SHORT_TEXT}
+ARTIFACT = {"name": SHORT_TEXT, "sha256": HEX, "bytes": lambda size: int(size, 53), "uri": SHORT_TEXT}
 INPUTS = {"result": "(?s).{0,4000}", "progress": "(?s).{0,500}",
           "artifacts": lambda value: fits([ARTIFACT], value) and len(value) <= 100}
 
@@ -121,22 +99,13 @@ def is_input(rule, name, value):
         return fits(INPUTS[name], value)
     return name in ("not_before", "not_after") and "sets_window" in rule or name == rule.get("when", {}).get("input")
 
-@dataclass
 class Case:
     """One recorded move, and everything the rules look at. `unasked` collects what only missing documents could say."""
-    definition: Definition
-    item: Item
-    entry: dict
-    comment: object = None
-    inputs: object = None
-
-    def __post_init__(self):
+    def __init__(self, definition, item, entry, comment=None, inputs=None):
+        self.definition, self.item, self.entry, self.comment, self.inputs = definition, item, entry, comment, inputs
         # Setting a clock back does not make time go back within an item.
-        self.at = max(self.entry.at, self.item.updated_at)
-        self.actor, self.role = self.entry.get("actor_id"), self.entry.get("role")
-        self.unasked = []
-
-    # ---- deadlines
+        self.at = max(entry.at, item.updated_at)
+        self.actor, self.role, self.unasked = entry.get("actor_id"), entry.get("role"), []
 
     def deadlines(self):
         """(when, where to, what ends) for each deadline of the state. Of two at one moment, the definition's first."""
@@ -173,8 +142,6 @@ class Case:
         after.lease = after.lease if self.definition.is_kind(after.state, "effect") else None
         return after
 
-    # ---- actions
-
     def act(self):
         """The checks of an action, in the order that is part of the contract."""
         rules = [rule for rule in self.definition.transitions if rule["action"] == self.entry.get("action")]
@@ -189,8 +156,8 @@ class Case:
                 self.check_situation(rule)
                 self.check_complete(rule)
                 return self.taken(rule, window)
-            except Stray as stray:
-                refusals.append(stray)
+            except Fault as fault:
+                refusals.append(fault)
         raise refusals[0]
 
     def permitted_rule(self, rules):
@@ -259,10 +226,11 @@ class Case:
         item, own, window = self.item, rule.get("own"), self.item.window
         self.not_overdue()
         # Each person counts once in a round, which lasts until its votes are voided or the item has moved on.
-        is_in_round = item.state in [*rule["from"], rule.get("to")] and not self.definition.is_kind(item.state, "terminal")
+        is_in_round = "quorum" in rule and item.state in [*rule["from"], rule.get("to")]
         action, content = item.votes.get(self.actor, (None, None))
         is_standing = content == item.content and action not in rule.get("replaces", [])
-        refuse("quorum" in rule and is_in_round and is_standing, "already_decided", f"{self.actor} has voted")
+        is_over = self.definition.is_kind(item.state, "terminal")
+        refuse(is_in_round and is_standing and not is_over, "already_decided", f"{self.actor} has voted")
         refuse(item.state not in rule["from"], "state_conflict", f"it is not possible in {item.state}")
         has_no_owner = own == "voter" and not item.votes or own == "holder" and item.lease is None
         refuse(has_no_owner, "state_conflict", "there is no vote, or no lease")
@@ -304,9 +272,9 @@ class Case:
 
     def taken(self, rule, window):
         """What the item is after a rule that may be taken. A vote that does not reach the quorum changes only votes."""
-        moves, learned = self.carries(rule) if "quorum" in rule else (True, ())
+        moves, learned = self.carries(rule) if "quorum" in rule else (True, [])
         after = self.moved_to(rule.get("to", self.item.state) if moves else self.item.state)
-        after.learned += learned
+        after.learned = after.learned + learned
         self.unasked += ["quorum"] if learned else []
         if "quorum" in rule:
             after.votes = {**self.item.votes, self.actor: (rule["action"], self.item.content)}
@@ -322,7 +290,7 @@ class Case:
             after.attempts += "attempts" in rule
             # Only the actor who moves the item into an effect, not one who acts on it while it is there.
             if is_effect and after.state != self.item.state:
-                after.executors |= {self.actor}
+                after.executors = {*after.executors, self.actor}
         after.held = rule.get("holds", after.held)
         return after
 
@@ -330,14 +298,13 @@ class Case:
         """Whether this vote reaches the quorum. If that depends on a missing payload, what the item did next shows the
         answer, and from then on it counts as known."""
         item, raised, needed = self.item, rule.get("quorum_if"), rule["quorum"]
-        have = 1 + sum(vote == (rule["action"], item.content) and actor != self.actor for actor, vote in item.votes.items())
-        is_raised = item.payload_has(raised["pointer"], raised["equals"]) if raised else False
+        vote = (rule["action"], item.content)
+        have = 1 + sum(other == vote and actor != self.actor for actor, other in item.votes.items())
+        is_raised = payload_has(item, raised["pointer"], raised["equals"]) if raised else False
         if is_raised is None and needed <= have < raised["quorum"]:
             moved = "to" in rule and self.entry.get("to") == rule["to"]
-            return moved, ((raised["pointer"], canonical(raised["equals"]), not moved),)
-        return have >= (max(needed, raised["quorum"]) if is_raised else needed), ()
-
-    # ---- content and permits
+            return moved, [(raised["pointer"], canonical(raised["equals"]), not moved)]
+        return have >= (max(needed, raised["quorum"]) if is_raised else needed), []
 
     def judge_content(self, document):
         """A title and an unfinished payload, by the rules of the first version that accepted them."""
@@ -360,7 +327,7 @@ class Case:
         refuse(not self.definition.is_editable(item.state), "state_conflict", f"{item.state} cannot be edited")
         refuse(item.held and "edit" in self.definition.hold_blocks, "item_held", "the item is held")
         after = self.moved_to(item.state)
-        after.payload, after.learned, after.content = payload, (), self.entry["content"]
+        after.payload, after.learned, after.content = payload, [], self.entry["content"]
         after.votes, after.window = {}, None
         return after
 
@@ -390,16 +357,14 @@ class Case:
         if expected == entry:
             return after, self.unasked
         if expected.get("to") != entry.get("to") and expected.get("to") == expected.get("from"):
-            raise Stray("quorum", f"it leads to {entry.get('to')} before the quorum is reached")
+            raise Fault("legality", "quorum", f"it leads to {entry.get('to')} before the quorum is reached")
         names = {"at": "time_order", "version": "version_gap", "content": "content_changed"}
         wrong = [name for name in [*names, *expected, *entry] if expected.get(name) != entry.get(name)][0]
-        raise Stray(names.get(wrong, "other_entry"), f"by the rules its {wrong} would be {expected.get(wrong)}")
+        raise Fault("legality", names.get(wrong, "other_entry"), f"its {wrong} would be {expected.get(wrong)}")
 
-# ---- replay of a history
-
-DOCUMENTS = {"content": {"title": is_text, "payload": anything}, "comment": {"comment": is_text},
-             "inputs": {"inputs": anything}}
-PERMIT = {"audience": is_text, "expires_at": is_time, "jti": is_text, "key_id": is_text, "*": anything}
+DOCUMENTS = {"content": {"title": str, "payload": object}, "comment": {"comment": str},
+             "inputs": {"inputs": object}}
+PERMIT = {"audience": str, "expires_at": is_time, "jti": str, "key_id": str, "*": object}
 
 def read_document(documents, entry, kind):
     """A stored document, in the only form in which it may be stored; None if the entry names none."""
@@ -413,16 +378,13 @@ def read_document(documents, entry, kind):
             return value if kind == "content" else value[kind]
         raise ValueError("its members, its nonce or its form")
     except ValueError as error:
-        raise Stray("document", f"the {kind} cannot be read: {error}") from None
+        raise Fault("legality", "document", f"the {kind} cannot be read: {error}") from None
 
 def follow(definition, item, entry, documents):
-    """The item after an entry about it, and what could not be asked. Raises Stray if the rules would have written
+    """The item after an entry about it, and what could not be asked. Raises a Fault if the rules would have written
     another entry; if a document is missing, if they would have for whatever it may have said."""
-
     def need(condition, what):
-        if not condition:
-            raise Stray("history", what)
-
+        refuse(not condition, "history", what)
     kind, actor, role, digest = entry["type"], entry.get("actor_id"), entry.get("role"), entry.get("content")
     steps = {"item.created": "content", "item.edited": "content", "item.comment": "comment", "item.transition": "type",
              "permit.issued": "details"}
@@ -442,7 +404,7 @@ def follow(definition, item, entry, documents):
         document = read_document(documents, entry, steps[kind])
     need(None not in (actor, role), "it does not name an actor and a role")
     if kind == "item.created":
-        item = Item(definition.rules["initial"], digest, actor, entry.at, entry.at, {actor: role})
+        item = new_item(definition, entry)
         case = Case(definition, item, entry)
         refuse(role != "initiator", "role_forbidden", "only an initiator creates")
         item.payload = case.judge_content(document)
@@ -456,8 +418,7 @@ def follow(definition, item, entry, documents):
     if kind == "item.comment":
         return case.compare(item, comment=entry["comment"])
     details = {name: entry["details"][name] for name in PERMIT if name != "*"}
-    if parse_time(details["expires_at"]) > case.permit_until():
-        raise Stray("permit", "its token expires later than anything it rests on")
-    if not is_written_time(details["expires_at"]):
-        raise Stray("other_entry", "its time is not written as Pilot writes times")
+    is_late = parse_time(details["expires_at"]) > case.permit_until()
+    refuse(is_late, "permit", "its token expires later than anything it rests on")
+    refuse(not fits(WRITTEN_TIME, details["expires_at"]), "other_entry", "its time is not written as Pilot writes times")
     return case.compare(item, details=details)

@@ -1,5 +1,5 @@
-"""Judges payloads by the JSON Schema 2020-12 of a definition: all of it for a finished payload, only the types for a
-draft. docs/audit/semantics.md says which keywords count when."""
+"""Judges payloads by the JSON Schema of a definition: all of it for a finished payload, only the types for a draft.
+docs/audit/semantics.md says which keywords count when, README.md which are not known here."""
 import ipaddress
 import re
 import warnings
@@ -8,7 +8,7 @@ from fractions import Fraction
 from operator import ge, gt, le, lt
 from urllib.parse import unquote
 
-from .formats import canonical, is_time
+from .formats import canonical
 
 class CannotCheck(Exception):
     """The schema uses something this judge does not know. Guessing would be worse than saying so."""
@@ -35,123 +35,91 @@ def is_of_type(value, name):
             "integer": is_number and exact(value).denominator == 1, "string": isinstance(value, str),
             "array": isinstance(value, list), "object": isinstance(value, dict)}[name]
 
-def is_unique(items):
-    return len(set(map(canonical, items))) == len(items)
-
 # keyword: (the type it is about, what it says of a value). It says nothing of values of other types.
+def limit(kind, measure, compare):
+    return kind, lambda bound, value: compare(measure(value), exact(bound))
+
 CONDITIONS = {
+    "minimum": limit("number", exact, ge), "exclusiveMinimum": limit("number", exact, gt),
+    "maximum": limit("number", exact, le), "exclusiveMaximum": limit("number", exact, lt),
+    "minLength": limit("string", len, ge), "maxLength": limit("string", len, le),
+    "minItems": limit("array", len, ge), "maxItems": limit("array", len, le),
+    "minProperties": limit("object", len, ge), "maxProperties": limit("object", len, le),
     "multipleOf": ("number", lambda step, value: exact(value) % exact(step) == 0),
     "required": ("object", lambda names, value: set(names) <= set(value)),
-    "dependentRequired": ("object", lambda named, value: all(set(named[name]) <= set(value) for name in named
-                                                             if name in value)),
-    "uniqueItems": ("array", lambda is_set, value: not is_set or is_unique(value)),
+    "dependentRequired": ("object", lambda dependent, value: all(
+        set(names) <= set(value) for name, names in dependent.items() if name in value)),
+    "uniqueItems": ("array", lambda is_set, value: not is_set or len(set(map(canonical, value))) == len(value)),
     "pattern": ("string", lambda pattern, value: is_found(pattern, value)),
     "format": ("string", lambda name, value: has_format(name, value))}
-LIMITS = {
-    "minimum": ("number", exact, ge), "maximum": ("number", exact, le), "exclusiveMinimum": ("number", exact, gt),
-    "exclusiveMaximum": ("number", exact, lt), "minLength": ("string", len, ge), "maxLength": ("string", len, le),
-    "minItems": ("array", len, ge), "maxItems": ("array", len, le), "minProperties": ("object", len, ge),
-    "maxProperties": ("object", len, le)}
+UNKNOWN = {"unevaluatedProperties", "unevaluatedItems"}
 
 class Judge:
-    """Every method answers whether a value holds, and which of its members or items were judged on the way."""
-
     def __init__(self, root, types_only):
         self.root, self.types_only = root, types_only
 
     def holds(self, schema, value):
-        return self.node(schema, value)[0]
-
-    def node(self, schema, value):
         if isinstance(schema, bool):
-            return schema, set()
+            return schema
+        if not self.types_only and UNKNOWN & set(schema):
+            raise CannotCheck(", ".join(schema))
         wanted = schema.get("type", [])
         wanted = [wanted] if isinstance(wanted, str) else wanted
-        verdicts = [(not wanted or any(is_of_type(value, name) for name in wanted), set())]
+        is_typed = not wanted or any(is_of_type(value, name) for name in wanted)
+        return is_typed and self.inside(schema, value) and self.in_place(schema, value) and (
+            self.types_only or self.conditions(schema, value))
+
+    def inside(self, schema, value):
+        """Members and items."""
         if isinstance(value, dict):
-            verdicts += [self.member(schema, name, member) for name, member in value.items()]
-        elif isinstance(value, list):
-            verdicts += [self.list_item(schema, index, item) for index, item in enumerate(value)]
-        verdicts += self.in_place(schema, value)
-        if not self.types_only:
-            verdicts += [(self.conditions(schema, value), set()), *self.in_place_finished(schema, value)]
-        judged = set().union(*(names for _, names in verdicts))
-        holds = all(branch_holds for branch_holds, _ in verdicts) and (
-            self.types_only or self.unevaluated(schema, value, judged))
-        return holds, judged if holds else set()
+            return all(self.member(schema, name, member) for name, member in value.items())
+        first, others = schema.get("prefixItems", []), schema.get("items", True)
+        # In a draft, items at fixed places are not judged.
+        return not isinstance(value, list) or all(
+            self.holds(others, item) if index >= len(first) else self.types_only or self.holds(first[index], item)
+            for index, item in enumerate(value))
 
     def member(self, schema, name, member):
         said = [inner for known, inner in schema.get("properties", {}).items() if known == name]
         patterns = [inner for text, inner in schema.get("patternProperties", {}).items() if is_found(text, name)]
         if not said and not patterns:
-            is_judged = "additionalProperties" in schema
-            return self.holds(schema.get("additionalProperties", True), member), {name} if is_judged else set()
+            return self.holds(schema.get("additionalProperties", True), member)
         # In a draft it is enough that a pattern speaks of the member: what it must be does not apply yet.
-        said += [] if self.types_only else patterns
-        return all(self.holds(inner, member) for inner in said), {name}
+        return all(self.holds(inner, member) for inner in said + ([] if self.types_only else patterns))
 
-    def list_item(self, schema, index, item):
-        first = schema.get("prefixItems", [])
-        if index < len(first):
-            return self.types_only or self.holds(first[index], item), {index}
-        return self.holds(schema.get("items", True), item), {index} if "items" in schema else set()
+    def in_place(self, schema, value):
+        """Schemas that judge the same value."""
+        reference = schema.get("$ref", "#")
+        found = follow_pointer(self.root, unquote(reference[1:])) if re.fullmatch("#(/.*)?", reference) else []
+        if not found:
+            raise CannotCheck(reference)
+        any_of, one_of = ([self.holds(branch, value) for branch in schema.get(name, [])] for name in ("anyOf", "oneOf"))
+        return (all(self.holds(branch, value) for branch in schema.get("allOf", []))
+                and (not any_of or any(any_of) or self.types_only and bool(one_of))
+                # Without their conditions several branches may hold, which is not a fault in a draft.
+                and (not one_of or sum(one_of) == 1 or self.types_only and any(one_of))
+                and ("$ref" not in schema or self.holds(found[0], value)))
 
     def conditions(self, schema, value):
         """What applies to finished payloads only."""
-        said = [kind for kind in LIMITS if kind in schema and is_of_type(value, LIMITS[kind][0])]
-        within = all(LIMITS[name][2](LIMITS[name][1](value), exact(schema[name])) for name in said)
-        said = [kind for kind in CONDITIONS if kind in schema and is_of_type(value, CONDITIONS[kind][0])]
-        options = [canonical(option) for option in schema.get("enum", [value])]
-        return (within and all(CONDITIONS[name][1](schema[name], value) for name in said)
-                and canonical(value) in options and canonical(schema.get("const", value)) == canonical(value)
-                and ("not" not in schema or not self.holds(schema["not"], value)))
+        said = [name for name in CONDITIONS if name in schema and is_of_type(value, CONDITIONS[name][0])]
+        branch = "then" if self.holds(schema.get("if", True), value) else "else"
+        return (all(CONDITIONS[name][1](schema[name], value) for name in said)
+                and canonical(value) in map(canonical, schema.get("enum", [value]))
+                and canonical(value) == canonical(schema.get("const", value))
+                and not ("not" in schema and self.holds(schema["not"], value))
+                and ("if" not in schema or self.holds(schema.get(branch, True), value))
+                and (not isinstance(value, dict) or self.names(schema, value))
+                and (not isinstance(value, list) or "contains" not in schema or self.contains(schema, value)))
 
-    def in_place(self, schema, value):
-        """The verdicts of schemas that judge the same value."""
-        verdicts = [self.node(branch, value) for branch in schema.get("allOf", [])]
-        for keyword, most in (("anyOf", None), ("oneOf", 1)):
-            if keyword not in schema or keyword == "anyOf" and self.types_only and "oneOf" in schema:
-                continue
-            valid = [judged for holds, judged in (self.node(branch, value) for branch in schema[keyword]) if holds]
-            # Without their conditions several branches may hold, which is not a fault in a draft.
-            is_one = most is None or self.types_only or len(valid) <= most
-            verdicts.append((bool(valid) and is_one, set().union(*valid)))
-        if "$ref" in schema:
-            verdicts.append(self.node(self.referred(schema["$ref"]), value))
-        return verdicts
+    def names(self, schema, value):
+        dependent = [inner for name, inner in schema.get("dependentSchemas", {}).items() if name in value]
+        return all(self.holds(inner, value) for inner in dependent) and all(
+            self.holds(schema.get("propertyNames", True), name) for name in value)
 
-    def in_place_finished(self, schema, value):
-        verdicts = []
-        if isinstance(value, dict):
-            named = schema.get("dependentSchemas", {})
-            verdicts += [self.node(named[name], value) for name in named if name in value]
-            verdicts += [(self.holds(schema.get("propertyNames", True), name), set()) for name in value]
-        if isinstance(value, list) and "contains" in schema:
-            found = {index for index, item in enumerate(value) if self.holds(schema["contains"], item)}
-            is_enough = schema.get("minContains", 1) <= len(found) <= schema.get("maxContains", len(value))
-            verdicts.append((is_enough, found))
-        if "if" in schema:
-            holds, judged = self.node(schema["if"], value)
-            verdicts += [(True, judged), self.node(schema.get("then" if holds else "else", True), value)]
-        return verdicts
-
-    def unevaluated(self, schema, value, judged):
-        """Members and items that nothing else has spoken of."""
-        keyword = {dict: "unevaluatedProperties", list: "unevaluatedItems"}.get(type(value))
-        if keyword not in schema:
-            return True
-        rest = set(value if isinstance(value, dict) else range(len(value))) - judged
-        judged |= rest
-        return all(self.holds(schema[keyword], value[name]) for name in rest)
-
-    def referred(self, reference):
-        fragment = unquote(reference.removeprefix("#"))
-        found = follow_pointer(self.root, fragment) if fragment[:1] in ("", "/") else []
-        if not found:
-            raise CannotCheck(reference)
-        return found[0]
-
-# ---- patterns
+    def contains(self, schema, value):
+        found = sum(self.holds(schema["contains"], item) for item in value)
+        return schema.get("minContains", 1) <= found <= schema.get("maxContains", len(value))
 
 # A bracket in a class stands for itself, now and in ECMA-262.
 warnings.simplefilter("ignore", FutureWarning)
@@ -176,60 +144,18 @@ def is_found(pattern, text):
     except re.error as error:
         raise CannotCheck(f"{pattern}: {error}") from None
 
-# ---- formats
-
-LABEL = r"(?!-)(?!(?!xn)..--)[A-Za-z0-9-]{1,63}(?<!-)"
-HOSTNAME = rf"(?=.{{1,253}}\Z){LABEL}(?:\.{LABEL})*"
-MAILBOX = r"""(?=.{1,64}\Z)(?:[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*|"(?:[\t !#-\[\]-~]|\\[!-~])*")"""
-DATE_TIME = (r"([0-9-]{10})[Tt]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)(?:\.[0-9]+)?"
-             r"(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))")
-DURATION = (r"P(?=.)(?:[0-9]+W|(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)?"
-            r"(?:T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))?)")
 PLAIN = r"[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
-URI = (rf"([A-Za-z][A-Za-z0-9+.-]*:)?(?://(?:(?:{PLAIN}|:)*@)?(?:\[([^\]]*)\]|(?:{PLAIN})*)(?::[0-9]*)?(?=[/?#]|\Z)"
-       rf"|(?!//))((?:{PLAIN}|[:@/])*)(?:\?(?:{PLAIN}|[:@/?])*)?(?:#(?:{PLAIN}|[:@/?])*)?")
-
-def is_date(text):
-    return is_time(text + "T00:00:00Z")
-
-def is_date_time(text):
-    """RFC 3339. A leap second is the last second of a day in UTC."""
-    found = re.fullmatch(DATE_TIME, text)
-    if not found or not is_date(found[1]):
-        return False
-    offset = (int(found[6] or 0) * 60 + int(found[7] or 0)) * (-1 if found[5] == "-" else 1)
-    return found[4] != "60" or (int(found[2]) * 60 + int(found[3]) - offset) % 1_440 == 1_439
-
-def is_address(text, version):
-    try:
-        return "%" not in text and ipaddress.ip_address(text).version == version
-    except ValueError:
-        return False
-
-def is_email(text):
-    """RFC 5321, and a name before the address in angle brackets."""
-    if " <" in text:
-        text = text.rpartition(" <")[2].strip()
-        text = text[:-1] if text.endswith(">") else ""
-    local, _, domain = text.rpartition("@")
-    literal = re.fullmatch(r"\[((?i:ipv6:)?)(.*)\]", domain)
-    is_domain = is_address(literal[2], 6 if literal[1] else 4) if literal else re.fullmatch(HOSTNAME, domain)
-    return bool(is_domain) and re.fullmatch(MAILBOX, local, re.ASCII) is not None
-
-def is_uri(text, needs_scheme=True):
-    found = re.fullmatch(URI, text)
-    if not found or not found[1] and (needs_scheme or ":" in found[3].partition("/")[0]):
-        return False
-    return found[2] is None or is_address(found[2], 6) or bool(re.fullmatch(rf"[vV][0-9A-Fa-f]+\.(?:{PLAIN}|:)+", found[2]))
-
-FORMATS = {
-    "date": is_date, "date-time": is_date_time, "time": lambda text: is_date_time("2000-01-01T" + text),
-    "email": is_email, "uri": is_uri, "uri-reference": lambda text: is_uri(text, needs_scheme=False),
-    "ipv4": lambda text: is_address(text, 4), "ipv6": lambda text: is_address(text, 6),
-    "duration": lambda text: re.fullmatch(DURATION, text), "hostname": lambda text: re.fullmatch(HOSTNAME, text),
-    "uuid": lambda text: re.fullmatch("[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", text)}
+# RFC 3986. What is in brackets is an address.
+URI = (rf"[A-Za-z][A-Za-z0-9+.-]*:(?://(?:(?:{PLAIN}|:)*@)?(?:\[([^\]]*)\]|(?:{PLAIN})*)(?::[0-9]*)?(?=[/?#]|\Z)|(?!//))"
+       rf"(?:{PLAIN}|[:@/])*(?:\?(?:{PLAIN}|[:@/?])*)?(?:#(?:{PLAIN}|[:@/?])*)?")
 
 def has_format(name, text):
-    if name not in FORMATS:
+    if name != "uri":
         raise CannotCheck(f"the format {name}")
-    return bool(FORMATS[name](text))
+    found = re.fullmatch(URI, text)
+    if not found or found[1] is None or re.fullmatch(rf"[vV][0-9A-Fa-f]+\.(?:{PLAIN}|:)+", found[1]):
+        return found is not None
+    try:
+        return "%" not in found[1] and ipaddress.ip_address(found[1]).version == 6
+    except ValueError:
+        return False

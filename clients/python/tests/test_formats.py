@@ -7,8 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from pilot_evidence.formats import (Checkpoint, Key, canonical, canonical_number, is_consistent, leaf_hash,  # noqa: E402
-                                    node_hash, parse_note, parse_time, root_from_path, strict_json)
+from pilot_evidence.formats import (Checkpoint, Key, canonical, canonical_number, is_consistent,  # noqa: E402
+                                    is_included, leaf_hash, node_hash, parse_note, parse_time, strict_json)
 
 
 class Json(unittest.TestCase):
@@ -78,11 +78,11 @@ class Log(unittest.TestCase):
             return path(index, left) + [root(right)] if index < split else path(index - split, right) + [root(left)]
 
         for size in range(1, 10):
+            whole = Checkpoint(size, root(leaves[:size]))
             for index in range(size):
                 proof = path(index, leaves[:size])
-                self.assertEqual(root_from_path(leaves[index], index, size, proof), root(leaves[:size]))
-                self.assertIsNone(root_from_path(leaves[index], index, size, [*proof, leaves[0]]))
-            whole = Checkpoint(size, root(leaves[:size]))
+                self.assertTrue(is_included(leaves[index], index, whole, proof))
+                self.assertFalse(is_included(leaves[index], index, whole, [*proof, leaves[0]]))
             self.assertTrue(is_consistent(whole, whole, []))
             self.assertFalse(is_consistent(Checkpoint(size, leaf_hash(b"another")), whole, []))
 
