@@ -11,10 +11,11 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from pilot_evidence.bundle import Bundle
-from pilot_evidence.formats import (ACTOR, DIGEST, ROLE, SECOND, Checkpoint, Fault, Key, cosigned_at, fits, is_consistent,
-                                    is_included, is_number, is_time, leaf_hash, parse_hashes, parse_time, push_leaf,
+from pilot_evidence.formats import (ACTOR, DIGEST, ROLE, SECOND, Checkpoint, Fault, Key, cosigned_at, fits, is_included,
+                                    is_consistent, is_number, is_time, leaf_hash, parse_hashes, parse_time, push_leaf,
                                     root_of)
 from pilot_evidence.rules import follow
 
@@ -58,26 +59,24 @@ class Trust:
 
 class Verifier:
     """The checks of one bundle, which collect faults. `roots` are the log's that they have shown, by size."""
-    def __init__(self, data, trust):
-        self.trust, self.faults, self.unasked, self.roots = trust, [], [], {}
-        self.bundle = Bundle(data, trust.key, self.faults)
-        self.pieces, self.period, self.entries = self.bundle.pieces, self.bundle.period, self.bundle.entries
-        if not self.faults:
-            self.newest = self.open_checkpoint("checkpoint")
-            self.roots[self.newest.size] = self.newest.root
+    def __init__(self, trust):
+        self.trust, self.faults, self.unasked, self.gaps, self.roots = trust, [], [], [], {}
 
     def fault(self, *members):
         self.faults.append(Fault(*members))
 
-    def verdict(self):
-        """What holds, and why only as far as it could be checked: documents are missing, nothing shows that the period
-        is complete at its end, or the schema uses what this verifier does not know."""
-        histories = self.find_histories()
-        vouched_at = self.check_witnesses()
+    def run(self, data):
+        self.bundle = Bundle(data, self.trust.key, self.faults)
+        self.pieces, self.period, self.entries = self.bundle.pieces, self.bundle.period, self.bundle.entries
+        if self.faults:
+            return
+        self.newest = self.open_checkpoint("checkpoint")
+        self.roots[self.newest.size] = self.newest.root
+        vouched_at, histories = self.check_witnesses(), self.find_histories()
         self.check_inclusion()
         self.check_completeness()
         self.check_times()
-        gaps = ["left_out"] if self.are_documents_missing(histories) else []
+        self.check_documents(histories)
         starts, objections = self.find_starts(), self.find_objections()
         for item, history in histories.items():
             self.judge_item(starts, objections, item, history)
@@ -85,11 +84,10 @@ class Verifier:
             self.check_one_at_a_time(histories)
         # A period that ends with the log is complete only if enough witnesses saw that end after the period was over.
         is_last = self.period is not None and self.period[3] >= self.newest.size
-        gaps += ["end_of_period"] if is_last and vouched_at and vouched_at + SECOND <= self.period[1] else []
-        gaps += ["not_known_here"] if self.unasked and "left_out" not in gaps else []
-        # By check, then by entry; those about no entry first.
-        faults = sorted(self.faults, key=lambda one: (CHECKS.index(one.check), -1 if one.entry is None else one.entry))
-        return verdict_of(faults, self.unasked, gaps)
+        if is_last and vouched_at is not None and vouched_at + SECOND <= self.period[1]:
+            self.gaps.append("end_of_period")
+        if self.unasked and "left_out" not in self.gaps:
+            self.gaps.append("not_known_here")
 
     def open_checkpoint(self, path):
         try:
@@ -145,13 +143,13 @@ class Verifier:
             raise Fault("inclusion", "proof", f"{path}: {error}") from None
 
     def check_period(self, first, end):
-        """The entries of a period, appended to the tree before it, must give the tree after it, and the log continue it."""
+        """The entries of a period, appended to the tree before it, give the tree after it, which the log continues."""
         def need(condition, what):
             if not condition:
                 raise Fault("inclusion", "proof", what)
         edge, path = (self.pieces["text"].get(name) for name in ("proofs/from.edge", "proofs/consistency"))
         before, after = self.open_checkpoint("checkpoints/from"), self.open_checkpoint("checkpoints/to")
-        need((before.size, after.size) == (first, end), "the checkpoints of the period do not have the manifest's sizes")
+        need((before.size, after.size) == (first, end), "the checkpoints of the period have other sizes than it")
         heights = [height for height in range(63, -1, -1) if first >> height & 1]
         peaks = list(zip(heights, self.read_hashes("proofs/from.edge", edge)))
         is_whole = len(peaks) == len(heights) == edge.count("\n")
@@ -227,7 +225,7 @@ class Verifier:
                 self.fault("completeness", "time_order", "its time is before that of an earlier entry", entry.index)
 
     def check_edges(self, since, until, first, end):
-        """The entries just before and just after a period must be there, and outside it: the range is not too narrow."""
+        """The entries just before and just after a period must be there, and outside it: the range is wide enough."""
         is_last, found = end >= self.newest.size, {entry.index for entry in self.entries}
         for entry in self.entries:
             if first <= entry.index < end and not since <= entry.at < until:
@@ -241,14 +239,14 @@ class Verifier:
 
     def find_starts(self):
         """(index, what it says) of each start. Role maps are there if, and only if, a start pins them."""
-        entries = [entry for entry in self.entries if entry["type"] == "service.started"]
-        starts, role_maps = [(entry.index, details_of(entry) or {}) for entry in entries], self.pieces["role_map"]
-        for entry in entries:
-            if details_of(entry) is None:
-                self.fault("completeness", "start", "what this start says cannot be read", entry.index)
-        for index, start in starts:
-            if start.get("role_map") and start["role_map"] not in role_maps:
-                self.fault("completeness", "role_map", "the role map it pins is not in the bundle", index)
+        starts, role_maps = [], self.pieces["role_map"]
+        for entry in self.entries:
+            if entry["type"] == "service.started":
+                starts.append((entry.index, details_of(entry) or {}))
+                if details_of(entry) is None:
+                    self.fault("completeness", "start", "what this start says cannot be read", entry.index)
+                if starts[-1][1].get("role_map") not in (None, *role_maps):
+                    self.fault("completeness", "role_map", "the role map it pins is not in the bundle", entry.index)
         for digest in sorted(set(role_maps) - {start.get("role_map") for _, start in starts}):
             self.fault("completeness", "role_map", f"no start in this bundle pins the role map {digest}")
         return starts
@@ -264,8 +262,8 @@ class Verifier:
             known = [workflow["digest"] for workflow in start.get("definitions", [])]
             if entry["type"] == "item.created" and entry.get("definition") not in (None, *known):
                 self.fault("legality", "definition", "its definition was not in force", entry.index, item)
-            role_map, actor = self.pieces["role_map"].get(start.get("role_map")), entry.get("actor_id")
-            role = entry.get("role")
+            role_map = self.pieces["role_map"].get(start.get("role_map"))
+            actor, role = entry.get("actor_id"), entry.get("role")
             if None not in (role_map, actor, role) and role_map.get(actor) != role:
                 what = f"{actor} acts as {role}, but the role map in force says {role_map.get(actor)}"
                 self.fault("legality", "role_map", what, entry.index, item)
@@ -292,20 +290,20 @@ class Verifier:
         return {item: history for item, history in histories.items()
                 if any(self.bundle.is_inside(entry.index) for entry in history)}
 
-    def are_documents_missing(self, histories):
-        """Whether documents are named but not there: erased, or left out. One that no entry names is a fault."""
+    def check_documents(self, histories):
+        """Documents that are named but not there were erased, or left out. One that no entry names is a fault."""
         entries = [entry for entry in self.entries if entry.get("item") in histories or entry.get("item") is None
                    and self.bundle.is_inside(entry.index)]
         named = {entry.get(name) for entry in entries for name in ("content", "comment", "inputs")} - {None}
         for digest in sorted(set(self.pieces["document"]) - named):
             self.fault("documents", "document", f"no entry of this bundle names the document {digest}")
-        return not named <= set(self.pieces["document"])
+        self.gaps += [] if named <= set(self.pieces["document"]) else ["left_out"]
 
     def judge_item(self, starts, objections, item, history):
         """Asks the rules again for each entry, up to the first that is wrong. After a gap they can only refuse."""
         definition = self.pieces["definition"].get(history[0].get("definition"))
         if definition is None:
-            return self.fault("completeness", "definition", "its definition is not in the bundle", history[0].index, item)
+            return self.fault("completeness", "definition", "its definition is missing", history[0].index, item)
         state, gap = None, find_gap(history)
         try:
             for entry in history:
@@ -341,8 +339,8 @@ class Verifier:
             ends[whose] = max(ended[0] if ended else float("inf"), ends.get(whose, -1))
 
 def start_in_force(starts, index):
-    """What the latest start before an entry says; None if the bundle withholds it. Every ledger begins with a start, and
-    each start names the one before it."""
+    """What the latest start before an entry says; None if the bundle withholds it. Every ledger begins with a start,
+    and each start names the one before it."""
     before = [start for start in starts if start[0] < index]
     after = [start for start in starts if start[0] >= index]
     previous = after[0][1].get("previous") if after else None
@@ -399,74 +397,66 @@ class Register:
         """Whether nobody knows of a credential with which this actor could have acted in this role at this time."""
         for fingerprint in self.of_actor.get(entry["actor_id"], ()):
             known = self.known[fingerprint]
-            ends = [end for end in (self.ended_at.get(fingerprint), parse_time(known.get("expires_at"))) if end is not None]
-            if known.get("role") == entry["role"] and entry.at < min(ends, default=entry.at) + UNDER_WAY:
+            ends = self.ended_at.get(fingerprint), parse_time(known.get("expires_at"))
+            end = min((end for end in ends if end is not None), default=entry.at)
+            if known.get("role") == entry["role"] and entry.at < end + UNDER_WAY:
                 return False
         return self.is_listed
 
 def verify(data, trust):
-    """The verdict on a bundle: a pure function of its bytes and the trusted keys."""
+    """The verdict on a bundle: a pure function of its bytes and the trusted keys. `gaps` say why it holds only as far
+    as it could be checked: documents are missing, nothing shows that the period is complete at its end, or the schema
+    uses what this verifier does not know."""
+    verifier = Verifier(trust)
     try:
-        verifier = Verifier(data, trust)
+        verifier.run(data)
     except Fault as fault:
-        return verdict_of([fault], [], [])
-    return verdict_of(verifier.faults, [], []) if verifier.faults else verifier.verdict()
-
-def verdict_of(faults, unasked, gaps):
+        verifier.faults.append(fault)
+    # By check, then by entry; those about no entry first.
+    faults = sorted(verifier.faults, key=lambda one: (CHECKS.index(one.check), -1 if one.entry is None else one.entry))
+    verdict = "does_not_hold" if faults else "holds_as_far_as_checked" if verifier.gaps else "holds"
     shown = [{name: getattr(fault, name) for name in ("rule", "entry", "item", "what")
               if getattr(fault, name) is not None} for fault in faults]
-    verdict = "does_not_hold" if faults else "holds_as_far_as_checked" if gaps else "holds"
-    return {"verdict": verdict, "gaps": gaps, "faults": shown, "unasked": unasked}
+    return {"verdict": verdict, "gaps": verifier.gaps, "faults": shown, "unasked": verifier.unasked}
 
-def fail(status, what):
-    print(f"pilot_verify: {what}", file=sys.stderr)
-    sys.exit(status)
+def read_key(kind):
+    """Reads a key as it was given, or from the file that was named."""
+    def read(given):
+        try:
+            return Key.parse(given if given.count("+") >= 2 else Path(given).read_text(errors="replace"), kind)
+        except (FileNotFoundError, ValueError) as error:
+            raise argparse.ArgumentTypeError(f"{given}: {error}") from None
+    return read
 
-def read_file(path, status_if_missing=3):
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        fail(status_if_missing if isinstance(error, FileNotFoundError) else 3, f"{path}: {error.strerror}")
-
-def read_key(given, kind):
-    """A key as it was given, or from the file that was named."""
-    try:
-        text = given if given.count("+") >= 2 else read_file(given, status_if_missing=2).decode("utf-8", "replace")
-        return Key.parse(text, kind)
-    except ValueError as error:
-        fail(2, str(error))
-
-def read_trust(options):
-    witnesses = [read_key(given, 4) for given in options.witness_key]
-    if len({witness.public for witness in witnesses}) < len(witnesses):
-        fail(2, "--witness-key: the same key is given twice; a witness counts once")
-    needed = len(witnesses) if options.witnesses is None else options.witnesses
-    if not 0 <= needed <= len(witnesses):
-        fail(2, f"--witnesses: {needed} are required, but {len(witnesses)} keys are given")
-    return Trust(read_key(options.key, 1), witnesses, needed)
-
-def print_verdict(found):
-    for fault in found["faults"]:
-        place = "".join(f"{name} {fault[name]}: " for name in ("entry", "item") if name in fault)
-        print(f"fault: {place}{fault['what']} [{fault['rule']}]")
-    for question in found["unasked"]:
-        print("not checked:", ", ".join(f"{name} {value}" for name, value in question.items()))
-    print({"holds": "The evidence holds.", "does_not_hold": "The evidence does NOT hold.",
-           "holds_as_far_as_checked": "The evidence holds AS FAR AS IT COULD BE CHECKED: " + ", ".join(found["gaps"])}
-          [found["verdict"]])
-
-def main():
+def read_arguments():
     parser = argparse.ArgumentParser(description="Verifies an evidence bundle of Pilot.")
-    parser.add_argument("bundle")
-    parser.add_argument("--key", required=True, help="the log's public key, or a file that has it")
-    parser.add_argument("--witness-key", action="append", default=[], help="a witness's public key, or a file")
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--key", type=read_key(1), required=True, help="the log's public key, or a file that has it")
+    parser.add_argument("--witness-key", type=read_key(4), action="append", default=[], help="a witness's, likewise")
     parser.add_argument("--witnesses", type=int, help="how many of them must have cosigned; all, if not given")
     parser.add_argument("--allow-left-out", action="store_true", help="exit with 0 although content was left out")
     parser.add_argument("--output", choices=("text", "json"), default="text")
     options = parser.parse_args()
-    found = verify(data=read_file(options.bundle), trust=read_trust(options))
-    print(json.dumps(found, indent=2, ensure_ascii=False)) if options.output == "json" else print_verdict(found)
+    given = len(options.witness_key)
+    needed = given if options.witnesses is None else options.witnesses
+    if len({witness.public for witness in options.witness_key}) < given or not 0 <= needed <= given:
+        parser.error("--witnesses: more are required than keys are given, or a key is given twice")
+    return options, Trust(options.key, options.witness_key, needed)
+
+def main():
+    try:
+        options, trust = read_arguments()
+        found = verify(options.bundle.read_bytes(), trust)
+    except OSError as error:
+        print(f"pilot_verify: {error.filename}: {error.strerror}", file=sys.stderr)
+        sys.exit(3)
+    if options.output == "json":
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        for kind in ("faults", "unasked"):
+            for one in found[kind]:
+                print(f"{kind}:", ", ".join(f"{name} {value}" for name, value in one.items()))
+        print(f"The evidence {found['verdict'].replace('_', ' ')}.", *found["gaps"])
     is_allowed = options.allow_left_out and found["gaps"] == ["left_out"]
     sys.exit({"holds": 0, "does_not_hold": 1, "holds_as_far_as_checked": 0 if is_allowed else 4}[found["verdict"]])
 

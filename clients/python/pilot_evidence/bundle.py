@@ -3,8 +3,8 @@ import re
 import struct
 import zlib
 
-from .formats import (ACTOR, DIGEST, HEX, NOT_BLANK, NUMBER, ROLE, UUID, WRITTEN_TIME, Fault, canonical, fits, is_number,
-                      is_time, open_note, parse_note, parse_time, sha256, strict_json)
+from .formats import (ACTOR, DIGEST, HEX, NOT_BLANK, NUMBER, ROLE, UUID, WRITTEN_TIME, Fault, canonical, fits, is_time,
+                      is_number, open_note, parse_note, parse_time, sha256, strict_json)
 from .rules import Definition
 
 SHORT, LONG = 2**16 - 1, 2**32 - 1

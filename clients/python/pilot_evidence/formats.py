@@ -79,9 +79,9 @@ def is_number(value, bits=64):
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**bits
 
 def fits(shape, value):
-    """Whether a value has a shape: a pattern, or `str`, for text; `int` for a whole number of 64 bits; (shape, shape) for
-    either; [shape] for a list; for an object a shape for each member, with `?` after the name if it may be absent, and
-    "*" if there may be others; None and True for themselves; or a function that says so."""
+    """Whether a value has a shape: a pattern, or `str`, for text; `int` for a whole number of 64 bits; (shape, shape)
+    for either; [shape] for a list; for an object a shape for each member, with `?` after the name if it may be absent,
+    and "*" if there may be others; None and True for themselves; or a function that says so."""
     if shape is None or shape is True:
         return value is shape
     if isinstance(shape, str):
@@ -257,8 +257,8 @@ def is_consistent(old, new, path):
     return path != [] and climb(node, last, path[0], path[1:]) == (old.root, new.root)
 
 def push_leaf(peaks, node):
-    """Adds a leaf to the complete subtrees of a tree, [(height, hash)], largest first. Two subtrees of one height become
-    one of the next, like carrying in addition."""
+    """Adds a leaf to the complete subtrees of a tree, [(height, hash)], largest first. Two subtrees of one height
+    become one of the next, like carrying in addition."""
     height = 0
     while peaks and peaks[-1][0] == height:
         node, height = node_hash(peaks.pop()[1], node), height + 1

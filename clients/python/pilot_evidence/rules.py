@@ -69,8 +69,8 @@ class Window(NamedTuple):
 
 def new_item(definition, entry):
     """An item, as its creation leaves it. `participants` have the role of the first part they took, `learned` is what
-    moves have shown of a missing payload, [(pointer, canonical value, whether it is there)], `lease` is (holder, until
-    when), `votes` are {actor: (action, content)}. Parts are replaced, never changed: moves begin with a shallow copy."""
+    moves have shown of a missing payload, [(pointer, canonical value, whether it is there)], `lease` is (holder, end),
+    `votes` are {actor: (action, content)}. Parts are replaced, never changed: moves begin with a shallow copy."""
     return SimpleNamespace(
         state=definition.rules["initial"], version=1, content=entry["content"], creator=entry["actor_id"],
         updated_at=entry.at, entered_at=entry.at, participants={entry["actor_id"]: entry["role"]}, payload=LEFT_OUT,
@@ -89,7 +89,7 @@ def refuse(condition, rule, what):
         raise Fault("legality", rule, what)
 
 SHORT_TEXT = "(?s).{1,1000}"
-ARTIFACT = {"name": SHORT_TEXT, "sha256": HEX, "bytes": lambda size: int(size, 53), "uri": SHORT_TEXT}
+ARTIFACT = {"name": SHORT_TEXT, "sha256": HEX, "bytes": lambda size: is_number(size, 53), "uri": SHORT_TEXT}
 INPUTS = {"result": "(?s).{0,4000}", "progress": "(?s).{0,500}",
           "artifacts": lambda value: fits([ARTIFACT], value) and len(value) <= 100}
 
@@ -149,9 +149,12 @@ class Case:
         first, refusals = self.permitted_rule(rules), []
         # One rule, unless the inputs that choose between rules are missing: then any that allows the move is enough.
         for choice in self.choices(rules, first):
-            self.unasked = []
+            self.unasked = ["comment"] if self.comment is LEFT_OUT else []
             try:
-                self.check_comment(first)
+                if self.comment is not LEFT_OUT:
+                    is_missing = "comment_required" in first and not fits(NOT_BLANK, self.comment)
+                    is_long = len(self.comment or "") > 4_000
+                    refuse(is_missing or is_long, "invalid_request", "the comment is missing or too long")
                 rule, window = self.read_inputs(rules, choice)
                 self.check_situation(rule)
                 self.check_complete(rule)
@@ -192,13 +195,6 @@ class Case:
             return [rule]
         state, led_to = self.item.state, self.entry.get("to") or self.item.state
         return [other for other in self.beside(rules, rule) if other.get("to", state) == led_to] or [rule]
-
-    def check_comment(self, rule):
-        if self.comment is LEFT_OUT:
-            self.unasked.append("comment")
-            return
-        is_missing = "comment_required" in rule and not fits(NOT_BLANK, self.comment)
-        refuse(is_missing or len(self.comment or "") > 4_000, "invalid_request", "the comment is missing or too long")
 
     def read_inputs(self, rules, rule):
         """The rule that the inputs choose, and the window they set."""
@@ -252,13 +248,11 @@ class Case:
         """What is missing, or uses a pattern or format that this verifier does not know, is said, not guessed."""
         schema = self.definition.rules["payload_schema"]
         try:
-            is_fit = payload is not LEFT_OUT and Judge(schema, types_only).holds(schema, payload)
+            is_fit = payload is LEFT_OUT or Judge(schema, types_only).holds(schema, payload)
+            refuse(not is_fit, "invalid_request", "the payload does not fit the definition")
         except CannotCheck:
             payload = LEFT_OUT
-        if payload is LEFT_OUT:
-            self.unasked.append(question)
-        else:
-            refuse(not is_fit, "invalid_request", "the payload does not fit the definition")
+        self.unasked += [question] if payload is LEFT_OUT else []
 
     def moved_to(self, state):
         """The item in this state, one version later, with its actor among those who took part."""
@@ -362,8 +356,7 @@ class Case:
         wrong = [name for name in [*names, *expected, *entry] if expected.get(name) != entry.get(name)][0]
         raise Fault("legality", names.get(wrong, "other_entry"), f"its {wrong} would be {expected.get(wrong)}")
 
-DOCUMENTS = {"content": {"title": str, "payload": object}, "comment": {"comment": str},
-             "inputs": {"inputs": object}}
+DOCUMENTS = {"content": {"title": str, "payload": object}, "comment": {"comment": str}, "inputs": {"inputs": object}}
 PERMIT = {"audience": str, "expires_at": is_time, "jti": str, "key_id": str, "*": object}
 
 def read_document(documents, entry, kind):
@@ -373,12 +366,12 @@ def read_document(documents, entry, kind):
         return None if digest is None else LEFT_OUT
     try:
         value = strict_json(documents[digest])
-        is_whole = fits({"nonce": "[0-9a-f]{32}", **DOCUMENTS[kind]}, value)
-        if is_whole and canonical(value).encode() == documents[digest]:
-            return value if kind == "content" else value[kind]
-        raise ValueError("its members, its nonce or its form")
-    except ValueError as error:
-        raise Fault("legality", "document", f"the {kind} cannot be read: {error}") from None
+        is_whole = canonical(value).encode() == documents[digest]
+    except ValueError:
+        is_whole = False
+    is_whole = is_whole and fits({"nonce": "[0-9a-f]{32}", **DOCUMENTS[kind]}, value)
+    refuse(not is_whole, "document", f"the {kind} is not a document in the form in which it may be stored")
+    return value if kind == "content" else value[kind]
 
 def follow(definition, item, entry, documents):
     """The item after an entry about it, and what could not be asked. Raises a Fault if the rules would have written
@@ -420,5 +413,5 @@ def follow(definition, item, entry, documents):
     details = {name: entry["details"][name] for name in PERMIT if name != "*"}
     is_late = parse_time(details["expires_at"]) > case.permit_until()
     refuse(is_late, "permit", "its token expires later than anything it rests on")
-    refuse(not fits(WRITTEN_TIME, details["expires_at"]), "other_entry", "its time is not written as Pilot writes times")
+    refuse(not fits(WRITTEN_TIME, details["expires_at"]), "other_entry", "its time is not as Pilot writes times")
     return case.compare(item, details=details)

@@ -146,8 +146,8 @@ def is_found(pattern, text):
 
 PLAIN = r"[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
 # RFC 3986. What is in brackets is an address.
-URI = (rf"[A-Za-z][A-Za-z0-9+.-]*:(?://(?:(?:{PLAIN}|:)*@)?(?:\[([^\]]*)\]|(?:{PLAIN})*)(?::[0-9]*)?(?=[/?#]|\Z)|(?!//))"
-       rf"(?:{PLAIN}|[:@/])*(?:\?(?:{PLAIN}|[:@/?])*)?(?:#(?:{PLAIN}|[:@/?])*)?")
+URI = (rf"[A-Za-z][A-Za-z0-9+.-]*:(?://(?:(?:{PLAIN}|:)*@)?(?:\[([^\]]*)\]|(?:{PLAIN})*)(?::[0-9]*)?(?=[/?#]|\Z)"
+       rf"|(?!//))(?:{PLAIN}|[:@/])*(?:\?(?:{PLAIN}|[:@/?])*)?(?:#(?:{PLAIN}|[:@/?])*)?")
 
 def has_format(name, text):
     if name != "uri":
