@@ -191,9 +191,10 @@ class Verifier:
             unseen = [earliest for size, earliest, _ in dated if entry.index >= size]
             late += [entry.index] if seen and entry.at > min(seen) + CLOCK_TOLERANCE else []
             early += [entry.index] if unseen and entry.at + CLOCK_TOLERANCE < max(unseen) else []
-        for wrong, what in ((late, "witnesses had already seen it"), (early, "witnesses had not seen it then")):
-            if wrong:
-                self.fault("times", "clock", f"its time is wrong: {what}; {len(wrong)} entries in all", wrong[0])
+        for index in late[:1]:
+            self.fault("times", "clock", f"witnesses had seen it before; so too for {len(late) - 1} others", index)
+        for index in early[:1]:
+            self.fault("times", "clock", f"witnesses had not seen it then; so too for {len(early) - 1} others", index)
 
     def check_older(self, size, note):
         """An older checkpoint must be one of this log, and the newest must continue it."""
@@ -344,9 +345,8 @@ def start_in_force(starts, index):
     before = [start for start in starts if start[0] < index]
     after = [start for start in starts if start[0] >= index]
     previous = after[0][1].get("previous") if after else None
-    if not before or previous is not None and before[-1][0] < previous < index:
-        return None
-    return before[-1][1]
+    is_withheld = not before or previous is not None and before[-1][0] < previous < index
+    return None if is_withheld else before[-1][1]
 
 def find_gap(history):
     """Where an entry of an item is missing: the versions show it, whatever the rules say."""
@@ -367,15 +367,16 @@ class Register:
 
     def follow(self, entry):
         """Takes in what one entry tells. A credential that was both removed and added was changed."""
-        details = details_of(entry)
+        kind, details = entry["type"], details_of(entry)
         if details is None:
             return
-        changes = details.get("credentials", {})
-        if entry["type"] == "service.started":
+        is_end = kind in ("credential.revoked", "credential.expired")
+        changes = {"removed": [details["credential"]]} if is_end else details.get("credentials", {})
+        if kind == "service.started":
             # If people sign in elsewhere, the ledger does not know who could.
             self.is_listed = bool(changes.get("count"))
-        for named in [*changes.get("removed", []), *([details["credential"]] if "credential" in details else [])]:
-            self.end(named, entry.at, entry["type"] == "credential.revoked")
+        for named in changes.get("removed", []):
+            self.end(named, entry.at, kind == "credential.revoked")
         for named in changes.get("added", []):
             fingerprint = named.get("fingerprint")
             # What was revoked stays revoked, whatever a file says.

@@ -70,7 +70,6 @@ def compare_with_manifest(files, listed_files, faults):
     """Every listed file must be there, in this order, and no other; only documents and the report may be missing."""
     def wrong(path, what):
         faults.append(Fault("files", "files", f"{path}: {what}"))
-
     listed = {path: digest for digest, path in listed_files}
     if len(listed) != len(listed_files):
         wrong("manifest", "it lists a file twice")
@@ -88,9 +87,9 @@ def compare_with_manifest(files, listed_files, faults):
             wrong(path, "it is not at the position the manifest gives")
 
 ENTRY = {
-    "action?": str, "actor_id?": ACTOR, "comment?": DIGEST, "content?": DIGEST, "definition?": str,
-    "details?": object, "from?": str, "inputs?": DIGEST, "item?": UUID, "role?": ROLE, "to?": str,
-    "version?": int, "at": is_time, "index": int, "v": lambda value: is_number(value, bits=1),
+    "action?": str, "actor_id?": ACTOR, "comment?": DIGEST, "content?": DIGEST, "definition?": str, "details?": object,
+    "from?": str, "inputs?": DIGEST, "item?": UUID, "role?": ROLE, "to?": str, "version?": int, "at": is_time,
+    "index": int, "v": lambda value: is_number(value, bits=1),
     "type": r"item\.(created|edited|transition|comment)|permit\.issued|access\.(refused|token_exposed)"
             r"|credential\.(first_used|refused|expired|revoked)|credentials\.(changed|trusted)|service\.started"
             r"|ledger\.restored|documents\.erased|clock\.accepted"}
@@ -99,21 +98,16 @@ class Entry(dict):
     """One line of the ledger."""
     def __init__(self, data):
         members = strict_json(data)
-        known = {name: value for name, value in members.items() if value is not None} if members else None
-        if not fits(ENTRY, known):
+        is_table = isinstance(members, dict)
+        if not is_table or not fits(ENTRY, {name: value for name, value in members.items() if value is not None}):
             raise ValueError("a member is missing, unknown or malformed, or its format is newer than this verifier")
         super().__init__(members)
         self.data, self.index, self.at = data, members["index"], parse_time(members["at"])
-
-    def is_as_written(self):
-        is_plain = self["v"] == 1 and fits(WRITTEN_TIME, self["at"]) and None not in self.values()
-        return is_plain and canonical(self).encode() == self.data
 
 def read_entries(path, data, first, entries, faults):
     """The entries of one file, appended to those before them."""
     def wrong(what, index=None):
         faults.append(Fault("files", "format", f"{path}: {what}", index))
-
     *lines, last = data.split(b"\n")
     if last or not lines or len(lines) > 256:
         return wrong("it has more than 256 entries, or its last line has no line break")
@@ -123,7 +117,8 @@ def read_entries(path, data, first, entries, faults):
         except ValueError as error:
             wrong(f"line {number + 1} is not an entry: {error}")
             continue
-        if not entry.is_as_written():
+        is_plain = entry["v"] == 1 and fits(WRITTEN_TIME, entry["at"]) and None not in entry.values()
+        if not is_plain or canonical(entry).encode() != line:
             wrong("it is not in canonical form", entry.index)
         if number == 0 and entry.index != first:
             wrong("its file is not named after it", entry.index)

@@ -12,25 +12,23 @@ SPAN = "[+]?[0-9]{1,20}[smhd]"
 NAME = "[a-z][a-z0-9_-]{0,63}"
 
 def some(shape):
-    """A list that is left out if it is empty."""
+    """A list that is never written empty."""
     return lambda value: value != [] and fits([shape], value)
 
+FLAGS = ("not_by_executor?", "comment_required?", "content_digest_required?", "inside_window?", "voids_votes?",
+         "voids_window?", "takes_back_vote?")
+RULE = {
+    "action": NAME, "from": [NAME], "roles": [ROLE], "to?": NAME, "own?": "creator|voter|holder", "quorum?": int,
+    "quorum_if?": {"pointer": str, "equals": object, "quorum": int}, "sets_window?": SPAN, "takes_lease?": SPAN,
+    "renews_lease?": SPAN, "attempts?": int, "replaces?": some(NAME), "when?": {"input": NAME, "equals": str},
+    "inputs?": some("result|artifacts|progress"), "description?": "(?s).+", **dict.fromkeys(FLAGS, True)}
 STATE = {"name": NAME, "kind": "open|effect|terminal", "editable?": True, "waits_for?": some(ROLE),
          "description?": "(?s).+"}
-RULE = {
-    "action": NAME, "from": [NAME], "roles": [ROLE], "to?": NAME, "own?": "creator|voter|holder",
-    "not_by_executor?": True, "quorum?": int,
-    "quorum_if?": {"pointer": str, "equals": object, "quorum": int}, "comment_required?": True,
-    "content_digest_required?": True, "sets_window?": SPAN, "inside_window?": True, "takes_lease?": SPAN,
-    "renews_lease?": SPAN, "attempts?": int, "voids_votes?": True, "voids_window?": True,
-    "takes_back_vote?": True, "replaces?": some(NAME), "when?": {"input": NAME, "equals": str},
-    "inputs?": some("result|artifacts|progress"), "description?": "(?s).+"}
 TIMER = ({"from": [NAME], "to": NAME, "after": SPAN}, {"from": [NAME], "to": NAME, "at": "window_end|lease_end"})
 RULES = {
-    "schema_version": int, "name": NAME, "version": int, "title": str, "description": str,
-    "initial": NAME, "required_roles": [ROLE], "states": [STATE], "transitions": [RULE], "timers": [TIMER],
-    "payload_schema": object, "one_open_per_creator?": True,
-    "hold?": {"roles": [ROLE], "release_roles": [ROLE], "blocks": [NAME]}}
+    "schema_version": int, "name": NAME, "version": int, "title": str, "description": str, "initial": NAME,
+    "required_roles": [ROLE], "states": [STATE], "transitions": [RULE], "timers": [TIMER], "payload_schema": object,
+    "one_open_per_creator?": True, "hold?": {"roles": [ROLE], "release_roles": [ROLE], "blocks": [NAME]}}
 
 class Definition:
     """The rules of a workflow, read from the canonical JSON whose SHA-256 is its digest."""
