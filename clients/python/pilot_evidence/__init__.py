@@ -1,1 +1,0 @@
-"""What `pilot_verify.py` is made of."""

@@ -1,81 +1,54 @@
 """The rules: definitions, items, and whether a recorded move was possible. The semantics are in
 docs/audit/semantics.md; the order of the checks is part of them."""
-
-import re
 from copy import copy
-from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import NamedTuple
 
-from .formats import (ROLES, WHITE_SPACE, canonical, depth, is_list, is_number, is_table, is_text, later,
-                      matches, parse_time, strict_json, written_time)
-from .payload_schema import CannotCheck, PayloadSchema
+from .formats import (HEX, NOT_BLANK, ROLE, WRITTEN_TIME, Fault, canonical, depth, fits, is_number, is_time, later,
+                      parse_time, sha256, strict_json)
+from .schema import CannotCheck, Judge, follow_pointer
 
+SPAN = "[+]?[0-9]{1,20}[smhd]"
+NAME = "[a-z][a-z0-9_-]{0,63}"
 
-class Stray(Exception):
-    """An entry that the rules would not have written, with the rule that says so."""
+def some(shape):
+    """A list that is never written empty."""
+    return lambda value: value != [] and fits([shape], value)
 
-    def __init__(self, rule, what):
-        super().__init__(what)
-        self.rule = rule
-
-
-# ---- definitions
-
-SPAN = matches("[+]?[0-9]{1,20}[smhd]")
-NAME = matches("[a-z][a-z0-9_-]{0,63}")
-
-
-def is_true(value):
-    return value is True
-
-
-NAMES, ROLE_LIST = is_list(NAME), is_list(ROLES.__contains__)
-STATE = is_table({"name": NAME, "kind": ("open", "effect", "terminal").__contains__},
-                 {"editable": is_true, "waits_for": ROLE_LIST, "description": is_text})
-RULE = is_table({"action": NAME, "from": NAMES, "roles": ROLE_LIST}, {
-    "to": NAME, "own": ("creator", "voter", "holder").__contains__, "not_by_executor": is_true, "quorum": is_number,
-    "quorum_if": is_table({"pointer": is_text, "equals": lambda value: True, "quorum": is_number}, {}),
-    "comment_required": is_true, "content_digest_required": is_true, "sets_window": SPAN, "inside_window": is_true,
-    "takes_lease": SPAN, "renews_lease": SPAN, "attempts": is_number, "voids_votes": is_true, "voids_window": is_true,
-    "takes_back_vote": is_true, "replaces": NAMES, "when": is_table({"input": NAME, "equals": is_text}, {}),
-    "inputs": is_list(("result", "artifacts", "progress").__contains__), "description": is_text})
-TIMER = is_table({"from": NAMES, "to": NAME}, {"after": SPAN, "at": ("window_end", "lease_end").__contains__})
-RULES = is_table({
-    "schema_version": is_number, "name": NAME, "version": is_number, "title": is_text, "description": is_text,
-    "initial": NAME, "required_roles": ROLE_LIST, "states": is_list(STATE), "transitions": is_list(RULE),
-    "timers": is_list(TIMER), "payload_schema": lambda value: True,
-}, {"one_open_per_creator": is_true,
-    "hold": is_table({"roles": ROLE_LIST, "release_roles": ROLE_LIST, "blocks": NAMES}, {})})
-
+FLAGS = ("not_by_executor?", "comment_required?", "content_digest_required?", "inside_window?", "voids_votes?",
+         "voids_window?", "takes_back_vote?")
+RULE = {
+    "action": NAME, "from": [NAME], "roles": [ROLE], "to?": NAME, "own?": "creator|voter|holder", "quorum?": int,
+    "quorum_if?": {"pointer": str, "equals": object, "quorum": int}, "sets_window?": SPAN, "takes_lease?": SPAN,
+    "renews_lease?": SPAN, "attempts?": int, "replaces?": some(NAME), "when?": {"input": NAME, "equals": str},
+    "inputs?": some("result|artifacts|progress"), "description?": "(?s).+", **dict.fromkeys(FLAGS, True)}
+STATE = {"name": NAME, "kind": "open|effect|terminal", "editable?": True, "waits_for?": some(ROLE),
+         "description?": "(?s).+"}
+TIMER = ({"from": [NAME], "to": NAME, "after": SPAN}, {"from": [NAME], "to": NAME, "at": "window_end|lease_end"})
+RULES = {
+    "schema_version": int, "name": NAME, "version": int, "title": str, "description": str, "initial": NAME,
+    "required_roles": [ROLE], "states": [STATE], "transitions": [RULE], "timers": [TIMER], "payload_schema": object,
+    "one_open_per_creator?": True, "hold?": {"roles": [ROLE], "release_roles": [ROLE], "blocks": [NAME]}}
 
 class Definition:
     """The rules of a workflow, read from the canonical JSON whose SHA-256 is its digest."""
-
-    def __init__(self, data, digest):
+    def __init__(self, data):
         rules = strict_json(data)
-        if canonical(rules).encode() != data:
-            raise ValueError("a definition is not in canonical form")
-        if not RULES(rules) or any(("after" in timer) == ("at" in timer) for timer in rules["timers"]):
-            raise ValueError("a definition has members or values that this verifier does not know")
-        self.rules, self.digest, self.name = rules, digest, rules["name"]
+        if canonical(rules).encode() != data or not fits(RULES, rules):
+            raise ValueError("it is not canonical, or has members or values that this verifier does not know")
+        self.rules, self.digest, self.name = rules, "sha256:" + sha256(data).hex(), rules["name"]
         self.states = {state["name"]: state for state in rules["states"]}
-        self.transitions = rules["transitions"] + self.hold_rules()
-        named = [rules["initial"]] + [name for rule in rules["transitions"] + rules["timers"] for name in rule["from"]]
-        named += [rule["to"] for rule in rules["transitions"] + rules["timers"] if "to" in rule]
-        if not set(named) <= set(self.states):
-            raise ValueError("a definition names a state that it does not declare")
-        self.schema = PayloadSchema(rules["payload_schema"])
-
-    def hold_rules(self):
-        """Hold and release are possible in every state that is not terminal, need a comment, and move nothing."""
-        hold = self.rules.get("hold")
-        lasting = [state["name"] for state in self.rules["states"] if state["kind"] != "terminal"]
-        words = (("hold", "roles"), ("release", "release_roles")) if hold else ()
-        common = {"from": lasting, "comment_required": True}
-        return [{"action": action, "roles": hold[roles], "holds": action == "hold", **common}
-                for action, roles in words]
-
-    def of_action(self, action):
-        return [rule for rule in self.transitions if rule["action"] == action]
+        moves = rules["transitions"] + rules["timers"]
+        named = {rules["initial"], *(move.get("to", rules["initial"]) for move in moves)}
+        if not named.union(*(move["from"] for move in moves)) <= set(self.states):
+            raise ValueError("it names a state that it does not declare")
+        # Hold and release are possible in every state that is not terminal, need a comment, and move nothing.
+        lasting = [name for name in self.states if not self.is_kind(name, "terminal")]
+        hold, common = rules.get("hold"), {"from": lasting, "comment_required": True}
+        self.hold_blocks = hold["blocks"] if hold else []
+        self.transitions = rules["transitions"] + ([] if hold is None else [
+            {"action": "hold", "roles": hold["roles"], "holds": True, **common},
+            {"action": "release", "roles": hold["release_roles"], "holds": False, **common}])
 
     def is_kind(self, state, kind):
         return self.states[state]["kind"] == kind
@@ -83,178 +56,110 @@ class Definition:
     def is_editable(self, state):
         return "editable" in self.states[state]
 
-    def hold_blocks(self, action):
-        return action in self.rules.get("hold", {"blocks": []})["blocks"]
+# In place of a document that an entry names and the bundle does not have.
+LEFT_OUT = object()
 
-
-# ---- items
-
-
-@dataclass
-class Window:
-    """When an item may be executed: from the first time on, and before the second. If the inputs that set it are
-    missing, these are the widest bounds the rules allow."""
-
-    not_before: int
-    not_after: int
+class Window(NamedTuple):
+    """When an item may be executed. If the inputs that set it are missing: the widest bounds the rules allow."""
+    start: int
+    end: int
     is_left_out: bool = False
 
+def new_item(definition, entry):
+    """An item, as its creation leaves it. `participants` have the role of the first part they took, `learned` is what
+    moves have shown of a missing payload, [(pointer, canonical value, whether it is there)], `lease` is (holder, end),
+    `votes` are {actor: (action, content)}. Parts are replaced, never changed: moves begin with a shallow copy."""
+    return SimpleNamespace(
+        state=definition.rules["initial"], version=1, content=entry["content"], creator=entry["actor_id"],
+        updated_at=entry.at, entered_at=entry.at, participants={entry["actor_id"]: entry["role"]}, payload=LEFT_OUT,
+        learned=[], held=False, window=None, lease=None, votes={}, attempts=0, executors=set())
 
-@dataclass
-class Payload:
-    """What is decided on. If its document is missing, only what the item's moves have shown about it is known."""
-
-    value: object = None
-    is_left_out: bool = False
-    learned: tuple = ()  # (pointer, value in canonical form, whether it is there)
-
-    def has(self, pointer, value):
-        """Whether this value is there; None if that cannot be known."""
-        wanted = canonical(value)
-        if not self.is_left_out:
-            return any(canonical(found) == wanted for found in follow_pointer(self.value, pointer))
-        here = [(known, holds) for place, known, holds in self.learned if place == pointer]
-        for known, holds in here:
-            if known == wanted:
-                return holds
-        # Only one value can be there.
-        return False if any(holds for _, holds in here) else None
-
-
-def follow_pointer(value, pointer):
-    """What a JSON pointer leads to, as a list of one; empty if that is nothing."""
-    for name in pointer.split("/")[1:]:
-        name = name.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]*", name) and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return []
-    return [value]
-
-
-@dataclass
-class Item:
-    """An item as its history has left it."""
-
-    state: str
-    version: int
-    content: str  # the digest
-    payload: Payload
-    creator: str
-    updated_at: int
-    entered_at: int
-    participants: dict  # actor: the role of the first part taken
-    held: bool = False
-    window: Window | None = None
-    lease: tuple | None = None  # (holder, until when)
-    votes: list = field(default_factory=list)  # (actor, action, content)
-    attempts: int = 0
-    executors: set = field(default_factory=set)
-
-    def copy(self):
-        other = copy(self)
-        for name in ("participants", "votes", "executors"):
-            setattr(other, name, copy(getattr(self, name)))
-        return other
-
+def payload_has(item, pointer, value):
+    """Whether this value is there; None if that cannot be known."""
+    if item.payload is not LEFT_OUT:
+        return any(canonical(found) == canonical(value) for found in follow_pointer(item.payload, pointer))
+    known = {text: is_there for place, text, is_there in item.learned if place == pointer}
+    # Only one value can be there.
+    return known.get(canonical(value), False if True in known.values() else None)
 
 def refuse(condition, rule, what):
     if condition:
-        raise Stray(rule, f"the rules refuse it: {what}")
+        raise Fault("legality", rule, what)
 
+SHORT_TEXT = "(?s).{1,1000}"
+ARTIFACT = {"name": SHORT_TEXT, "sha256": HEX, "bytes": lambda size: is_number(size, 53), "uri": SHORT_TEXT}
+INPUTS = {"result": "(?s).{0,4000}", "progress": "(?s).{0,500}",
+          "artifacts": lambda value: fits([ARTIFACT], value) and len(value) <= 100}
 
-@dataclass
+def is_input(rule, name, value):
+    """Whether a rule takes this input with this value."""
+    if name in rule.get("inputs", []):
+        return fits(INPUTS[name], value)
+    return name in ("not_before", "not_after") and "sets_window" in rule or name == rule.get("when", {}).get("input")
+
 class Case:
     """One recorded move, and everything the rules look at. `unasked` collects what only missing documents could say."""
-
-    definition: Definition
-    item: Item
-    entry: object  # an Entry of bundle.py
-    comment: str | None  # None if there was none, or if it is missing
-    inputs: object
-    lacks_comment: bool
-    lacks_inputs: bool
-
-    def __post_init__(self):
+    def __init__(self, definition, item, entry, comment=None, inputs=None):
+        self.definition, self.item, self.entry, self.comment, self.inputs = definition, item, entry, comment, inputs
         # Setting a clock back does not make time go back within an item.
-        self.at = max(self.entry.at, self.item.updated_at)
-        self.actor, self.role = self.entry.get("actor_id"), self.entry.get("role")
-        self.unasked = []
+        self.at = max(entry.at, item.updated_at)
+        self.actor, self.role, self.unasked = entry.get("actor_id"), entry.get("role"), []
 
-    # ---- deadlines
+    def deadlines(self):
+        """(when, where to, what ends) for each deadline of the state. Of two at one moment, the definition's first."""
+        item, ends = self.item, {"window_end": self.item.window and self.item.window.end,
+                                 "lease_end": self.item.lease and self.item.lease[1]}
+        timers = [timer for timer in self.definition.rules["timers"] if item.state in timer["from"]]
+        due = [(later(item.entered_at, timer["after"]) if "after" in timer else ends[timer["at"]], timer["to"],
+                timer.get("at")) for timer in timers]
+        return sorted((deadline for deadline in due if deadline[0] is not None), key=lambda deadline: deadline[0])
 
-    def timers(self):
-        return [timer for timer in self.definition.rules["timers"] if self.item.state in timer["from"]]
-
-    def earliest(self, timers):
-        """(when, where to) of the first deadline. Of two at one moment, the first in the definition counts."""
-        due = []
-        for timer in timers:
-            if "after" in timer:
-                due.append((later(self.item.entered_at, timer["after"]), timer["to"]))
-            elif timer["at"] == "window_end" and self.item.window:
-                due.append((self.item.window.not_after, timer["to"]))
-            elif timer["at"] == "lease_end" and self.item.lease:
-                due.append((self.item.lease[1], timer["to"]))
-        return min(due, key=lambda deadline: deadline[0], default=None)
-
-    def unknown_end(self):
-        """The timer of a window that is no longer known, if its end is a deadline of the item's state."""
+    def unknown_ends(self):
+        """The deadlines that are the end of a window that is no longer known."""
         is_unknown = self.item.window is not None and self.item.window.is_left_out
-        return next((timer for timer in self.timers() if is_unknown and timer.get("at") == "window_end"), None)
+        return [deadline for deadline in self.deadlines() if is_unknown and deadline[2] == "window_end"]
 
     def not_overdue(self):
         """A due timer wins over a person: nobody can act after a deadline by being faster than the server."""
-        deadline = self.earliest(self.timers())
-        refuse(deadline and deadline[0] <= self.at, "state_conflict", "a deadline has passed")
-        if self.unknown_end() and self.item.window.not_before < self.at:
+        refuse(any(when <= self.at for when, _, _ in self.deadlines()), "state_conflict", "a deadline has passed")
+        if self.unknown_ends() and self.item.window.start < self.at:
             self.unasked.append("deadline")
 
     def expire(self):
         """A timer moves the item. If the end of the window is unknown, any deadline that may have been first counts."""
-        timer, led_to = self.unknown_end(), self.entry.get("to")
-        if timer is None:
-            deadline = self.earliest(self.timers())
-            possible = [deadline[1]] if deadline and deadline[0] <= self.at else []
-        else:
+        window, unknown = self.item.window, self.unknown_ends()
+        known = [deadline for deadline in self.deadlines() if deadline not in unknown][:1]
+        latest = min(self.at, window.end) if unknown else self.at
+        possible = [to for when, to, _ in known if when <= latest]
+        if unknown:
             self.unasked.append("deadline")
-            window = self.item.window
-            other = self.earliest([timer for timer in self.timers() if timer.get("at") != "window_end"])
-            ended = window.not_before < self.at and (other is None or window.not_before < other[0])
-            possible = [timer["to"]] if ended else []
-            possible += [other[1]] if other and other[0] <= min(self.at, window.not_after) else []
+            if window.start < min([self.at, *(when for when, _, _ in known)]):
+                possible.insert(0, unknown[0][1])
         refuse(not possible, "state_conflict", "no deadline has passed")
-        to = led_to if led_to in possible else possible[0]
-        after = self.moved_to(to)
-        if not self.definition.is_kind(to, "effect"):
-            after.lease = None
+        after = self.moved_to(self.entry.get("to") if self.entry.get("to") in possible else possible[0])
+        after.lease = after.lease if self.definition.is_kind(after.state, "effect") else None
         return after
-
-    # ---- actions
 
     def act(self):
         """The checks of an action, in the order that is part of the contract."""
-        action = self.entry.get("action") or ""
-        rules = self.definition.of_action(action)
+        rules = [rule for rule in self.definition.transitions if rule["action"] == self.entry.get("action")]
         refuse(not rules, "unknown_action", "this workflow has no such action")
-        rule = self.permitted_rule(rules)
-        first = None
+        first, refusals = self.permitted_rule(rules), []
         # One rule, unless the inputs that choose between rules are missing: then any that allows the move is enough.
-        for choice in self.choices(rules, rule):
-            self.unasked = []
+        for choice in self.choices(rules, first):
+            self.unasked = ["comment"] if self.comment is LEFT_OUT else []
             try:
-                return self.act_by(rules, rule, choice)
-            except Stray as stray:
-                first = first or stray
-        raise first
-
-    def act_by(self, rules, rule, choice):
-        rule, window = self.needs(rules, rule, choice)
-        self.check_situation(rule)
-        self.check_complete(rule)
-        return self.taken(rule, window)
+                if self.comment is not LEFT_OUT:
+                    is_missing = "comment_required" in first and not fits(NOT_BLANK, self.comment)
+                    is_long = len(self.comment or "") > 4_000
+                    refuse(is_missing or is_long, "invalid_request", "the comment is missing or too long")
+                rule, window = self.read_inputs(rules, choice)
+                self.check_situation(rule)
+                self.check_complete(rule)
+                return self.taken(rule, window)
+            except Fault as fault:
+                refusals.append(fault)
+        raise refusals[0]
 
     def permitted_rule(self, rules):
         """Role, separation of duties, ownership. The rule that applies here, or one that applies elsewhere."""
@@ -262,195 +167,146 @@ class Case:
         for_role = [rule for rule in here or rules if self.role in rule["roles"]]
         refuse(not for_role, "role_forbidden", f"{self.actor} acts as {self.role}")
         self.check_separate()
-        rule = for_role[0]
-        refuse("not_by_executor" in rule and self.actor in self.item.executors, "separation_of_duties",
-               f"{self.actor} executed this item")
+        rule, votes, lease = for_role[0], self.item.votes, self.item.lease
+        is_executor = "not_by_executor" in rule and self.actor in self.item.executors
+        refuse(is_executor, "separation_of_duties", f"{self.actor} executed this item")
         # If there is no owner yet, the state is the reason for a refusal.
-        voters = [actor for actor, _, _ in self.item.votes]
-        is_anothers = {
-            None: False,
-            "creator": self.item.creator != self.actor,
-            "voter": bool(voters) and self.actor not in voters,
-            "holder": self.item.lease is not None and self.item.lease[0] != self.actor,
-        }[rule.get("own")]
-        refuse(is_anothers, "not_owner", f"only the {rule.get('own')} may do this, not {self.actor}")
+        is_anothers = {"creator": self.item.creator != self.actor, "voter": votes and self.actor not in votes,
+                       "holder": lease and lease[0] != self.actor}
+        refuse(is_anothers.get(rule.get("own")), "not_owner", f"only the {rule.get('own')} may do this")
         return rule
 
     def check_separate(self):
         """An actor who acted on an item in one role never acts on it in another."""
-        refuse(self.item.participants.get(self.actor, self.role) != self.role, "separation_of_duties",
-               f"{self.actor} took part in this item in another role")
+        is_other = self.item.participants.get(self.actor, self.role) != self.role
+        refuse(is_other, "separation_of_duties", f"{self.actor} took part in this item in another role")
 
     def beside(self, rules, rule):
         """This rule, and those of the same action that an input tells from it."""
-
-        def is_here(other):
-            return self.item.state in other["from"]
-
-        return [other for other in rules if set(other["from"]) & set(rule["from"]) and is_here(other) == is_here(rule)
-                and other.get("when", {}).get("input") == rule.get("when", {}).get("input")]
+        is_here, by_input = self.item.state in rule["from"], rule.get("when", {}).get("input")
+        return [other for other in rules if set(other["from"]) & set(rule["from"])
+                and (self.item.state in other["from"]) == is_here and other.get("when", {}).get("input") == by_input]
 
     def choices(self, rules, rule):
         """The rules that missing inputs may have chosen: those that lead to where the item went."""
-        if not self.lacks_inputs or "when" not in rule:
+        if self.inputs is not LEFT_OUT or "when" not in rule:
             return [rule]
-        led_to = self.entry.get("to") or self.item.state
-        possible = [other for other in self.beside(rules, rule) if other.get("to", self.item.state) == led_to]
-        return possible or [rule]
+        state, led_to = self.item.state, self.entry.get("to") or self.item.state
+        return [other for other in self.beside(rules, rule) if other.get("to", state) == led_to] or [rule]
 
-    def needs(self, rules, rule, choice):
-        """Comment and inputs. Returns the rule that the inputs choose, and the window they set."""
-        text = self.comment or ""
-        if self.lacks_comment:
-            self.unasked.append("comment")
-        else:
-            is_empty = "comment_required" in rule and not text.strip(WHITE_SPACE)
-            refuse(is_empty or len(text) > 4_000, "invalid_request", "the comment is missing or too long")
-        if self.lacks_inputs:
+    def read_inputs(self, rules, rule):
+        """The rule that the inputs choose, and the window they set."""
+        if self.inputs is LEFT_OUT:
             self.unasked.append("inputs")
-            limit = choice.get("sets_window")
-            return choice, Window(self.at, later(self.at, limit), True) if limit else None
+            limit = rule.get("sets_window")
+            return rule, Window(self.at, later(self.at, limit), True) if limit else None
         inputs = {} if self.inputs is None else self.inputs
         refuse(not isinstance(inputs, dict), "invalid_request", "the inputs are not an object")
         if "when" in rule:
-            wanted = inputs.get(rule["when"]["input"])
-            chosen = [other for other in self.beside(rules, rule) if other["when"]["equals"] == wanted]
-            refuse(not chosen, "invalid_request", "the inputs choose no outcome")
-            rule = chosen[0]
-        refuse(not all(is_input(rule, name, value) for name, value in inputs.items()), "invalid_request",
-               "an input is unknown or malformed")
-        return rule, self.window_from(inputs, rule["sets_window"]) if "sets_window" in rule else None
-
-    def window_from(self, inputs, limit):
+            value = inputs.get(rule["when"]["input"])
+            rule = next((other for other in self.beside(rules, rule) if other["when"]["equals"] == value), None)
+        is_taken = rule and all(is_input(rule, name, value) for name, value in inputs.items())
+        refuse(not is_taken, "invalid_request", "the inputs choose no outcome, or one is unknown or malformed")
+        if "sets_window" not in rule:
+            return rule, None
         end = parse_time(inputs.get("not_after"))
         start = parse_time(inputs["not_before"]) if "not_before" in inputs else self.at
-        fits = None not in (start, end) and self.at < end <= later(self.at, limit) and start < end
-        refuse(not fits, "invalid_request", "the window is missing, over, too long or empty")
-        return Window(start, end)
+        is_fit = None not in (start, end) and self.at < end <= later(self.at, rule["sets_window"]) and start < end
+        refuse(not is_fit, "invalid_request", "the window is missing, over, too long or empty")
+        return rule, Window(start, end)
 
     def check_situation(self, rule):
         """Deadline, vote, state, attempts, hold and window: what prevents an action whatever the request says."""
-        item, own = self.item, rule.get("own")
+        item, own, window = self.item, rule.get("own"), self.item.window
         self.not_overdue()
-        self.check_undecided(rule)
+        # Each person counts once in a round, which lasts until its votes are voided or the item has moved on.
+        is_in_round = "quorum" in rule and item.state in [*rule["from"], rule.get("to")]
+        action, content = item.votes.get(self.actor, (None, None))
+        is_standing = content == item.content and action not in rule.get("replaces", [])
+        is_over = self.definition.is_kind(item.state, "terminal")
+        refuse(is_in_round and is_standing and not is_over, "already_decided", f"{self.actor} has voted")
         refuse(item.state not in rule["from"], "state_conflict", f"it is not possible in {item.state}")
         has_no_owner = own == "voter" and not item.votes or own == "holder" and item.lease is None
         refuse(has_no_owner, "state_conflict", "there is no vote, or no lease")
         refuse(item.attempts >= rule.get("attempts", item.attempts + 1), "state_conflict", "all attempts were used")
         refuse(rule.get("holds") == item.held, "state_conflict", "the item is already held, or not held")
-        refuse(item.held and self.definition.hold_blocks(rule["action"]), "item_held", "the item is held")
+        refuse(item.held and rule["action"] in self.definition.hold_blocks, "item_held", "the item is held")
         if "inside_window" in rule:
-            window = item.window
-            is_inside = window is not None and window.not_before <= self.at < window.not_after
-            refuse(not is_inside, "outside_window", "it is possible only inside the window")
-            if window.is_left_out:
-                self.unasked.append("window")
-
-    def check_undecided(self, rule):
-        """Each person counts once in a round, which lasts until its votes are voided or the item has moved on."""
-        item = self.item
-        is_in_round = item.state in rule["from"] or rule.get("to") == item.state
-        if "quorum" not in rule or not is_in_round or self.definition.is_kind(item.state, "terminal"):
-            return
-        standing = [action for actor, action, content in item.votes if (actor, content) == (self.actor, item.content)]
-        refuse(standing and standing[0] not in rule.get("replaces", []), "already_decided", f"{self.actor} has voted")
+            refuse(not window or not window.start <= self.at < window.end, "outside_window", "the window is not open")
+            self.unasked += ["window"] if window.is_left_out else []
 
     def check_complete(self, rule):
         """Where content stops being editable it is frozen, and must be complete, unless the item ends."""
-        to, editable = rule.get("to"), self.definition.is_editable
-        freezes = to is not None and editable(self.item.state) and not editable(to)
-        if not freezes or self.definition.is_kind(to, "terminal"):
-            return
-        if self.item.payload.is_left_out:
-            self.unasked.append("payload")
-        else:
-            self.judge_payload(self.item.payload.value, types_only=False, question="payload")
+        to, definition = rule.get("to", self.item.state), self.definition
+        freezes = definition.is_editable(self.item.state) and not definition.is_editable(to)
+        if freezes and not definition.is_kind(to, "terminal"):
+            self.judge_payload(self.item.payload, types_only=False, question="payload")
 
-    def judge_payload(self, value, types_only, question):
+    def judge_payload(self, payload, types_only, question):
+        """What is missing, or uses a pattern or format that this verifier does not know, is said, not guessed."""
+        schema = self.definition.rules["payload_schema"]
         try:
-            fits = self.definition.schema.holds(value, types_only)
+            is_fit = payload is LEFT_OUT or Judge(schema, types_only).holds(schema, payload)
+            refuse(not is_fit, "invalid_request", "the payload does not fit the definition")
         except CannotCheck:
-            # A pattern or format that this verifier does not know: said, not guessed.
-            self.unasked.append(question)
-            fits = True
-        refuse(not fits, "invalid_request", "the payload does not fit the definition")
+            payload = LEFT_OUT
+        self.unasked += [question] if payload is LEFT_OUT else []
 
     def moved_to(self, state):
         """The item in this state, one version later, with its actor among those who took part."""
-        after = self.item.copy()
-        after.version += 1
-        after.updated_at = self.at
+        after = copy(self.item)
+        after.version, after.updated_at = self.item.version + 1, self.at
         if after.state != state:
             after.state, after.entered_at = state, self.at
         if self.actor is not None:
-            after.participants.setdefault(self.actor, self.role)
+            after.participants = {self.actor: self.role, **self.item.participants}
         return after
 
     def taken(self, rule, window):
-        """What the item is after a rule that may be taken."""
-        moves, learned = self.carries(rule) if "quorum" in rule else (True, None)
-        to = rule.get("to", self.item.state) if moves else self.item.state
-        after = self.moved_to(to)
+        """What the item is after a rule that may be taken. A vote that does not reach the quorum changes only votes."""
+        moves, learned = self.carries(rule) if "quorum" in rule else (True, [])
+        after = self.moved_to(rule.get("to", self.item.state) if moves else self.item.state)
+        after.learned = after.learned + learned
+        self.unasked += ["quorum"] if learned else []
         if "quorum" in rule:
-            after.votes = [vote for vote in after.votes if vote[0] != self.actor]
-            after.votes.append((self.actor, rule["action"], self.item.content))
-        if learned:
-            self.unasked.append("quorum")
-            after.payload = Payload(None, True, (*self.item.payload.learned, learned))
-        # A vote that does not reach the quorum changes nothing else.
+            after.votes = {**self.item.votes, self.actor: (rule["action"], self.item.content)}
         if moves:
-            self.take_votes_and_window(rule, window, after)
-            self.take_lease_and_attempts(rule, to, after)
+            if "takes_back_vote" in rule:
+                after.votes = {actor: vote for actor, vote in after.votes.items() if actor != self.actor}
+            if "voids_votes" in rule and self.item.votes:
+                after.votes = {}
+            after.window = window or (None if "voids_window" in rule else after.window)
+            is_effect = self.definition.is_kind(after.state, "effect")
+            length = rule.get("takes_lease", rule.get("renews_lease"))
+            after.lease = (self.actor, later(self.at, length)) if length else after.lease if is_effect else None
+            after.attempts += "attempts" in rule
+            # Only the actor who moves the item into an effect, not one who acts on it while it is there.
+            if is_effect and after.state != self.item.state:
+                after.executors = {*after.executors, self.actor}
         after.held = rule.get("holds", after.held)
         return after
 
     def carries(self, rule):
         """Whether this vote reaches the quorum. If that depends on a missing payload, what the item did next shows the
         answer, and from then on it counts as known."""
-        item, raised = self.item, rule.get("quorum_if")
-        others = [actor for actor, action, content in item.votes
-                  if (action, content) == (rule["action"], item.content) and actor != self.actor]
-        have, needed, is_raised = len(others) + 1, rule["quorum"], False
-        if raised:
-            is_raised = item.payload.has(raised["pointer"], raised["equals"])
-            needed = max(needed, raised["quorum"]) if is_raised else needed
+        item, raised, needed = self.item, rule.get("quorum_if"), rule["quorum"]
+        vote = (rule["action"], item.content)
+        have = 1 + sum(other == vote and actor != self.actor for actor, other in item.votes.items())
+        is_raised = payload_has(item, raised["pointer"], raised["equals"]) if raised else False
         if is_raised is None and needed <= have < raised["quorum"]:
-            moved = rule.get("to") is not None and self.entry.get("to") == rule["to"]
-            return moved, (raised["pointer"], canonical(raised["equals"]), not moved)
-        return have >= needed, None
-
-    def take_votes_and_window(self, rule, window, after):
-        if "takes_back_vote" in rule:
-            after.votes = [vote for vote in after.votes if vote[0] != self.actor]
-        if "voids_votes" in rule and self.item.votes:
-            after.votes = []
-        if "voids_window" in rule:
-            after.window = None
-        after.window = window or after.window
-
-    def take_lease_and_attempts(self, rule, to, after):
-        is_effect = self.definition.is_kind(to, "effect")
-        if length := rule.get("takes_lease", rule.get("renews_lease")):
-            after.lease = (self.actor, later(self.at, length))
-        elif not is_effect:
-            after.lease = None
-        after.attempts += "attempts" in rule
-        # Only the actor who moves the item into an effect, not one who acts on it while it is there.
-        if is_effect and to != self.item.state:
-            after.executors.add(self.actor)
-
-    # ---- content, comments and permits
+            moved = "to" in rule and self.entry.get("to") == rule["to"]
+            return moved, [(raised["pointer"], canonical(raised["equals"]), not moved)]
+        return have >= (max(needed, raised["quorum"]) if is_raised else needed), []
 
     def judge_content(self, document):
         """A title and an unfinished payload, by the rules of the first version that accepted them."""
-        if document is None:
-            self.unasked.append("content")
-            return Payload(is_left_out=True)
-        title, payload = document["title"], document["payload"]
-        fits = title.strip(WHITE_SPACE) and len(title) <= 200 and isinstance(payload, dict) and depth(payload) <= 32
-        refuse(not fits or len(canonical(payload).encode()) > 65_536, "invalid_request", "title or payload do not fit")
+        payload = LEFT_OUT if document is LEFT_OUT else document["payload"]
+        if payload is not LEFT_OUT:
+            is_fit = fits(NOT_BLANK, document["title"]) and len(document["title"]) <= 200 and isinstance(payload, dict)
+            is_fit = is_fit and depth(payload) <= 32 and len(canonical(payload).encode()) <= 65_536
+            refuse(not is_fit, "invalid_request", "title or payload do not fit")
         self.judge_payload(payload, types_only=True, question="content")
-        return Payload(payload)
+        return payload
 
     def edit(self, document):
         """By the creator, where the state allows it, and at the cost of every vote and of the window."""
@@ -461,14 +317,15 @@ class Case:
         payload = self.judge_content(document)
         self.not_overdue()
         refuse(not self.definition.is_editable(item.state), "state_conflict", f"{item.state} cannot be edited")
-        refuse(item.held and self.definition.hold_blocks("edit"), "item_held", "the item is held")
+        refuse(item.held and "edit" in self.definition.hold_blocks, "item_held", "the item is held")
         after = self.moved_to(item.state)
-        after.payload, after.content, after.votes, after.window = payload, self.entry.get("content"), [], None
+        after.payload, after.learned, after.content = payload, [], self.entry["content"]
+        after.votes, after.window = {}, None
         return after
 
     def permit_until(self):
         """Until when a permit may be relied on: it is for the holder of the lease, while the effect is under way."""
-        item, now = self.item, self.entry.at
+        item, now, window = self.item, self.entry.at, self.item.window
         is_effect = self.definition.is_kind(item.state, "effect")
         refuse(not is_effect or item.lease is None, "state_conflict", "nothing is being executed")
         holder, until = item.lease
@@ -476,149 +333,83 @@ class Case:
         refuse(until <= now, "state_conflict", "the lease is lost")
         refuse(item.held, "item_held", "the item is held")
         leads_here = [rule for rule in self.definition.rules["transitions"] if rule.get("to") == item.state]
-        if item.window is None or not any("inside_window" in rule for rule in leads_here):
+        if window is None or not any("inside_window" in rule for rule in leads_here):
             return until
-        is_inside = item.window.not_before <= now < item.window.not_after
-        refuse(not item.window.is_left_out and not is_inside, "outside_window", "the window is not open")
-        return min(until, item.window.not_after)
+        is_open = window.is_left_out or window.start <= now < window.end
+        refuse(not is_open, "outside_window", "the window is not open")
+        return min(until, window.end)
 
+    def compare(self, after, **written):
+        """Compares the entry with what the rules would have written. The item after it, and what could not be asked."""
+        entry = self.entry
+        expected = {"definition": self.definition.digest, "index": entry.index, "item": entry["item"], "v": 1,
+                    "type": entry["type"], "version": after.version, "actor_id": self.actor, "role": self.role,
+                    "at": entry["at"] if self.at == entry.at else "later", **written}
+        expected = {name: value for name, value in expected.items() if value is not None}
+        if expected == entry:
+            return after, self.unasked
+        if expected.get("to") != entry.get("to") and expected.get("to") == expected.get("from"):
+            raise Fault("legality", "quorum", f"it leads to {entry.get('to')} before the quorum is reached")
+        names = {"at": "time_order", "version": "version_gap", "content": "content_changed"}
+        wrong = [name for name in [*names, *expected, *entry] if expected.get(name) != entry.get(name)][0]
+        raise Fault("legality", names.get(wrong, "other_entry"), f"its {wrong} would be {expected.get(wrong)}")
 
-def is_input(rule, name, value):
-    """Whether a rule takes this input with this value."""
-    if name in rule.get("inputs", []):
-        limits = {"result": 4_000, "progress": 500}
-        return is_artifacts(value) if name == "artifacts" else is_text(value) and len(value) <= limits[name]
-    return name in ("not_before", "not_after") and "sets_window" in rule or name == rule.get("when", {}).get("input")
+DOCUMENTS = {"content": {"title": str, "payload": object}, "comment": {"comment": str}, "inputs": {"inputs": object}}
+PERMIT = {"audience": str, "expires_at": is_time, "jti": str, "key_id": str, "*": object}
 
-
-def is_artifacts(value):
-    def is_short(text):
-        return is_text(text) and 1 <= len(text) <= 1_000
-
-    members = {"name": is_short, "sha256": matches("[0-9a-f]{64}"), "bytes": lambda size: is_number(size, 53),
-               "uri": is_short}
-    return isinstance(value, list) and len(value) <= 100 and all(is_table(members, {})(one) for one in value)
-
-
-# ---- replay of a history
-
-
-def read_document(data, kind, members):
-    """A stored document, in the only form in which it may be stored."""
-    if data is None:
-        return None
+def read_document(documents, entry, kind):
+    """A stored document, in the only form in which it may be stored; None if the entry names none."""
+    digest = entry.get(kind)
+    if digest not in documents:
+        return None if digest is None else LEFT_OUT
     try:
-        value = strict_json(data)
-        is_whole = isinstance(value, dict) and set(value) == {"nonce", *members}
-        if not is_whole or not matches("[0-9a-f]{32}")(value["nonce"]) or canonical(value).encode() != data:
-            raise ValueError("its members, its nonce or its form")
-        if not all(is_text(value[name]) for name in ("title", "comment") if name in value):
-            raise ValueError("a title or a comment is not text")
-        return value
-    except ValueError as error:
-        raise Stray("document", f"the {kind} cannot be read: {error}") from None
-
+        value = strict_json(documents[digest])
+        is_whole = canonical(value).encode() == documents[digest]
+    except ValueError:
+        is_whole = False
+    is_whole = is_whole and fits({"nonce": "[0-9a-f]{32}", **DOCUMENTS[kind]}, value)
+    refuse(not is_whole, "document", f"the {kind} is not a document in the form in which it may be stored")
+    return value if kind == "content" else value[kind]
 
 def follow(definition, item, entry, documents):
-    """The item after an entry about it, and what could not be asked. Raises Stray if the rules would have written
+    """The item after an entry about it, and what could not be asked. Raises a Fault if the rules would have written
     another entry; if a document is missing, if they would have for whatever it may have said."""
-    kind = entry.get("type")
-    steps = {"item.created": created, "item.edited": edited, "item.transition": moved, "item.comment": commented,
-             "permit.issued": permitted}
-    if kind not in steps or (kind == "item.created") != (item is None):
-        raise Stray("history", f"{kind} is not possible here")
-    has_actor = entry.get("actor_id") is not None
-    if kind == "item.created" and None in (entry.get("item"), entry.get("content")):
-        raise Stray("history", "it names no item or no content")
-    return steps[kind](definition, item, entry, documents, has_actor)
-
-
-def need_actor(entry):
-    if entry.get("actor_id") is None or entry.get("role") is None:
-        raise Stray("history", "it does not name an actor and a role")
-
-
-def compared(entry, after, case, **written):
-    """Compares an entry with what the rules would have written, and returns what is known after it."""
-    expected = {"definition": case.definition.digest, "index": entry.index, "item": entry.get("item"), "v": 1,
-                "type": entry.get("type"), "version": after.version, "actor_id": case.actor, "role": case.role,
-                "at": entry.get("at") if case.at == entry.at else "later", **written}
-    expected = {name: value for name, value in expected.items() if value is not None}
-    if expected == entry.members:
-        return after, case.unasked
-    if expected.get("to") != entry.get("to") and expected.get("to") == expected.get("from"):
-        raise Stray("quorum", f"it leads to {entry.get('to')} before the quorum is reached")
-    for rule, name in (("time_order", "at"), ("version_gap", "version"), ("content_changed", "content"),
-                       ("other_entry", "from"), ("other_entry", "to"), ("other_entry", "definition")):
-        if expected.get(name) != entry.get(name):
-            raise Stray(rule, f"its {name} is {entry.get(name)}; by the rules it would be {expected.get(name)}")
-    raise Stray("other_entry", "the rules produce a different entry here")
-
-
-def created(definition, _, entry, documents, has_actor):
-    content = read_document(documents.get(entry.get("content")), "content", ("title", "payload"))
-    need_actor(entry)
-    actor, role = entry.get("actor_id"), entry.get("role")
-    initial, content_digest = definition.rules["initial"], entry.get("content")
-    item = Item(initial, 1, content_digest, Payload(), actor, entry.at, entry.at, {actor: role})
-    case = Case(definition, item, entry, None, None, False, False)
-    refuse(role != "initiator", "role_forbidden", "only an initiator creates")
-    item.payload = case.judge_content(content)
-    return compared(entry, item, case, action="create", content=item.content, to=item.state)
-
-
-def edited(definition, item, entry, documents, has_actor):
-    if entry.get("content") is None:
-        raise Stray("history", "it names no content")
-    content = read_document(documents.get(entry.get("content")), "content", ("title", "payload"))
-    need_actor(entry)
-    case = Case(definition, item, entry, None, None, False, False)
-    after = case.edit(content)
-    return compared(entry, after, case, action="edit", content=after.content, to=item.state, **{"from": item.state})
-
-
-def moved(definition, item, entry, documents, has_actor):
-    if has_actor != (entry.get("role") is not None):
-        raise Stray("history", "an actor without a role, or a role without an actor")
-    kinds, found = ("comment", "inputs"), [None, None]
-    named = [entry.get(kind) for kind in kinds]
-    if has_actor:
-        found = [read_document(documents.get(digest), kind, (kind,)) for digest, kind in zip(named, kinds)]
-    lacks = [digest is not None and document is None for digest, document in zip(named, found)]
-    comment, inputs = found[0] and found[0]["comment"], found[1] and found[1]["inputs"]
-    case = Case(definition, item, entry, comment, inputs, *lacks)
-    after = case.act() if has_actor else case.expire()
-    # Nobody writes anything when a deadline passes.
-    said = {"comment": named[0], "inputs": named[1], "action": entry.get("action")}
-    written = said if has_actor else {"action": "timer"}
-    return compared(entry, after, case, content=after.content, to=after.state, **written, **{"from": item.state})
-
-
-def commented(definition, item, entry, documents, has_actor):
-    if entry.get("comment") is None:
-        raise Stray("history", "it names no comment")
-    read_document(documents.get(entry.get("comment")), "comment", ("comment",))
-    need_actor(entry)
-    return compared(entry, item, unchanged(definition, item, entry), comment=entry.get("comment"))
-
-
-def permitted(definition, item, entry, documents, has_actor):
-    details = entry.get("details")
-    names = ("audience", "expires_at", "jti", "key_id")
-    is_known = isinstance(details, dict) and all(is_text(details.get(name)) for name in names)
-    if not is_known or parse_time(details["expires_at"]) is None:
-        raise Stray("history", "it says nothing of its token")
-    need_actor(entry)
-    case = unchanged(definition, item, entry)
-    if parse_time(details["expires_at"]) > case.permit_until():
-        raise Stray("permit", "its token expires later than anything it rests on")
-    if written_time(details["expires_at"]) is None:
-        raise Stray("other_entry", "its time is not written as Pilot writes times")
-    return compared(entry, item, case, details={name: details[name] for name in names})
-
-
-def unchanged(definition, item, entry):
-    """For entries that change neither the item nor its version: their time is compared with no other."""
-    case = Case(definition, item, entry, None, None, False, False)
+    def need(condition, what):
+        refuse(not condition, "history", what)
+    kind, actor, role, digest = entry["type"], entry.get("actor_id"), entry.get("role"), entry.get("content")
+    steps = {"item.created": "content", "item.edited": "content", "item.comment": "comment", "item.transition": "type",
+             "permit.issued": "details"}
+    need(kind in steps and (kind == "item.created") == (item is None), f"{kind} is not possible here")
+    need(entry.get(steps[kind]) is not None, f"it names no {steps[kind]}")
+    if kind == "item.transition":
+        need((actor is None) == (role is None), "an actor without a role, or a role without an actor")
+        read = {name: read_document(documents, entry, name) for name in ("comment", "inputs") if actor is not None}
+        case = Case(definition, item, entry, **read)
+        after = case.act() if actor is not None else case.expire()
+        # Nobody writes anything when a deadline passes.
+        written = {name: entry.get(name) for name in (*read, "action")} if read else {"action": "timer"}
+        return case.compare(after, content=after.content, to=after.state, **written, **{"from": item.state})
+    if kind == "permit.issued":
+        need(fits(PERMIT, entry["details"]), "it says nothing of its token")
+    else:
+        document = read_document(documents, entry, steps[kind])
+    need(None not in (actor, role), "it does not name an actor and a role")
+    if kind == "item.created":
+        item = new_item(definition, entry)
+        case = Case(definition, item, entry)
+        refuse(role != "initiator", "role_forbidden", "only an initiator creates")
+        item.payload = case.judge_content(document)
+        return case.compare(item, action="create", content=digest, to=item.state)
+    case = Case(definition, item, entry)
+    if kind == "item.edited":
+        after = case.edit(document)
+        return case.compare(after, action="edit", content=digest, to=item.state, **{"from": item.state})
+    # Comments and permits change neither the item nor its version, and their time is compared with no other.
     case.at = entry.at
-    return case
+    if kind == "item.comment":
+        return case.compare(item, comment=entry["comment"])
+    details = {name: entry["details"][name] for name in PERMIT if name != "*"}
+    is_late = parse_time(details["expires_at"]) > case.permit_until()
+    refuse(is_late, "permit", "its token expires later than anything it rests on")
+    refuse(not fits(WRITTEN_TIME, details["expires_at"]), "other_entry", "its time is not as Pilot writes times")
+    return case.compare(item, details=details)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from pilot_evidence.formats import canonical, canonical_number, parse_time, strict_json  # noqa: E402
-from pilot_evidence.log import Key, is_consistent, leaf_hash, node_hash, parse_note, root_from_path  # noqa: E402
+from pilot_evidence.formats import (Checkpoint, Key, canonical, canonical_number, is_consistent,  # noqa: E402
+                                    is_included, leaf_hash, node_hash, parse_note, parse_time, strict_json)
 
 
 class Json(unittest.TestCase):
@@ -78,12 +78,13 @@ class Log(unittest.TestCase):
             return path(index, left) + [root(right)] if index < split else path(index - split, right) + [root(left)]
 
         for size in range(1, 10):
+            whole = Checkpoint(size, root(leaves[:size]))
             for index in range(size):
                 proof = path(index, leaves[:size])
-                self.assertEqual(root_from_path(leaves[index], index, size, proof), root(leaves[:size]))
-                self.assertIsNone(root_from_path(leaves[index], index, size, [*proof, leaves[0]]))
-            self.assertTrue(is_consistent(size, root(leaves[:size]), size, root(leaves[:size]), []))
-            self.assertFalse(is_consistent(size, leaf_hash(b"another"), size, root(leaves[:size]), []))
+                self.assertTrue(is_included(leaves[index], index, whole, proof))
+                self.assertFalse(is_included(leaves[index], index, whole, [*proof, leaves[0]]))
+            self.assertTrue(is_consistent(whole, whole, []))
+            self.assertFalse(is_consistent(Checkpoint(size, leaf_hash(b"another")), whole, []))
 
 
 if __name__ == "__main__":
