@@ -79,7 +79,7 @@ test('the screens of oversight are readable for everyone', async ({ people, serv
   await look(page, 'actors')
   await page.goto(`/console/evidence?item=${id}`)
   await page.getByLabel("The log's verifier key").fill(await service.verifierKey())
-  await page.getByRole('button', { name: 'Verify' }).click()
+  await page.getByRole('button', { name: 'Verify', exact: true }).click()
   await expect(page.getByRole('status').getByText('Verified', { exact: true })).toBeVisible()
   await look(page, 'evidence')
 })
