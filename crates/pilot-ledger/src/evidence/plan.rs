@@ -87,19 +87,19 @@ impl Plan {
     /// For each entry, the oldest cosigned checkpoint that has it and the newest that does not.
     async fn cosigned(&self, store: &dyn Store) -> Result<BTreeMap<u64, String>, EvidenceError> {
         let size = self.checkpoint.checkpoint.size;
-        let mut found = BTreeMap::new();
+        let mut found = Thinning::default();
         let mut known_until = 0;
         for index in self.single.iter().filter(|index| !self.neighbours.contains(*index)) {
             if *index < known_until {
                 continue;
             }
-            found.extend(kept::newest_without(store, *index).await?);
+            found.add(kept::newest_without(store, *index).await?);
             let oldest = kept::oldest_with(store, *index).await?;
             known_until = oldest.as_ref().map_or(u64::MAX, |(size, _)| *size);
-            found.extend(oldest);
+            found.add(oldest);
         }
         if self.end > self.first {
-            found.extend(kept::newest_without(store, self.first).await?);
+            found.add(kept::newest_without(store, self.first).await?);
             let mut last = self.first;
             while last < self.end {
                 let page = kept::after(store, last, CHECKPOINTS_READ).await?;
@@ -107,9 +107,10 @@ impl Plan {
                 last = *size;
                 // The first that has the whole period is the last one needed.
                 let needed = page.iter().take_while(|(size, _)| *size < self.end).count() + 1;
-                found.extend(page.into_iter().take(needed));
+                found.add(page.into_iter().take(needed));
             }
         }
+        let mut found = found.finish();
         found.retain(|kept, _| *kept < size);
         Ok(thinned(found))
     }
@@ -193,6 +194,50 @@ impl Plan {
 /// How many kept checkpoints are read at a time.
 const CHECKPOINTS_READ: usize = 256;
 
+/// Checkpoints as they are found, in ascending order. A long period has more of them than should be in memory at once, so
+/// whenever there are too many, every second one is dropped and fewer are taken from then on: evenly over all.
+struct Thinning {
+    taken: BTreeMap<u64, String>,
+    seen: usize,
+    stride: usize,
+    /// Stays in any case.
+    last: Option<(u64, String)>,
+}
+
+impl Default for Thinning {
+    fn default() -> Thinning {
+        Thinning { taken: BTreeMap::new(), seen: 0, stride: 1, last: None }
+    }
+}
+
+impl Thinning {
+    fn add(&mut self, found: impl IntoIterator<Item = (u64, String)>) {
+        for (size, note) in found {
+            if self.taken.contains_key(&size) {
+                continue;
+            }
+            self.last = Some((size, note.clone()));
+            if self.seen.is_multiple_of(self.stride) {
+                self.taken.insert(size, note);
+            }
+            self.seen += 1;
+            if self.taken.len() > 2 * EXPORT_CHECKPOINTS_MAX {
+                let mut number = 0_usize;
+                self.taken.retain(|_, _| {
+                    number += 1;
+                    !number.is_multiple_of(2)
+                });
+                self.stride *= 2;
+            }
+        }
+    }
+
+    fn finish(mut self) -> BTreeMap<u64, String> {
+        self.taken.extend(self.last);
+        self.taken
+    }
+}
+
 /// Evenly, if there are too many for one bundle; the first and the last stay.
 fn thinned(found: BTreeMap<u64, String>) -> BTreeMap<u64, String> {
     let step = found.len().div_ceil(EXPORT_CHECKPOINTS_MAX).max(1);
@@ -273,6 +318,20 @@ async fn with_starts(store: &dyn Store, mut indices: BTreeSet<u64>) -> Result<BT
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn however_many_checkpoints_a_period_has_few_are_in_memory_and_they_are_spread_evenly() {
+        let count = 20 * EXPORT_CHECKPOINTS_MAX as u64;
+        let mut found = Thinning::default();
+        for size in 1..=count {
+            found.add([(size, String::new())]);
+            assert!(found.taken.len() <= 2 * EXPORT_CHECKPOINTS_MAX, "{size}");
+        }
+        let left = found.finish();
+        assert_eq!((left.keys().next(), left.keys().next_back()), (Some(&1), Some(&count)));
+        let gaps = left.keys().zip(left.keys().skip(1)).map(|(one, next)| next - one).max();
+        assert!(gaps <= Some(32), "{gaps:?}");
+    }
 
     #[test]
     fn too_many_checkpoints_are_thinned_out_evenly_and_the_first_and_the_last_stay() {
