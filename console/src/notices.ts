@@ -21,7 +21,7 @@ export async function askToNotify(): Promise<boolean> {
   return answer === 'granted'
 }
 
-/** A count and one title, nothing of what is to be decided: it stays on the screen for whoever passes by. */
+/** A count and one title, nothing of what is to be decided: anyone who passes by can read it on the screen. */
 export function noticeOf(news: Pick<ItemSummary, 'title'>[]): string {
   const [first] = news
   const title = visible(first?.title ?? '')

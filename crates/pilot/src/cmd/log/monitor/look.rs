@@ -61,7 +61,7 @@ fn doubt(kind: &'static str, what: impl Into<String>) -> Trouble {
 }
 
 pub(super) fn look(client: &Client, trust: &Trust, state: &mut State, now: Time) -> Result<Looked, Trouble> {
-    let text = cosigned_checkpoint(client, trust)?;
+    let text = cosigned_checkpoint(client, trust, state.size())?;
     let checkpoint = Checkpoint::open(&text, &trust.key)
         .map_err(|error| doubt("signature", format!("the checkpoint does not verify: {error}")))?;
     let note = Note::parse(&text).map_err(|error| doubt("signature", error.to_string()))?;
@@ -86,24 +86,27 @@ pub(super) fn look(client: &Client, trust: &Trust, state: &mut State, now: Time)
     Ok(Looked { size, before, root: root.to_base64(), signed_by, last_entry_at })
 }
 
-/// The newest checkpoint. One that was signed a moment ago gets its cosignatures within seconds, so it is asked for again.
-fn cosigned_checkpoint(client: &Client, trust: &Trust) -> Result<String, Failure> {
+/// The newest checkpoint. One that was signed a moment ago gets its cosignatures within seconds, and another node of the
+/// service may be a moment behind what was seen before, so it is asked for again.
+fn cosigned_checkpoint(client: &Client, trust: &Trust, seen: Option<u64>) -> Result<String, Failure> {
     let mut tries = 0;
     loop {
         let text = client.get("/v1/log/checkpoint?cosignatures=any")?.text()?;
         let cosigned = Note::parse(&text).and_then(|note| trust.policy.cosigned(&note));
         let is_reached = cosigned
             .is_ok_and(|known| trust.policy.is_reached(&known.iter().map(|(_, time)| *time).collect::<Vec<_>>()));
+        let size = Checkpoint::open(&text, &trust.key).map(|checkpoint| checkpoint.size);
+        let is_behind = size.is_ok_and(|size| seen.is_some_and(|seen| size < seen));
         tries += 1;
-        if is_reached || tries == COSIGNATURE_TRIES {
+        if (is_reached && !is_behind) || tries == TRIES {
             return Ok(text);
         }
-        std::thread::sleep(COSIGNATURE_PAUSE);
+        std::thread::sleep(PAUSE);
     }
 }
 
-const COSIGNATURE_TRIES: u32 = 20;
-const COSIGNATURE_PAUSE: Duration = Duration::from_millis(500);
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// The log must continue what was kept of it.
 fn grows(client: &Client, new: &Checkpoint, note: &str, state: &State) -> Result<(), Trouble> {
