@@ -46,7 +46,7 @@ test('nulls that are there already, go away or are in lists are no obstacle', ()
   }
 })
 
-test('between any two contents the patch brings exactly the second, or there is none', () => {
+test('for any two contents the patch leads exactly to the second, or no patch can', () => {
   let seed = 11
   const next = (below: number) => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648

@@ -5,7 +5,7 @@ import { isObject } from './diff'
 
 type Members = Record<string, unknown>
 
-/** The patch that turns `before` into exactly `after`, or the path of the first member for which there is none. */
+/** The patch that turns `before` into exactly `after`, or the path of the first member that no patch can change that way. */
 export type Patching = { patch: Members } | { unreachable: string[] }
 
 export function patchTo(before: Members, after: Members, path: string[] = []): Patching {

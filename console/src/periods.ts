@@ -9,7 +9,7 @@ export interface Period {
   to: string
 }
 
-/** What the field shows, in the zone people have chosen, as a moment; nothing if it is none. */
+/** What the field shows, in the zone people have chosen, as a moment; null if it is not a date. */
 export function momentOf(field: string, zone: Zone): Date | null {
   const time = new Date(zone === 'utc' ? `${field}Z` : field)
   return field === '' || Number.isNaN(time.getTime()) ? null : time

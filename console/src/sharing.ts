@@ -1,7 +1,7 @@
 // One of a person's tabs holds the connection to the feed, and tells the others. A browser has six connections to a
 // service over HTTP/1.1: a stream for each tab would leave none for the seventh.
 //
-// Whoever holds the lock leads. When a tab closes, the browser gives the lock to the next one. A tab that is frozen lets
+// The tab that holds the lock leads. When a tab closes, the browser gives the lock to the next one. A tab that is frozen lets
 // go of it first, and one that hangs is asked in vain and loses it. Two leaders for a moment do no harm: entries have
 // numbers, and nobody takes one twice.
 import type { Entry } from './api'
@@ -100,7 +100,7 @@ export class Sharing {
     this.tell({ kind: 'hello', after: this.#tab.last(), from: this.#me })
   }
 
-  /** Taken from whoever holds it, when they do not answer. */
+  /** Taken from the tab that holds it, if that does not answer. */
   #wait(isTaken: boolean): void {
     const stop = this.#stop.signal
     if (stop.aborted) return

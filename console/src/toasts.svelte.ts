@@ -31,7 +31,7 @@ class Toasts {
   /** Announces without showing: for what is already seen on the page. */
   say(text: string): void {
     // The same sentence twice in a row is two announcements.
-    // Not read as something to follow: whoever says something in an effect would say it again and again.
+    // Not read as a dependency: an effect that says something would run again and again.
     const last = untrack(() => this.said)
     this.said = last === text ? `${text}\u00a0` : text
   }

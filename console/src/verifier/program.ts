@@ -1,5 +1,5 @@
 // The verifier's three functions, as `crates/pilot-verify-web/src/exports.rs` describes them. Here and in the tests it is
-// the same file, whoever calls it.
+// the same file for every caller.
 
 interface Exports {
   memory: WebAssembly.Memory

@@ -53,7 +53,7 @@ async function start(): Promise<Worker> {
   return started
 }
 
-/** One at a time. Whoever stops it gets no verdict, and the next one begins afresh. */
+/** One at a time. If it is stopped, there is no verdict, and the next one starts from the beginning. */
 export async function verify(bundle: Blob, settings: Settings, signal: AbortSignal): Promise<{ verdict: Verdict; json: string } | { refusal: Refusal }> {
   const used = await prepare()
   signal.throwIfAborted()
