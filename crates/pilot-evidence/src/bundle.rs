@@ -2,6 +2,7 @@
 
 pub mod manifest;
 pub mod redact;
+pub mod source;
 mod writer;
 pub mod zip;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use pilot_core::actor::ActorId;
+use pilot_core::certain::Certain as _;
 pub use pilot_core::entry::details::Named;
 use pilot_core::entry::details::{Attempts, ChangedCredentials, Changes, Details, Started};
 use pilot_core::entry::{Entry, EntryType};
@@ -11,7 +12,7 @@ use serde::Serialize;
 
 use crate::bundle::Scope;
 use crate::verify::contents::open;
-use crate::verify::{Trust, Verdict, examine, verify};
+use crate::verify::{IN_MEMORY, Trust, Verdict, examine, verify};
 
 /// One thing that happened to one credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -168,13 +169,14 @@ fn changes(Changes { added, removed, .. }: Changes) -> Vec<(Named, What)> {
 /// The verdict on a period's bundle, and what the entries of that period say about credentials. Nothing is reported
 /// from a bundle that does not hold.
 pub fn tell(bundle: &[u8], trust: &Trust) -> (Verdict, Vec<CredentialEvent>) {
-    let Ok(contents) = open(bundle, &trust.key) else { return (verify(bundle, trust), Vec::new()) };
-    let verdict = examine(&contents, trust);
+    let (source, watch) = (bundle.into(), &mut |_, _, _| {});
+    let Ok(contents) = open(&source, &trust.key, watch) else { return (verify(bundle, trust), Vec::new()) };
+    let verdict = examine(&contents, trust, watch).certain(IN_MEMORY);
     // Entries outside the period only show where it begins and what was in force.
     let told = match contents.manifest.scope {
         Scope::Period { first, end, .. } if verdict.holds => {
-            let within = contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index));
-            within.flat_map(|held| events(&held.entry)).collect()
+            let within = contents.entries.iter().filter(|mark| (first..end).contains(&mark.index));
+            within.flat_map(|mark| events(&contents.entry(mark).certain(IN_MEMORY))).collect()
         }
         _ => Vec::new(),
     };

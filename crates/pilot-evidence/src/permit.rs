@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use pilot_core::actor::Actor;
+use pilot_core::certain::Certain as _;
 use pilot_core::entry::EntryType;
 use pilot_core::item::{Item, ItemId, Window};
 use pilot_core::time::Time;
@@ -20,9 +21,9 @@ use crate::merkle::Hash;
 use crate::note::{Note, NoteError, VerifierKey};
 use crate::policy::Policy;
 use crate::replay::follow;
-use crate::verify::contents::{Contents, open};
-use crate::verify::items::{documents, histories};
-use crate::verify::{Conclusion, Trust, Verdict, examine, unopened};
+use crate::verify::contents::{Contents, OpenError, open};
+use crate::verify::items::histories;
+use crate::verify::{Conclusion, IN_MEMORY, Trust, Verdict, examine, unopened};
 
 /// How far the clocks of a target, a witness and the service may be apart.
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_mins(1);
@@ -109,8 +110,12 @@ impl Permit {
     pub fn open(bundle: &[u8], policy: &Policy) -> Result<Permit, PermitError> {
         let log = log_of(bundle, policy)?;
         let trust = Trust::log(log.clone());
-        let contents = open(bundle, &log).map_err(|faults| PermitError::Evidence(Box::new(unopened(faults))))?;
-        let verdict = examine(&contents, &trust);
+        let (source, watch) = (bundle.into(), &mut |_, _, _| {});
+        let contents = open(&source, &log, watch).map_err(|error| match error {
+            OpenError::Faults(faults) => PermitError::Evidence(Box::new(unopened(faults))),
+            OpenError::Unreadable(error) => PermitError::Unreadable(error.to_string()),
+        })?;
+        let verdict = examine(&contents, &trust, watch).certain(IN_MEMORY);
         match verdict.verdict {
             Conclusion::Holds => {}
             Conclusion::DoesNotHold => return Err(PermitError::Evidence(Box::new(verdict))),
@@ -118,7 +123,7 @@ impl Permit {
         }
         let Scope::Item(id) = &contents.manifest.scope else { return Err(PermitError::Period) };
         let (item, begun) = replayed(&contents, id)?;
-        let checkpoint = contents.texts.get(CHECKPOINT).copied().unwrap_or_default();
+        let checkpoint = contents.text(CHECKPOINT).unwrap_or_default();
         let (cosigned, vouched) = cosignatures(checkpoint, policy)?;
         let Checkpoint { size, root, .. } =
             Checkpoint::open(checkpoint, &log).map_err(|error| PermitError::Unreadable(error.to_string()))?;
@@ -208,13 +213,14 @@ fn seconds(time: u64) -> Time {
 fn replayed(contents: &Contents<'_>, id: &ItemId) -> Result<(Item, Begun), PermitError> {
     let broken = |what: &str| PermitError::Unreadable(what.to_owned());
     let histories = histories(contents);
-    let (_, history) = histories.iter().find(|(of, _)| of == id).ok_or_else(|| broken("it has no history"))?;
+    let history = histories.iter().find(|history| history.id == id).ok_or_else(|| broken("it has no history"))?;
+    let history = history.read(contents).certain(IN_MEMORY);
     let mut item: Option<Item> = None;
     let (mut moved, mut first_effect) = (None, None);
-    for held in history {
+    for held in &history {
         let definition = held.entry.definition.as_deref().and_then(|digest| contents.definitions.get(digest));
         let definition = definition.ok_or_else(|| broken("a definition is missing"))?;
-        let step = follow(definition, item.as_ref(), &held.entry, documents(contents, held));
+        let step = follow(definition, item.as_ref(), &held.entry, held.documents());
         item = Some(step.map_err(|stray| PermitError::Unreadable(stray.to_string()))?.item);
         if held.entry.r#type == EntryType::ItemTransition && held.entry.from != held.entry.to {
             moved = Some((held, definition));

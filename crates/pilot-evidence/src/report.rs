@@ -2,7 +2,10 @@
 
 mod timeline;
 
+use std::io;
+
 use askama::Template;
+use pilot_core::certain::Certain as _;
 use pilot_core::document::{ContentDigest, DocumentKind};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
@@ -12,12 +15,15 @@ use pilot_core::visible::{hidden, visible};
 use pilot_explain::graph::{Trail, svg};
 use serde_json::Value;
 
+use crate::bundle::source::Source;
 use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};
 use crate::credentials;
 use crate::note::{Note, NoteKey};
-use crate::verify::contents::{Contents, Held, open};
-use crate::verify::items::{documents, histories};
-use crate::verify::{About, Conclusion, Finding, ItemVerdict, Outcome, Trust, Verdict, examine, verify};
+use crate::verify::contents::{Contents, Held, OpenError, open};
+use crate::verify::items::histories;
+use crate::verify::{
+    About, Conclusion, Finding, IN_MEMORY, ItemVerdict, Outcome, Trust, Verdict, Watch, examine, unopened,
+};
 use timeline::{Step, gathered};
 
 /// How many items are shown in detail. Nobody would read or print a page with more.
@@ -123,12 +129,25 @@ struct OtherView {
 
 /// The report on a bundle, or the verdict on one that cannot even be opened.
 pub fn report(bundle: &[u8], trust: &Trust) -> Result<String, Box<Verdict>> {
-    let Ok(contents) = open(bundle, &trust.key) else { return Err(Box::new(verify(bundle, trust))) };
-    let verdict = examine(&contents, trust);
-    let Some(about) = &verdict.about else { return Err(Box::new(verdict)) };
-    let page = page(&contents, &verdict, about).render().map_err(|_| Box::new(verdict.clone()))?;
+    report_from(&bundle.into(), trust, &mut |_, _, _| {}).certain(IN_MEMORY)
+}
+
+/// The report on a bundle that is read piece by piece. The outer error is of whatever it is read from.
+pub fn report_from(
+    source: &Source<'_>,
+    trust: &Trust,
+    watch: &mut Watch<'_>,
+) -> io::Result<Result<String, Box<Verdict>>> {
+    let contents = match open(source, &trust.key, watch) {
+        Ok(contents) => contents,
+        Err(OpenError::Faults(faults)) => return Ok(Err(Box::new(unopened(faults)))),
+        Err(OpenError::Unreadable(error)) => return Err(error),
+    };
+    let verdict = examine(&contents, trust, watch)?;
+    let Some(about) = &verdict.about else { return Ok(Err(Box::new(verdict))) };
+    let page = page(&contents, &verdict, about)?.render();
     // Applied to the whole page, so that no text on it can be forgotten.
-    Ok(visible(&page).into_owned())
+    Ok(page.map(|page| visible(&page).into_owned()).map_err(|_| Box::new(verdict)))
 }
 
 /// A whole bundle with a report in it.
@@ -138,18 +157,22 @@ pub fn assemble_with_report(parts: &Parts, key: &NoteKey, trust: &Trust) -> Resu
     assemble(&Parts { report: Some(report), ..parts.clone() }, key)
 }
 
-fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> Page<'r> {
+fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> io::Result<Page<'r>> {
     let mut detailed: Vec<_> = verdict.items.iter().collect();
     detailed.sort_by_key(|item| item.outcome != Outcome::Fails);
     detailed.truncate(DETAILED_MAX);
     let histories = histories(contents);
     let view = |item: &&ItemVerdict| {
-        let history = histories.iter().find(|(id, _)| *id == item.id).map(|(_, history)| history)?;
-        Some(item_view(contents, item, history))
+        let history = histories.iter().find(|history| *history.id == item.id)?;
+        Some(history.read(contents).map(|history| item_view(contents, item, &history)))
     };
-    let items: Vec<_> = detailed.iter().filter_map(view).collect();
+    let items: Vec<_> = detailed.iter().filter_map(view).collect::<io::Result<_>>()?;
+    let others = contents.entries.iter().filter(|mark| mark.item.is_none());
+    let others = others.map(|mark| Ok(other_view(&contents.entry(mark)?))).collect::<io::Result<_>>()?;
+    let starts = contents.of_types(&[EntryType::ServiceStarted]).map(|start| Ok(start?.1));
+    let starts: Vec<_> = starts.collect::<io::Result<_>>()?;
     let is_detailed = |id: &ItemId| detailed.iter().any(|item| item.id == *id);
-    Page {
+    Ok(Page {
         subject: subject(about, &verdict.items),
         class: match verdict.verdict {
             Conclusion::Holds => class(Outcome::Holds),
@@ -173,9 +196,9 @@ fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> 
         rows: verdict.items.iter().map(|item| item_row(item, is_detailed(&item.id))).collect(),
         untold: verdict.items.len().saturating_sub(items.len()),
         items,
-        role_maps: contents.role_maps.iter().map(|(digest, map)| role_map_view(contents, digest, map)).collect(),
-        others: contents.entries.iter().filter(|held| held.entry.item.is_none()).map(other_view).collect(),
-    }
+        role_maps: contents.role_maps.iter().map(|(digest, map)| role_map_view(&starts, digest, map)).collect(),
+        others,
+    })
 }
 
 fn subject(about: &About, items: &[ItemVerdict]) -> String {
@@ -201,7 +224,7 @@ fn title(item: &ItemVerdict) -> String {
 }
 
 fn cosigners(contents: &Contents<'_>) -> String {
-    let note = Note::parse(contents.texts.get(CHECKPOINT).copied().unwrap_or_default());
+    let note = Note::parse(contents.text(CHECKPOINT).unwrap_or_default());
     let names = note.iter().flat_map(|note| &note.signatures).map(|line| line.name);
     names.filter(|name| *name != contents.manifest.origin).collect::<Vec<_>>().join(", ")
 }
@@ -241,7 +264,7 @@ fn lane(entry: &Entry) -> &'static str {
     entry.role.map_or("clock", |role| role.as_str())
 }
 
-fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[&Held<'_>]) -> ItemView {
+fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[Held<'_>]) -> ItemView {
     let digest = history.first().and_then(|held| held.entry.definition.clone()).unwrap_or_else(|| "".into());
     let moves = history.iter().filter_map(|held| Some((held.entry.from.clone()?, held.entry.to.clone()?)));
     let trail = Trail { moves: moves.collect(), current: Some(item.state.clone()) };
@@ -266,14 +289,14 @@ fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[&Held<'_>])
         title: title(item),
         workflow: format!("{} v{}", item.workflow, item.workflow_version),
         state: item.state.to_string(),
-        warning: warning(history.iter().map(|held| hidden_in(contents, held)).sum()),
+        warning: warning(history.iter().map(hidden_in).sum()),
         version: item.version,
         definition: digest.to_string(),
         controls: item.controls.iter().map(|control| row(control.name.title(), control)).collect(),
         timeline: timeline::svg(&steps),
         diagram: inlined(&diagram.unwrap_or_default(), &item.id),
-        steps: history.iter().map(|held| step_view(contents, held)).collect(),
-        contents: history.iter().filter_map(|held| content_view(contents, held)).collect(),
+        steps: history.iter().map(step_view).collect(),
+        contents: history.iter().filter_map(content_view).collect(),
     }
 }
 
@@ -315,8 +338,8 @@ fn pretty(value: &Value) -> Vec<Piece> {
 }
 
 /// The number of hidden characters in what an entry brought: content, comment and inputs.
-fn hidden_in(contents: &Contents<'_>, held: &Held<'_>) -> usize {
-    let documents = documents(contents, held);
+fn hidden_in(held: &Held<'_>) -> usize {
+    let documents = held.documents();
     let brings = matches!(held.entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
     let content = documents.content.filter(|_| brings);
     let values = [content, documents.comment, documents.inputs].into_iter().flatten();
@@ -342,9 +365,9 @@ fn warning(hidden: usize) -> String {
     }
 }
 
-fn step_view(contents: &Contents<'_>, held: &Held<'_>) -> StepView {
+fn step_view(held: &Held<'_>) -> StepView {
     let entry = &held.entry;
-    let documents = documents(contents, held);
+    let documents = held.documents();
     let absent = || LEFT_OUT.to_owned();
     let comment = entry.comment.as_ref().map(|_| {
         member(documents.comment, "comment").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(absent)
@@ -369,11 +392,11 @@ fn step_view(contents: &Contents<'_>, held: &Held<'_>) -> StepView {
     }
 }
 
-fn content_view(contents: &Contents<'_>, held: &Held<'_>) -> Option<ContentView> {
+fn content_view(held: &Held<'_>) -> Option<ContentView> {
     let entry = &held.entry;
     let brings = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
     let digest = entry.content.clone().filter(|_| brings)?;
-    let bytes = documents(contents, held).content;
+    let bytes = held.documents().content;
     let title = member(bytes, "title").and_then(|title| title.as_str().map(str::to_owned));
     Some(ContentView {
         entry: entry.index,
@@ -383,11 +406,11 @@ fn content_view(contents: &Contents<'_>, held: &Held<'_>) -> Option<ContentView>
     })
 }
 
-fn role_map_view(contents: &Contents<'_>, digest: &str, map: &RoleMap) -> RoleMapView {
-    let pins = |held: &&Held<'_>| {
-        held.entry.documents().iter().any(|(kind, named)| *kind == DocumentKind::RoleMap && named.as_str() == digest)
+fn role_map_view(starts: &[Entry], digest: &str, map: &RoleMap) -> RoleMapView {
+    let pins = |entry: &&Entry| {
+        entry.documents().iter().any(|(kind, named)| *kind == DocumentKind::RoleMap && named.as_str() == digest)
     };
-    let starts: Vec<_> = contents.entries.iter().filter(pins).map(|held| held.entry.index.to_string()).collect();
+    let starts: Vec<_> = starts.iter().filter(pins).map(|entry| entry.index.to_string()).collect();
     let kind = |kind| match kind {
         Kind::Human => "human",
         Kind::Machine => "machine",
@@ -404,8 +427,7 @@ fn role_map_view(contents: &Contents<'_>, digest: &str, map: &RoleMap) -> RoleMa
     }
 }
 
-fn other_view(held: &Held<'_>) -> OtherView {
-    let entry = &held.entry;
+fn other_view(entry: &Entry) -> OtherView {
     OtherView {
         entry: entry.index,
         at: clock(entry.at),

@@ -1,6 +1,7 @@
 //! Verification: whether a bundle is intact, signed and complete, and whether everything in it followed the rules.
 //!
-//! A pure function of the bundle's bytes and the trusted keys. It needs no network, no server and no clock.
+//! A pure function of the bundle's bytes and the trusted keys. It needs no network, no server and no clock, and little
+//! memory: entries and documents are read from the bundle when they are needed.
 
 mod chain;
 pub(crate) mod contents;
@@ -8,6 +9,7 @@ pub(crate) mod items;
 mod log;
 mod missing;
 mod pins;
+mod progress;
 mod register;
 mod role_maps;
 mod text;
@@ -16,31 +18,44 @@ pub mod trust;
 mod verdict;
 
 use std::collections::BTreeSet;
+use std::io;
 
+use pilot_core::certain::Certain as _;
 use pilot_core::document::ContentDigest;
-use pilot_core::item::{ItemId, WorkflowRef};
+use pilot_core::item::WorkflowRef;
 
+use crate::bundle::source::Source;
 use crate::bundle::{CHECKPOINT, Scope};
 use crate::checkpoint::Checkpoint;
 
 use chain::Carried;
 pub use chain::Predecessor;
-use contents::{Contents, open};
+use contents::{Contents, OpenError, open};
 use items::{Findings, History, histories, judge};
 use log::Roots;
-use missing::Missing;
+use missing::Named;
+pub use progress::{Stage, Watch};
 use register::Credentials;
 use role_maps::Starts;
 pub use times::CLOCK_TOLERANCE;
 pub use trust::{Pins, Trust};
 pub use verdict::{About, Check, Conclusion, Control, Fault, Finding, Gap, ItemVerdict, Open, Outcome, Verdict};
 
+/// Verifies a bundle in memory.
 pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
-    match open(bundle, &trust.key) {
-        Ok(contents) => examine(&contents, trust),
-        Err(faults) => unopened(faults),
+    verify_from(&bundle.into(), trust, &mut |_, _, _| {}).certain(IN_MEMORY)
+}
+
+/// Verifies a bundle that is read piece by piece. The error is of whatever it is read from.
+pub fn verify_from(source: &Source<'_>, trust: &Trust, watch: &mut Watch<'_>) -> io::Result<Verdict> {
+    match open(source, &trust.key, watch) {
+        Ok(contents) => examine(&contents, trust, watch),
+        Err(OpenError::Faults(faults)) => Ok(unopened(faults)),
+        Err(OpenError::Unreadable(error)) => Err(error),
     }
 }
+
+pub(crate) const IN_MEMORY: &str = "bytes in memory can always be read";
 
 /// The verdict on a bundle that could not even be opened: later checks would trust what nobody signed.
 pub(crate) fn unopened(faults: Vec<Fault>) -> Verdict {
@@ -54,10 +69,18 @@ pub(crate) fn unopened(faults: Vec<Fault>) -> Verdict {
     Verdict::broken(checks, faults)
 }
 
-/// Verifies the bundle of a period, and returns what the next one must follow. The error is its verdict.
-pub fn predecessor(bundle: &[u8], trust: &Trust) -> Result<Predecessor, Box<Verdict>> {
-    let contents = open(bundle, &trust.key).map_err(|faults| Box::new(unopened(faults)))?;
-    let Examined { mut verdict, newest, roots, carried } = examined(&contents, trust);
+/// Verifies the bundle of a period, and returns what the next one must follow. The inner error is its verdict.
+pub fn predecessor(
+    source: &Source<'_>,
+    trust: &Trust,
+    watch: &mut Watch<'_>,
+) -> io::Result<Result<Predecessor, Box<Verdict>>> {
+    let contents = match open(source, &trust.key, watch) {
+        Ok(contents) => contents,
+        Err(OpenError::Faults(faults)) => return Ok(Err(Box::new(unopened(faults)))),
+        Err(OpenError::Unreadable(error)) => return Err(error),
+    };
+    let Examined { mut verdict, newest, roots, carried } = examined(&contents, trust, watch)?;
     let end = match contents.manifest.scope {
         Scope::Period { end, .. } if verdict.holds => Some(end),
         Scope::Item(_) if verdict.holds => {
@@ -68,11 +91,11 @@ pub fn predecessor(bundle: &[u8], trust: &Trust) -> Result<Predecessor, Box<Verd
         _ => None,
     };
     let found = end.and_then(|end| Some((end, *roots.get(&end)?, newest?)));
-    found.map(|(end, root, newest)| Predecessor { end, root, newest, carried }).ok_or_else(|| Box::new(verdict))
+    Ok(found.map(|(end, root, newest)| Predecessor { end, root, newest, carried }).ok_or_else(|| Box::new(verdict)))
 }
 
-pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust) -> Verdict {
-    examined(contents, trust).verdict
+pub(crate) fn examine(contents: &Contents<'_>, trust: &Trust, watch: &mut Watch<'_>) -> io::Result<Verdict> {
+    Ok(examined(contents, trust, watch)?.verdict)
 }
 
 /// A verdict, and what the next period's bundle can build on.
@@ -83,7 +106,7 @@ struct Examined {
     carried: Option<Carried>,
 }
 
-fn examined(contents: &Contents<'_>, trust: &Trust) -> Examined {
+fn examined(contents: &Contents<'_>, trust: &Trust, watch: &mut Watch<'_>) -> io::Result<Examined> {
     let mut faults = Vec::new();
     let left_out = match contents.left_out.len() {
         0 => String::new(),
@@ -101,25 +124,24 @@ fn examined(contents: &Contents<'_>, trust: &Trust) -> Examined {
             let later = Check::ALL.into_iter().filter(|check| *check > Check::Checkpoint);
             checks.extend(later.map(|check| Finding::not_checked(check, "the checkpoint must hold first")));
             let verdict = Verdict::broken(checks, vec![fault]);
-            return Examined { verdict, newest: None, roots: Roots::new(), carried: None };
+            return Ok(Examined { verdict, newest: None, roots: Roots::new(), carried: None });
         }
     };
     checks.push(Finding::holds(Check::Checkpoint, format!("{} entries, signed by {}", newest.size, newest.origin)));
     let witnessed = log::witnesses(contents, trust, &mut faults);
     checks.push(witnessed.finding.clone());
-    let (inclusion, mut roots) = log::inclusion(contents, &newest, trust, &asked(contents, trust), &mut faults);
+    let (inclusion, mut roots) = log::inclusion(contents, &newest, trust, &asked(contents, trust), &mut faults)?;
     checks.push(inclusion);
     let mut gaps = BTreeSet::new();
-    checks.push(log::completeness(contents, &newest, &witnessed, &mut faults, &mut gaps));
+    checks.push(log::completeness(contents, &newest, &witnessed, &mut faults, &mut gaps)?);
     checks.push(times::times(contents, &newest, trust, &mut roots, &mut faults));
-    checks.push(pins::pins(contents, &newest, trust, &roots, &mut faults));
-    let histories = histories(contents);
-    let missing = Missing::of(contents, &histories);
-    gaps.extend((missing.count() > 0).then_some(Gap::LeftOut));
-    checks.push(missing.check(contents, &mut faults));
+    checks.push(pins::pins(contents, &newest, trust, &roots, &mut faults)?);
     let mut findings = Findings { faults, unasked: Vec::new() };
     let mut carried = carried(contents, trust);
-    let (items, legality) = legality(contents, &histories, carried.as_mut(), &mut findings);
+    let Replayed { items, named, legality } = replayed(contents, carried.as_mut(), &mut findings, watch)?;
+    let missing = named.missing(contents)?;
+    gaps.extend((missing.count() > 0).then_some(Gap::LeftOut));
+    checks.push(missing.check(contents, &mut findings.faults));
     checks.push(legality);
     let Findings { mut faults, unasked } = findings;
     settle(&mut checks, &mut faults);
@@ -142,7 +164,7 @@ fn examined(contents: &Contents<'_>, trust: &Trust) -> Examined {
         unasked,
         faults,
     };
-    Examined { verdict, newest: Some(newest), roots, carried }
+    Ok(Examined { verdict, newest: Some(newest), roots, carried })
 }
 
 /// The sizes at which the log's root is needed.
@@ -183,7 +205,7 @@ fn about(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust) -> About {
         size: newest.size,
         root: newest.root.to_base64(),
         entries: contents.entries.len(),
-        documents: contents.documents.len(),
+        documents: contents.documents().len(),
         left_out: contents.left_out.clone(),
         checkpoint: ContentDigest::of_bytes(newest.text().as_bytes()).to_string(),
         definitions: contents.definitions.values().map(|definition| WorkflowRef::from(&**definition)).collect(),
@@ -191,22 +213,43 @@ fn about(contents: &Contents<'_>, newest: &Checkpoint, trust: &Trust) -> About {
     }
 }
 
-fn legality(
+/// What asking the rules again gave.
+struct Replayed {
+    items: Vec<ItemVerdict>,
+    named: Named,
+    legality: Finding<Check>,
+}
+
+/// Reads the items one after another, and asks the rules again for each.
+fn replayed(
     contents: &Contents<'_>,
-    histories: &[(ItemId, History<'_, '_>)],
     mut carried: Option<&mut Carried>,
     findings: &mut Findings,
-) -> (Vec<ItemVerdict>, Finding<Check>) {
-    let starts = Starts::of(contents, &mut findings.faults);
-    let credentials = Credentials::follow(contents, carried.as_mut().map(|carried| &mut carried.register));
-    let judged =
-        histories.iter().filter_map(|(id, history)| judge(contents, id, history, &starts, &credentials, findings));
-    let items: Vec<_> = judged.collect();
-    let from_the_start = carried.is_some();
-    if let Some(carried) = carried {
-        carried.open_items.follow(contents, histories, &mut findings.faults);
+    watch: &mut Watch<'_>,
+) -> io::Result<Replayed> {
+    let starts = Starts::of(contents, &mut findings.faults)?;
+    let credentials = Credentials::follow(contents, carried.as_mut().map(|carried| &mut carried.register))?;
+    let histories = histories(contents);
+    let (mut items, mut named) = (Vec::with_capacity(histories.len()), Named::default());
+    let (mut done, total) = (0, histories.iter().map(History::len).sum::<usize>() as u64);
+    for item in &histories {
+        watch(Stage::Replaying, done, total);
+        done += item.len() as u64;
+        let history = item.read(contents)?;
+        for held in &history {
+            named.take(contents, Some(item.id), &held.entry);
+        }
+        items.extend(judge(contents, item.id, &history, &starts, &credentials, findings));
+        if let Some(carried) = &mut carried {
+            carried.open_items.follow(contents, item.id, &history, &mut findings.faults);
+        }
     }
-    let count = counted(histories.len(), "item");
+    let legality = legality(contents, histories.len(), carried.is_some(), findings);
+    Ok(Replayed { items, named, legality })
+}
+
+fn legality(contents: &Contents<'_>, items: usize, from_the_start: bool, findings: &Findings) -> Finding<Check> {
+    let count = counted(items, "item");
     let failed = findings.faults.iter().filter(|fault| fault.check == Check::Legality).count();
     let limited = contents.definitions.values().any(|definition| definition.rules().one_open_per_creator);
     let limits = if limited && !from_the_start {
@@ -214,7 +257,7 @@ fn legality(
     } else {
         ""
     };
-    let finding = match (failed, findings.unasked.len()) {
+    match (failed, findings.unasked.len()) {
         (0, 0) => Finding::holds(Check::Legality, format!("{count}, every move replayed{limits}")),
         (0, open) => {
             let open = counted(open, "question");
@@ -224,8 +267,7 @@ fn legality(
             )
         }
         (failed, _) => Finding::fails(Check::Legality, counted(failed, "fault")),
-    };
-    (items, finding)
+    }
 }
 
 /// Each control over all items: one failure is enough to fail it.

@@ -1,12 +1,15 @@
 //! `pilot-verify`: checks an evidence bundle. For auditors who want to read, build and keep the verifier themselves.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::process::ExitCode;
 
 use pilot_core::leak::LeakGuard;
 use pilot_core::visible::{visible, visible_json};
+use pilot_evidence::bundle::source::Source;
 use pilot_evidence::verify::trust::{self, Given};
-use pilot_evidence::verify::{Verdict, predecessor, verify};
+use pilot_evidence::verify::{Verdict, predecessor, verify_from};
 
 const HELP: &str = "\
 Checks an evidence bundle: integrity, completeness, and whether everything in it happened by the rules.
@@ -141,17 +144,33 @@ fn run(arguments: &Arguments) -> Result<(String, u8), Failure> {
         error => Failure::Usage(error.to_string()),
     })?;
     for earlier in &arguments.after {
-        match predecessor(&file(earlier)?, &trust.earlier()) {
+        let unreadable = |error| unreadable(earlier, &error);
+        match predecessor(&bundle(earlier)?, &trust.earlier(), &mut |_, _, _| {}).map_err(unreadable)? {
             Ok(previous) => trust.pins.after = Some(previous),
             Err(verdict) => return Ok((format!("{earlier}: {}", shown(&verdict, arguments)), 1)),
         }
     }
-    let verdict = verify(&file(path)?, &trust);
+    let verdict = verify_from(&bundle(path)?, &trust, &mut |_, _, _| {}).map_err(|error| unreadable(path, &error))?;
     Ok((shown(&verdict, arguments), verdict.exit_code(arguments.allow_left_out)))
 }
 
-fn file(path: &str) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::Environment(format!("{path}: {error}")))
+/// Read when it is needed: it may be larger than the memory of this machine. A pipe can be read only once.
+fn bundle(path: &str) -> Result<Source<'static>, Failure> {
+    let opened = File::open(path).and_then(|mut file| {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            return Ok(bytes.into());
+        }
+        let read_at = move |at: u64, buffer: &mut [u8]| file.read_exact_at(buffer, at);
+        Ok(Source::Elsewhere { length: metadata.len(), read_at: Box::new(read_at) })
+    });
+    opened.map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> Failure {
+    Failure::Environment(format!("{path}: {error}"))
 }
 
 /// A bundle may come from anyone: nothing in it reaches the terminal without being made visible.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use serde::Serialize;
@@ -69,13 +70,15 @@ impl Absence {
     }
 }
 
+/// A SHA-256 in hexadecimal.
+const HEX_CHARS: usize = 64;
+
 /// Stands for every document, in [`Manifest::absent`].
 pub const ALL_DOCUMENTS: &str = "documents";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
-    /// 64 lowercase hexadecimal characters.
-    pub sha256: String,
+    pub sha256: [u8; 32],
     pub path: Arc<str>,
 }
 
@@ -105,9 +108,10 @@ impl Manifest {
             text.extend(["absent ", what, " ", why.as_str(), "\n"]);
         }
         // For a long period the list is by far the largest thing in memory, so it is allocated once.
-        text.reserve_exact(self.files.iter().map(|file| file.sha256.len() + file.path.len() + 3).sum());
+        text.reserve_exact(self.files.iter().map(|file| HEX_CHARS + file.path.len() + 3).sum());
         for ListedFile { sha256, path } in &self.files {
-            text.extend([sha256, "  ", &**path, "\n"]);
+            HEXLOWER.encode_append(sha256, &mut text);
+            text.extend(["  ", &**path, "\n"]);
         }
         text
     }
@@ -172,9 +176,8 @@ fn cosigned(line: &str) -> Option<(usize, usize)> {
 
 fn listed(line: &str) -> Option<ListedFile> {
     let (sha256, path) = line.split_once("  ")?;
-    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let fits = sha256.len() == 64 && sha256.bytes().all(hex) && is_plain(path);
-    fits.then(|| ListedFile { sha256: sha256.to_owned(), path: path.into() })
+    let sha256 = HEXLOWER.decode(sha256.as_bytes()).ok()?.try_into().ok()?;
+    is_plain(path).then(|| ListedFile { sha256, path: path.into() })
 }
 
 #[cfg(test)]
@@ -183,7 +186,7 @@ mod tests {
     use crate::checkpoint::Checkpoint;
 
     fn manifest(scope: Scope) -> Manifest {
-        let file = |path: &str| ListedFile { sha256: "0".repeat(64), path: path.into() };
+        let file = |path: &str| ListedFile { sha256: [0; 32], path: path.into() };
         let absent = [("report".to_owned(), Absence::TooLong), (format!("sha256:{}", "1".repeat(64)), Absence::Erased)];
         Manifest {
             origin: "log.example".into(),

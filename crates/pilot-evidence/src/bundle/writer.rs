@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::bundle::zip::{ZipWriter, is_plain};
 use crate::bundle::{
     Absence, CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, ENTRIES_PER_FILE, ListedFile,
-    MANIFEST, Manifest, Piece, REPORT, Scope, bare, consistency_path, definition_path, definition_text_path,
-    document_path, entries_path, kept_checkpoint_path, proof_path, role_map_path,
+    MANIFEST, Manifest, Piece, REPORT, Scope, consistency_path, definition_path, definition_text_path, document_path,
+    entries_path, kept_checkpoint_path, proof_path, role_map_path,
 };
 use crate::merkle::Hash;
 use crate::note::NoteKey;
@@ -66,10 +66,10 @@ impl BundleWriter {
 
     /// Adds one file. Its path must be one of the format, and not used yet.
     pub fn add(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
-        self.add_hashed(path, HEXLOWER.encode(&Sha256::digest(bytes)), bytes)
+        self.add_hashed(path, Sha256::digest(bytes).into(), bytes)
     }
 
-    fn add_hashed(&mut self, path: &str, sha256: String, bytes: &[u8]) -> Result<(), BundleError> {
+    fn add_hashed(&mut self, path: &str, sha256: [u8; 32], bytes: &[u8]) -> Result<(), BundleError> {
         let known = Piece::of(path).is_some_and(|piece| piece != Piece::Manifest);
         // One string for the list, the manifest and the container: a period may have very many files.
         let shared: Arc<str> = path.into();
@@ -110,13 +110,10 @@ impl BundleWriter {
 
     /// A document as it is stored.
     pub fn document(&mut self, bytes: &[u8]) -> Result<(), BundleError> {
-        let digest = ContentDigest::of_bytes(bytes);
-        let path = document_path(digest.as_str());
-        if self.paths.contains(&*path) {
-            return Ok(());
-        }
         // A document's digest is also the hash for the manifest.
-        self.add_hashed(&path, bare(digest.as_str()).to_owned(), bytes)
+        let sha256: [u8; 32] = Sha256::digest(bytes).into();
+        let path = document_path(&HEXLOWER.encode(&sha256));
+        if self.paths.contains(&*path) { Ok(()) } else { self.add_hashed(&path, sha256, bytes) }
     }
 
     /// A definition as canonical JSON, whose SHA-256 is the digest by which items refer to it; and, for people, the text

@@ -4,12 +4,16 @@
 //! nothing between them. The reader reads the files one after another and rebuilds the list at the end itself, so it
 //! detects every byte that the writer would not have written.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 
 // The format's checksum. It detects accidents; the manifest detects everything else.
 use crc32fast::hash as crc32;
 use pilot_core::certain::Certain as _;
+
+use crate::bundle::source::Source;
 
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 const CENTRAL: [u8; 4] = *b"PK\x01\x02";
@@ -23,6 +27,8 @@ const VERSION_64: u16 = 45;
 const DATE: u16 = 0x0021;
 const LOCAL_BYTES: usize = 30;
 const NAME_BYTES_MAX: usize = 200;
+const HEAD_BYTES_MAX: u64 = (LOCAL_BYTES + NAME_BYTES_MAX) as u64;
+const UNKNOWN_NAME: &str = "a file has a name that a bundle may not contain";
 
 /// Where the container differs from what the writer writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +38,15 @@ pub struct ZipFault {
     pub what: String,
 }
 
-/// One file of a container.
+#[derive(Debug, thiserror::Error)]
+pub enum ZipError {
+    #[error(transparent)]
+    Fault(ZipFault),
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+}
+
+/// One file of a container in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packed<'b> {
     pub path: &'b str,
@@ -50,12 +64,30 @@ pub fn is_plain(path: &str) -> bool {
     path.len() <= NAME_BYTES_MAX && path.bytes().all(plain) && path.split('/').all(names)
 }
 
+/// One file of a container, as its header describes it.
 #[derive(Debug, Clone)]
-struct Listed {
-    path: Arc<str>,
+pub struct Listed {
+    pub path: Arc<str>,
     checksum: u32,
     size: u32,
+    /// Where its header begins.
     offset: u64,
+}
+
+impl Listed {
+    /// Where its bytes begin in the container.
+    pub fn start(&self) -> u64 {
+        self.offset + (LOCAL_BYTES + self.path.len()) as u64
+    }
+
+    pub fn read<'s>(&self, container: &'s Source<'_>) -> io::Result<Cow<'s, [u8]>> {
+        container.read(self.start(), u64::from(self.size))
+    }
+
+    /// Its checksum matches these bytes.
+    pub fn is_whole(&self, bytes: &[u8]) -> bool {
+        crc32(bytes) == self.checksum
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -173,60 +205,82 @@ fn directory(listed: &[Listed], start: u64) -> Vec<u8> {
     bytes
 }
 
-/// Every file, in order. A file whose checksum is wrong is returned as such; anything else that the writer would not
-/// have written is a fault.
+/// Every file of a container in memory, in order. A file whose checksum is wrong is returned as such; anything else that
+/// the writer would not have written is a fault.
 pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
-    let (mut files, mut listed, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let listed = list(&container.into()).map_err(|error| match error {
+        ZipError::Fault(fault) => fault,
+        ZipError::Unreadable(error) => ZipFault { at: 0, what: error.to_string() },
+    })?;
+    let packed = |file: &Listed| {
+        let start = usize::try_from(file.start()).ok()?;
+        let bytes = container.get(start..start + file.size as usize)?;
+        let name = container.get(start - file.path.len()..start)?;
+        let is_whole = file.is_whole(bytes);
+        Some(Packed { path: std::str::from_utf8(name).ok()?, bytes, at: file.start(), is_whole })
+    };
+    Ok(listed.iter().filter_map(packed).collect())
+}
+
+/// Every file of a container, in order, without reading more of each than its header.
+pub fn list(container: &Source<'_>) -> Result<Vec<Listed>, ZipError> {
+    let (mut listed, mut seen) = (Vec::<Listed>::new(), HashSet::new());
     let mut at = 0;
-    while let Some(rest) = container.get(at..).filter(|rest| rest.starts_with(&LOCAL)) {
-        let file = next(rest, at as u64)?;
-        if !seen.insert(file.path) {
+    loop {
+        let head = container.read(at, HEAD_BYTES_MAX)?;
+        if !head.starts_with(&LOCAL) {
+            break;
+        }
+        let file = next(&head, at, container.length())?;
+        if !seen.insert(Arc::clone(&file.path)) {
             return Err(fault(at, format!("{} appears twice", file.path)));
         }
-        let word = |at| word(rest, at).certain("a file was read that begins here");
-        let header = Listed { path: file.path.into(), checksum: word(14), size: word(18), offset: at as u64 };
-        if !rest.starts_with(&local_header(&header)) {
+        if !head.starts_with(&local_header(&file)) {
             return Err(fault(at, format!("the header of {} is not one that a bundle may have", file.path)));
         }
-        at += LOCAL_BYTES + file.path.len() + file.bytes.len();
-        files.push(file);
-        listed.push(header);
+        at = file.start() + u64::from(file.size);
+        listed.push(file);
     }
-    let expected = directory(&listed, at as u64);
-    let rest = container.get(at..).unwrap_or_default();
-    if rest == expected {
-        return Ok(files);
+    drop(seen);
+    let expected = directory(&listed, at);
+    // One byte more than expected, to see that nothing follows.
+    let rest = container.read(at, expected.len() as u64 + 1)?;
+    if *rest == expected {
+        return Ok(listed);
     }
     let same = rest.iter().zip(&expected).take_while(|(one, other)| one == other).count();
-    let Some(last) = files.last() else {
+    let Some(last) = listed.last() else {
         return Err(fault(0, "this is not a bundle: it does not begin with a file".into()));
     };
     let what = format!("after {}: expected another file or the list of files", last.path);
-    Err(fault(at + same, what))
+    Err(fault(at + same as u64, what))
 }
 
-fn fault(at: usize, what: String) -> ZipFault {
-    ZipFault { at: at as u64, what }
+fn fault(at: u64, what: String) -> ZipError {
+    ZipError::Fault(ZipFault { at, what })
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The file that starts with these bytes.
-fn next(rest: &[u8], at: u64) -> Result<Packed<'_>, ZipFault> {
-    let cut = || ZipFault { at, what: "the bundle is cut off in the middle of a file".into() };
-    let (checksum, size) = (word(rest, 14).ok_or_else(cut)?, word(rest, 18).ok_or_else(cut)?);
+/// The file whose header begins with these bytes, in a container of this length.
+fn next(head: &[u8], at: u64, length: u64) -> Result<Listed, ZipError> {
+    let cut = || fault(at, "the bundle is cut off in the middle of a file".into());
+    let (checksum, size) = (word(head, 14).ok_or_else(cut)?, word(head, 18).ok_or_else(cut)?);
     let name_length =
-        usize::from(u16::from_le_bytes(rest.get(26..28).and_then(|two| two.try_into().ok()).ok_or_else(cut)?));
-    let name = rest.get(LOCAL_BYTES..LOCAL_BYTES + name_length).ok_or_else(cut)?;
+        usize::from(u16::from_le_bytes(head.get(26..28).and_then(|two| two.try_into().ok()).ok_or_else(cut)?));
+    if name_length > NAME_BYTES_MAX {
+        return Err(fault(at, UNKNOWN_NAME.into()));
+    }
+    let name = head.get(LOCAL_BYTES..LOCAL_BYTES + name_length).ok_or_else(cut)?;
     let path = std::str::from_utf8(name).ok().filter(|path| is_plain(path));
-    let path = path.ok_or_else(|| ZipFault { at, what: "a file has a name that a bundle may not contain".into() })?;
-    let start = LOCAL_BYTES + name_length;
-    let size = usize::try_from(size).map_err(|_| cut())?;
-    let bytes = start.checked_add(size).and_then(|end| rest.get(start..end));
-    let bytes = bytes.ok_or_else(|| ZipFault { at, what: format!("{path} is cut off, or its size is wrong") })?;
-    Ok(Packed { path, bytes, at: at + start as u64, is_whole: crc32(bytes) == checksum })
+    let path = path.ok_or_else(|| fault(at, UNKNOWN_NAME.into()))?;
+    let file = Listed { path: path.into(), checksum, size, offset: at };
+    if length.checked_sub(file.start()).is_none_or(|rest| rest < u64::from(size)) {
+        return Err(fault(at, format!("{path} is cut off, or its size is wrong")));
+    }
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -1,85 +1,193 @@
-//! Opens a bundle: checks the signature and hashes, and parses every file.
+//! Opens a bundle: checks the signature and hashes, and reads every file once. What is large stays where it is, and is
+//! read again when it is needed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
+use pilot_core::actor::Actor;
+use pilot_core::certain::Certain as _;
 use pilot_core::document::ContentDigest;
-use pilot_core::entry::{ENTRY_VERSION, Entry, EntryError};
+use pilot_core::entry::{ENTRY_VERSION, Entry, EntryError, EntryType};
+use pilot_core::item::ItemId;
 use pilot_core::role_map::RoleMap;
+use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use sha2::{Digest, Sha256};
 
+use super::progress::{Stage, Watch};
 use super::verdict::{Check, Fault};
-use crate::bundle::zip::{Packed, read};
-use crate::bundle::{ENTRIES_PER_FILE, MANIFEST, Manifest, ManifestError, Piece, REPORT, entries_path};
+use crate::bundle::source::{Source, changed};
+use crate::bundle::zip::{Listed, ZipError, list};
+use crate::bundle::{
+    ENTRIES_PER_FILE, ListedFile, MANIFEST, Manifest, ManifestError, Piece, REPORT, Scope, entries_path,
+};
+use crate::merkle::Hash;
 use crate::note::{Note, NoteError, VerifierKey};
+use crate::replay::Documents;
 
-/// An entry with its bytes and where it is.
-pub(crate) struct Held<'b> {
-    pub bytes: &'b [u8],
+/// What is known of an entry without reading it again.
+pub(crate) struct Mark {
+    pub index: u64,
+    pub at: Time,
+    pub r#type: EntryType,
+    pub leaf: Hash,
+    /// In [`Contents::items`].
+    pub item: Option<u32>,
+    /// In [`Contents::actors`].
+    pub actor: Option<u32>,
+    /// Whether it names content, a comment or inputs.
+    pub names_documents: bool,
+    /// In [`Contents::files`].
+    file: u32,
+    place: Place,
+}
+
+/// Where bytes are in the container.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    at: u64,
+    size: u32,
+}
+
+/// An entry with the documents it brings, as far as the bundle contains them.
+pub(crate) struct Held<'c> {
     pub entry: Entry,
-    pub file: &'b str,
+    /// The file it is in.
+    pub file: &'c str,
+    content: Option<Cow<'c, [u8]>>,
+    comment: Option<Cow<'c, [u8]>>,
+    inputs: Option<Cow<'c, [u8]>>,
+}
+
+impl Held<'_> {
+    pub(crate) fn documents(&self) -> Documents<'_> {
+        Documents { content: self.content.as_deref(), comment: self.comment.as_deref(), inputs: self.inputs.as_deref() }
+    }
 }
 
 /// Everything in a bundle whose bytes are those the log signed.
-pub(crate) struct Contents<'b> {
+pub(crate) struct Contents<'s> {
+    source: &'s Source<'s>,
+    /// Without its list of files, which has been compared.
     pub manifest: Manifest,
     /// Files that are listed, absent, and allowed to be.
     pub left_out: Vec<String>,
-    pub texts: BTreeMap<&'b str, &'b str>,
+    texts: BTreeMap<Arc<str>, String>,
     /// Sorted by index.
-    pub entries: Vec<Held<'b>>,
-    /// Paths to the root, as text, by index.
-    pub proofs: BTreeMap<u64, (&'b str, &'b str)>,
+    pub entries: Vec<Mark>,
+    /// Files of entries.
+    files: Vec<Arc<str>>,
+    pub items: Vec<ItemId>,
+    pub actors: Vec<Actor>,
+    /// Paths to the root, by index.
+    proofs: BTreeMap<u64, (Arc<str>, Place)>,
     /// Cosigned checkpoints, and consistency proofs up to the newest one, as paths and texts, by size.
-    pub kept: BTreeMap<u64, (&'b str, &'b str)>,
-    pub consistencies: BTreeMap<u64, (&'b str, &'b str)>,
-    pub documents: BTreeMap<ContentDigest, &'b [u8]>,
+    pub kept: BTreeMap<u64, (Arc<str>, String)>,
+    pub consistencies: BTreeMap<u64, (Arc<str>, String)>,
+    documents: BTreeMap<DocumentKey, Place>,
     /// By their digest, `sha256:…`.
     pub definitions: BTreeMap<String, Arc<Definition>>,
     pub role_maps: BTreeMap<String, RoleMap>,
     pub file_count: usize,
 }
 
-/// Opens a bundle, or says what is wrong with the container, the manifest or the files.
-pub(crate) fn open<'b>(bundle: &'b [u8], key: &VerifierKey) -> Result<Contents<'b>, Vec<Fault>> {
-    let files = read(bundle).map_err(|fault| vec![Fault::new(Check::Container, "container", fault.to_string())])?;
-    let manifest = manifest(&files, key).map_err(|fault| vec![fault])?;
-    let mut faults = Vec::new();
-    let left_out = compare(&files, &manifest, &mut faults);
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let contents = Contents {
-        left_out,
-        manifest,
-        texts: BTreeMap::new(),
-        entries: Vec::new(),
-        proofs: BTreeMap::new(),
-        kept: BTreeMap::new(),
-        consistencies: BTreeMap::new(),
-        documents: BTreeMap::new(),
-        definitions: BTreeMap::new(),
-        role_maps: BTreeMap::new(),
-        // Without the report, so that a report generated again from its bundle is the same.
-        file_count: files.iter().filter(|file| file.path != REPORT).count(),
-    };
-    contents.sorted(&files)
+/// A document's digest in 32 bytes: there may be very many.
+pub(crate) type DocumentKey = [u8; 32];
+
+pub(crate) fn document_key(digest: &ContentDigest) -> DocumentKey {
+    let hex = digest.as_str().trim_start_matches("sha256:");
+    let bytes = HEXLOWER.decode(hex.as_bytes()).ok();
+    bytes.and_then(|bytes| bytes.try_into().ok()).certain("a digest is 64 hexadecimal characters")
 }
 
-fn manifest(files: &[Packed<'_>], key: &VerifierKey) -> Result<Manifest, Fault> {
-    let wrong = |what: String| Fault::new(Check::Manifest, "manifest", what).in_file(MANIFEST);
-    let last = files.last().filter(|file| file.path == MANIFEST);
-    let last = last.ok_or_else(|| wrong("it is not the last file, where it belongs".into()))?;
-    if !last.is_whole {
-        return Err(wrong("its bytes were changed: they do not match its checksum".into()));
+pub(crate) enum OpenError {
+    Faults(Vec<Fault>),
+    Unreadable(io::Error),
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> OpenError {
+        OpenError::Unreadable(error)
     }
-    let note = std::str::from_utf8(last.bytes).map_err(|_| wrong("it is not text".into()))?;
-    Manifest::open(note, key).map_err(|error| match error {
+}
+
+impl From<Fault> for OpenError {
+    fn from(fault: Fault) -> OpenError {
+        OpenError::Faults(vec![fault])
+    }
+}
+
+/// Opens a bundle, or says what is wrong with the container, the manifest or the files.
+pub(crate) fn open<'s>(
+    source: &'s Source<'s>,
+    key: &VerifierKey,
+    watch: &mut Watch<'_>,
+) -> Result<Contents<'s>, OpenError> {
+    let files = list(source).map_err(|error| match error {
+        ZipError::Fault(fault) => Fault::new(Check::Container, "container", fault.to_string()).into(),
+        ZipError::Unreadable(error) => OpenError::Unreadable(error),
+    })?;
+    let mut manifest = manifest(source, &files, key)?;
+    let listed = std::mem::take(&mut manifest.files);
+    let (mut comparison, mut faults) = Comparison::of(&files, &listed);
+    let mut reader = Reader {
+        faults: Vec::new(),
+        item_numbers: HashMap::new(),
+        actor_numbers: HashMap::new(),
+        contents: Contents {
+            source,
+            left_out: comparison.left_out(&mut faults),
+            manifest,
+            texts: BTreeMap::new(),
+            entries: Vec::new(),
+            files: Vec::new(),
+            items: Vec::new(),
+            actors: Vec::new(),
+            proofs: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            consistencies: BTreeMap::new(),
+            documents: BTreeMap::new(),
+            definitions: BTreeMap::new(),
+            role_maps: BTreeMap::new(),
+            // Without the report, so that a report generated again from its bundle is the same.
+            file_count: files.iter().filter(|file| &*file.path != REPORT).count(),
+        },
+    };
+    for file in files.iter().filter(|file| &*file.path != MANIFEST) {
+        watch(Stage::Reading, file.start(), source.length());
+        let bytes = file.read(source)?;
+        let sha256 = Sha256::digest(&bytes).into();
+        match comparison.fault(file, &bytes, &sha256) {
+            Some(fault) => faults.push(fault),
+            // After a fault nothing is interpreted any more.
+            None if faults.is_empty() => reader.take(file, &bytes, sha256),
+            None => {}
+        }
+    }
+    match (faults.is_empty(), reader.faults.is_empty()) {
+        (true, true) => Ok(reader.contents),
+        (true, false) => Err(OpenError::Faults(reader.faults)),
+        (false, _) => Err(OpenError::Faults(faults)),
+    }
+}
+
+fn manifest(source: &Source<'_>, files: &[Listed], key: &VerifierKey) -> Result<Manifest, OpenError> {
+    let wrong = |what: String| Fault::new(Check::Manifest, "manifest", what).in_file(MANIFEST);
+    let last = files.last().filter(|file| &*file.path == MANIFEST);
+    let last = last.ok_or_else(|| wrong("it is not the last file, where it belongs".into()))?;
+    let bytes = last.read(source)?;
+    if !last.is_whole(&bytes) {
+        return Err(wrong("its bytes were changed: they do not match its checksum".into()).into());
+    }
+    let note = std::str::from_utf8(&bytes).map_err(|_| wrong("it is not text".into()))?;
+    let opened = Manifest::open(note, key).map_err(|error| match error {
         ManifestError::Note(NoteError::Unsigned) => wrong(format!("it is signed by {}, not by {key}", signers(note))),
         error => wrong(error.to_string()),
-    })
+    });
+    Ok(opened?)
 }
 
 fn signers(note: &str) -> String {
@@ -88,76 +196,106 @@ fn signers(note: &str) -> String {
     lines.map(|line| format!("{}+{}", line.name, HEXLOWER.encode(&line.id))).collect::<Vec<_>>().join(" and ")
 }
 
-/// Compares the files with the list, in its order. Returns what was left out.
-fn compare(files: &[Packed<'_>], manifest: &Manifest, faults: &mut Vec<Fault>) -> Vec<String> {
-    let wrong = |path: &str, what: &str| Fault::new(Check::Files, "files", what).in_file(path);
-    let there: BTreeSet<&str> = files.iter().map(|file| file.path).collect();
-    let listed: BTreeMap<&str, &str> = manifest.files.iter().map(|file| (&*file.path, file.sha256.as_str())).collect();
-    if listed.len() != manifest.files.len() {
-        faults.push(wrong(MANIFEST, "it lists a file twice"));
-    }
-    let mut left_out = Vec::new();
-    for path in manifest.files.iter().map(|file| &*file.path).filter(|path| !there.contains(path)) {
-        if Piece::of(path).is_some_and(|piece| piece.may_be_left_out()) {
-            left_out.push(path.to_owned());
-        } else {
-            faults.push(wrong(path, "the manifest lists it, but it is missing"));
-        }
-    }
-    let mut expected = manifest.files.iter().map(|file| &*file.path).filter(|path| there.contains(path));
-    for file in files.iter().filter(|file| file.path != MANIFEST) {
-        let Some(sha256) = listed.get(file.path) else {
-            faults.push(wrong(file.path, "it is not listed in the manifest"));
-            continue;
-        };
-        let in_order = expected.next() == Some(file.path);
-        if HEXLOWER.encode(&Sha256::digest(file.bytes)) != *sha256 || !file.is_whole {
-            faults.push(wrong(file.path, "its bytes were changed: they do not match the hash in the manifest"));
-        } else if !in_order {
-            faults.push(wrong(file.path, "it is not at the position the manifest gives"));
-        }
-    }
-    left_out
+/// Compares files with the list of the manifest.
+struct Comparison<'l> {
+    listed: &'l [ListedFile],
+    hashes: HashMap<&'l str, &'l [u8; 32]>,
+    there: HashSet<&'l str>,
+    /// The next one in the list that is there.
+    next: usize,
 }
 
-impl<'b> Contents<'b> {
-    fn sorted(mut self, files: &[Packed<'b>]) -> Result<Contents<'b>, Vec<Fault>> {
-        let mut faults = Vec::new();
-        for file in files {
-            if let Err(fault) = self.take(file, &mut faults) {
-                faults.push(fault);
-            }
-        }
-        if faults.is_empty() { Ok(self) } else { Err(faults) }
+impl<'l> Comparison<'l> {
+    fn of(files: &'l [Listed], listed: &'l [ListedFile]) -> (Comparison<'l>, Vec<Fault>) {
+        let hashes: HashMap<&str, &[u8; 32]> = listed.iter().map(|file| (&*file.path, &file.sha256)).collect();
+        let there = files.iter().map(|file| &*file.path).collect();
+        let twice = (hashes.len() != listed.len()).then(|| differs(MANIFEST, "it lists a file twice"));
+        (Comparison { listed, hashes, there, next: 0 }, twice.into_iter().collect())
     }
 
-    fn take(&mut self, file: &Packed<'b>, faults: &mut Vec<Fault>) -> Result<(), Fault> {
-        let wrong = |what: String| Fault::new(Check::Files, "format", what).in_file(file.path);
-        let text = || std::str::from_utf8(file.bytes).map_err(|_| wrong("it is not text".into()));
-        let own_digest = || ContentDigest::of_bytes(file.bytes);
-        let same = |hex: &str| own_digest().as_str().strip_prefix("sha256:") == Some(hex);
-        match Piece::of(file.path).ok_or_else(|| wrong("a bundle has no file with this name".into()))? {
+    /// What is listed, absent, and allowed to be. Other absences are faults.
+    fn left_out(&self, faults: &mut Vec<Fault>) -> Vec<String> {
+        let mut left_out = Vec::new();
+        for path in self.listed.iter().map(|file| &*file.path).filter(|path| !self.there.contains(path)) {
+            if Piece::of(path).is_some_and(|piece| piece.may_be_left_out()) {
+                left_out.push(path.to_owned());
+            } else {
+                faults.push(differs(path, "the manifest lists it, but it is missing"));
+            }
+        }
+        left_out
+    }
+
+    /// What is wrong with the next file of the container.
+    fn fault(&mut self, file: &Listed, bytes: &[u8], sha256: &[u8; 32]) -> Option<Fault> {
+        let path = &*file.path;
+        let Some(expected) = self.hashes.get(path) else {
+            return Some(differs(path, "it is not listed in the manifest"));
+        };
+        let mut rest = self.listed.get(self.next..).unwrap_or_default().iter();
+        let position = rest.position(|listed| self.there.contains(&*listed.path));
+        let place = self.next + position.unwrap_or(rest.len());
+        self.next = place + 1;
+        let is_in_order = self.listed.get(place).is_some_and(|listed| *listed.path == *path);
+        if *expected != sha256 || !file.is_whole(bytes) {
+            Some(differs(path, "its bytes were changed: they do not match the hash in the manifest"))
+        } else if is_in_order {
+            None
+        } else {
+            Some(differs(path, "it is not at the position the manifest gives"))
+        }
+    }
+}
+
+fn differs(path: &str, what: &str) -> Fault {
+    Fault::new(Check::Files, "files", what).in_file(path)
+}
+
+/// Takes in one file after another.
+struct Reader<'s> {
+    contents: Contents<'s>,
+    faults: Vec<Fault>,
+    item_numbers: HashMap<ItemId, u32>,
+    actor_numbers: HashMap<Actor, u32>,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, file: &Listed, bytes: &[u8], sha256: [u8; 32]) {
+        if let Err(fault) = self.piece(file, bytes, sha256) {
+            self.faults.push(fault);
+        }
+    }
+
+    fn piece(&mut self, file: &Listed, bytes: &[u8], sha256: [u8; 32]) -> Result<(), Fault> {
+        let path = &file.path;
+        let wrong = |what: String| Fault::new(Check::Files, "format", what).in_file(&**path);
+        let text = || std::str::from_utf8(bytes).map_err(|_| wrong("it is not text".into()));
+        let digest = || format!("sha256:{}", HEXLOWER.encode(&sha256));
+        let is_named = |hex: &str| HEXLOWER.encode(&sha256) == hex;
+        let place = place(file.start(), bytes);
+        let contents = &mut self.contents;
+        match Piece::of(path).ok_or_else(|| wrong("a bundle has no file with this name".into()))? {
             Piece::Manifest | Piece::Report => {}
             Piece::Checkpoint | Piece::CheckpointFrom | Piece::CheckpointTo | Piece::EdgeFrom | Piece::Consistency => {
-                self.texts.insert(file.path, text()?);
+                contents.texts.insert(Arc::clone(path), text()?.to_owned());
             }
-            Piece::Entries(first) => self.entries(file, first, faults),
+            Piece::Entries(first) => self.entries(file, bytes, first),
             Piece::Proof(index) => {
-                self.proofs.insert(index, (file.path, text()?));
+                text()?;
+                contents.proofs.insert(index, (Arc::clone(path), place));
             }
             Piece::KeptCheckpoint(size) => {
-                self.kept.insert(size, (file.path, text()?));
+                contents.kept.insert(size, (Arc::clone(path), text()?.to_owned()));
             }
             Piece::ConsistencyFrom(size) => {
-                self.consistencies.insert(size, (file.path, text()?));
+                contents.consistencies.insert(size, (Arc::clone(path), text()?.to_owned()));
             }
-            Piece::Document(hex) if same(hex) => {
-                self.documents.insert(own_digest(), file.bytes);
+            Piece::Document(hex) if is_named(hex) => {
+                contents.documents.insert(sha256, place);
             }
-            Piece::Definition(hex) if same(hex) => {
-                let definition = Definition::from_canonical(file.bytes);
-                let definition = definition.map_err(|error| wrong(error.to_string()))?;
-                self.definitions.insert(definition.digest().to_string(), Arc::new(definition));
+            Piece::Definition(hex) if is_named(hex) => {
+                let definition = Definition::from_canonical(bytes).map_err(|error| wrong(error.to_string()))?;
+                contents.definitions.insert(definition.digest().to_string(), Arc::new(definition));
             }
             // Older bundles have only the text. If the rules are there as JSON, the text must be of the same ones.
             Piece::DefinitionText(hex) => {
@@ -165,64 +303,181 @@ impl<'b> Contents<'b> {
                 if digest.strip_prefix("sha256:") != Some(hex) {
                     return Err(wrong(format!("its rules have the digest {digest}")));
                 }
-                if !self.definitions.contains_key(&*digest) {
+                if !contents.definitions.contains_key(&*digest) {
                     let definition = Definition::parse(text()?).map_err(|flaws| wrong(flaws.to_string()))?;
-                    self.definitions.insert(digest.to_string(), Arc::new(definition));
+                    contents.definitions.insert(digest.to_string(), Arc::new(definition));
                 }
             }
-            Piece::RoleMap(hex) if same(hex) => {
-                let map = RoleMap::parse(file.bytes)
+            Piece::RoleMap(hex) if is_named(hex) => {
+                let map = RoleMap::parse(bytes)
                     .map_err(|faults| wrong(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-                self.role_maps.insert(own_digest().as_str().to_owned(), map);
+                contents.role_maps.insert(digest(), map);
             }
             Piece::Document(_) | Piece::Definition(_) | Piece::RoleMap(_) => {
-                return Err(wrong(format!("its bytes have the digest {}", own_digest())));
+                return Err(wrong(format!("its bytes have the digest {}", digest())));
             }
         }
         Ok(())
     }
 
-    fn entries(&mut self, file: &Packed<'b>, first: u64, faults: &mut Vec<Fault>) {
+    fn entries(&mut self, file: &Listed, bytes: &[u8], first: u64) {
         let fault = |index: Option<u64>, what: String| {
-            let fault = Fault::new(Check::Files, "format", what).in_file(file.path);
+            let fault = Fault::new(Check::Files, "format", what).in_file(&*file.path);
             Fault { entry: index, ..fault }
         };
-        let Some(lines) = file.bytes.strip_suffix(b"\n") else {
-            faults.push(fault(None, "its last line has no line break".into()));
+        let Some(lines) = bytes.strip_suffix(b"\n") else {
+            self.faults.push(fault(None, "its last line has no line break".into()));
             return;
         };
-        let lines: Vec<&'b [u8]> = lines.split(|byte| *byte == b'\n').collect();
-        if lines.len() > ENTRIES_PER_FILE {
-            faults.push(fault(None, format!("it has more than {ENTRIES_PER_FILE} entries")));
-        }
-        for (number, bytes) in lines.into_iter().enumerate() {
+        let number = u32::try_from(self.contents.files.len()).certain("a container has fewer files than that");
+        self.contents.files.push(Arc::clone(&file.path));
+        let mut at = file.start();
+        for (line, bytes) in lines.split(|byte| *byte == b'\n').enumerate() {
+            let place = place(at, bytes);
+            at += bytes.len() as u64 + 1;
+            if line == ENTRIES_PER_FILE {
+                self.faults.push(fault(None, format!("it has more than {ENTRIES_PER_FILE} entries")));
+            }
             let entry = match Entry::parse(bytes) {
                 Ok(entry) => entry,
                 Err(EntryError::Newer { v }) => {
-                    faults.push(fault(None, format!("line {}: its format {v} is not known", number + 1)));
+                    self.faults.push(fault(None, format!("line {}: its format {v} is not known", line + 1)));
                     continue;
                 }
                 Err(EntryError::Malformed(error)) => {
-                    faults.push(fault(None, format!("line {} is not an entry: {error}", number + 1)));
+                    self.faults.push(fault(None, format!("line {} is not an entry: {error}", line + 1)));
                     continue;
                 }
             };
             let index = entry.index;
             if entry.v != ENTRY_VERSION {
-                faults.push(fault(Some(index), format!("its format {} is not supported", entry.v)));
+                self.faults.push(fault(Some(index), format!("its format {} is not supported", entry.v)));
             } else if entry.to_bytes().ok().as_deref() != Some(bytes) {
-                faults.push(fault(Some(index), "it is not in canonical form".into()));
+                self.faults.push(fault(Some(index), "it is not in canonical form".into()));
             }
-            if number == 0 && index != first {
-                faults.push(fault(
-                    Some(index),
-                    format!("a file that begins with it must be named {}", entries_path(index)),
-                ));
+            if line == 0 && index != first {
+                let what = format!("a file that begins with it must be named {}", entries_path(index));
+                self.faults.push(fault(Some(index), what));
             }
-            if self.entries.last().is_some_and(|last| last.entry.index >= index) {
-                faults.push(fault(Some(index), "it is not in the order of the ledger".into()));
+            if self.contents.entries.last().is_some_and(|last| last.index >= index) {
+                self.faults.push(fault(Some(index), "it is not in the order of the ledger".into()));
             }
-            self.entries.push(Held { bytes, entry, file: file.path });
+            let mark = Mark {
+                index,
+                at: entry.at,
+                r#type: entry.r#type,
+                leaf: Hash::of_leaf(bytes),
+                names_documents: entry.content.is_some() || entry.comment.is_some() || entry.inputs.is_some(),
+                actor: entry.actor().map(|actor| numbered(actor, &mut self.actor_numbers, &mut self.contents.actors)),
+                item: entry.item.map(|item| numbered(item, &mut self.item_numbers, &mut self.contents.items)),
+                file: number,
+                place,
+            };
+            self.contents.entries.push(mark);
         }
+    }
+}
+
+fn place(at: u64, bytes: &[u8]) -> Place {
+    Place { at, size: u32::try_from(bytes.len()).certain("a file in a bundle is below 4 GiB") }
+}
+
+fn numbered<T: Clone + std::hash::Hash + Eq>(value: T, numbers: &mut HashMap<T, u32>, values: &mut Vec<T>) -> u32 {
+    if let Some(number) = numbers.get(&value) {
+        return *number;
+    }
+    let number = u32::try_from(values.len()).certain("a bundle has fewer entries than that");
+    values.push(value.clone());
+    numbers.insert(value, number);
+    number
+}
+
+impl Contents<'_> {
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.texts.get(path).map(String::as_str)
+    }
+
+    /// The file that an entry is in.
+    pub(crate) fn file(&self, mark: &Mark) -> &str {
+        self.files.get(mark.file as usize).map_or("", |path| path)
+    }
+
+    pub(crate) fn item(&self, mark: &Mark) -> Option<&ItemId> {
+        mark.item.and_then(|number| self.items.get(number as usize))
+    }
+
+    /// The entry with this index.
+    pub(crate) fn find(&self, index: u64) -> Option<&Mark> {
+        let place = self.entries.binary_search_by_key(&index, |mark| mark.index).ok()?;
+        self.entries.get(place)
+    }
+
+    /// Whether the bundle is about this entry: in a period's bundle, others are there to prove something.
+    pub(crate) fn is_inside(&self, index: u64) -> bool {
+        match self.manifest.scope {
+            Scope::Item(_) => true,
+            Scope::Period { first, end, .. } => (first..end).contains(&index),
+        }
+    }
+
+    /// Reads an entry again.
+    pub(crate) fn entry(&self, mark: &Mark) -> io::Result<Entry> {
+        let bytes = self.read(mark.place)?;
+        if Hash::of_leaf(&bytes) != mark.leaf {
+            return Err(changed());
+        }
+        Entry::parse(&bytes).map_err(|_| changed())
+    }
+
+    /// Reads an entry again, with its documents.
+    pub(crate) fn held(&self, mark: &Mark) -> io::Result<Held<'_>> {
+        let entry = self.entry(mark)?;
+        let brings = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
+        let document = |digest: Option<&ContentDigest>| digest.map_or(Ok(None), |digest| self.document(digest));
+        Ok(Held {
+            content: document(entry.content.as_ref().filter(|_| brings))?,
+            comment: document(entry.comment.as_ref())?,
+            inputs: document(entry.inputs.as_ref())?,
+            file: self.file(mark),
+            entry,
+        })
+    }
+
+    /// The entries of some types, in order.
+    pub(crate) fn of_types(&self, types: &[EntryType]) -> impl Iterator<Item = io::Result<(&Mark, Entry)>> {
+        let wanted = self.entries.iter().filter(move |mark| types.contains(&mark.r#type));
+        wanted.map(|mark| Ok((mark, self.entry(mark)?)))
+    }
+
+    fn document(&self, digest: &ContentDigest) -> io::Result<Option<Cow<'_, [u8]>>> {
+        let key = document_key(digest);
+        let Some(place) = self.documents.get(&key) else { return Ok(None) };
+        let bytes = self.read(*place)?;
+        if *Sha256::digest(&bytes) == key { Ok(Some(bytes)) } else { Err(changed()) }
+    }
+
+    pub(crate) fn has_document(&self, key: &DocumentKey) -> bool {
+        self.documents.contains_key(key)
+    }
+
+    /// The digests of all documents, in order.
+    pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = &DocumentKey> {
+        self.documents.keys()
+    }
+
+    /// The path to the root of one entry, and the name of its file. It needs no second look at its hash: what it says is
+    /// proved or not.
+    pub(crate) fn proof(&self, index: u64) -> io::Result<Option<(&str, String)>> {
+        let Some((path, place)) = self.proofs.get(&index) else { return Ok(None) };
+        let text = String::from_utf8(self.read(*place)?.into_owned()).map_err(|_| changed())?;
+        Ok(Some((path, text)))
+    }
+
+    pub(crate) fn proofs(&self) -> impl ExactSizeIterator<Item = (u64, &str)> {
+        self.proofs.iter().map(|(index, (path, _))| (*index, &**path))
+    }
+
+    fn read(&self, place: Place) -> io::Result<Cow<'_, [u8]>> {
+        self.source.read(place.at, u64::from(place.size))
     }
 }

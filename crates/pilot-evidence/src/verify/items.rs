@@ -1,6 +1,7 @@
 //! Whether every item moved by its rules: calls `decide` again for each entry.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::Unasked;
@@ -8,60 +9,40 @@ use pilot_core::entry::EntryType;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::workflow::{Definition, Rule};
 
-use super::contents::{Contents, Held};
+use super::contents::{Contents, Held, Mark};
 use super::register::Credentials;
 use super::role_maps::Starts;
 use super::verdict::{Check, Control, Fault, Finding, ItemVerdict, Open, Outcome, short};
-use crate::bundle::Scope;
-use crate::replay::{Documents, Step, Stray, follow};
+use crate::replay::{Step, Stray, follow};
 
-/// An item's entries, in order.
-pub(crate) type History<'c, 'b> = Vec<&'c Held<'b>>;
+/// An item, and its entries in order.
+pub(crate) struct History<'c> {
+    pub id: &'c ItemId,
+    marks: Vec<&'c Mark>,
+}
+
+impl<'c> History<'c> {
+    pub(crate) fn len(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// Reads the entries, with their documents.
+    pub(crate) fn read(&self, contents: &'c Contents<'_>) -> io::Result<Vec<Held<'c>>> {
+        self.marks.iter().map(|mark| contents.held(mark)).collect()
+    }
+}
 
 /// The items a bundle is about, ordered by their first entry: for a period, those with an entry in it.
-pub(crate) fn histories<'c, 'b>(contents: &'c Contents<'b>) -> Vec<(ItemId, History<'c, 'b>)> {
-    let mut all: BTreeMap<&ItemId, History<'c, 'b>> = BTreeMap::new();
-    for held in &contents.entries {
-        if let Some(item) = &held.entry.item {
-            all.entry(item).or_default().push(held);
+pub(crate) fn histories<'c>(contents: &'c Contents<'_>) -> Vec<History<'c>> {
+    // Items are numbered in the order of their first entries.
+    let mut all: Vec<_> = contents.items.iter().map(|id| History { id, marks: Vec::new() }).collect();
+    for mark in &contents.entries {
+        if let Some(history) = mark.item.and_then(|number| all.get_mut(number as usize)) {
+            history.marks.push(mark);
         }
     }
-    let touched =
-        all.into_iter().filter(|(_, history)| history.iter().any(|held| is_inside(contents, held.entry.index)));
-    let mut touched: Vec<_> = touched.map(|(id, history)| (id.clone(), history)).collect();
-    touched.sort_by_key(|(_, history)| history.first().map(|held| held.entry.index));
-    touched
-}
-
-fn is_inside(contents: &Contents<'_>, index: u64) -> bool {
-    match contents.manifest.scope {
-        Scope::Item(_) => true,
-        Scope::Period { first, end, .. } => (first..end).contains(&index),
-    }
-}
-
-/// The documents of an entry that the bundle contains.
-pub(crate) fn documents<'b>(contents: &Contents<'b>, held: &Held<'_>) -> Documents<'b> {
-    let entry = &held.entry;
-    let brings = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
-    let find = |digest: Option<&_>| digest.and_then(|digest| contents.documents.get(digest)).copied();
-    Documents {
-        content: find(entry.content.as_ref().filter(|_| brings)),
-        comment: find(entry.comment.as_ref()),
-        inputs: find(entry.inputs.as_ref()),
-    }
-}
-
-/// Which documents the bundle should contain: those of the items it is about, and those of its period's entries that
-/// are about no item.
-pub(crate) fn documents_named<'c>(
-    contents: &'c Contents<'_>,
-    histories: &'c [(ItemId, History<'_, '_>)],
-) -> BTreeSet<&'c pilot_core::document::ContentDigest> {
-    let entries = histories.iter().flat_map(|(_, history)| history.iter().map(|held| &held.entry));
-    let others = contents.entries.iter().map(|held| &held.entry);
-    let others = others.filter(|entry| entry.item.is_none() && is_inside(contents, entry.index));
-    entries.chain(others).flat_map(|entry| [&entry.content, &entry.comment, &entry.inputs]).flatten().collect()
+    all.retain(|history| history.marks.iter().any(|mark| contents.is_inside(mark.index)));
+    all
 }
 
 /// What is wrong, and what could not be checked, over all items.
@@ -87,7 +68,7 @@ struct Replay {
 pub(super) fn judge(
     contents: &Contents<'_>,
     id: &ItemId,
-    history: &[&Held<'_>],
+    history: &[Held<'_>],
     starts: &Starts<'_>,
     credentials: &Credentials,
     findings: &mut Findings,
@@ -100,7 +81,7 @@ pub(super) fn judge(
         findings.faults.push(fault.in_file(first.file).at_entry(first.entry.index).of_item(id));
         return None;
     };
-    let mut replay = replay(contents, definition, history);
+    let mut replay = replay(definition, history);
     // After a gap, the rules can only refuse.
     let fault = match (gap(history), replay.fault.take()) {
         (Some(gap), Some(ruled)) if ruled.0 < gap.0 => Some(ruled),
@@ -147,7 +128,7 @@ pub(super) fn judge(
 const VERSION_GAP: &str = "version_gap";
 
 /// Where an entry of an item is missing: the versions show it, whatever the rules say.
-fn gap(history: &[&Held<'_>]) -> Option<(u64, Stray)> {
+fn gap(history: &[Held<'_>]) -> Option<(u64, Stray)> {
     let (first, rest) = history.split_first()?;
     if first.entry.r#type != EntryType::ItemCreated {
         let what = format!("the history begins with {}, not with the creation", first.entry.r#type);
@@ -167,11 +148,11 @@ fn gap(history: &[&Held<'_>]) -> Option<(u64, Stray)> {
     None
 }
 
-fn replay(contents: &Contents<'_>, definition: &Definition, history: &[&Held<'_>]) -> Replay {
+fn replay(definition: &Definition, history: &[Held<'_>]) -> Replay {
     let mut replay = Replay::default();
     for held in history {
         let entry = &held.entry;
-        match follow(definition, replay.item.as_ref(), entry, documents(contents, held)) {
+        match follow(definition, replay.item.as_ref(), entry, held.documents()) {
             Ok(Step { item: after, unasked }) => {
                 if let Some(before) = &replay.item {
                     let facts = Facts { definition, before, after: &after };
@@ -290,40 +271,37 @@ struct Theirs {
 }
 
 impl OpenItems {
-    /// No two of these may have been open at the same time. Only a ledger from its beginning can show that, or what
-    /// follows one.
+    /// Takes in the next item, in the order of creation. No two of these may have been open at the same time. Only a
+    /// ledger from its beginning can show that, or what follows one.
     pub(crate) fn follow(
         &mut self,
         contents: &Contents<'_>,
-        histories: &[(ItemId, History<'_, '_>)],
+        id: &ItemId,
+        history: &[Held<'_>],
         faults: &mut Vec<Fault>,
     ) {
-        for (id, history) in histories {
-            let Some(first) = history.first() else { continue };
-            let definition = contents.definitions.get(first.entry.definition.as_deref().unwrap_or_default());
-            let Some(definition) = definition.filter(|definition| definition.rules().one_open_per_creator) else {
-                continue;
-            };
-            let ends = |held: &&&Held<'_>| held.entry.to.as_ref().is_some_and(|to| definition.rules().is_terminal(to));
-            let ended = history.iter().find(ends).map(|held| held.entry.index);
-            let creator = first.entry.actor_id.as_ref().map(ToString::to_string).unwrap_or_default();
-            let whose = (creator, definition.name().to_string());
-            let theirs = self.0.entry(whose.clone()).or_default();
-            let another_is_open = theirs.open.iter().any(|open| open != id);
-            let is_new = is_inside(contents, first.entry.index);
-            if is_new && (another_is_open || theirs.last_end.is_some_and(|end| end > first.entry.index)) {
-                let what = format!("{} has another {} that is still open; it must end first", whose.0, whose.1);
-                let fault = Fault::new(Check::Legality, "state_conflict", what);
-                faults.push(fault.in_file(first.file).at_entry(first.entry.index).of_item(id));
+        let Some(first) = history.first() else { return };
+        let definition = contents.definitions.get(first.entry.definition.as_deref().unwrap_or_default());
+        let Some(definition) = definition.filter(|definition| definition.rules().one_open_per_creator) else { return };
+        let ends = |held: &&Held<'_>| held.entry.to.as_ref().is_some_and(|to| definition.rules().is_terminal(to));
+        let ended = history.iter().find(ends).map(|held| held.entry.index);
+        let creator = first.entry.actor_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        let whose = (creator, definition.name().to_string());
+        let theirs = self.0.entry(whose.clone()).or_default();
+        let another_is_open = theirs.open.iter().any(|open| open != id);
+        let is_new = contents.is_inside(first.entry.index);
+        if is_new && (another_is_open || theirs.last_end.is_some_and(|end| end > first.entry.index)) {
+            let what = format!("{} has another {} that is still open; it must end first", whose.0, whose.1);
+            let fault = Fault::new(Check::Legality, "state_conflict", what);
+            faults.push(fault.in_file(first.file).at_entry(first.entry.index).of_item(id));
+        }
+        match ended {
+            Some(ended) => {
+                theirs.open.remove(id);
+                theirs.last_end = theirs.last_end.max(Some(ended));
             }
-            match ended {
-                Some(ended) => {
-                    theirs.open.remove(id);
-                    theirs.last_end = theirs.last_end.max(Some(ended));
-                }
-                None => {
-                    theirs.open.insert(id.clone());
-                }
+            None => {
+                theirs.open.insert(id.clone());
             }
         }
     }

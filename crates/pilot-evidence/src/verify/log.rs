@@ -1,13 +1,14 @@
 //! Whether the entries are in the signed log, and whether a period is complete.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use pilot_core::entry::EntryType;
 use pilot_core::entry::details::Details;
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 
-use super::contents::{Contents, Held};
+use super::contents::{Contents, Mark};
 use super::trust::Trust;
 use super::verdict::{Check, Fault, Finding, Gap};
 use crate::bundle::{CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, Scope};
@@ -23,7 +24,7 @@ pub(super) type Roots = BTreeMap<u64, Hash>;
 /// The bundle's newest checkpoint.
 pub(super) fn checkpoint(contents: &Contents<'_>, trust: &Trust, path: &'static str) -> Result<Checkpoint, Fault> {
     let wrong = |what: String| Fault::new(Check::Checkpoint, "checkpoint", what).in_file(path);
-    let note = contents.texts.get(path).ok_or_else(|| wrong("it is missing".into()))?;
+    let note = contents.text(path).ok_or_else(|| wrong("it is missing".into()))?;
     Checkpoint::open(note, &trust.key).map_err(|error| wrong(error.to_string()))
 }
 
@@ -40,7 +41,7 @@ pub(super) fn witnesses(contents: &Contents<'_>, trust: &Trust, faults: &mut Vec
         let why = "no witness key was given, so only the log itself vouches for its history";
         return Witnessed { finding: Finding::not_checked(check, why), vouched_at: None };
     }
-    let note = contents.texts.get(CHECKPOINT).copied().unwrap_or_default();
+    let note = contents.text(CHECKPOINT).unwrap_or_default();
     let cosigned = match Note::parse(note).and_then(|note| policy.cosigned(&note)) {
         Ok(cosigned) => cosigned,
         Err(error) => {
@@ -80,7 +81,7 @@ pub(super) fn inclusion(
     trust: &Trust,
     asked: &BTreeSet<u64>,
     faults: &mut Vec<Fault>,
-) -> (Finding<Check>, Roots) {
+) -> io::Result<(Finding<Check>, Roots)> {
     let check = Check::Inclusion;
     let mut roots = Roots::from([(newest.size, newest.root)]);
     let range = match contents.manifest.scope {
@@ -88,16 +89,14 @@ pub(super) fn inclusion(
         Scope::Period { first, end, .. } => first..end,
     };
     let mut single = 0_usize;
-    for held in contents.entries.iter().filter(|held| !range.contains(&held.entry.index)) {
+    for mark in contents.entries.iter().filter(|mark| !range.contains(&mark.index)) {
         single += 1;
-        faults.extend(one(contents, newest, held).err());
+        faults.extend(one(contents, newest, mark)?.err());
     }
-    let needed = |index: u64| !range.contains(&index) && contents.entries.iter().any(|held| held.entry.index == index);
-    if contents.proofs.len() > single || !faults.is_empty() {
-        for (index, (path, _)) in contents.proofs.iter().filter(|(index, _)| !needed(**index)) {
-            let fault = Fault::new(check, "proof", format!("no entry {index} of this bundle needs it"));
-            faults.push(fault.in_file(*path));
-        }
+    let is_needed = |index: u64| !range.contains(&index) && contents.find(index).is_some();
+    for (index, path) in contents.proofs().filter(|(index, _)| !is_needed(*index)) {
+        let fault = Fault::new(check, "proof", format!("no entry {index} of this bundle needs it"));
+        faults.push(fault.in_file(path));
     }
     if !range.is_empty() || matches!(contents.manifest.scope, Scope::Period { .. }) {
         match period(contents, newest, trust, &range, asked) {
@@ -106,7 +105,7 @@ pub(super) fn inclusion(
         }
     }
     if faults.iter().any(|fault| fault.check == check) {
-        return (Finding::fails(check, "an entry is not the one that was signed"), roots);
+        return Ok((Finding::fails(check, "an entry is not the one that was signed"), roots));
     }
     let several = range.end.saturating_sub(range.start);
     let detail = match (several, single) {
@@ -114,23 +113,25 @@ pub(super) fn inclusion(
         (several, 0) => format!("{several} entries, as one piece of the tree"),
         (several, single) => format!("{several} entries as one piece of the tree, {single} with their own proofs"),
     };
-    (Finding::holds(check, detail), roots)
+    Ok((Finding::holds(check, detail), roots))
 }
 
-fn one(contents: &Contents<'_>, newest: &Checkpoint, held: &Held<'_>) -> Result<(), Fault> {
-    let index = held.entry.index;
+fn one(contents: &Contents<'_>, newest: &Checkpoint, mark: &Mark) -> io::Result<Result<(), Fault>> {
+    let index = mark.index;
     let wrong = |path: &str, what: String| Fault::new(Check::Inclusion, "proof", what).in_file(path).at_entry(index);
-    let Some((path, text)) = contents.proofs.get(&index) else {
-        return Err(wrong(held.file, "nothing proves that it is in the log".into()));
+    let Some((path, text)) = contents.proof(index)? else {
+        return Ok(Err(wrong(contents.file(mark), "nothing proves that it is in the log".into())));
     };
-    let proof = TlogProof::parse(text).map_err(|error| wrong(path, error.to_string()))?;
+    let proof = match TlogProof::parse(&text) {
+        Ok(proof) => proof,
+        Err(error) => return Ok(Err(wrong(path, error.to_string()))),
+    };
     // The same bytes, so their signature has already been checked.
-    if Some(&proof.checkpoint) != contents.texts.get(CHECKPOINT) || proof.index != index {
-        return Err(wrong(path, "it does not belong to this entry and the bundle's checkpoint".into()));
+    if Some(proof.checkpoint) != contents.text(CHECKPOINT) || proof.index != index {
+        return Ok(Err(wrong(path, "it does not belong to this entry and the bundle's checkpoint".into())));
     }
-    let leaf = Hash::of_leaf(held.bytes);
-    let proved = check_inclusion(leaf, index, newest.size, &proof.path, newest.root);
-    proved.map_err(|error| wrong(held.file, format!("it is not entry {index} of the log: {error}")))
+    let proved = check_inclusion(mark.leaf, index, newest.size, &proof.path, newest.root);
+    Ok(proved.map_err(|error| wrong(contents.file(mark), format!("it is not entry {index} of the log: {error}"))))
 }
 
 /// The entries of a period, appended to the tree before it, must give the tree after it; and the log must have
@@ -156,13 +157,13 @@ fn period(
         return Err(wrong(EDGE_FROM, "it does not lead to the root of checkpoints/from".into()));
     }
     let mut roots = Roots::from([(first, from.root), (end, to.root)]);
-    let inside = contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index));
-    for (held, index) in inside.clone().zip(first..) {
-        if held.entry.index != index {
+    let inside = contents.entries.iter().filter(|mark| (first..end).contains(&mark.index));
+    for (mark, index) in inside.clone().zip(first..) {
+        if mark.index != index {
             let missing = Fault::new(Check::Completeness, "gap", format!("entry {index} is missing"));
-            return Err(missing.in_file(held.file).at_entry(index));
+            return Err(missing.in_file(contents.file(mark)).at_entry(index));
         }
-        peaks.push(Hash::of_leaf(held.bytes));
+        peaks.push(mark.leaf);
         if asked.contains(&(index + 1)) {
             roots.insert(index + 1, peaks.root());
         }
@@ -186,7 +187,7 @@ fn period(
 
 fn hashes(contents: &Contents<'_>, path: &'static str) -> Result<Vec<Hash>, Fault> {
     let missing = || Fault::new(Check::Inclusion, "proof", "it is missing").in_file(path);
-    hash_list(path, contents.texts.get(path).ok_or_else(missing)?)
+    hash_list(path, contents.text(path).ok_or_else(missing)?)
 }
 
 pub(super) fn hash_list(path: &str, text: &str) -> Result<Vec<Hash>, Fault> {
@@ -205,44 +206,50 @@ pub(super) fn completeness(
     witnessed: &Witnessed,
     faults: &mut Vec<Fault>,
     gaps: &mut BTreeSet<Gap>,
-) -> Finding<Check> {
+) -> io::Result<Finding<Check>> {
     let check = Check::Completeness;
     let finding = match &contents.manifest.scope {
-        Scope::Item(id) => of_item(contents, id, faults),
+        Scope::Item(id) => of_item(contents, id, faults)?,
         Scope::Period { .. } => around(contents, newest, witnessed, faults, gaps),
     };
     let mut earlier = None;
-    for held in &contents.entries {
-        if earlier.is_some_and(|earlier| earlier > held.entry.at) {
+    for mark in &contents.entries {
+        if earlier.is_some_and(|earlier| earlier > mark.at) {
             let fault = Fault::new(check, "time_order", "its time is before that of an entry with a lower index");
-            faults.push(fault.in_file(held.file).at_entry(held.entry.index));
+            faults.push(fault.in_file(contents.file(mark)).at_entry(mark.index));
         }
-        earlier = Some(held.entry.at);
+        earlier = Some(mark.at);
     }
-    if faults.iter().any(|fault| fault.check == check) { Finding::fails(check, "see the faults") } else { finding }
+    let is_faulty = faults.iter().any(|fault| fault.check == check);
+    Ok(if is_faulty { Finding::fails(check, "see the faults") } else { finding })
 }
 
 /// Its entries, the starts in force, and the erasure of what was written about it.
-fn of_item(contents: &Contents<'_>, id: &ItemId, faults: &mut Vec<Fault>) -> Finding<Check> {
+fn of_item(contents: &Contents<'_>, id: &ItemId, faults: &mut Vec<Fault>) -> io::Result<Finding<Check>> {
     let check = Check::Completeness;
-    for held in &contents.entries {
-        let entry = &held.entry;
-        let belongs = entry.item.as_ref() == Some(id)
-            || entry.r#type == EntryType::ServiceStarted
-            || matches!(entry.details(), Some(Details::DocumentsErased(erased)) if erased.item == *id);
+    for mark in &contents.entries {
+        let belongs = match mark.r#type {
+            _ if contents.item(mark) == Some(id) => true,
+            EntryType::ServiceStarted => true,
+            EntryType::DocumentsErased => {
+                let details = contents.entry(mark)?.details();
+                matches!(details, Some(Details::DocumentsErased(erased)) if erased.item == *id)
+            }
+            _ => false,
+        };
         if !belongs {
             let fault = Fault::new(check, "scope", format!("it is not about item {id}"));
-            faults.push(fault.in_file(held.file).at_entry(entry.index));
+            faults.push(fault.in_file(contents.file(mark)).at_entry(mark.index));
         }
     }
-    if !contents.entries.iter().any(|held| held.entry.item.as_ref() == Some(id)) {
+    if !contents.items.contains(id) {
         faults.push(Fault::new(check, "scope", "no entry is about the item").of_item(id));
     }
     // An item's bundle cannot show what it does not contain.
-    Finding::not_checked(
+    Ok(Finding::not_checked(
         check,
         "the item's versions are gap-free from its creation on; only a period's bundle can show that none follows",
-    )
+    ))
 }
 
 /// The entries just before and after a period show that its range is not too narrow.
@@ -257,27 +264,23 @@ fn around(
     let Scope::Period { from, to, first, end } = contents.manifest.scope else {
         return Finding::holds(check, String::new());
     };
-    let find = |index: Option<u64>| contents.entries.iter().find(|held| Some(held.entry.index) == index);
-    let (before, after) = (find(first.checked_sub(1)), find(Some(end).filter(|end| *end < newest.size)));
-    let mut outside = |held: Option<&Held<'_>>, is_wrong: bool, what: &str| {
-        if let Some(held) = held.filter(|_| is_wrong) {
+    let before = first.checked_sub(1).and_then(|index| contents.find(index));
+    let after = Some(end).filter(|end| *end < newest.size).and_then(|index| contents.find(index));
+    let mut outside = |mark: Option<&Mark>, is_wrong: bool, what: &str| {
+        if let Some(mark) = mark.filter(|_| is_wrong) {
             let fault = Fault::new(check, "scope", what.to_owned());
-            faults.push(fault.in_file(held.file).at_entry(held.entry.index));
+            faults.push(fault.in_file(contents.file(mark)).at_entry(mark.index));
         }
     };
     outside(
         before,
-        before.is_some_and(|held| held.entry.at >= from),
+        before.is_some_and(|mark| mark.at >= from),
         "its time is in the period, but the range leaves it out",
     );
-    outside(
-        after,
-        after.is_some_and(|held| held.entry.at < to),
-        "its time is in the period, but the range leaves it out",
-    );
-    for held in contents.entries.iter().filter(|held| (first..end).contains(&held.entry.index)) {
-        let is_outside = held.entry.at < from || held.entry.at >= to;
-        outside(Some(held), is_outside, "its time is not in the period");
+    outside(after, after.is_some_and(|mark| mark.at < to), "its time is in the period, but the range leaves it out");
+    for mark in contents.entries.iter().filter(|mark| (first..end).contains(&mark.index)) {
+        let is_outside = mark.at < from || mark.at >= to;
+        outside(Some(mark), is_outside, "its time is not in the period");
     }
     // Leaving them out could hide that the edge of the period was moved.
     let withheld = |index: u64, side: &str| {

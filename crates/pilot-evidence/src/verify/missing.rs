@@ -1,19 +1,29 @@
 //! Which documents a bundle lacks, and why: erased, left out of it after it was signed, or not put into it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
+use data_encoding::HEXLOWER;
 use pilot_core::document::ContentDigest;
 use pilot_core::entry::details::Details;
+use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
 
-use super::contents::Contents;
-use super::items::{History, documents_named};
+use super::contents::{Contents, DocumentKey, Mark, document_key};
 use super::verdict::{Check, Fault, Finding};
 use crate::bundle::{ALL_DOCUMENTS, Absence, document_path};
 
-/// The documents that entries name and the bundle does not have, by the reason.
+/// The documents that entries name: those of the items a bundle is about, and of its period's other entries.
+#[derive(Default)]
+pub(super) struct Named {
+    there: BTreeSet<DocumentKey>,
+    /// With the last item that names it, if any does.
+    missing: BTreeMap<ContentDigest, Option<ItemId>>,
+}
+
+/// The documents that the bundle does not have, by the reason.
 pub(super) struct Missing {
-    named: BTreeSet<ContentDigest>,
+    named: BTreeSet<DocumentKey>,
     by_reason: BTreeMap<Reason, usize>,
 }
 
@@ -29,21 +39,31 @@ enum Reason {
     Unknown,
 }
 
-impl Missing {
-    pub(super) fn of(contents: &Contents<'_>, histories: &[(ItemId, History<'_, '_>)]) -> Missing {
-        let named: BTreeSet<_> = documents_named(contents, histories).into_iter().cloned().collect();
-        let erasures = erasures(contents);
-        let mut owners = BTreeMap::new();
-        for (id, history) in histories {
-            for entry in history.iter().map(|held| &held.entry) {
-                let digests = [&entry.content, &entry.comment, &entry.inputs].into_iter().flatten();
-                owners.extend(digests.map(|digest| (digest, id)));
+impl Named {
+    /// Takes in what one entry names.
+    pub(super) fn take(&mut self, contents: &Contents<'_>, item: Option<&ItemId>, entry: &Entry) {
+        for digest in [&entry.content, &entry.comment, &entry.inputs].into_iter().flatten() {
+            let key = document_key(digest);
+            if contents.has_document(&key) {
+                self.there.insert(key);
+            } else {
+                let owner = self.missing.entry(digest.clone()).or_default();
+                *owner = item.cloned().or(owner.take());
             }
         }
+    }
+
+    /// Why each of them is missing, once everything that names documents was taken in.
+    pub(super) fn missing(mut self, contents: &Contents<'_>) -> io::Result<Missing> {
+        let is_other = |mark: &&Mark| mark.item.is_none() && mark.names_documents && contents.is_inside(mark.index);
+        for mark in contents.entries.iter().filter(is_other) {
+            self.take(contents, None, &contents.entry(mark)?);
+        }
+        let erasures = erasures(contents)?;
         let left_out: BTreeSet<_> = contents.left_out.iter().map(String::as_str).collect();
         let mut by_reason = BTreeMap::new();
-        for digest in named.iter().filter(|digest| !contents.documents.contains_key(*digest)) {
-            let erased = owners.get(digest).and_then(|id| erasures.get(*id));
+        for (digest, owner) in &self.missing {
+            let erased = owner.as_ref().and_then(|id| erasures.get(id));
             let absent = &contents.manifest.absent;
             let said = absent.get(digest.as_str()).or_else(|| absent.get(ALL_DOCUMENTS));
             let reason = match (left_out.contains(document_path(digest.as_str()).as_str()), erased, said) {
@@ -54,19 +74,21 @@ impl Missing {
             };
             *by_reason.entry(reason).or_insert(0) += 1;
         }
-        Missing { named, by_reason }
+        Ok(Missing { named: self.there, by_reason })
     }
+}
 
+impl Missing {
     pub(super) fn count(&self) -> usize {
         self.by_reason.values().sum()
     }
 
     pub(super) fn check(&self, contents: &Contents<'_>, faults: &mut Vec<Fault>) -> Finding<Check> {
-        for digest in contents.documents.keys().filter(|digest| !self.named.contains(*digest)) {
+        for digest in contents.documents().filter(|digest| !self.named.contains(*digest)) {
             let fault = Fault::new(Check::Documents, "document", "no entry of this bundle names it");
-            faults.push(fault.in_file(document_path(digest.as_str())));
+            faults.push(fault.in_file(document_path(&HEXLOWER.encode(digest))));
         }
-        let there = contents.documents.len();
+        let there = contents.documents().len();
         if self.by_reason.is_empty() {
             return Finding::holds(
                 Check::Documents,
@@ -98,11 +120,13 @@ impl Reason {
 }
 
 /// The entry that records the erasure of each item's documents.
-fn erasures(contents: &Contents<'_>) -> BTreeMap<ItemId, u64> {
-    let entries = contents.entries.iter().map(|held| &held.entry);
-    let erased = entries.filter_map(|entry| match entry.details() {
-        Some(Details::DocumentsErased(erased)) => Some((erased.item, entry.index)),
-        _ => None,
-    });
-    erased.collect()
+fn erasures(contents: &Contents<'_>) -> io::Result<BTreeMap<ItemId, u64>> {
+    let mut erasures = BTreeMap::new();
+    for entry in contents.of_types(&[EntryType::DocumentsErased]) {
+        let (mark, entry) = entry?;
+        if let Some(Details::DocumentsErased(erased)) = entry.details() {
+            erasures.insert(erased.item, mark.index);
+        }
+    }
+    Ok(erasures)
 }

@@ -1,6 +1,8 @@
 //! Whether a bundle agrees with what its reader knows from elsewhere: definitions, role maps, a kept checkpoint, and the
 //! previous period.
 
+use std::io;
+
 use super::chain::Predecessor;
 use super::contents::Contents;
 use super::log::Roots;
@@ -16,7 +18,7 @@ pub(super) fn pins(
     trust: &Trust,
     roots: &Roots,
     faults: &mut Vec<Fault>,
-) -> Finding<Check> {
+) -> io::Result<Finding<Check>> {
     let Pins { definitions, role_maps, checkpoint, after } = &trust.pins;
     let (mut agreed, mut open) = (Vec::new(), Vec::new());
     let before = faults.len();
@@ -36,7 +38,7 @@ pub(super) fn pins(
             let what = format!("the role map {digest} is not one of those given");
             Fault::new(Check::Pins, "pinned_role_map", what).in_file(role_map_path(digest))
         }));
-        faults.extend(super::role_maps::without_map(contents));
+        faults.extend(super::role_maps::without_map(contents)?);
         agreed.push("role maps");
     }
     match checkpoint.as_ref().map(|kept| (kept, proved_root(contents, newest, roots, kept.size, kept))) {
@@ -57,12 +59,12 @@ pub(super) fn pins(
         Some(Err(fault)) => faults.push(fault),
     }
     let check = Check::Pins;
-    match (faults.len() > before, open.is_empty()) {
+    Ok(match (faults.len() > before, open.is_empty()) {
         (true, _) => Finding::fails(check, "see the faults"),
         (false, true) => Finding::holds(check, format!("{} as given", agreed.join(", "))),
         (false, false) if agreed.is_empty() => Finding::not_checked(check, open.join("; ")),
         (false, false) => Finding::not_checked(check, format!("{} as given; {}", agreed.join(", "), open.join("; "))),
-    }
+    })
 }
 
 /// Whether this bundle begins where the previous one ended, in the same log.

@@ -2,12 +2,13 @@
 //! the lives of credentials tell it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::time::Duration;
 
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::credentials::CredentialId;
-use pilot_core::entry::Entry;
 use pilot_core::entry::details::{Changes, Details, Named};
+use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 
@@ -17,6 +18,14 @@ use crate::bundle::Scope;
 
 /// A request that was let in just before its credential ended may be recorded just after.
 const UNDER_WAY: Duration = Duration::from_mins(1);
+
+/// The entries that tell of credentials.
+const TELLING: [EntryType; 4] = [
+    EntryType::ServiceStarted,
+    EntryType::CredentialsChanged,
+    EntryType::CredentialRevoked,
+    EntryType::CredentialExpired,
+];
 
 /// Every credential the ledger has told of so far.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -146,25 +155,28 @@ pub(super) struct Credentials {
 impl Credentials {
     /// Follows the register through the bundle: from nothing if it begins with the ledger, or from where the previous
     /// period left it.
-    pub(super) fn follow(contents: &Contents<'_>, register: Option<&mut Register>) -> Credentials {
+    pub(super) fn follow(contents: &Contents<'_>, register: Option<&mut Register>) -> io::Result<Credentials> {
         let (Scope::Period { first, end, .. }, Some(register)) = (&contents.manifest.scope, register) else {
             let unknown = Some("that needs the ledger from entry 0: a period from its beginning, or --after");
-            return Credentials { objections: BTreeMap::new(), unknown };
+            return Ok(Credentials { objections: BTreeMap::new(), unknown });
         };
         let mut objections = BTreeMap::new();
         let mut is_listed = false;
-        for held in contents.entries.iter().filter(|held| (*first..*end).contains(&held.entry.index)) {
-            register.follow(&held.entry);
+        for mark in contents.entries.iter().filter(|mark| (*first..*end).contains(&mark.index)) {
+            if TELLING.contains(&mark.r#type) {
+                register.follow(&contents.entry(mark)?);
+            }
             is_listed |= register.is_listed();
-            let acted = held.entry.actor().filter(|_| held.entry.item.is_some());
-            let objection = acted.and_then(|actor| register.objection(&actor, held.entry.at));
-            objections.extend(objection.map(|what| (held.entry.index, what)));
+            let acted =
+                mark.actor.filter(|_| mark.item.is_some()).and_then(|actor| contents.actors.get(actor as usize));
+            let objection = acted.and_then(|actor| register.objection(actor, mark.at));
+            objections.extend(objection.map(|what| (mark.index, what)));
         }
         let elsewhere = "people signed in elsewhere, so the ledger does not list their credentials";
-        Credentials { objections, unknown: (!is_listed).then_some(elsewhere) }
+        Ok(Credentials { objections, unknown: (!is_listed).then_some(elsewhere) })
     }
 
-    pub(super) fn check(&self, id: &ItemId, history: &[&Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
+    pub(super) fn check(&self, id: &ItemId, history: &[Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
         let control = Control::Credentials;
         let found = history.iter().filter_map(|held| Some((held, self.objections.get(&held.entry.index)?)));
         let mut wrong = None;

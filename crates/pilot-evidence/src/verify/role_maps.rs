@@ -1,6 +1,7 @@
 //! Who was approved for which role, according to the role map that each start recorded in the ledger.
 
 use std::collections::BTreeSet;
+use std::io;
 
 use pilot_core::entry::EntryType;
 use pilot_core::entry::details::{Details, Started};
@@ -8,7 +9,7 @@ use pilot_core::item::ItemId;
 use pilot_core::role_map::RoleMap;
 use pilot_core::workflow::Name;
 
-use super::contents::{Contents, Held};
+use super::contents::{Contents, Held, Mark};
 use super::verdict::{Check, Control, Fault, Finding, short};
 
 struct Start<'c> {
@@ -27,19 +28,20 @@ struct Start<'c> {
 pub(crate) struct Starts<'c>(Vec<Start<'c>>);
 
 impl<'c> Starts<'c> {
-    pub(crate) fn of(contents: &'c Contents<'_>, faults: &mut Vec<Fault>) -> Starts<'c> {
+    pub(crate) fn of(contents: &'c Contents<'_>, faults: &mut Vec<Fault>) -> io::Result<Starts<'c>> {
         let mut starts = Starts(Vec::new());
-        for held in contents.entries.iter().filter(|held| held.entry.r#type == EntryType::ServiceStarted) {
+        for start in contents.of_types(&[EntryType::ServiceStarted]) {
+            let (mark, entry) = start?;
             // What is in force is never guessed: a start that cannot be read says nothing to rely on.
-            let started = if let Some(Details::ServiceStarted(started)) = held.entry.details() {
+            let started = if let Some(Details::ServiceStarted(started)) = entry.details() {
                 started
             } else {
                 let what = "what this start says cannot be read, so neither can what was in force after it";
                 let fault = Fault::new(Check::Completeness, "start", what);
-                faults.push(fault.in_file(held.file).at_entry(held.entry.index));
+                faults.push(fault.in_file(contents.file(mark)).at_entry(mark.index));
                 Started::default()
             };
-            starts.0.push(Start::of(contents, held, started));
+            starts.0.push(Start::of(contents, mark, started));
         }
         for start in &starts.0 {
             if let (Some(digest), None) = (&start.pinned, start.map) {
@@ -53,7 +55,7 @@ impl<'c> Starts<'c> {
             let fault = Fault::new(Check::Completeness, "role_map", "no start in this bundle pins it");
             faults.push(fault.in_file(crate::bundle::role_map_path(digest)));
         }
-        starts
+        Ok(starts)
     }
 
     /// The start in force at an entry. Every ledger begins with a start, so if the bundle has none, it withholds one.
@@ -72,7 +74,7 @@ impl<'c> Starts<'c> {
 
     /// Checks every actor of an item against the role map in force at each entry, and its creation against the
     /// definitions.
-    pub(crate) fn check(&self, id: &ItemId, history: &[&Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
+    pub(crate) fn check(&self, id: &ItemId, history: &[Held<'_>], faults: &mut Vec<Fault>) -> Finding<Control> {
         let control = Control::RoleMap;
         let (mut maps, mut unknown, mut wrong, mut withheld) = (BTreeSet::new(), None, None, false);
         for held in history {
@@ -126,11 +128,11 @@ impl<'c> Starts<'c> {
 }
 
 impl<'c> Start<'c> {
-    fn of(contents: &'c Contents<'_>, held: &'c Held<'_>, started: Started) -> Start<'c> {
+    fn of(contents: &'c Contents<'_>, mark: &Mark, started: Started) -> Start<'c> {
         let pinned = started.role_map.map(|digest| digest.to_string());
         Start {
-            index: held.entry.index,
-            file: held.file,
+            index: mark.index,
+            file: contents.file(mark),
             map: pinned.as_ref().and_then(|digest| contents.role_maps.get(digest)),
             pinned,
             definitions: started.definitions.into_iter().map(|definition| definition.digest).collect(),
@@ -144,15 +146,15 @@ impl<'c> Start<'c> {
 }
 
 /// Starts without a role map, for someone who knows which ones may have been in force.
-pub(super) fn without_map(contents: &Contents<'_>) -> Vec<Fault> {
-    let starts = contents.entries.iter().filter(|held| held.entry.r#type == EntryType::ServiceStarted);
-    let bare = starts.filter(|held| match held.entry.details() {
-        Some(Details::ServiceStarted(started)) => started.role_map.is_none(),
-        _ => true,
-    });
-    let fault = |held: &Held<'_>| {
-        let fault = Fault::new(Check::Pins, "pinned_role_map", "from this start on no role map was in force");
-        fault.in_file(held.file).at_entry(held.entry.index)
-    };
-    bare.map(fault).collect()
+pub(super) fn without_map(contents: &Contents<'_>) -> io::Result<Vec<Fault>> {
+    let mut faults = Vec::new();
+    for start in contents.of_types(&[EntryType::ServiceStarted]) {
+        let (mark, entry) = start?;
+        let has_map = matches!(entry.details(), Some(Details::ServiceStarted(started)) if started.role_map.is_some());
+        if !has_map {
+            let fault = Fault::new(Check::Pins, "pinned_role_map", "from this start on no role map was in force");
+            faults.push(fault.in_file(contents.file(mark)).at_entry(mark.index));
+        }
+    }
+    Ok(faults)
 }

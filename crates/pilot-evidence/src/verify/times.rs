@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pilot_core::time::Time;
 
-use super::contents::{Contents, Held};
+use super::contents::{Contents, Mark};
 use super::log::{Roots, hash_list, moment};
 use super::trust::Trust;
 use super::verdict::{Check, Fault, Finding};
@@ -47,7 +47,7 @@ pub(super) fn times(
             Err(fault) => faults.push(fault),
         }
     }
-    let note = contents.texts.get(CHECKPOINT).copied().unwrap_or_default();
+    let note = contents.text(CHECKPOINT).unwrap_or_default();
     // The witnesses' check reports what is wrong with these.
     dated.extend(cosigned(trust, newest.size, CHECKPOINT, note, &mut Vec::new()));
     let count = dated.len();
@@ -168,30 +168,29 @@ impl Bounds {
 
     /// What is in a tree was there when it was cosigned. One fault for all such entries: a wrong clock is wrong for many.
     fn too_late(&self, contents: &Contents<'_>) -> Option<Fault> {
-        let latest = |held: &Held<'_>| self.seen_by(held.entry.index).map(|seen| seen.plus(CLOCK_TOLERANCE));
-        let is_late = |held: &&Held<'_>| latest(held).is_some_and(|latest| held.entry.at > latest);
+        let latest = |mark: &Mark| self.seen_by(mark.index).map(|seen| seen.plus(CLOCK_TOLERANCE));
+        let is_late = |mark: &&Mark| latest(mark).is_some_and(|latest| mark.at > latest);
         let mut late = contents.entries.iter().filter(is_late);
         let first = late.next()?;
-        let seen = self.seen_by(first.entry.index)?;
-        let what = format!("its time is {}, but witnesses had already seen it at {seen}", first.entry.at);
-        Some(clock_fault(first, &what, late.count()))
+        let seen = self.seen_by(first.index)?;
+        let what = format!("its time is {}, but witnesses had already seen it at {seen}", first.at);
+        Some(clock_fault(contents, first, &what, late.count()))
     }
 
     /// What is not in a tree came after it was cosigned.
     fn too_early(&self, contents: &Contents<'_>) -> Option<Fault> {
-        let is_early = |held: &&Held<'_>| {
-            self.unseen_at(held.entry.index).is_some_and(|seen| held.entry.at.plus(CLOCK_TOLERANCE) < seen)
-        };
+        let is_early =
+            |mark: &&Mark| self.unseen_at(mark.index).is_some_and(|seen| mark.at.plus(CLOCK_TOLERANCE) < seen);
         let mut early = contents.entries.iter().filter(is_early);
         let first = early.next()?;
-        let seen = self.unseen_at(first.entry.index)?;
-        let what = format!("its time is {}, but witnesses had not seen it at {seen}", first.entry.at);
-        Some(clock_fault(first, &what, early.count()))
+        let seen = self.unseen_at(first.index)?;
+        let what = format!("its time is {}, but witnesses had not seen it at {seen}", first.at);
+        Some(clock_fault(contents, first, &what, early.count()))
     }
 }
 
-fn clock_fault(held: &Held<'_>, what: &str, others: usize) -> Fault {
+fn clock_fault(contents: &Contents<'_>, mark: &Mark, what: &str, others: usize) -> Fault {
     let others = if others > 0 { format!("; the same is true of {others} later entries") } else { String::new() };
     let fault = Fault::new(Check::Times, "clock", format!("{what}{others}"));
-    fault.in_file(held.file).at_entry(held.entry.index)
+    fault.in_file(contents.file(mark)).at_entry(mark.index)
 }

@@ -246,7 +246,7 @@ fn only_pinned_definitions_and_role_maps_may_have_been_in_force() {
 fn a_period_follows_the_previous_one_or_is_refused() {
     let ledger = small_ledger();
     let size = ledger.size();
-    let first = predecessor(&ledger.period_bundle(0, 8), &trust()).unwrap();
+    let first = predecessor(&ledger.period_bundle(0, 8).into(), &trust(), &mut |_, _, _| {}).unwrap().unwrap();
     let after = |bundle: &[u8]| {
         let pins = Pins { after: Some(first.clone()), ..Pins::default() };
         verify(bundle, &Trust { pins, ..trust() })
@@ -270,7 +270,10 @@ fn a_period_follows_the_previous_one_or_is_refused() {
     "#]],
     );
     let (id, _) = ledger.items.iter().next().unwrap();
-    assert!(predecessor(&ledger.item_bundle(id), &trust()).is_err(), "an item is no period");
+    assert!(
+        predecessor(&ledger.item_bundle(id).into(), &trust(), &mut |_, _, _| {}).unwrap().is_err(),
+        "an item is no period"
+    );
 }
 
 fn named(who: &str, role: Role, fingerprint: &str) -> Named {

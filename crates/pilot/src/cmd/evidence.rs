@@ -1,19 +1,20 @@
 //! `pilot evidence`: what an auditor does with a bundle. Checking one needs no network and no service.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use pilot_core::document::ContentDigest;
 use pilot_evidence::bundle::redact::{Redaction, redact};
-use pilot_evidence::report::report;
+use pilot_evidence::bundle::source::Source;
+use pilot_evidence::report::report_from;
 use pilot_evidence::verify::trust::{self, Given};
-use pilot_evidence::verify::{Gap, Trust, Verdict, predecessor, verify};
+use pilot_evidence::verify::{Gap, Stage, Trust, Verdict, predecessor, verify_from};
 
 use crate::environment::Environment;
 use crate::exit::Failure;
-use crate::output::{Output, OutputArguments, print, print_json};
+use crate::output::{Output, OutputArguments, ProgressLine, print, print_json};
 
 mod erase;
 mod export;
@@ -129,7 +130,8 @@ impl TrustArguments {
             strict: self.strict,
         })?;
         for earlier in &self.after {
-            let previous = predecessor(&read(earlier)?, &trust.earlier());
+            let previous = predecessor(&bundle(earlier)?, &trust.earlier(), &mut watch());
+            let previous = previous.map_err(|error| Failure::environment(earlier.display(), error))?;
             let wrong =
                 |verdict: Box<Verdict>| Failure::Refused(format!("{}: {}", earlier.display(), verdict.sentence()));
             trust.pins.after = Some(previous.map_err(wrong)?);
@@ -150,6 +152,36 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::environment(path.display(), error))
 }
 
+/// A bundle, read when it is needed: it may be larger than the memory of this machine. A pipe can be read only once.
+fn bundle(path: &Path) -> Result<Source<'static>, Failure> {
+    let opened = File::open(path).and_then(|mut file| {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            return Ok(bytes.into());
+        }
+        let read_at = move |at: u64, buffer: &mut [u8]| file.read_exact_at(buffer, at);
+        Ok(Source::Elsewhere { length: metadata.len(), read_at: Box::new(read_at) })
+    });
+    opened.map_err(|error| Failure::environment(path.display(), error))
+}
+
+/// Shows how far a verification is, in percent.
+fn watch() -> impl FnMut(Stage, u64, u64) {
+    let (line, mut shown) = (ProgressLine::default(), None);
+    move |stage, done, total| {
+        let now = (stage, done.saturating_mul(100) / total.max(1));
+        if shown.replace(now) != Some(now) {
+            let what = match stage {
+                Stage::Reading => "reading the bundle",
+                Stage::Replaying => "asking the rules again",
+            };
+            line.show(&format!("{what}: {} %", now.1));
+        }
+    }
+}
+
 /// Evidence is only for those it was given to: nobody else on the machine can read it, and nothing is overwritten.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -159,12 +191,17 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 fn check(arguments: &VerifyArguments) -> Result<(), Failure> {
     let trust = arguments.trust.read()?;
-    let verdict = verify(&read(&arguments.bundle)?, &trust);
+    let verdict = verified(&arguments.bundle, &trust)?;
     match arguments.output.output {
         Output::Json => print_json(&verdict)?,
         Output::Table => print(&verdict.to_text())?,
     }
     concluded(&verdict, arguments.trust.allow_left_out)
+}
+
+fn verified(path: &Path, trust: &Trust) -> Result<Verdict, Failure> {
+    let verdict = verify_from(&bundle(path)?, trust, &mut watch());
+    verdict.map_err(|error| Failure::environment(path.display(), error))
 }
 
 fn concluded(verdict: &Verdict, allow_left_out: bool) -> Result<(), Failure> {
@@ -182,13 +219,15 @@ fn concluded(verdict: &Verdict, allow_left_out: bool) -> Result<(), Failure> {
 /// the exit code.
 fn tell(arguments: &ReportArguments) -> Result<(), Failure> {
     let trust = arguments.trust.read()?;
-    let bundle = read(&arguments.bundle)?;
-    let page = report(&bundle, &trust).map_err(|verdict| Failure::Refused(verdict.sentence()))?;
+    let path = &arguments.bundle;
+    let page = report_from(&bundle(path)?, &trust, &mut watch());
+    let page = page.map_err(|error| Failure::environment(path.display(), error))?;
+    let page = page.map_err(|verdict| Failure::Refused(verdict.sentence()))?;
     match &arguments.out {
         Some(path) => write_new(path, page.as_bytes())?,
         None => print(&page)?,
     }
-    concluded(&verify(&bundle, &trust), arguments.trust.allow_left_out)
+    concluded(&verified(path, &trust)?, arguments.trust.allow_left_out)
 }
 
 /// A period may have very many documents.
