@@ -4,6 +4,7 @@ mod definitions;
 mod forged;
 mod insider;
 mod legality;
+mod pieces;
 mod random_days;
 mod redaction;
 mod report;
