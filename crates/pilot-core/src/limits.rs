@@ -161,6 +161,11 @@ pub const WITNESS_CONNECTIONS_MAX: usize = 256;
 pub const WITNESS_ANSWER_DEADLINE: Duration = Duration::from_secs(4);
 pub const WITNESSES_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How long a timestamping authority has for its answer.
+pub const TIMESTAMP_DEADLINE: Duration = Duration::from_secs(10);
+/// The most that it may answer.
+pub const TIMESTAMP_BYTES_MAX: usize = 32 * 1024;
+
 /// How many bundles are built at a time, in total and per actor.
 pub const EXPORTS_MAX: usize = 2;
 pub const EXPORTS_PER_ACTOR_MAX: usize = 1;

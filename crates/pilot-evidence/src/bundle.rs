@@ -22,6 +22,7 @@ const DEFINITIONS: &str = "definitions/";
 const ROLE_MAPS: &str = "role-maps/";
 const PROOFS: &str = "proofs/";
 const CHECKPOINTS: &str = "checkpoints/";
+const TIMESTAMPS: &str = "timestamps/";
 
 /// The most entries in one file of a bundle.
 pub const ENTRIES_PER_FILE: usize = 256;
@@ -44,6 +45,10 @@ pub enum Piece<'p> {
     KeptCheckpoint(u64),
     /// Proves that the log continues its tree of this size.
     ConsistencyFrom(u64),
+    /// A checkpoint of this size, as a timestamping authority was shown it.
+    Stamped(u64),
+    /// The reply of that authority.
+    Timestamp(u64),
     /// By digest, 64 hexadecimal characters.
     Document(&'p str),
     /// The rules of a definition as canonical JSON, by their digest.
@@ -72,6 +77,8 @@ impl<'p> Piece<'p> {
             .or_else(|| between(PROOFS, ".tlog-proof").and_then(index).map(Piece::Proof))
             .or_else(|| between(PROOFS, ".consistency").and_then(index).map(Piece::ConsistencyFrom))
             .or_else(|| between(CHECKPOINTS, "").and_then(index).map(Piece::KeptCheckpoint))
+            .or_else(|| between(TIMESTAMPS, ".tsr").and_then(index).map(Piece::Timestamp))
+            .or_else(|| between(TIMESTAMPS, "").and_then(index).map(Piece::Stamped))
             .or_else(|| digest(DOCUMENTS, ".json").map(Piece::Document))
             .or_else(|| digest(DEFINITIONS, ".json").map(Piece::Definition))
             .or_else(|| digest(DEFINITIONS, ".toml").map(Piece::DefinitionText))
@@ -112,6 +119,14 @@ pub fn kept_checkpoint_path(size: u64) -> String {
 
 pub fn consistency_path(size: u64) -> String {
     format!("{PROOFS}{}.consistency", index_text(size))
+}
+
+pub fn stamped_path(size: u64) -> String {
+    format!("{TIMESTAMPS}{}", index_text(size))
+}
+
+pub fn timestamp_path(size: u64) -> String {
+    format!("{TIMESTAMPS}{}.tsr", index_text(size))
 }
 
 /// `digest` is 64 hexadecimal characters, with or without a leading `sha256:`; also in the functions below.

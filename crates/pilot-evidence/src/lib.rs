@@ -15,6 +15,7 @@ pub mod report;
 #[cfg(feature = "sample")]
 pub mod sample;
 pub mod tile;
+pub mod timestamp;
 pub mod tlog_proof;
 pub mod verify;
 pub mod witness;

@@ -390,6 +390,7 @@ impl Ledger {
                 .collect(),
             checkpoint,
             kept: Vec::new(),
+            timestamps: Vec::new(),
             absent: BTreeMap::new(),
             report: None,
         }

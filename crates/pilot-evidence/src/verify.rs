@@ -39,6 +39,7 @@ use register::Credentials;
 use role_maps::Starts;
 pub use times::CLOCK_TOLERANCE;
 pub use trust::{Pins, Trust};
+use verdict::counted;
 pub use verdict::{About, Check, Conclusion, Control, Fault, Finding, Gap, ItemVerdict, Open, Outcome, Verdict};
 
 /// Verifies a bundle in memory.
@@ -171,7 +172,7 @@ fn examined(contents: &Contents<'_>, trust: &Trust, watch: &mut Watch<'_>) -> io
 fn asked(contents: &Contents<'_>, trust: &Trust) -> BTreeSet<u64> {
     let pinned = trust.pins.checkpoint.iter().map(|checkpoint| checkpoint.size);
     let previous = trust.pins.after.iter().flat_map(Predecessor::roots).map(|(size, _)| size);
-    contents.kept.keys().copied().chain(pinned).chain(previous).collect()
+    contents.kept.keys().chain(contents.stamped.keys()).copied().chain(pinned).chain(previous).collect()
 }
 
 /// What is known from the ledger's first entry on: nothing yet, what the previous period knew, or `None`.
@@ -293,8 +294,4 @@ fn over_all(items: &[ItemVerdict]) -> Vec<Finding<Control>> {
         }
     };
     Control::ALL.into_iter().map(of).collect()
-}
-
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

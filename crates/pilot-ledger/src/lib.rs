@@ -2,6 +2,7 @@
 
 pub mod clearance;
 pub mod clock;
+pub mod dated;
 pub mod erasures;
 pub mod evidence;
 pub mod figures;
@@ -19,5 +20,6 @@ pub mod settle;
 pub mod signer;
 pub mod starts;
 pub mod timers;
+pub mod timestamps;
 pub mod witnesses;
 pub mod workflows;

@@ -5,7 +5,6 @@
 
 mod cosigning;
 mod effects;
-pub mod kept;
 mod offer;
 mod shared;
 mod trouble;

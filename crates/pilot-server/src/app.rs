@@ -12,6 +12,7 @@ use pilot_ledger::figures::Figures;
 use pilot_ledger::ids::Ids;
 use pilot_ledger::register::Register;
 use pilot_ledger::settle::Ledger;
+use pilot_ledger::timestamps::Timestamps;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_ledger::workflows::Workflows;
 use pilot_setup::config;
@@ -45,6 +46,7 @@ pub struct App {
     /// Counted from the ledger as far as anyone has asked; one caller at a time counts on.
     pub figures: tokio::sync::Mutex<Figures>,
     pub witnesses: Arc<Witnesses>,
+    pub timestamps: Arc<Timestamps>,
     /// Who is downloading evidence.
     pub exports: Arc<Exports>,
     /// Signs permit tokens, if the configuration asks for that.

@@ -9,6 +9,7 @@ use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
 
 use pilot_ledger::clock::Clock;
+use pilot_ledger::timestamps::Timestamps;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_setup::config::{self, Config, Tls as TlsSection};
 use pilot_setup::credentials::{RoleMapFile, leak_guard, load_credentials};
@@ -28,6 +29,7 @@ pub(crate) struct Examined {
     pub(crate) role_map: Option<RoleMapFile>,
     pub(crate) guard: Arc<LeakGuard>,
     pub(crate) witnesses: Arc<Witnesses>,
+    pub(crate) timestamps: Arc<Timestamps>,
     pub(crate) trusted: Option<Trusted>,
 }
 
@@ -60,8 +62,9 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
         found.take(permit_key::load(&config.permit_key_path()));
     }
     let witnesses = found.take(Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
+    let timestamps = found.take(Timestamps::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
     let trusted = found.take(Trusted::open(config, clock));
-    match (found.settle()?, certificate, mesh_secrets, loaded, guard, witnesses, trusted) {
+    match (found.settle()?, certificate, mesh_secrets, loaded, guard, witnesses, timestamps, trusted) {
         (
             (),
             Some(certificate),
@@ -69,10 +72,11 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
             Some((credentials, role_map)),
             Some(guard),
             Some(witnesses),
+            Some(timestamps),
             Some(trusted),
         ) => {
-            let (guard, witnesses) = (Arc::new(guard), Arc::new(witnesses));
-            Ok(Examined { certificate, mesh_secrets, credentials, role_map, guard, witnesses, trusted })
+            let (guard, witnesses, timestamps) = (Arc::new(guard), Arc::new(witnesses), Arc::new(timestamps));
+            Ok(Examined { certificate, mesh_secrets, credentials, role_map, guard, witnesses, timestamps, trusted })
         }
         _ => Err(StartError::Refused("something is missing, but it is not known what".to_owned())),
     }

@@ -12,7 +12,7 @@ use pilot_ledger::second_place::is_of_the_disk;
 use pilot_ledger::settle::Ledger;
 use pilot_ledger::signer::SignError;
 use pilot_ledger::timers::Timers;
-use pilot_ledger::{clock, following, refusals, register, reserve, signer, timers, witnesses};
+use pilot_ledger::{clock, following, refusals, register, reserve, signer, timers, timestamps, witnesses};
 use pilot_store::{Pulse, StoreError};
 use pilot_wire::listen::Listener;
 use tokio::sync::oneshot;
@@ -111,6 +111,7 @@ impl Service {
         // These run until everything is written.
         let mut writing = Loops(Vec::new());
         writing.start(witnesses::run(Arc::clone(&app.witnesses), Arc::clone(signer)));
+        writing.start(timestamps::run(Arc::clone(&app.timestamps), Arc::clone(signer)));
         let mut timers = tokio::spawn(timers::run(Timers {
             store: Arc::clone(store),
             workflows: Arc::clone(&app.workflows),

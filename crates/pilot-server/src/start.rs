@@ -68,7 +68,7 @@ pub async fn start(
     let ahead = Arc::new(AtomicI64::new(0));
     let clock_guard = Arc::new(ClockGuard::new(Wall::Shared(Arc::clone(&ahead)), SinceBoot::System));
     let clock = Clock::Guarded(Arc::clone(&clock_guard));
-    let Examined { certificate, mesh_secrets, credentials, role_map, guard, witnesses, trusted } =
+    let Examined { certificate, mesh_secrets, credentials, role_map, guard, witnesses, timestamps, trusted } =
         examine(config, &clock)?;
     log.guard_with(Arc::clone(&guard));
     for warning in production::warnings(config).into_iter().chain(role_map.as_ref().and_then(too_few_approvers)) {
@@ -131,6 +131,7 @@ pub async fn start(
         workflows: Arc::new(workflows),
         figures: tokio::sync::Mutex::default(),
         witnesses,
+        timestamps,
         exports: Arc::new(Exports::of_evidence()),
         issuer,
         permits: Arc::new(Exports::of_permits()),

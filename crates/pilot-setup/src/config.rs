@@ -54,7 +54,7 @@ const NAMES: [&str; 15] = [
     "permits",
 ];
 /// Keys whose value is a number; the environment has texts alone.
-const NUMBERS: [&str; 4] = ["require_witnesses", "idle_minutes", "timeout_seconds", "outage_days"];
+const NUMBERS: [&str; 5] = ["require_witnesses", "every_minutes", "idle_minutes", "timeout_seconds", "outage_days"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
@@ -149,9 +149,30 @@ pub struct Log {
     /// How many witnesses must have cosigned an item's newest entry before an effect may begin. It cannot exceed the
     /// number of witnesses.
     pub require_witnesses: usize,
-    /// Certificate authorities to trust for witnesses, in addition to the system's. A PEM file.
+    /// Certificate authorities to trust for witnesses and for `timestamps`, in addition to the system's. A PEM file.
     #[schemars(extend("format" = "path"))]
     pub ca_file: Option<PathBuf>,
+    /// Who timestamps the log's checkpoints (RFC 3161). Without it, only witnesses date them.
+    pub timestamps: Option<Timestamps>,
+}
+
+/// A timestamping authority.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timestamps {
+    /// The address of the authority, such as `https://host/path`, without a user, a query or a fragment.
+    #[serde(deserialize_with = "witness_url")]
+    #[schemars(with = "String", extend("format" = "uri"))]
+    pub url: Uri,
+    /// How often it is asked, in minutes, while the log grows: 1 to 1440.
+    #[serde(default = "Timestamps::hourly")]
+    pub every_minutes: u16,
+}
+
+impl Timestamps {
+    const fn hourly() -> u16 {
+        60
+    }
 }
 
 /// One witness: an independent party that cosigns checkpoints of this log.
@@ -176,7 +197,7 @@ fn witness_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uri, D::Err
         matches!(uri.scheme_str(), Some("http" | "https")) && is_plain && uri.query().is_none()
     };
     let wrong =
-        "is not the address of a witness: give it as https://host/prefix, without a user, a query or a fragment";
+        "is not an address that can be used: give it as https://host/prefix, without a user, a query or a fragment";
     uri.filter(|uri| is_usable(uri) && !text.contains('#')).ok_or_else(|| D::Error::custom(wrong))
 }
 
@@ -241,7 +262,11 @@ impl From<Vec<ConfigError>> for ConfigError {
 
 impl Log {
     fn contradiction(&self) -> Option<String> {
-        let Log { witnesses, require_witnesses, .. } = self;
+        let Log { witnesses, require_witnesses, timestamps, .. } = self;
+        let minutes = timestamps.as_ref().map_or(1, |timestamps| timestamps.every_minutes);
+        if !(1..=1440).contains(&minutes) {
+            return Some(format!("log.timestamps.every_minutes: {minutes} is not from 1 to 1440"));
+        }
         match witnesses.iter().enumerate().find(|(at, witness)| {
             witnesses.iter().take(*at).any(|other| other.key.public_key == witness.key.public_key)
         }) {
@@ -580,7 +605,7 @@ mod tests {
                 &log(&witness(wrong), 1),
                 &[],
                 expect![
-                    "pilot.toml, line 2, column 22: is not the address of a witness: give it as https://host/prefix, without a user, a query or a fragment"
+                    "pilot.toml, line 2, column 22: is not an address that can be used: give it as https://host/prefix, without a user, a query or a fragment"
                 ],
             );
         }

@@ -77,6 +77,18 @@ impl Outgoing {
         self.ask(request(Method::POST, url, &[(CONTENT_TYPE, plain)], body), patience).await
     }
 
+    /// Bytes of some media type, for an answer that is bytes too.
+    pub async fn post_bytes(
+        &self,
+        url: &Uri,
+        media: &'static str,
+        body: Vec<u8>,
+        patience: Duration,
+    ) -> Result<Reply, OutgoingError> {
+        let media = HeaderValue::from_static(media);
+        self.ask(request(Method::POST, url, &[(CONTENT_TYPE, media)], body), patience).await
+    }
+
     pub async fn get(&self, url: &Uri, patience: Duration) -> Result<Reply, OutgoingError> {
         self.ask(request(Method::GET, url, &[], String::new()), patience).await
     }
@@ -102,7 +114,7 @@ impl Outgoing {
     }
 
     /// The whole answer, all of it within `patience`.
-    pub async fn ask(&self, request: Request<String>, patience: Duration) -> Result<Reply, OutgoingError> {
+    pub async fn ask(&self, request: Request<impl Into<Bytes>>, patience: Duration) -> Result<Reply, OutgoingError> {
         in_time(patience, async {
             let arriving = self.send(request).await?;
             let status = arriving.head.status.as_u16();
@@ -117,7 +129,7 @@ impl Outgoing {
         in_time(patience, self.send(request)).await
     }
 
-    async fn send(&self, request: Request<String>) -> Result<Arriving, Cause> {
+    async fn send(&self, request: Request<impl Into<Bytes>>) -> Result<Arriving, Cause> {
         let url = request.uri();
         let is_https = url.scheme_str() == Some("https");
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -164,7 +176,7 @@ impl Drop for Connection {
     }
 }
 
-pub fn request(method: Method, url: &Uri, headers: &[(HeaderName, HeaderValue)], body: String) -> Request<String> {
+pub fn request<B>(method: Method, url: &Uri, headers: &[(HeaderName, HeaderValue)], body: B) -> Request<B> {
     let mut request = Request::new(body);
     (*request.method_mut(), *request.uri_mut()) = (method, url.clone());
     request.headers_mut().extend(headers.iter().cloned());
@@ -176,9 +188,10 @@ async fn in_time<T>(patience: Duration, step: impl Future<Output = Result<T, Cau
     done.map_err(|_| OutgoingError::TooSlow(patience))?.map_err(OutgoingError::Failed)
 }
 
-async fn exchange<S>(stream: S, request: Request<String>) -> Result<Arriving, Cause>
+async fn exchange<S, B>(stream: S, request: Request<B>) -> Result<Arriving, Cause>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    B: Into<Bytes>,
 {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let connection = Connection(tokio::spawn(connection));
@@ -187,7 +200,7 @@ where
     head.headers.insert(HOST, HeaderValue::from_str(authority)?);
     head.headers.insert(USER_AGENT, HeaderValue::from_static(concat!("pilot/", env!("CARGO_PKG_VERSION"))));
     head.uri = head.uri.path_and_query().map_or("/", |target| target.as_str()).parse()?;
-    let response = sender.send_request(Request::from_parts(head, Full::new(Bytes::from(body)))).await?;
+    let response = sender.send_request(Request::from_parts(head, Full::<Bytes>::new(body.into()))).await?;
     let (head, body) = response.into_parts();
     Ok(Arriving { head, body, _connection: connection })
 }

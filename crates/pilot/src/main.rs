@@ -1,5 +1,6 @@
 //! The `pilot` program: the service, its tools and its client in one binary.
 
+mod authority;
 mod client;
 mod cmd;
 mod content;

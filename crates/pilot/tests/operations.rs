@@ -9,4 +9,5 @@ mod monitor;
 mod older;
 mod revocations;
 pub mod second_place;
+mod timestamps;
 pub mod witnesses;

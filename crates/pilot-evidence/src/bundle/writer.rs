@@ -14,7 +14,7 @@ use crate::bundle::zip::{ZipWriter, is_plain};
 use crate::bundle::{
     Absence, CHECKPOINT, CHECKPOINT_FROM, CHECKPOINT_TO, CONSISTENCY, EDGE_FROM, ENTRIES_PER_FILE, ListedFile,
     MANIFEST, Manifest, Piece, REPORT, Scope, consistency_path, definition_path, definition_text_path, document_path,
-    entries_path, kept_checkpoint_path, proof_path, role_map_path,
+    entries_path, kept_checkpoint_path, proof_path, role_map_path, stamped_path, timestamp_path,
 };
 use crate::merkle::Hash;
 use crate::note::NoteKey;
@@ -139,6 +139,12 @@ impl BundleWriter {
         self.add_once(&kept_checkpoint_path(size), note.as_bytes())
     }
 
+    /// A checkpoint that a timestamping authority was shown, and its reply.
+    pub fn timestamp(&mut self, size: u64, note: &str, reply: &[u8]) -> Result<(), BundleError> {
+        self.add_once(&stamped_path(size), note.as_bytes())?;
+        self.add_once(&timestamp_path(size), reply)
+    }
+
     /// Proves that the bundle's checkpoint continues the tree of this size.
     pub fn consistency_from(&mut self, size: u64, proof: &[Hash]) -> Result<(), BundleError> {
         self.add_once(&consistency_path(size), hash_lines(proof).as_bytes())
@@ -194,6 +200,8 @@ pub struct Parts {
     /// Cosigned checkpoints of earlier sizes, each with the proof that the newest continues it, unless the entries of a
     /// period show that.
     pub kept: Vec<(u64, String, Option<Vec<Hash>>)>,
+    /// Timestamped checkpoints, with the replies of the authority.
+    pub timestamps: Vec<(u64, String, Vec<u8>)>,
     /// What is missing, and why.
     pub absent: BTreeMap<String, Absence>,
     pub report: Option<String>,
@@ -243,6 +251,9 @@ pub fn assemble(parts: &Parts, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
         if let Some(proof) = proof {
             writer.consistency_from(*size, proof)?;
         }
+    }
+    for (size, note, reply) in &parts.timestamps {
+        writer.timestamp(*size, note, reply)?;
     }
     if let Some(report) = &parts.report {
         writer.report(report)?;

@@ -87,6 +87,9 @@ pub(crate) struct Contents<'s> {
     /// Cosigned checkpoints, and consistency proofs up to the newest one, as paths and texts, by size.
     pub kept: BTreeMap<u64, (Arc<str>, String)>,
     pub consistencies: BTreeMap<u64, (Arc<str>, String)>,
+    /// Timestamped checkpoints as texts, and the replies of the authority, by size.
+    pub stamped: BTreeMap<u64, String>,
+    pub timestamps: BTreeMap<u64, Vec<u8>>,
     documents: BTreeMap<DocumentKey, Place>,
     /// By their digest, `sha256:…`.
     pub definitions: BTreeMap<String, Arc<Definition>>,
@@ -149,6 +152,8 @@ pub(crate) fn open<'s>(
             proofs: BTreeMap::new(),
             kept: BTreeMap::new(),
             consistencies: BTreeMap::new(),
+            stamped: BTreeMap::new(),
+            timestamps: BTreeMap::new(),
             documents: BTreeMap::new(),
             definitions: BTreeMap::new(),
             role_maps: BTreeMap::new(),
@@ -289,6 +294,12 @@ impl Reader<'_> {
             }
             Piece::ConsistencyFrom(size) => {
                 contents.consistencies.insert(size, (Arc::clone(path), text()?.to_owned()));
+            }
+            Piece::Stamped(size) => {
+                contents.stamped.insert(size, text()?.to_owned());
+            }
+            Piece::Timestamp(size) => {
+                contents.timestamps.insert(size, bytes.to_vec());
             }
             Piece::Document(hex) if is_named(hex) => {
                 contents.documents.insert(sha256, place);

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use pilot_core::decide::Unasked;
 use pilot_core::item::WorkflowRef;
 
-use super::counted;
-use super::verdict::{Finding, Outcome, Verdict};
+use super::verdict::{Finding, Outcome, Verdict, counted};
 use crate::bundle::Scope;
 
 /// How many items are shown one by one if nothing is wrong with them.

@@ -1,7 +1,7 @@
-//! Whether the times in the entries agree with those of witnesses.
+//! Whether the times in the entries agree with those of witnesses and timestamping authorities.
 //!
-//! A cosignature dates a tree: what is in it was there at that time, and what is not came later. So every cosigned
-//! checkpoint bounds the times of all entries, on one side or the other.
+//! A cosignature or a timestamp dates a tree: what is in it was there at that time, and what is not came later. So every
+//! dated checkpoint bounds the times of all entries, on one side or the other.
 
 use std::time::Duration;
 
@@ -10,16 +10,17 @@ use pilot_core::time::Time;
 use super::contents::{Contents, Mark};
 use super::log::{Roots, hash_list, moment};
 use super::trust::Trust;
-use super::verdict::{Check, Fault, Finding};
-use crate::bundle::{CHECKPOINT, consistency_path};
+use super::verdict::{Check, Fault, Finding, counted};
+use crate::bundle::{CHECKPOINT, consistency_path, stamped_path, timestamp_path};
 use crate::checkpoint::Checkpoint;
 use crate::note::Note;
 use crate::proof::check_consistency;
+use crate::timestamp::{Authorities, Timestamp};
 
 /// How far the clocks of the service and of a witness may be apart: as far as the service lets its own clock leap.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_mins(10);
 
-/// A tree that known witnesses have cosigned. Of several witnesses the one counts that says least, so a fault takes all
+/// A tree that known witnesses have cosigned, or that has a timestamp. Of several witnesses the one counts that says least, so a fault takes all
 /// of them.
 struct Dated {
     size: u64,
@@ -47,24 +48,71 @@ pub(super) fn times(
             Err(fault) => faults.push(fault),
         }
     }
+    let cosigned_count = dated.len();
+    for (size, note) in &contents.stamped {
+        match stamped(contents, newest, trust, roots, *size, note) {
+            Ok((checkpoint, at)) => {
+                roots.insert(*size, checkpoint.root);
+                dated.extend(at.map(|at| Dated { size: *size, earliest: at, latest: at }));
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let stamped_count = dated.len() - cosigned_count;
+    for size in contents.timestamps.keys().filter(|size| !contents.stamped.contains_key(size)) {
+        let fault = Fault::new(check, "timestamp", "the checkpoint that it is of is missing");
+        faults.push(fault.in_file(timestamp_path(*size)));
+    }
     let note = contents.text(CHECKPOINT).unwrap_or_default();
     // The witnesses' check reports what is wrong with these.
     dated.extend(cosigned(trust, newest.size, CHECKPOINT, note, &mut Vec::new()));
-    let count = dated.len();
+    let cosigned_count = dated.len() - stamped_count;
     let bounds = Bounds::of(dated);
     faults.extend(bounds.too_late(contents));
     faults.extend(bounds.too_early(contents));
     if faults.len() > before {
         return Finding::fails(check, "see the faults");
     }
-    match count {
-        0 if trust.policy.witnesses().is_empty() => {
+    match (cosigned_count, stamped_count) {
+        (0, 0) if trust.policy.witnesses().is_empty() && trust.authorities.is_none() => {
             Finding::not_checked(check, "no witness key was given, so only the service's own clock dates the entries")
         }
-        0 => Finding::not_checked(check, "none of the given witnesses has dated a checkpoint of this bundle"),
-        1 => Finding::holds(check, "no entry is later than its cosignature"),
-        count => Finding::holds(check, format!("every entry fits the times of {count} cosigned checkpoints")),
+        (0, 0) => Finding::not_checked(
+            check,
+            "nobody whose key or certificate was given has dated a checkpoint of this bundle",
+        ),
+        (1, 0) => Finding::holds(check, "no entry is later than its cosignature"),
+        (count, 0) => Finding::holds(check, format!("every entry fits the times of {count} cosigned checkpoints")),
+        (0, count) => Finding::holds(check, format!("every entry fits the times of {}", counted(count, "timestamp"))),
+        (cosigned, stamped) => {
+            let (cosigned, stamped) = (counted(cosigned, "cosigned checkpoint"), counted(stamped, "timestamp"));
+            Finding::holds(check, format!("every entry fits the times of {cosigned} and {stamped}"))
+        }
     }
+}
+
+/// A timestamped checkpoint must be one of the log, the log must have continued it, and the timestamp must be of it. Its
+/// time counts if its authority is trusted.
+fn stamped(
+    contents: &Contents<'_>,
+    newest: &Checkpoint,
+    trust: &Trust,
+    roots: &Roots,
+    size: u64,
+    note: &str,
+) -> Result<(Checkpoint, Option<Time>), Fault> {
+    let checkpoint = kept(contents, newest, trust, roots, size, &stamped_path(size), note)?;
+    let wrong = |what: String| Fault::new(Check::Times, "timestamp", what).in_file(timestamp_path(size));
+    let reply = contents.timestamps.get(&size).ok_or_else(|| wrong("it is missing".into()))?;
+    let timestamp = Timestamp::parse(reply).and_then(|timestamp| {
+        timestamp.check_of(note.as_bytes())?;
+        if let Some(Authorities(authority)) = &trust.authorities {
+            timestamp.check_signature(&**authority)?;
+        }
+        Ok(timestamp)
+    });
+    let timestamp = timestamp.map_err(|error| wrong(error.to_string()))?;
+    Ok((checkpoint, Some(timestamp.at).filter(|_| trust.authorities.is_some())))
 }
 
 /// A kept checkpoint must be one of the log, and the log must have continued it.
@@ -173,7 +221,7 @@ impl Bounds {
         let mut late = contents.entries.iter().filter(is_late);
         let first = late.next()?;
         let seen = self.seen_by(first.index)?;
-        let what = format!("its time is {}, but witnesses had already seen it at {seen}", first.at);
+        let what = format!("its time is {}, but it had already been seen at {seen}", first.at);
         Some(clock_fault(contents, first, &what, late.count()))
     }
 
@@ -184,7 +232,7 @@ impl Bounds {
         let mut early = contents.entries.iter().filter(is_early);
         let first = early.next()?;
         let seen = self.unseen_at(first.index)?;
-        let what = format!("its time is {}, but witnesses had not seen it at {seen}", first.at);
+        let what = format!("its time is {}, but it had not been seen at {seen}", first.at);
         Some(clock_fault(contents, first, &what, early.count()))
     }
 }

@@ -10,12 +10,15 @@ use crate::checkpoint::Checkpoint;
 use crate::cosignature::CosignerVerifier;
 use crate::note::{KeyError, VerifierKey};
 use crate::policy::{Policy, PolicyError};
+use crate::timestamp::Authorities;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trust {
     pub key: VerifierKey,
     /// Which witnesses are known, and which of them must have cosigned the checkpoint.
     pub policy: Policy,
+    /// Whose timestamps date checkpoints.
+    pub authorities: Option<Authorities>,
     pub pins: Pins,
     /// Whatever could not be checked leads to the third verdict.
     pub strict: bool,
@@ -42,7 +45,7 @@ impl Trust {
     /// `needed` of these witnesses must have cosigned.
     pub fn witnessed(key: VerifierKey, witnesses: Vec<CosignerVerifier>, needed: usize) -> Trust {
         let policy = Policy::of(key.clone(), witnesses, needed);
-        Trust { key, policy, pins: Pins::default(), strict: false }
+        Trust { key, policy, authorities: None, pins: Pins::default(), strict: false }
     }
 
     /// For a bundle of an earlier period: a checkpoint that was kept later says nothing about it.
@@ -115,7 +118,7 @@ pub fn read<E: Into<std::io::Error>>(
             .insert(reader.digest("--role-map", one, |_, bytes| Ok(ContentDigest::of_bytes(bytes).to_string()))?);
     }
     pins.checkpoint = given.checkpoint.map(|path| reader.checkpoint(path, &key)).transpose()?;
-    Ok(Trust { key, policy, pins, strict: given.strict })
+    Ok(Trust { key, policy, authorities: None, pins, strict: given.strict })
 }
 
 /// A definition is pinned by its rules: comments and layout of the file do not matter.

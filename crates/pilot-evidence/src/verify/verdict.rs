@@ -375,3 +375,7 @@ impl Verdict {
 pub(super) fn short(digest: &str) -> String {
     digest.chars().take("sha256:".len() + 12).collect::<String>() + "…"
 }
+
+pub(super) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

@@ -2,6 +2,7 @@
 //! elsewhere: witnesses, pins, the previous period.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use pilot_core::actor::Actor;
@@ -9,10 +10,13 @@ use pilot_core::document::{ContentDigest, Document};
 use pilot_core::entry::Entry;
 use pilot_core::entry::details::{ChangedCredentials, Changes, Details, Named, OneCredential, RevokedCredential};
 use pilot_core::role::Role;
+use pilot_core::time::Time;
 use pilot_evidence::bundle::{Parts, assemble};
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::cosignature::CosignerKey;
+use pilot_evidence::merkle::Hash;
 use pilot_evidence::sample::{CAST, Ledger, actor, as_role, cosigned, key, payload, role_map, small_ledger};
+use pilot_evidence::timestamp::{Authorities, Authority, Signed, sample_reply};
 use pilot_evidence::verify::{Conclusion, Gap, Pins, Trust, Verdict, predecessor, verify};
 use serde_json::{Value, json};
 
@@ -71,7 +75,7 @@ fn an_entry_dated_after_witnesses_saw_it_is_found() {
     check(
         &seen(&parts, 1_794_733_200, &witnessed()),
         &expect![[r#"
-            entries/000000000000.jsonl, entry 0: its time is 2099-01-01T00:00:00.000000Z, but witnesses had already seen it at 2026-11-15T09:00:00.000000Z [clock]
+            entries/000000000000.jsonl, entry 0: its time is 2099-01-01T00:00:00.000000Z, but it had already been seen at 2026-11-15T09:00:00.000000Z [clock]
         "#]],
     );
     // Clocks may differ a little.
@@ -99,14 +103,14 @@ fn kept_checkpoints_bound_the_times_of_entries_on_both_sides() {
         check(
             &seen(&early, at, &witnessed()),
             &expect![[r#"
-                entries/000000000000.jsonl, entry 9: its time is 2026-11-15T08:00:09.000000Z, but witnesses had not seen it at 2026-11-15T08:30:09.000000Z [clock]
+                entries/000000000000.jsonl, entry 9: its time is 2026-11-15T08:00:09.000000Z, but it had not been seen at 2026-11-15T08:30:09.000000Z [clock]
             "#]],
         );
         let late = Parts { kept: vec![kept(&ledger, 3, begun - 3600)], ..parts.clone() };
         check(
             &seen(&late, at, &witnessed()),
             &expect![[r#"
-                entries/000000000000.jsonl, entry 0: its time is 2026-11-15T08:00:00.000000Z, but witnesses had already seen it at 2026-11-15T07:00:09.000000Z; the same is true of 2 later entries [clock]
+                entries/000000000000.jsonl, entry 0: its time is 2026-11-15T08:00:00.000000Z, but it had already been seen at 2026-11-15T07:00:09.000000Z; the same is true of 2 later entries [clock]
             "#]],
         );
         // Without the proof, it could be of any history.
@@ -372,4 +376,68 @@ fn strict_means_that_everything_was_checked() {
     let all = strict(pins);
     assert_eq!((all.verdict, all.exit_code(false)), (Conclusion::Holds, 0), "{}", all.to_text());
     assert!(all.to_json().contains("\"gaps\": []"), "{}", json!(all.gaps));
+}
+
+/// Believes every signature, or none.
+struct Believes(bool);
+
+impl Authority for Believes {
+    fn check(&self, _: &Signed<'_>) -> Result<(), String> {
+        if self.0 { Ok(()) } else { Err("its certificate is not trusted".into()) }
+    }
+}
+
+#[test]
+fn timestamps_bound_the_times_of_entries_on_both_sides_if_their_authority_is_trusted() {
+    let mut ledger = Ledger::default();
+    let id = ledger.whole_operation("Rotate the signing key", "low");
+    let (size, begun) = (ledger.size(), ledger.now);
+    ledger.remark(&id, &actor("ada"), "backdated");
+    let minutes = |minutes: u64| begun.plus(std::time::Duration::from_mins(minutes));
+    let stamped = |size: u64, at: Time| {
+        let (size, note, proof) = ledger.kept(size, &witness(), 0);
+        (size, note.clone(), proof, sample_reply(note.as_bytes(), at))
+    };
+    let judged = |(size, note, proof, reply): (u64, String, Option<Vec<Hash>>, Vec<u8>),
+                  of_item: bool,
+                  believes: Option<bool>| {
+        let parts = if of_item { ledger.item_parts(&id) } else { ledger.period_parts(0, ledger.size()) };
+        let kept = vec![(size, note.clone(), proof)];
+        let parts = Parts { timestamps: vec![(size, note, reply)], kept, ..parts };
+        let authorities = believes.map(|believes| Authorities(Arc::new(Believes(believes))));
+        verify(&assemble(&parts, &key()).unwrap(), &Trust { authorities, ..trust() })
+    };
+    for of_item in [true, false] {
+        assert_eq!(faults(&judged(stamped(size, minutes(5)), of_item, Some(true))), "");
+        assert_eq!(
+            faults(&judged(stamped(size, minutes(30)), of_item, None)),
+            "",
+            "nobody is trusted, so nothing is compared"
+        );
+        check(
+            &judged(stamped(size, minutes(30)), of_item, Some(true)),
+            &expect![[r#"
+                entries/000000000000.jsonl, entry 9: its time is 2026-11-15T08:00:09.000000Z, but it had not been seen at 2026-11-15T08:30:09.000000Z [clock]
+            "#]],
+        );
+        check(
+            &judged(stamped(size, Time::from_unix_micros(begun.unix_micros() - 1_800_000_000)), of_item, Some(true)),
+            &expect![[r#"
+                entries/000000000000.jsonl, entry 0: its time is 2026-11-15T08:00:00.000000Z, but it had already been seen at 2026-11-15T07:30:09.000000Z; the same is true of 8 later entries [clock]
+            "#]],
+        );
+        check(
+            &judged(stamped(size, minutes(5)), of_item, Some(false)),
+            &expect![[r#"
+                timestamps/000000000009.tsr: its certificate is not trusted [timestamp]
+            "#]],
+        );
+        let (size, note, proof, _) = stamped(size, begun);
+        check(
+            &judged((size, note, proof, sample_reply(b"another log", begun)), of_item, None),
+            &expect![[r#"
+                timestamps/000000000009.tsr: it is a timestamp of something else [timestamp]
+            "#]],
+        );
+    }
 }

@@ -142,12 +142,16 @@ impl<'g> Gatherer<'g> {
     /// What dates the entries, and what connects the bundle with a checkpoint its reader has kept.
     async fn kept_checkpoints(&mut self) -> Result<(), EvidenceError> {
         let newest = self.plan.checkpoint.checkpoint.size;
-        for (size, note) in &self.plan.kept {
-            self.writer.kept_checkpoint(*size, note)?;
+        for (size, cosigned) in &self.plan.kept {
+            self.writer.kept_checkpoint(*size, &cosigned.note)?;
+        }
+        for (size, stamped) in &self.plan.stamped {
+            self.writer.timestamp(*size, &stamped.note, stamped.reply.as_deref().unwrap_or_default())?;
         }
         // In a period the entries themselves show the root of each size.
         let is_shown = |size: u64| self.plan.end > self.plan.first && (self.plan.first..=self.plan.end).contains(&size);
-        let sizes = self.plan.kept.keys().copied().chain(self.plan.proved_from);
+        let dated = self.plan.kept.keys().chain(self.plan.stamped.keys());
+        let sizes = dated.copied().chain(self.plan.proved_from);
         for size in sizes.filter(|size| *size < newest && !is_shown(*size)) {
             let proof = proofs::consistency(&*self.sources.store, size, newest).await?;
             self.writer.consistency_from(size, &proof)?;

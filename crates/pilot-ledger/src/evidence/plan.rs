@@ -12,10 +12,10 @@ use pilot_evidence::bundle::Scope;
 use pilot_store::Store;
 
 use super::sources::{EvidenceError, Sources};
+use crate::dated::{Dated, Shelf};
 use crate::erasures;
 use crate::signer::Signed;
 use crate::starts;
-use crate::witnesses::kept;
 
 /// For how many entries of a period the items are looked up at a time.
 const ENTRIES_LOOKED_UP: u64 = 8_192;
@@ -42,7 +42,8 @@ pub struct Plan {
     /// Those of them that only show where the period begins or ends: their items are not part of it.
     pub(super) neighbours: BTreeSet<u64>,
     /// Cosigned checkpoints that date the entries, by size.
-    pub(super) kept: BTreeMap<u64, String>,
+    pub(super) kept: BTreeMap<u64, Dated>,
+    pub(super) stamped: BTreeMap<u64, Dated>,
     /// A size from which the reader wants a proof, having kept a checkpoint of it.
     pub(super) proved_from: Option<u64>,
     pub(super) with_documents: bool,
@@ -79,13 +80,14 @@ impl Plan {
         if let Some(kept) = options.kept.filter(|kept| *kept > size) {
             return Err(EvidenceError::NotThatLong { kept, size });
         }
-        let kept = plan.cosigned(&*sources.store).await?;
+        let kept = plan.dated(Shelf::Cosigned, &*sources.store).await?;
+        let stamped = plan.dated(Shelf::Stamped, &*sources.store).await?;
         let with_documents = plan.with_documents && !options.without_documents;
-        Plan { kept, proved_from: options.kept, with_documents, ..plan }.bounded()
+        Plan { kept, stamped, proved_from: options.kept, with_documents, ..plan }.bounded()
     }
 
-    /// For each entry, the oldest cosigned checkpoint that has it and the newest that does not.
-    async fn cosigned(&self, store: &dyn Store) -> Result<BTreeMap<u64, String>, EvidenceError> {
+    /// For each entry, the oldest dated checkpoint that has it and the newest that does not.
+    async fn dated(&self, shelf: Shelf, store: &dyn Store) -> Result<BTreeMap<u64, Dated>, EvidenceError> {
         let size = self.checkpoint.checkpoint.size;
         let mut found = Thinning::default();
         let mut known_until = 0;
@@ -93,16 +95,16 @@ impl Plan {
             if *index < known_until {
                 continue;
             }
-            found.add(kept::newest_without(store, *index).await?);
-            let oldest = kept::oldest_with(store, *index).await?;
+            found.add(shelf.newest_without(store, *index).await?);
+            let oldest = shelf.oldest_with(store, *index).await?;
             known_until = oldest.as_ref().map_or(u64::MAX, |(size, _)| *size);
             found.add(oldest);
         }
         if self.end > self.first {
-            found.add(kept::newest_without(store, self.first).await?);
+            found.add(shelf.newest_without(store, self.first).await?);
             let mut last = self.first;
             while last < self.end {
-                let page = kept::after(store, last, CHECKPOINTS_READ).await?;
+                let page = shelf.after(store, last, CHECKPOINTS_READ).await?;
                 let Some((size, _)) = page.last() else { break };
                 last = *size;
                 // The first that has the whole period is the last one needed.
@@ -111,7 +113,8 @@ impl Plan {
             }
         }
         let mut found = found.finish();
-        found.retain(|kept, _| *kept < size);
+        // The bundle's own checkpoint has its cosignatures, but not its timestamp.
+        found.retain(|kept, _| *kept < size || (*kept == size && shelf == Shelf::Stamped));
         Ok(thinned(found))
     }
 
@@ -132,6 +135,7 @@ impl Plan {
             single,
             neighbours,
             kept: BTreeMap::new(),
+            stamped: BTreeMap::new(),
             proved_from: None,
             with_documents: true,
             with_report: true,
@@ -162,10 +166,21 @@ impl Plan {
         single.extend(erasures::of_items_in(store, first..end).await?);
         let single: BTreeSet<_> = single.into_iter().filter(|index| !(first..end).contains(index)).collect();
         let scope = Scope::Period { from, to, first, end };
-        let (kept, proved_from, with_documents, with_report) = (BTreeMap::new(), None, true, true);
-        let name = "evidence";
-        Plan { scope, checkpoint, first, end, single, neighbours, kept, proved_from, with_documents, with_report, name }
-            .bounded()
+        Plan {
+            scope,
+            checkpoint,
+            first,
+            end,
+            single,
+            neighbours,
+            kept: BTreeMap::new(),
+            stamped: BTreeMap::new(),
+            proved_from: None,
+            with_documents: true,
+            with_report: true,
+            name: "evidence",
+        }
+        .bounded()
     }
 
     fn bounded(self) -> Result<Plan, EvidenceError> {
@@ -197,11 +212,11 @@ const CHECKPOINTS_READ: usize = 256;
 /// Checkpoints as they are found, in ascending order. A long period has more of them than should be in memory at once, so
 /// whenever there are too many, every second one is dropped and fewer are taken from then on: evenly over all.
 struct Thinning {
-    taken: BTreeMap<u64, String>,
+    taken: BTreeMap<u64, Dated>,
     seen: usize,
     stride: usize,
     /// Stays in any case.
-    last: Option<(u64, String)>,
+    last: Option<(u64, Dated)>,
 }
 
 impl Default for Thinning {
@@ -211,14 +226,14 @@ impl Default for Thinning {
 }
 
 impl Thinning {
-    fn add(&mut self, found: impl IntoIterator<Item = (u64, String)>) {
-        for (size, note) in found {
+    fn add(&mut self, found: impl IntoIterator<Item = (u64, Dated)>) {
+        for (size, dated) in found {
             if self.taken.contains_key(&size) {
                 continue;
             }
-            self.last = Some((size, note.clone()));
+            self.last = Some((size, dated.clone()));
             if self.seen.is_multiple_of(self.stride) {
-                self.taken.insert(size, note);
+                self.taken.insert(size, dated);
             }
             self.seen += 1;
             if self.taken.len() > 2 * EXPORT_CHECKPOINTS_MAX {
@@ -232,14 +247,14 @@ impl Thinning {
         }
     }
 
-    fn finish(mut self) -> BTreeMap<u64, String> {
+    fn finish(mut self) -> BTreeMap<u64, Dated> {
         self.taken.extend(self.last);
         self.taken
     }
 }
 
 /// Evenly, if there are too many for one bundle; the first and the last stay.
-fn thinned(found: BTreeMap<u64, String>) -> BTreeMap<u64, String> {
+fn thinned(found: BTreeMap<u64, Dated>) -> BTreeMap<u64, Dated> {
     let step = found.len().div_ceil(EXPORT_CHECKPOINTS_MAX).max(1);
     let last = found.len().saturating_sub(1);
     let stays = |number: usize| number.is_multiple_of(step) || number == last;

@@ -19,10 +19,10 @@ use pilot_wire::outgoing::{Outgoing, TrustError};
 use tokio::sync::watch;
 
 use super::effects::EffectGate;
-use super::kept;
 use super::offer::offer;
 use super::shared;
 use super::witness::{self, Witness};
+use crate::dated::{Dated, Shelf};
 use crate::signer::{SignError, Signed, Signer};
 
 /// How often the witnesses are offered a newer checkpoint, if there is one.
@@ -202,7 +202,7 @@ impl Witnesses {
     /// Keeps the newest cosigned checkpoint, once a minute while the log grows, and once more when it has stopped.
     async fn keep(&self, store: &dyn Store) {
         let Some((size, cosignatures, note)) = self.to_keep() else { return };
-        match kept::keep(store, size, note).await {
+        match Shelf::Cosigned.keep(store, size, Dated { note, reply: None }).await {
             Ok(()) => {
                 let mut last = self.last_kept.lock().unwrap_or_else(PoisonError::into_inner);
                 *last = LastKept { size, cosignatures, since: Some(Stopwatch::start()) };

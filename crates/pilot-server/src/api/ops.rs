@@ -48,6 +48,7 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
             app.ledger.reserve.metrics(&mut text);
             app.ledger.clock_keeper.metrics(&mut text);
             app.witnesses.metrics(&mut text);
+            app.timestamps.metrics(&mut text);
             app.register.metrics(app.clock.now(), &mut text);
             app.identity.metrics(&mut text);
             Ok(page("text/plain; version=0.0.4; charset=utf-8", text.into_text()))

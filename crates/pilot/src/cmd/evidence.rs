@@ -12,6 +12,7 @@ use pilot_evidence::report::report_from;
 use pilot_evidence::verify::trust::{self, Given};
 use pilot_evidence::verify::{Gap, Stage, Trust, Verdict, predecessor, verify_from};
 
+use crate::authority::authorities;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::output::{Output, OutputArguments, ProgressLine, print, print_json};
@@ -47,6 +48,10 @@ pub(crate) struct TrustArguments {
     /// A policy (C2SP tlog-policy) in place of these options: logs, witnesses, groups of them, and a quorum
     #[arg(long, value_name = "FILE", conflicts_with_all = ["witness_key", "witnesses"])]
     policy: Option<PathBuf>,
+    /// The certificate of a timestamping authority, or of the CA that certifies it, as PEM: its timestamps date
+    /// checkpoints; may be repeated
+    #[arg(long, value_name = "FILE")]
+    tsa: Vec<PathBuf>,
     /// A definition, or its digest: items must have moved by one of these; may be repeated
     #[arg(long, value_name = "FILE|DIGEST")]
     definition: Vec<String>,
@@ -129,6 +134,9 @@ impl TrustArguments {
             checkpoint: checkpoint.as_deref(),
             strict: self.strict,
         })?;
+        if !self.tsa.is_empty() {
+            trust.authorities = Some(authorities(&self.tsa)?);
+        }
         for earlier in &self.after {
             let previous = predecessor(&bundle(earlier)?, &trust.earlier(), &mut watch());
             let previous = previous.map_err(|error| Failure::environment(earlier.display(), error))?;
