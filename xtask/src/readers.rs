@@ -1,12 +1,12 @@
-//! `cargo xtask readers`: other people's libraries, with which the tests read permit tokens.
+//! `cargo xtask readers`: other people's libraries, with which the tests read permit tokens and attestations.
 
 use crate::step::Failure;
 use crate::tools;
 
-const INSTALLED: &str = "tools/pyjwt-2.15.1";
+const INSTALLED: &str = "tools/readers-2";
 const SCRIPTS: &str = "crates/pilot/tests/permits/readers";
 
 pub(crate) fn install_missing() -> Result<(), Failure> {
     tools::install_packages("readers of permit tokens", SCRIPTS)?;
-    tools::install_missing_python(INSTALLED, "xtask/pyjwt.txt").map(|_| ())
+    tools::install_missing_python(INSTALLED, "xtask/readers.txt").map(|_| ())
 }

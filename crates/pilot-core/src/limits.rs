@@ -161,6 +161,9 @@ pub const WITNESS_CONNECTIONS_MAX: usize = 256;
 pub const WITNESS_ANSWER_DEADLINE: Duration = Duration::from_secs(4);
 pub const WITNESSES_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How many approved artifacts an attestation names.
+pub const ATTESTED_ARTIFACTS_MAX: usize = 100;
+
 /// How long a timestamping authority has for its answer.
 pub const TIMESTAMP_DEADLINE: Duration = Duration::from_secs(10);
 /// The most that it may answer.

@@ -63,6 +63,11 @@ impl NoteKey {
         signature_line(&self.name, self.verifier().id, &self.key.sign(text.as_bytes()).to_bytes())
     }
 
+    /// A signature of bytes that are not a note, and cannot be mistaken for one.
+    pub(crate) fn sign_bytes(&self, bytes: &[u8]) -> [u8; 64] {
+        self.key.sign(bytes).to_bytes()
+    }
+
     pub fn verifier(&self) -> VerifierKey {
         VerifierKey::new(&self.name, self.key.verifying_key().to_bytes())
     }
@@ -79,6 +84,14 @@ pub struct VerifierKey {
 impl VerifierKey {
     fn new(name: &str, public_key: [u8; 32]) -> VerifierKey {
         VerifierKey { name: name.to_owned(), id: key_id(name, ED25519, &public_key), public_key }
+    }
+
+    /// For other tools: the public key as PEM (RFC 8410).
+    pub fn to_pem(&self) -> String {
+        // A sequence of the algorithm's identifier, 1.3.101.112, and the key as a bit string.
+        let head = [0x30, 0x2A, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x03, 0x21, 0x00];
+        let der = [&head[..], &self.public_key].concat();
+        format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64.encode(&der))
     }
 }
 

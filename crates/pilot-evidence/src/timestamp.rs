@@ -250,9 +250,9 @@ impl<'r> Signer<'r> {
         // Who signed, by issuer and number or by key. The signature shows whether it is so.
         parts.next()?;
         let algorithm = parts.expect(SEQUENCE)?.inside().expect(OID)?.contents;
-        let signed = parts.expect(CONTEXT[0])?;
+        let set = parts.expect(CONTEXT[0])?;
         let (mut kind, mut message_digest, mut certificate) = (None, None, None);
-        let mut attributes = signed.inside();
+        let mut attributes = set.inside();
         while !attributes.is_done() {
             let mut attribute = attributes.expect(SEQUENCE)?.inside();
             let (name, values) = (attribute.expect(OID)?.contents, attribute.expect(SET)?);
@@ -278,7 +278,7 @@ impl<'r> Signer<'r> {
         let signature = parts.expect(OCTETS)?.contents;
         Some(Signer {
             algorithm,
-            attributes: write(SET, &[signed.contents]),
+            attributes: write(SET, &[set.contents]),
             message_digest: message_digest.filter(|digest| digest.tag == OCTETS)?.contents,
             certificate,
             signature,

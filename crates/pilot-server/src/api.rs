@@ -2,6 +2,7 @@
 
 pub mod actors;
 pub mod answers;
+pub mod attestations;
 pub mod console;
 pub mod contents;
 pub mod credentials;

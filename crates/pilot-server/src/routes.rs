@@ -8,8 +8,8 @@ use pilot_core::role::Role;
 use pilot_wire::body::Body;
 
 use crate::api::{
-    actors, console, contents, credentials, events, evidence, figures, health, items, lists, log, looks, nodes,
-    permits, reference, resource, session, transitions, workflows,
+    actors, attestations, console, contents, credentials, events, evidence, figures, health, items, lists, log, looks,
+    nodes, permits, reference, resource, session, transitions, workflows,
 };
 use crate::call::end_upload;
 use crate::caller::Access;
@@ -65,6 +65,7 @@ pub fn table() -> Vec<Route> {
         guarded(&Method::PUT, "/v1/items/{id}/look", "look_at_item", ANY, in_time!(looks::look_at_item), docs::LOOK),
         guarded(&post, "/v1/items/{id}/comments", "add_comment", ANY, in_time!(transitions::add_comment), docs::COMMENT),
         guarded(&get, "/v1/items/{id}/proof", "get_item_proof", ANY, in_time!(log::get_item_proof), docs::PROOF),
+        guarded(&get, "/v1/items/{id}/attestation", "get_attestation", ANY, in_time!(attestations::get_attestation), docs::ATTESTATION),
         guarded(&get, "/v1/items/{id}/permit", "get_permit", Access::Roles(&[Role::Executor]), in_time!(evidence::get_permit), docs::PERMIT),
         guarded(&post, "/v1/items/{id}/permit-token", "issue_permit_token", Access::Roles(&[Role::Executor]), in_time!(permits::issue_permit_token), docs::PERMIT_TOKEN),
         guarded(&get, "/v1/events", "list_events", ANY, in_time!(events::list_events), docs::EVENTS),

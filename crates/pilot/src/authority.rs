@@ -42,11 +42,11 @@ impl Authority for Certified {
     fn check(&self, signed: &Signed<'_>) -> Result<(), String> {
         let certificate = CertificateDer::from(signed.certificate);
         let others: Vec<_> = signed.certificates.iter().map(|other| CertificateDer::from(*other)).collect();
-        let signer = EndEntityCert::try_from(&certificate).map_err(|error| format!("its certificate: {error}"))?;
+        let certified = EndEntityCert::try_from(&certificate).map_err(|error| format!("its certificate: {error}"))?;
         let seconds = u64::try_from(signed.at.unix_micros() / 1_000_000).unwrap_or(0);
         let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let purpose = KeyUsage::required(TIME_STAMPING);
-        signer
+        certified
             .verify_for_usage(self.algorithms.all, &self.anchors, &others, at, purpose, None, None)
             .map_err(|error| format!("its certificate is not trusted for timestamps at {}: {error}", signed.at))?;
         // Each algorithm checks that the key is of its kind.
@@ -54,7 +54,7 @@ impl Authority for Certified {
             .algorithms
             .all
             .iter()
-            .any(|algorithm| signer.verify_signature(*algorithm, signed.message, signed.signature).is_ok());
+            .any(|algorithm| certified.verify_signature(*algorithm, signed.message, signed.signature).is_ok());
         if is_signed { Ok(()) } else { Err("its signature is wrong".into()) }
     }
 }

@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub(crate) mod attestation;
 pub(crate) mod backup;
 pub(crate) mod check_config;
 pub(crate) mod clock;

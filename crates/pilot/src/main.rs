@@ -85,6 +85,9 @@ enum Command {
     /// Export, verify, report on, redact and erase evidence
     #[command(subcommand)]
     Evidence(cmd::evidence::Command),
+    /// Get and check attestations: signed statements about items, for pipelines
+    #[command(subcommand)]
+    Attestation(cmd::attestation::Command),
     /// Check permits: what an executor shows to a target
     #[command(subcommand)]
     Permit(cmd::permit::Command),
@@ -157,6 +160,7 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Profile(command) => cmd::profile::run(&command, environment),
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Evidence(command) => cmd::evidence::run(&command, environment),
+        Command::Attestation(command) => cmd::attestation::run(&command, environment),
         Command::Permit(command) => cmd::permit::run(&command, environment),
         Command::Gate(arguments) => cmd::gate::run(&arguments, environment),
         Command::Log(command) => cmd::log::run(&command, environment),

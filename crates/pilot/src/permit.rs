@@ -38,7 +38,7 @@ fn refused(error: &PermitError) -> Failure {
     if error.is_partial() { Failure::NotAllChecked(text) } else { Failure::Refused(text) }
 }
 
-fn now() -> Result<Time, Failure> {
+pub(crate) fn now() -> Result<Time, Failure> {
     let since = pilot_wire::clock::since_1970();
     let micros = since.and_then(|since| i64::try_from(since.as_micros()).ok()).map(Time::from_unix_micros);
     micros.ok_or_else(|| Failure::Environment("the machine's clock is before 1970; set it, then try again".into()))

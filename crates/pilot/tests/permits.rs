@@ -1,5 +1,6 @@
 //! Permits: from the service to the target, and what the gate in front of a target lets through.
 
+mod attestations;
 mod behind_the_gate;
 mod download;
 mod hostile;

@@ -87,7 +87,7 @@ impl Plan {
     }
 
     /// For each entry, the oldest dated checkpoint that has it and the newest that does not.
-    async fn dated(&self, shelf: Shelf, store: &dyn Store) -> Result<BTreeMap<u64, Dated>, EvidenceError> {
+    async fn dated(&self, of: Shelf, store: &dyn Store) -> Result<BTreeMap<u64, Dated>, EvidenceError> {
         let size = self.checkpoint.checkpoint.size;
         let mut found = Thinning::default();
         let mut known_until = 0;
@@ -95,16 +95,16 @@ impl Plan {
             if *index < known_until {
                 continue;
             }
-            found.add(shelf.newest_without(store, *index).await?);
-            let oldest = shelf.oldest_with(store, *index).await?;
+            found.add(of.newest_without(store, *index).await?);
+            let oldest = of.oldest_with(store, *index).await?;
             known_until = oldest.as_ref().map_or(u64::MAX, |(size, _)| *size);
             found.add(oldest);
         }
         if self.end > self.first {
-            found.add(shelf.newest_without(store, self.first).await?);
+            found.add(of.newest_without(store, self.first).await?);
             let mut last = self.first;
             while last < self.end {
-                let page = shelf.after(store, last, CHECKPOINTS_READ).await?;
+                let page = of.after(store, last, CHECKPOINTS_READ).await?;
                 let Some((size, _)) = page.last() else { break };
                 last = *size;
                 // The first that has the whole period is the last one needed.
@@ -114,7 +114,7 @@ impl Plan {
         }
         let mut found = found.finish();
         // The bundle's own checkpoint has its cosignatures, but not its timestamp.
-        found.retain(|kept, _| *kept < size || (*kept == size && shelf == Shelf::Stamped));
+        found.retain(|kept, _| *kept < size || (*kept == size && of == Shelf::Stamped));
         Ok(thinned(found))
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pilot_evidence::attestation::{Envelope, Statement};
 use pilot_evidence::bundle::{BundleError, BundleWriter};
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::merkle::Edge;
@@ -140,6 +141,11 @@ impl Signer {
     /// Signs a bundle's manifest, and returns the rest of the bundle.
     pub fn sign_bundle(&self, bundle: BundleWriter) -> Result<Vec<u8>, BundleError> {
         bundle.finish(&self.key)
+    }
+
+    /// Signs a statement about an item.
+    pub fn sign_statement(&self, statement: &Statement) -> serde_json::Result<Envelope> {
+        Envelope::sign(statement, &self.key)
     }
 
     async fn sign(self: Arc<Self>, size: u64) -> Result<Arc<Signed>, SignError> {

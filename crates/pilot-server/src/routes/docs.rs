@@ -273,6 +273,13 @@ pub(super) const EVIDENCE: Docs = Docs {
         Success(200, "A zip file", "application/zip", None),
     )
 };
+pub(super) const ATTESTATION: Docs = Docs {
+    problems: &[Code::NotFound, Code::InvalidRequest, Code::Unavailable],
+    ..answer(
+        "What the service knows about an item's outcome, as an in-toto statement that pipelines can check: signed by the log",
+        Success(200, "A DSSE envelope", "application/vnd.dsse.envelope.v1+json", None),
+    )
+};
 pub(super) const PERMIT: Docs = Docs {
     answer_headers: &["Content-Disposition", "Evidence-Entries"],
     problems: &[

@@ -25,7 +25,7 @@ pub(crate) use signed::examine_signed;
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Print the log's verifier key: the line that others use to check its signatures
-    Key(Arguments),
+    Key(KeyArguments),
     /// Check the whole ledger, and report everything that is inconsistent or does not match what was signed;
     /// changes nothing
     Fsck(Arguments),
@@ -47,11 +47,20 @@ pub(crate) struct Arguments {
     output: OutputArguments,
 }
 
+#[derive(clap::Args)]
+pub(crate) struct KeyArguments {
+    #[command(flatten)]
+    common: Arguments,
+    /// Print the public key as PEM, for other tools: they check attestations with it
+    #[arg(long)]
+    pem: bool,
+}
+
 pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Key(arguments) => {
-            let config = Config::load(&arguments.config, environment.variables())?;
-            key(&config.log_key_path(), arguments.output.output)
+            let config = Config::load(&arguments.common.config, environment.variables())?;
+            key(&config.log_key_path(), arguments)
         }
         Command::Checkpoint(arguments) => checkpoint::run(arguments, environment),
         Command::Monitor(arguments) => monitor::run(arguments, environment),
@@ -64,14 +73,15 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
     }
 }
 
-fn key(path: &Path, output: Output) -> Result<(), Failure> {
+fn key(path: &Path, arguments: &KeyArguments) -> Result<(), Failure> {
     let file = private_file::read(path, Others::MayNothing).map_err(|error| Failure::Usage(error.to_string()))?;
     let key = NoteKey::parse(&String::from_utf8_lossy(&file.bytes));
     let key = key.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-    let verifier = key.verifier().to_string();
-    match output {
-        Output::Json => print_json(&serde_json::json!({ "verifier_key": verifier })),
-        Output::Table => print(&format!("{verifier}\n")),
+    let key = key.verifier();
+    match (arguments.common.output.output, arguments.pem) {
+        (Output::Json, _) => print_json(&serde_json::json!({ "verifier_key": key.to_string(), "pem": key.to_pem() })),
+        (Output::Table, true) => print(&key.to_pem()),
+        (Output::Table, false) => print(&format!("{key}\n")),
     }
 }
 

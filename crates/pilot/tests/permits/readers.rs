@@ -14,14 +14,14 @@ pub enum Reader {
 }
 
 /// Where `cargo xtask readers` puts the Python library.
-fn python() -> PathBuf {
+pub fn python() -> PathBuf {
     let built = PathBuf::from(env!("CARGO_BIN_EXE_pilot"));
-    let python = built.parent().unwrap().parent().unwrap().join("tools/pyjwt-2.15.1/bin/python3");
+    let python = built.parent().unwrap().parent().unwrap().join("tools/readers-2/bin/python3");
     assert!(python.exists(), "{} is missing: run `cargo xtask readers`, which installs it", python.display());
     python
 }
 
-fn scripts() -> PathBuf {
+pub fn scripts() -> PathBuf {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/permits/readers");
     let installed = scripts.join("node_modules/jose");
     assert!(installed.exists(), "{} is missing: run `cargo xtask readers`, which installs it", installed.display());

@@ -1,0 +1,60 @@
+//! A signed statement about an item, for pipelines.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, HeaderValue};
+use pilot_core::actor::Actor;
+use pilot_core::item::Item;
+use pilot_core::limits::ATTESTED_ARTIFACTS_MAX;
+use pilot_evidence::attestation::{LogHead, MEDIA_TYPE, Outcome, Statement};
+use pilot_ledger::clearance;
+use serde_json::Value;
+
+use crate::api::answers::page;
+use crate::api::request::{Query, item_id};
+use crate::call::{Answer, Call};
+use crate::problem::Problem;
+
+pub async fn get_attestation(call: &Call) -> Answer {
+    Query::read(call, &[])?;
+    let app = &call.app;
+    let item = app.ledger.store.item(item_id(call)?).await?.ok_or_else(Problem::no_such_item)?;
+    let definition = app.workflows.kept_by(&item)?;
+    // After the item was read, so that it covers every entry that led to what is attested.
+    let head = app.ledger.signer.checkpoint().await?;
+    let people = item.participants.iter().map(|(actor_id, role)| Actor { actor_id: actor_id.clone(), role: *role });
+    let outcome = Outcome {
+        item: item.id.clone(),
+        workflow: item.workflow.clone(),
+        state: item.state.clone(),
+        is_final: item.is_terminal(&definition),
+        held: item.held,
+        version: item.version,
+        content_digest: item.content_digest.clone(),
+        entered_at: item.entered_at,
+        people: people.collect(),
+        approved_by: clearance::approved_by(&item),
+        attested_at: app.ledger.clock.now(),
+        log: LogHead {
+            origin: head.checkpoint.origin.clone(),
+            size: head.checkpoint.size,
+            root: head.checkpoint.root.to_base64(),
+        },
+    };
+    let statement = Statement::new(outcome, artifacts(&item));
+    let signed = app.ledger.signer.sign_statement(&statement).and_then(|envelope| serde_json::to_vec(&envelope));
+    let mut response = page(MEDIA_TYPE, Bytes::from(signed.map_err(|error| Problem::internal(&error))?));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// The artifacts that were approved with the operation, as far as they are named and have a SHA-256.
+fn artifacts(item: &Item) -> Vec<(String, String)> {
+    let listed = item.payload.at("/operation/artifacts");
+    let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let one = |artifact: &Value| {
+        let text = |member: &str| artifact.get(member).and_then(Value::as_str).map(str::to_owned);
+        Some((text("name")?, text("sha256").filter(|text| is_digest(text))?))
+    };
+    let listed = listed.as_ref().and_then(Value::as_array).into_iter().flatten();
+    listed.filter_map(one).take(ATTESTED_ARTIFACTS_MAX).collect()
+}
