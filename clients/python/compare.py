@@ -9,8 +9,8 @@ import collections
 import json
 import sys
 
-from pilot_evidence.formats import Key
-from pilot_verify import Trust, verify
+from pilot_evidence.formats import parse_key
+from pilot_verify import verify
 
 
 def pieces(stream):
@@ -45,9 +45,8 @@ def is_open_here(theirs, ours):
 
 
 def compare(theirs, bundle):
-    witnesses = [Key.parse(line, 4) for line in theirs["witness_keys"]]
-    trust = Trust(Key.parse(theirs["key"], 1), witnesses, theirs["witnesses"])
-    ours = verify(bundle, trust)
+    witnesses = [parse_key(line, 4) for line in theirs["witness_keys"]]
+    ours = verify(bundle, parse_key(theirs["key"], 1), witnesses, theirs["witnesses"])
     # Then it claims less, and what follows from the payload is not comparable; `main` says how often that was.
     if is_open_here(theirs, ours):
         return None

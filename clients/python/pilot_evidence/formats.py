@@ -1,19 +1,19 @@
-"""What everything else is made of: JSON, times and shapes of values; the keys, notes and the tree of the log. Whatever
-cannot be read raises ValueError."""
+"""JSON, times and shapes of values; keys, notes and the tree of the log. Whatever cannot be read raises ValueError."""
 import base64
 import hashlib
 import json
 import re
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections import namedtuple
+from datetime import date
 from decimal import Decimal
+from functools import reduce
 from math import isfinite
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 SECOND = 1_000_000
-UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 HEX = "[0-9a-f]{64}"
 DIGEST = "sha256:" + HEX
 NUMBER = "(?:0|[1-9][0-9]{0,19})"
@@ -22,34 +22,37 @@ ROLE = "initiator|approver|security_admin|executor|auditor"
 # Python's \s is the Unicode property White_Space and four control characters.
 NOT_BLANK = r"(?s).*[\S\x1c-\x1f].*"
 
-@dataclass
-class Fault(Exception):
-    """Something that is wrong. `rule` is the name that `pilot evidence verify` gives it too."""
-    check: str
-    rule: str
-    what: str
-    entry: int | None = None
-    item: str | None = None
+class Fault(ValueError):
+    """Something that is wrong: the check that found it, the rule, as `pilot evidence verify` names it, and where."""
 
-def strict_json(data):
-    """Reads JSON of which there is only one reading: no repeated members, no numbers that a double cannot hold."""
-    def unrepeated(pairs):
-        if len(dict(pairs)) != len(pairs):
-            raise ValueError("a member is given more than once")
-        return dict(pairs)
+def need(condition, what):
+    if not condition:
+        raise ValueError(what)
+
+def attempt(check, rule, what, read, *arguments):
+    """Reads something. If that is not possible, nothing that follows can be checked."""
     try:
-        value = json.loads(data.decode(), object_pairs_hook=unrepeated, parse_int=parse_number,
-                           parse_float=parse_number, parse_constant=parse_number)
-        if depth(value) <= 127:
-            return value
-    except RecursionError:
-        pass
-    raise ValueError("it is nested too deep")
+        return read(*arguments)
+    except ValueError as error:
+        raise Fault(check, rule, f"{what}: {error}") from None
 
-def parse_number(text):
-    if not isfinite(float(text)):
-        raise ValueError("a number is out of range")
-    return int(text) if re.fullmatch("-?[0-9]+", text) else float(text)
+def read_json(data, shape, is_canonical):
+    """Reads JSON of which there is only one reading: no repeated members, no numbers that a double cannot hold."""
+    def members(pairs):
+        need(len(dict(pairs)) == len(pairs), "a member is given more than once")
+        return dict(pairs)
+    def number(text):
+        need(isfinite(float(text)), "a number is out of range")
+        return int(text) if re.fullmatch("-?[0-9]+", text) else float(text)
+    try:
+        value = json.loads(data.decode(), object_pairs_hook=members, parse_int=number, parse_float=number,
+                           parse_constant=number)
+        need(depth(value) <= 127, "it is nested too deep")
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    need(not is_canonical or canonical(value).encode() == data, "it is not in canonical form")
+    need(fits(shape, value), "a member is missing, unknown or malformed, or the format is newer than this verifier")
+    return value
 
 def depth(value):
     """How deep arrays and objects are nested."""
@@ -63,61 +66,53 @@ def canonical(value):
         return "{" + ",".join(f"{canonical(name)}:{canonical(value[name])}" for name in names) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(canonical, value)) + "]"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return canonical_number(float(value))
-    return json.dumps(value, ensure_ascii=False)
-
-def canonical_number(number):
-    """As ECMAScript writes it: with an exponent only below 1e-6 and from 1e21 on, which has no leading zero."""
-    if number == 0:
-        return "0"
-    if 1e-6 <= abs(number) < 1e21:
-        return format(Decimal(repr(number)).normalize(), "f")
-    return repr(number).replace("e-0", "e-")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return json.dumps(value, ensure_ascii=False)
+    # As ECMAScript writes it: with an exponent only below 1e-6 and from 1e21 on, which has no leading zero.
+    number = float(value) or 0.0
+    is_plain = number == 0 or 1e-6 <= abs(number) < 1e21
+    return format(Decimal(repr(number)).normalize(), "f") if is_plain else repr(number).replace("e-0", "e-")
 
 def is_number(value, bits=64):
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**bits
 
 def fits(shape, value):
     """Whether a value has a shape: a pattern, or `str`, for text; `int` for a whole number of 64 bits; (shape, shape)
-    for either; [shape] for a list; for an object a shape for each member, with `?` after the name if it may be absent,
-    and "*" if there may be others; None and True for themselves; or a function that says so."""
-    if shape is None or shape is True:
-        return value is shape
+    for either; [shape] for a list, [shape, shape] for one that is not empty; for an object a shape for each member,
+    with `?` after the name if it may be absent, "*" if there may be others; True, None; or a function that says so."""
     if isinstance(shape, str):
         return isinstance(value, str) and re.fullmatch(shape, value) is not None
     if isinstance(shape, tuple):
         return any(fits(option, value) for option in shape)
     if isinstance(shape, list):
-        return isinstance(value, list) and all(fits(shape[0], one) for one in value)
+        return isinstance(value, list) and len(value) >= len(shape) - 1 and all(fits(shape[0], one) for one in value)
     if isinstance(shape, dict):
         known = {name.removesuffix("?"): member for name, member in shape.items()}
         return (isinstance(value, dict) and all(name[-1] in "?*" or name in value for name in shape)
                 and all(fits(known.get(name, known.get("*", ())), value[name]) for name in value))
-    return is_number(value) if shape is int else isinstance(value, shape) if isinstance(shape, type) else shape(value)
+    if isinstance(shape, type):
+        return is_number(value) if shape is int else isinstance(value, shape)
+    return shape(value) if callable(shape) else value is shape
 
 # Times are whole microseconds since 1970. Pilot writes them in one form, and reads all of RFC 3339.
-TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-5][0-9]|60)(?:[.,]([0-9]{1,9}))?"
-                  r"(?:[Zz]|([+-])([01][0-9]|2[0-5]):([0-5][0-9]))")
+TIME = (r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)(?:[.,]([0-9]{1,9}))?"
+        r"(?:[Zz]|([+-])([01][0-9]|2[0-5]):([0-5][0-9]))")
 WRITTEN_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]\.[0-9]{6}Z"
 TIME_LATEST = 253_402_207_200 * SECOND - 1
 
 def parse_time(text):
     """RFC 3339; None if it is not that. Digits beyond the sixth decimal are cut off, and second 60 is 59."""
-    found = TIME.fullmatch(text) if isinstance(text, str) else None
-    if not found:
-        return None
-    year, month, day, hour, minute, second = map(int, found.groups()[:6])
-    fraction, sign, hours, minutes = found.groups()[6:]
+    found = re.fullmatch(TIME, text) if isinstance(text, str) else None
     try:
-        # Python has no year 0, and the calendar repeats every 400 years.
-        moment = datetime(2000 + year % 400, month, day, hour, minute, min(second, 59))
+        year, month, day, hour, minute, second = map(int, found.groups()[:6] if found else ())
+        # Python has no year 0, and the calendar repeats every 400 years, which have 146,097 days.
+        days = (date(2000 + year % 400, month, day) - date(1970, 1, 1)).days + 146_097 * (year // 400 - 5)
     except ValueError:
         return None
-    moment += timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (1 if sign == "-" else -1)
-    since = moment - datetime(1970, 1, 1) + timedelta(days=146_097) * (year // 400 - 5)
-    micros = (since.days * 86_400 + since.seconds) * SECOND + int((fraction or "").ljust(6, "0")[:6])
-    return micros if micros <= TIME_LATEST else None
+    fraction, sign, *offset = found.groups("0")[6:]
+    minutes = hour * 60 + minute + (1 if sign == "-" else -1) * (int(offset[0]) * 60 + int(offset[1]))
+    time = (days * 86_400 + minutes * 60 + min(second, 59)) * SECOND + int(fraction.ljust(6, "0")[:6])
+    return time if time <= TIME_LATEST else None
 
 def is_time(value):
     return parse_time(value) is not None
@@ -126,99 +121,67 @@ def later(time, span):
     """A time plus a span such as 72h. Times end with the year 9999, and so do sums."""
     return min(time + int(span[:-1]) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[span[-1]] * SECOND, TIME_LATEST)
 
-# ---- keys and signed notes of C2SP, and the tree of RFC 6962
-KEY_NAME = r"[^\s+\x00-\x1f\x7f-\x9f]+"
-
 def sha256(data):
     return hashlib.sha256(data).digest()
 
 def decode_base64(text):
     """Standard base64 in its only spelling: another spelling could carry bytes that nobody signed."""
     data = base64.b64decode(text, validate=True)
-    if base64.b64encode(data).decode() != text:
-        raise ValueError("base64 has one spelling, and this is another")
+    need(base64.b64encode(data).decode() == text, "base64 has one spelling, and this is another")
     return data
 
-def parse_hashes(lines):
-    hashes = [decode_base64(line) for line in lines]
-    if any(len(data) != 32 for data in hashes):
-        raise ValueError("a hash has 32 bytes")
+def parse_hashes(text):
+    """One hash on each line."""
+    hashes = [decode_base64(line) for line in text.split("\n")[:-1]]
+    need(text[-1:] in ("", "\n") and all(len(data) == 32 for data in hashes), "a hash is cut off")
     return hashes
 
-@dataclass
-class Key:
-    """A public key as people hand it on: name+id+base64. `kind` is 1 for a log, 4 for a witness."""
-    name: str
-    id: bytes
-    public: bytes
+# Keys and signed notes are those of C2SP. `kind` is 1 for a log, 4 for a witness.
+Key = namedtuple("Key", "name id kind public")
+KEY_NAME = r"[^\s+\x00-\x1f\x7f-\x9f]+"
 
-    @staticmethod
-    def parse(line, kind):
-        found = re.fullmatch(rf"({KEY_NAME})\+([0-9a-f]{{8}})\+(.*)", line.strip())
-        data = decode_base64(found[3]) if found else b""
-        if len(data) != 33 or data[0] != kind:
-            raise ValueError("this is not a public key of the right kind: name+id+base64")
-        key = Key(found[1], sha256(found[1].encode() + b"\n" + data)[:4], data[1:])
-        if key.id.hex() != found[2]:
-            raise ValueError("the key does not match its id; the line was changed or cut off")
-        return key
-
-    def check(self, message, signature):
-        try:
-            Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message.encode())
-        except InvalidSignature:
-            raise ValueError("the signature does not match the text") from None
-
-    def signatures(self, signatures):
-        return [signature for name, key_id, signature in signatures if (name, key_id) == (self.name, self.id)]
+def parse_key(line, kind):
+    """A public key as people hand it on: name+id+base64."""
+    found = re.fullmatch(rf"({KEY_NAME})\+([0-9a-f]{{8}})\+(.*)", line.strip())
+    data = decode_base64(found[3]) if found else b""
+    need(len(data) == 33 and data[0] == kind, "this is not a public key of the right kind: name+id+base64")
+    key_id = sha256(found[1].encode() + b"\n" + data)[:4]
+    need(key_id.hex() == found[2], "the key does not match its id; the line was changed or cut off")
+    return Key(found[1], key_id, kind, data[1:])
 
 def parse_note(note):
-    """A signed note: its text, and (name, key id, signature) for each of its signature lines."""
-    text, gap, last = note.rpartition("\n\n")
-    lines = last.split("\n")
-    if not gap or lines.pop() != "" or len(lines) > 64 or re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", note):
-        raise ValueError("this is not a signed note: expected a text, an empty line and at most 64 signature lines")
-    signatures = []
-    for line in lines:
-        found = re.fullmatch(f"\u2014 ({KEY_NAME}) (.*)", line)
-        data = decode_base64(found[2]) if found else b""
-        if len(data) < 4:
-            raise ValueError("this is not a signature line: " + line)
-        signatures.append((found[1], data[:4], data[4:]))
-    return text + "\n", signatures
+    """A signed note: its text, and (name, key id and signature) for each of its signature lines."""
+    found = re.fullmatch(rf"(?s)(.*\n)\n((?:\u2014 {KEY_NAME} [^\n]*\n){{0,64}})", note)
+    need(found and not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", note), "this is not a signed note")
+    lines = [(name, decode_base64(text)) for name, text in re.findall("\u2014 ([^ ]*) (.*)\n", found[2])]
+    need(all(len(data) >= 4 for _, data in lines), "a signature is cut off")
+    return found[1], lines
 
-def open_note(note, key):
-    """The text of a note that this key has signed. A wrong signature in its name spoils the note."""
-    text, signatures = parse_note(note)
-    if not key.signatures(signatures):
-        raise ValueError("the note has no signature by " + key.name)
-    for signature in key.signatures(signatures):
-        key.check(text, signature)
-    return text
-
-def cosigned_at(note, witness):
-    """When a witness cosigned a checkpoint, in seconds since 1970, by its latest signature; None if it did not."""
-    text, signatures = parse_note(note)
+def check_note(note, key):
+    """The text of a note, and when the key signed it, each time. A wrong signature in its name spoils the note."""
+    text, lines = parse_note(note)
     times = []
-    for signature in witness.signatures(signatures):
-        times.append(int.from_bytes(signature[:8], "big"))
-        witness.check(f"cosignature/v1\ntime {times[-1]}\n{text}", signature[8:])
-        if times[-1] >= 2**63:
-            raise ValueError("the time of a cosignature is out of range")
-    return max(times, default=None)
+    for data in [data[4:] for name, data in lines if (name, data[:4]) == (key.name, key.id)]:
+        # A log does not say when it signs.
+        time, signature = (0, data) if key.kind == 1 else (int.from_bytes(data[:8], "big"), data[8:])
+        message = text if key.kind == 1 else f"cosignature/v1\ntime {time}\n{text}"
+        try:
+            Ed25519PublicKey.from_public_bytes(key.public).verify(signature, message.encode())
+        except InvalidSignature:
+            raise ValueError("a signature does not match the text") from None
+        times.append(time)
+    need(max(times, default=0) < 2**63, "the time of a cosignature is out of range")
+    return text, times
 
-@dataclass
-class Checkpoint:
-    """A signed statement of the log: so many entries, and this root."""
-    size: int
-    root: bytes
+# The tree of RFC 6962, as a checkpoint tells of it.
+Tree = namedtuple("Tree", "size root")
 
-    @staticmethod
-    def open(note, key):
-        lines = open_note(note, key)[:-1].split("\n")
-        if len(lines) < 3 or "" in lines or lines[0] != key.name or not fits(NUMBER, lines[1]):
-            raise ValueError("the note is not a checkpoint of this log: it needs an origin, a size and a root")
-        return Checkpoint(int(lines[1]), *parse_hashes(lines[2:3]))
+def open_checkpoint(note, key):
+    text, times = check_note(note, key)
+    lines = text[:-1].split("\n")
+    is_whole = len(lines) >= 3 and "" not in lines and lines[0] == key.name and fits(NUMBER, lines[1])
+    need(times and is_whole, "it is not a checkpoint of this log, signed by it")
+    return Tree(int(lines[1]), *parse_hashes(lines[2] + "\n"))
 
 def leaf_hash(data):
     return sha256(b"\x00" + data)
@@ -226,46 +189,34 @@ def leaf_hash(data):
 def node_hash(left, right):
     return sha256(b"\x01" + left + right)
 
-def climb(node, last, start, path):
-    """Follows a proof up to the root (RFC 9162, 2.1.3.2 and 2.1.4.2). Returns the roots of the tree up to this node and
-    of the whole tree; None if the proof has the wrong length."""
-    of_old = of_new = start
-    for sibling in path:
-        if last == 0:
-            return None, None
-        if node % 2 == 1 or node == last:
-            of_old, of_new = node_hash(sibling, of_old), node_hash(sibling, of_new)
-            while node % 2 == 0 and node != 0:
-                node, last = node // 2, last // 2
-        else:
-            of_new = node_hash(of_new, sibling)
-        node, last = node // 2, last // 2
-    return (of_old, of_new) if last == 0 else (None, None)
+def climb(path, index, size, is_leaf):
+    """The roots of the tree up to an entry and of the whole tree, from a proof that begins with the hash of the leaf,
+    or of the largest subtree that ends with it. A tree splits at the largest power of two below its size."""
+    is_start = size == 1 or not is_leaf and index == size - 1
+    need(is_start and len(path) == 1 or not is_start and path, "a proof has the wrong length")
+    if is_start:
+        return path[0], path[0]
+    split, last = 1 << (size - 1).bit_length() - 1, path[-1]
+    if index < split:
+        old, new = climb(path[:-1], index, split, is_leaf)
+        return old, node_hash(new, last)
+    return tuple(node_hash(last, node) for node in climb(path[:-1], index - split, size - split, is_leaf))
 
 def is_included(leaf, index, tree, path):
-    return index < tree.size and climb(index, tree.size - 1, leaf, path)[1] == tree.root
+    return index < tree.size and climb([leaf, *path], index, tree.size, is_leaf=True)[1] == tree.root
 
 def is_consistent(old, new, path):
-    """Whether the tree of checkpoint `new` begins with that of checkpoint `old`."""
+    """Whether the tree `new` begins with the tree `old`."""
     if old.size == 0 or old.size >= new.size:
         return not path and (old.size == 0 or old == new)
-    if old.size & (old.size - 1) == 0:
-        path = [old.root, *path]
-    node, last = old.size - 1, new.size - 1
-    while node % 2 == 1:
-        node, last = node // 2, last // 2
-    return path != [] and climb(node, last, path[0], path[1:]) == (old.root, new.root)
+    is_subtree = old.size & (old.size - 1) == 0
+    return climb([old.root] * is_subtree + path, old.size - 1, new.size, is_leaf=False) == (old.root, new.root)
 
-def push_leaf(peaks, node):
-    """Adds a leaf to the complete subtrees of a tree, [(height, hash)], largest first. Two subtrees of one height
-    become one of the next, like carrying in addition."""
-    height = 0
-    while peaks and peaks[-1][0] == height:
-        node, height = node_hash(peaks.pop()[1], node), height + 1
-    peaks.append((height, node))
+def push_leaf(peaks, size, node):
+    """Adds a leaf to the complete subtrees of a tree of this size, largest first. It is like carrying in addition."""
+    while size % 2 == 1:
+        node, size = node_hash(peaks.pop(), node), size // 2
+    peaks.append(node)
 
 def root_of(peaks):
-    root = peaks[-1][1] if peaks else sha256(b"")
-    for _, peak in reversed(peaks[:-1]):
-        root = node_hash(peak, root)
-    return root
+    return reduce(lambda right, left: node_hash(left, right), reversed(peaks)) if peaks else sha256(b"")
