@@ -1,23 +1,25 @@
 //! The report: one self-contained page for people.
 
+mod sections;
 mod timeline;
 
 use askama::Template;
-use pilot_core::document::{ContentDigest, DocumentKind};
+use pilot_core::document::ContentDigest;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
-use pilot_core::role_map::{Kind, RoleMap};
 use pilot_core::time::Time;
 use pilot_core::visible::{hidden, visible};
 use pilot_explain::graph::{Trail, svg};
 use serde_json::Value;
 
+use crate::audit::Audit;
 use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};
 use crate::credentials;
 use crate::note::{Note, NoteKey};
 use crate::verify::contents::{Contents, Held, open};
 use crate::verify::items::{documents, histories};
 use crate::verify::{About, Conclusion, Finding, ItemVerdict, Outcome, Trust, Verdict, examine, verify};
+use sections::{Sections, clock, quoted};
 use timeline::{Step, gathered};
 
 /// How many items are shown in detail. Nobody would read or print a page with more.
@@ -31,18 +33,18 @@ struct Page<'r> {
     class: &'static str,
     mark: &'static str,
     headline: String,
-    questions: Vec<String>,
+    /// For the top of every printed page.
+    running: String,
+    sections: Sections,
     scope: String,
     made: String,
     cosigners: String,
-    verdict: &'r Verdict,
     about: &'r About,
     checks: Vec<Row>,
     controls: Vec<Row>,
     rows: Vec<ItemRow>,
     untold: usize,
     items: Vec<ItemView>,
-    role_maps: Vec<RoleMapView>,
     others: Vec<OtherView>,
 }
 
@@ -104,13 +106,6 @@ struct Piece {
     is_string: bool,
 }
 
-struct RoleMapView {
-    digest: String,
-    approved_by: String,
-    starts: String,
-    actors: Vec<(String, &'static str, &'static str)>,
-}
-
 struct OtherView {
     entry: u64,
     at: String,
@@ -126,7 +121,7 @@ pub fn report(bundle: &[u8], trust: &Trust) -> Result<String, Box<Verdict>> {
     let Ok(contents) = open(bundle, &trust.key) else { return Err(Box::new(verify(bundle, trust))) };
     let verdict = examine(&contents, trust);
     let Some(about) = &verdict.about else { return Err(Box::new(verdict)) };
-    let page = page(&contents, &verdict, about).render().map_err(|_| Box::new(verdict.clone()))?;
+    let page = page(&contents, trust, &verdict, about).render().map_err(|_| Box::new(verdict.clone()))?;
     // Applied to the whole page, so that no text on it can be forgotten.
     Ok(visible(&page).into_owned())
 }
@@ -138,7 +133,7 @@ pub fn assemble_with_report(parts: &Parts, key: &NoteKey, trust: &Trust) -> Resu
     assemble(&Parts { report: Some(report), ..parts.clone() }, key)
 }
 
-fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> Page<'r> {
+fn page<'r>(contents: &Contents<'_>, trust: &Trust, verdict: &Verdict, about: &'r About) -> Page<'r> {
     let mut detailed: Vec<_> = verdict.items.iter().collect();
     detailed.sort_by_key(|item| item.outcome != Outcome::Fails);
     detailed.truncate(DETAILED_MAX);
@@ -162,18 +157,17 @@ fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> 
             Conclusion::HoldsAsFarAsChecked => "–",
         },
         headline: verdict.sentence(),
-        questions: verdict.questions(),
+        running: quoted(&format!("{} · {}", about.origin, scope(about))),
+        sections: Sections::of(Audit::of(contents, trust, verdict)),
         scope: scope(about),
         made: clock(about.made),
         cosigners: cosigners(contents),
-        verdict,
         about,
         checks: verdict.checks.iter().map(|check| row(check.name.title(), check)).collect(),
         controls: verdict.controls.iter().map(|control| row(control.name.title(), control)).collect(),
         rows: verdict.items.iter().map(|item| item_row(item, is_detailed(&item.id))).collect(),
         untold: verdict.items.len().saturating_sub(items.len()),
         items,
-        role_maps: contents.role_maps.iter().map(|(digest, map)| role_map_view(contents, digest, map)).collect(),
         others: contents.entries.iter().filter(|held| held.entry.item.is_none()).map(other_view).collect(),
     }
 }
@@ -230,11 +224,6 @@ fn item_row(item: &ItemVerdict, detailed: bool) -> ItemRow {
         words: item.outcome.words(),
         detailed,
     }
-}
-
-/// To the second; the entries have microseconds.
-fn clock(at: Time) -> String {
-    at.to_string().replace('T', " ").chars().take(19).collect()
 }
 
 fn lane(entry: &Entry) -> &'static str {
@@ -381,27 +370,6 @@ fn content_view(contents: &Contents<'_>, held: &Held<'_>) -> Option<ContentView>
         title: title.unwrap_or_else(|| LEFT_OUT.to_owned()),
         payload: member(bytes, "payload").map(|payload| pretty(&payload)).unwrap_or_default(),
     })
-}
-
-fn role_map_view(contents: &Contents<'_>, digest: &str, map: &RoleMap) -> RoleMapView {
-    let pins = |held: &&Held<'_>| {
-        held.entry.documents().iter().any(|(kind, named)| *kind == DocumentKind::RoleMap && named.as_str() == digest)
-    };
-    let starts: Vec<_> = contents.entries.iter().filter(pins).map(|held| held.entry.index.to_string()).collect();
-    let kind = |kind| match kind {
-        Kind::Human => "human",
-        Kind::Machine => "machine",
-    };
-    let actors = map
-        .actors
-        .iter()
-        .map(|mapped| (mapped.actor.actor_id.to_string(), mapped.actor.role.as_str(), kind(mapped.kind)));
-    RoleMapView {
-        digest: digest.to_owned(),
-        approved_by: map.approved_by.join(", "),
-        starts: format!("from entry {}", starts.join(", ")),
-        actors: actors.collect(),
-    }
 }
 
 fn other_view(held: &Held<'_>) -> OtherView {
