@@ -5,7 +5,7 @@ pub(crate) mod checks;
 mod csv;
 pub(crate) mod exceptions;
 mod kind;
-mod population;
+pub(crate) mod population;
 mod progress;
 mod tables;
 
@@ -46,7 +46,7 @@ pub fn tables(bundle: &[u8], trust: &Trust, sampling: Option<&Sampling>) -> Resu
     let Ok(contents) = open(bundle, &trust.key) else { return Err(Box::new(verify(bundle, trust))) };
     let verdict = examine(&contents, trust);
     let Some(about) = &verdict.about else { return Err(Box::new(verdict)) };
-    let audit = Audit::of(&contents, trust, &verdict);
+    let audit = Audit::of(&contents, trust, &verdict, Population::with_moves());
     let counts = Counts::of(&audit.exceptions);
     let mut tables = vec![
         tables::checks(&audit.checks),
@@ -72,9 +72,8 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    pub(crate) fn of(contents: &Contents<'_>, trust: &Trust, verdict: &Verdict) -> Audit {
+    pub(crate) fn of(contents: &Contents<'_>, trust: &Trust, verdict: &Verdict, mut population: Population) -> Audit {
         let scope = &contents.manifest.scope;
-        let mut population = Population::default();
         let mut exceptions = Exceptions::new(verdict);
         let mut review = Review::new(scope, &contents.role_maps, register_before(contents, trust));
         for held in &contents.entries {

@@ -13,6 +13,7 @@ use pilot_explain::graph::{Trail, svg};
 use serde_json::Value;
 
 use crate::audit::Audit;
+use crate::audit::population::Population;
 use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};
 use crate::credentials;
 use crate::note::{Note, NoteKey};
@@ -158,7 +159,7 @@ fn page<'r>(contents: &Contents<'_>, trust: &Trust, verdict: &Verdict, about: &'
         },
         headline: verdict.sentence(),
         running: quoted(&format!("{} · {}", about.origin, scope(about))),
-        sections: Sections::of(Audit::of(contents, trust, verdict)),
+        sections: Sections::of(Audit::of(contents, trust, verdict, Population::default())),
         scope: scope(about),
         made: clock(about.made),
         cosigners: cosigners(contents),

@@ -171,10 +171,11 @@ fn operator(name: Option<&str>) -> String {
 
 fn refused(entry: &Entry, Attempts { code, count, since }: &Attempts) -> String {
     let role = entry.role.map(|role| format!(" as {role}")).unwrap_or_default();
+    let action = entry.action.as_ref().map(|action| format!(" to {action}")).unwrap_or_default();
     let since = since.map(|since| format!(", the first at {since}")).unwrap_or_default();
     match count {
-        1 => format!("one attempt{role} was refused: {code}{since}"),
-        count => format!("{count} attempts{role} were refused: {code}{since}"),
+        1 => format!("one attempt{role}{action} was refused: {code}{since}"),
+        count => format!("{count} attempts{role}{action} were refused: {code}{since}"),
     }
 }
 

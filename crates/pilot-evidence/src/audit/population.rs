@@ -61,18 +61,24 @@ struct Tally {
 
 /// Collects items from entries in the order of the ledger.
 #[derive(Default)]
-pub(super) struct Population {
+pub(crate) struct Population {
     items: BTreeMap<ItemId, Tally>,
-    moves: Vec<Move>,
+    /// Only if someone wants them: there are as many as entries.
+    moves: Option<Vec<Move>>,
 }
 
 impl Population {
+    pub(super) fn with_moves() -> Population {
+        Population { moves: Some(Vec::new()), ..Population::default() }
+    }
+
     pub(super) fn take(&mut self, entry: &Entry, definition: Option<&Definition>, is_inside: bool) {
         let Some(id) = &entry.item else { return };
         let tally = self.items.entry(id.clone()).or_insert_with(|| Tally::begun(entry));
         tally.take(entry, definition);
         tally.is_inside |= is_inside;
-        self.moves.push(Move {
+        let Some(moves) = &mut self.moves else { return };
+        moves.push(Move {
             entry: entry.index,
             at: entry.at,
             item: id.clone(),
@@ -88,7 +94,8 @@ impl Population {
 
     /// The items the bundle is about, ordered by their first entry, and the entries about them.
     pub(super) fn listed(self, verdict: &Verdict) -> (Vec<ItemRow>, Vec<Move>) {
-        let Population { items, mut moves } = self;
+        let Population { items, moves } = self;
+        let mut moves = moves.unwrap_or_default();
         let verdicts: BTreeMap<_, _> = verdict.items.iter().map(|item| (&item.id, item)).collect();
         let touched: BTreeMap<_, _> = items.into_iter().filter(|(_, tally)| tally.is_inside).collect();
         moves.retain(|one| touched.contains_key(&one.item));

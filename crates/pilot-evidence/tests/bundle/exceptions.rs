@@ -292,6 +292,17 @@ fn every_kind_of_exception_appears_in_some_ledger_and_has_its_own_name() {
 }
 
 #[test]
+fn the_guide_for_auditors_explains_every_kind() {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/audit/auditors-guide.md"));
+    let guide = guide.unwrap();
+    let rows: Vec<_> = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next()).collect();
+    for kind in Kind::ALL {
+        let name = kind.as_str();
+        assert!(rows.iter().any(|row| row.split('`').any(|word| word == name)), "{name} is not in the table of kinds");
+    }
+}
+
+#[test]
 fn a_period_lists_what_happened_to_the_service_in_it_and_nothing_from_before() {
     let mut ledger = Ledger::default();
     ledger.start(None);

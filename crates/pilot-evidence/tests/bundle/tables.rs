@@ -7,9 +7,11 @@ use pilot_core::role::Role;
 use pilot_evidence::audit::{Sampling, Table, Tables, tables};
 use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::report::report;
+use pilot_evidence::sample::cases::Case;
 use pilot_evidence::sample::forgeries::Forgery;
-use pilot_evidence::sample::{Ledger, actor, payload, small_ledger};
-use pilot_evidence::verify::verify;
+use pilot_evidence::sample::{Ledger, actor, key, payload, small_ledger};
+use pilot_evidence::verify::{Trust, verify};
+use pilot_testing::Dice;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -95,7 +97,7 @@ fn an_item_whose_definition_is_missing_is_in_the_population_and_fails() {
     let forgery = Forgery::new("low");
     let mut parts = forgery.ledger.period_parts(0, forgery.ledger.size());
     parts.definitions.clear();
-    let bundle = pilot_evidence::bundle::assemble(&parts, &pilot_evidence::sample::key()).unwrap();
+    let bundle = pilot_evidence::bundle::assemble(&parts, &key()).unwrap();
     let made = tables(&bundle, &trust(), None).unwrap();
     let items = rows(&table(&made, "items.csv"));
     assert_eq!((items.len(), &*items[0][0], &*items[0][13]), (1, forgery.id.as_str(), "fails"));
@@ -173,6 +175,33 @@ fn anyone_can_draw_the_same_samples_with_a_hash_function() {
     let whole = rows(&table(&by_default, "items.csv")).into_iter().find(|row| row[0] == first[1]).unwrap();
     assert_eq!((&*first[0], &first[1..16], &*first[16]), ("1", &whole[..], "x"));
     assert!(all(&ledger).tables.iter().all(|table| table.name != "samples.csv"));
+}
+
+#[test]
+fn whatever_is_in_a_bundle_its_tables_can_be_read_and_have_every_fault() {
+    let first = u64::from(std::process::id()) << 16;
+    println!("seeds {first} to {}", first + 299);
+    let mut written = 0;
+    for seed in first..first + 300 {
+        let mut dice = Dice::new(seed);
+        let case = Case::make(&mut |end| dice.below(end));
+        let trust = Trust::witnessed(key().verifier(), case.witnesses.clone(), case.needed);
+        let verdict = verify(&case.bundle, &trust);
+        let made = tables(&case.bundle, &trust, Some(&Sampling { count: 2, seed: None }));
+        assert_eq!(made.is_ok(), verdict.about.is_some(), "seed {seed}, {}", case.name);
+        let Ok(made) = made else { continue };
+        written += 1;
+        assert!(made.verdict == verdict, "seed {seed}, {}", case.name);
+        made.tables.iter().for_each(|table| drop(rows(table)));
+        let exceptions = rows(&table(&made, "exceptions.csv"));
+        let found = exceptions.iter().filter(|row| row[2] == "fault").count();
+        assert_eq!(found, verdict.faults.len(), "seed {seed}, {}", case.name);
+        let items = rows(&table(&made, "items.csv"));
+        assert!(items.len() >= verdict.items.len(), "seed {seed}, {}", case.name);
+        assert_eq!(rows(&table(&made, "samples.csv")).len(), items.len().min(2), "seed {seed}, {}", case.name);
+        assert!(report(&case.bundle, &trust).is_ok(), "seed {seed}, {}", case.name);
+    }
+    assert!(written > 200, "too few could be opened: {written}");
 }
 
 #[test]
