@@ -64,6 +64,7 @@ impl Progress {
         }
         let Some(rule) = step.rule() else { return found };
         if rule.quorum.is_some() {
+            // Votes that overrule others are votes against what was done.
             if self.is_unjudged && !rule.replaces.is_empty() {
                 let what =
                     format!("`{action}` was decided by votes, on an effect that began without any: {from} to {to}");
@@ -71,7 +72,9 @@ impl Progress {
             }
             self.is_unjudged = false;
         }
-        self.is_voted = rule.quorum.is_some() || self.is_voted && !rule.voids_votes && !rule.takes_back_vote;
+        // Votes that send an item back to be changed let nothing pass.
+        let is_passed = rule.quorum.is_some() && !step.rules.state(to).is_some_and(|state| state.editable);
+        self.is_voted = is_passed || self.is_voted && !rule.voids_votes && !rule.takes_back_vote;
         found
     }
 

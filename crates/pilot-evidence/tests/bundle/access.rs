@@ -8,8 +8,10 @@ use pilot_core::entry::details::{ChangedCredentials, Changes, Details, Named, On
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_evidence::audit::{Tables, tables};
+use pilot_evidence::sample::cases::Case;
 use pilot_evidence::sample::{CAST, Ledger, actor, as_role, payload, role_map, small_ledger};
-use pilot_evidence::verify::{Pins, Trust, predecessor};
+use pilot_evidence::verify::{Fault, Pins, Trust, predecessor};
+use pilot_testing::Dice;
 
 use crate::bundle::tables::{rows, table};
 use crate::bundle::verdicts::trust;
@@ -202,15 +204,38 @@ fn the_rows_of_credentials_in_force_are_those_the_verdict_relies_on() {
     let made = tables(&ledger.period_bundle(0, ledger.size()), &trust(), None).unwrap();
     let all = rows(&table(&made, "access.csv"));
     for moved in rows(&table(&made, "moves.csv")) {
-        let (entry, at, actor, role) = (&moved[0], &moved[1], &moved[7], &moved[8]);
-        let covers = |row: &&Vec<String>| {
-            row[0] == "credential"
-                && row[1] == *actor
-                && row[2] == *role
-                && row[6] <= *at
-                && (row[8].is_empty() || *at < row[8])
-        };
-        assert!(all.iter().any(|row| covers(&row)), "entry {entry} by {actor}");
+        assert!(all.iter().any(|row| covers(row, &moved)), "entry {} by {}", moved[0], moved[7]);
     }
     assert!(made.verdict.holds);
+}
+
+/// Whether a row says that its credential could be used at this entry.
+fn covers(row: &[String], moved: &[String]) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let (entry, at) = (number(&moved[0]).unwrap(), &moved[1]);
+    let is_theirs = row[0] == "credential" && row[1] == moved[7] && row[2] == moved[8];
+    let is_listed = number(&row[7]).is_some_and(|from| from <= entry);
+    let is_over = number(&row[9]).is_some_and(|until| until <= entry) || !row[8].is_empty() && row[8] <= *at;
+    is_theirs && is_listed && !is_over
+}
+
+#[test]
+fn no_row_says_that_someone_had_a_credential_where_the_verdict_says_that_they_had_none() {
+    let first = u64::from(std::process::id()) << 16;
+    println!("seeds {first} to {}", first + 149);
+    let mut objections = 0;
+    for seed in first..first + 150 {
+        let mut dice = Dice::new(seed);
+        let case = Case::make(&mut |end| dice.below(end));
+        let Ok(made) = tables(&case.bundle, &trust(), None) else { continue };
+        let all = rows(&table(&made, "access.csv"));
+        for moved in rows(&table(&made, "moves.csv")) {
+            let is_it = |fault: &&Fault| fault.rule == "credential" && fault.entry == moved[0].parse().ok();
+            let objection = made.verdict.faults.iter().find(is_it);
+            objections += usize::from(objection.is_some());
+            let row = all.iter().find(|row| covers(row, &moved)).filter(|_| objection.is_some());
+            assert_eq!(row, None, "seed {seed}, {}, entry {}", case.name, moved[0]);
+        }
+    }
+    assert!(objections > 0, "the verdict never objected");
 }

@@ -87,6 +87,24 @@ fn votes_that_ended_when_the_item_was_returned_let_no_effect_pass() {
 }
 
 #[test]
+fn votes_that_send_an_item_back_to_be_changed_let_nothing_pass() {
+    let returning = "action = \"return\"\nfrom = [\"submitted\", \"approved\"]\nto = \"returned\"\nroles = [\"approver\", \"security_admin\"]\ncomment = \"required\"\nvoids = [\"votes\"]";
+    let by_votes = returning.replace(", \"approved\"", "").replace(", \"security_admin\"", "");
+    let text = CONTROLLED_OPERATION.replace(returning, &by_votes.replace("voids = [\"votes\"]", "quorum = 1"));
+    assert!(text.contains("quorum = 1\n\n[[transition]]\naction = \"withdraw\""), "{text}");
+    let mut ledger = Ledger::default();
+    ledger.define(&text);
+    ledger.start(Some(&role_map(&CAST)));
+    let id = ledger.create("controlled-operation", &actor("ana"), "Rotate", payload("low")).unwrap();
+    ledger.act(&id, &actor("ana"), "submit", "", Value::Null).unwrap();
+    ledger.act(&id, &actor("ben"), "return", "Which slot?", Value::Null).unwrap();
+    ledger.force(&id, Some(&actor("eve")), |entry| {
+        (entry.action, entry.to) = (Some("start".into()), Some("executing".into()));
+    });
+    assert!(told(&ledger).contains(" effect_without_votes eve: "), "{}", told(&ledger));
+}
+
+#[test]
 fn holds_failures_retries_and_roll_backs_stand_out() {
     let forgery = Forgery::new("low").all(&[("ben", "hold"), ("sam", "release")]).all(&STARTED);
     let forgery = forgery.all(&[("eve", "fail"), ("eve", "retry"), ("eve", "fail"), ("eve", "roll_back")]);

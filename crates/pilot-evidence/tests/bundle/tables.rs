@@ -9,7 +9,7 @@ use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::report::report;
 use pilot_evidence::sample::cases::Case;
 use pilot_evidence::sample::forgeries::Forgery;
-use pilot_evidence::sample::{Ledger, actor, key, payload, small_ledger};
+use pilot_evidence::sample::{Ledger, actor, key, payload, role_map, small_ledger};
 use pilot_evidence::verify::{Trust, verify};
 use pilot_testing::Dice;
 use serde_json::Value;
@@ -177,12 +177,14 @@ fn anyone_can_draw_the_same_samples_with_a_hash_function() {
     assert!(all(&ledger).tables.iter().all(|table| table.name != "samples.csv"));
 }
 
+const CASES: u64 = 100;
+
 #[test]
 fn whatever_is_in_a_bundle_its_tables_can_be_read_and_have_every_fault() {
     let first = u64::from(std::process::id()) << 16;
-    println!("seeds {first} to {}", first + 299);
+    println!("seeds {first} to {}", first + CASES - 1);
     let mut written = 0;
-    for seed in first..first + 300 {
+    for seed in first..first + CASES {
         let mut dice = Dice::new(seed);
         let case = Case::make(&mut |end| dice.below(end));
         let trust = Trust::witnessed(key().verifier(), case.witnesses.clone(), case.needed);
@@ -201,7 +203,7 @@ fn whatever_is_in_a_bundle_its_tables_can_be_read_and_have_every_fault() {
         assert_eq!(rows(&table(&made, "samples.csv")).len(), items.len().min(2), "seed {seed}, {}", case.name);
         assert!(report(&case.bundle, &trust).is_ok(), "seed {seed}, {}", case.name);
     }
-    assert!(written > 200, "too few could be opened: {written}");
+    assert!(written > CASES / 2, "too few could be opened: {written}");
 }
 
 #[test]
@@ -214,7 +216,7 @@ fn a_bundle_that_cannot_be_opened_has_no_tables() {
 #[test]
 fn the_page_names_what_was_not_checked_before_anything_else_and_exceptions_next() {
     let mut ledger = small_ledger();
-    ledger.start(Some(&pilot_evidence::sample::role_map(&[("ana", Role::Initiator)])));
+    ledger.start(Some(&role_map(&[("ana", Role::Initiator)])));
     let page = report(&ledger.period_bundle(0, ledger.size()), &trust()).unwrap();
     let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words} is not on the page"));
     let first = page.find("<h2").unwrap();
@@ -243,6 +245,20 @@ fn a_page_has_200_exceptions_at_most_and_says_how_many_more_there_are() {
     assert_eq!(page.matches("<td class=\"n\">no_role_map</td>").count(), 199);
     assert!(page.contains("<p>And 4 more: <code>pilot evidence report --csv</code> writes all of them.</p>"));
     assert_eq!(rows(&table(&all(&ledger), "exceptions.csv")).len(), 204);
+}
+
+#[test]
+fn a_page_has_200_rows_of_the_access_review_at_most_and_says_how_many_more_there_are() {
+    let names: Vec<_> = (0..250).map(|number| format!("person-{number}")).collect();
+    let people: Vec<_> = names.iter().map(|name| (name.as_str(), Role::Auditor)).collect();
+    let mut ledger = Ledger::default();
+    ledger.start(Some(&role_map(&people)));
+    let all = rows(&table(&all(&ledger), "access.csv")).len();
+    assert!(all > 250, "{all}");
+    let page = report(&ledger.period_bundle(0, ledger.size()), &trust()).unwrap();
+    let more =
+        format!("<p>And {} more rows: <code>pilot evidence report --csv</code> writes all of them.</p>", all - 200);
+    assert!(page.contains(&more), "{more}");
 }
 
 #[test]
