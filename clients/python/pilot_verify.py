@@ -307,7 +307,9 @@ def find_objections(entries):
                 credentials[fingerprint] = {**named, "ended_at": inf, "expiry": inf if expiry is None else expiry}
                 owned.setdefault(named.get("actor_id"), set()).add(fingerprint)
         own = [credentials[fingerprint] for fingerprint in owned.get(actor, ())]
-        ends = [min(one["ended_at"], one["expiry"]) for one in own if one.get("role") == role]
+        # A credential may have passed to someone else since.
+        own = [one for one in own if (one.get("actor_id"), one.get("role")) == (actor, role)]
+        ends = [min(one["ended_at"], one["expiry"]) for one in own]
         is_known = any(entry.at < end + UNDER_WAY for end in ends)
         if is_listed and "item" in entry and None not in (actor, role) and not is_known:
             found.add(entry.index)

@@ -1,6 +1,7 @@
 //! The transparency log and the evidence drawn from it, in public formats. No I/O, no clock, no randomness.
 
 pub mod attestation;
+pub mod audit;
 pub mod bundle;
 pub mod checkpoint;
 pub mod cosignature;

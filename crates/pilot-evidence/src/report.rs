@@ -1,20 +1,22 @@
 //! The report: one self-contained page for people.
 
+mod sections;
 mod timeline;
 
 use std::io;
 
 use askama::Template;
 use pilot_core::certain::Certain as _;
-use pilot_core::document::{ContentDigest, DocumentKind};
+use pilot_core::document::ContentDigest;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
-use pilot_core::role_map::{Kind, RoleMap};
 use pilot_core::time::Time;
 use pilot_core::visible::{hidden, visible};
 use pilot_explain::graph::{Trail, svg};
 use serde_json::Value;
 
+use crate::audit::Audit;
+use crate::audit::population::Population;
 use crate::bundle::source::Source;
 use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};
 use crate::credentials;
@@ -24,6 +26,7 @@ use crate::verify::items::histories;
 use crate::verify::{
     About, Conclusion, Finding, IN_MEMORY, ItemVerdict, Outcome, Trust, Verdict, Watch, examine, unopened,
 };
+use sections::{Sections, clock, quoted};
 use timeline::{Step, gathered};
 
 /// How many items are shown in detail. Nobody would read or print a page with more.
@@ -37,18 +40,18 @@ struct Page<'r> {
     class: &'static str,
     mark: &'static str,
     headline: String,
-    questions: Vec<String>,
+    /// For the top of every printed page.
+    running: String,
+    sections: Sections,
     scope: String,
     made: String,
     cosigners: String,
-    verdict: &'r Verdict,
     about: &'r About,
     checks: Vec<Row>,
     controls: Vec<Row>,
     rows: Vec<ItemRow>,
     untold: usize,
     items: Vec<ItemView>,
-    role_maps: Vec<RoleMapView>,
     others: Vec<OtherView>,
 }
 
@@ -110,13 +113,6 @@ struct Piece {
     is_string: bool,
 }
 
-struct RoleMapView {
-    digest: String,
-    approved_by: String,
-    starts: String,
-    actors: Vec<(String, &'static str, &'static str)>,
-}
-
 struct OtherView {
     entry: u64,
     at: String,
@@ -145,7 +141,7 @@ pub fn report_from(
     };
     let verdict = examine(&contents, trust, watch)?;
     let Some(about) = &verdict.about else { return Ok(Err(Box::new(verdict))) };
-    let page = page(&contents, &verdict, about)?.render();
+    let page = page(&contents, trust, &verdict, about)?.render();
     // Applied to the whole page, so that no text on it can be forgotten.
     Ok(page.map(|page| visible(&page).into_owned()).map_err(|_| Box::new(verdict)))
 }
@@ -157,7 +153,7 @@ pub fn assemble_with_report(parts: &Parts, key: &NoteKey, trust: &Trust) -> Resu
     assemble(&Parts { report: Some(report), ..parts.clone() }, key)
 }
 
-fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> io::Result<Page<'r>> {
+fn page<'r>(contents: &Contents<'_>, trust: &Trust, verdict: &Verdict, about: &'r About) -> io::Result<Page<'r>> {
     let mut detailed: Vec<_> = verdict.items.iter().collect();
     detailed.sort_by_key(|item| item.outcome != Outcome::Fails);
     detailed.truncate(DETAILED_MAX);
@@ -169,8 +165,6 @@ fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> 
     let items: Vec<_> = detailed.iter().filter_map(view).collect::<io::Result<_>>()?;
     let others = contents.entries.iter().filter(|mark| mark.item.is_none());
     let others = others.map(|mark| Ok(other_view(&contents.entry(mark)?))).collect::<io::Result<_>>()?;
-    let starts = contents.of_types(&[EntryType::ServiceStarted]).map(|start| Ok(start?.1));
-    let starts: Vec<_> = starts.collect::<io::Result<_>>()?;
     let is_detailed = |id: &ItemId| detailed.iter().any(|item| item.id == *id);
     Ok(Page {
         subject: subject(about, &verdict.items),
@@ -185,18 +179,17 @@ fn page<'r>(contents: &Contents<'_>, verdict: &'r Verdict, about: &'r About) -> 
             Conclusion::HoldsAsFarAsChecked => "–",
         },
         headline: verdict.sentence(),
-        questions: verdict.questions(),
+        running: quoted(&format!("{} · {}", about.origin, scope(about))),
+        sections: Sections::of(Audit::of(contents, trust, verdict, Population::default())?),
         scope: scope(about),
         made: clock(about.made),
         cosigners: cosigners(contents),
-        verdict,
         about,
         checks: verdict.checks.iter().map(|check| row(check.name.title(), check)).collect(),
         controls: verdict.controls.iter().map(|control| row(control.name.title(), control)).collect(),
         rows: verdict.items.iter().map(|item| item_row(item, is_detailed(&item.id))).collect(),
         untold: verdict.items.len().saturating_sub(items.len()),
         items,
-        role_maps: contents.role_maps.iter().map(|(digest, map)| role_map_view(&starts, digest, map)).collect(),
         others,
     })
 }
@@ -253,11 +246,6 @@ fn item_row(item: &ItemVerdict, detailed: bool) -> ItemRow {
         words: item.outcome.words(),
         detailed,
     }
-}
-
-/// To the second; the entries have microseconds.
-fn clock(at: Time) -> String {
-    at.to_string().replace('T', " ").chars().take(19).collect()
 }
 
 fn lane(entry: &Entry) -> &'static str {
@@ -404,27 +392,6 @@ fn content_view(held: &Held<'_>) -> Option<ContentView> {
         title: title.unwrap_or_else(|| LEFT_OUT.to_owned()),
         payload: member(bytes, "payload").map(|payload| pretty(&payload)).unwrap_or_default(),
     })
-}
-
-fn role_map_view(starts: &[Entry], digest: &str, map: &RoleMap) -> RoleMapView {
-    let pins = |entry: &&Entry| {
-        entry.documents().iter().any(|(kind, named)| *kind == DocumentKind::RoleMap && named.as_str() == digest)
-    };
-    let starts: Vec<_> = starts.iter().filter(pins).map(|entry| entry.index.to_string()).collect();
-    let kind = |kind| match kind {
-        Kind::Human => "human",
-        Kind::Machine => "machine",
-    };
-    let actors = map
-        .actors
-        .iter()
-        .map(|mapped| (mapped.actor.actor_id.to_string(), mapped.actor.role.as_str(), kind(mapped.kind)));
-    RoleMapView {
-        digest: digest.to_owned(),
-        approved_by: map.approved_by.join(", "),
-        starts: format!("from entry {}", starts.join(", ")),
-        actors: actors.collect(),
-    }
 }
 
 fn other_view(entry: &Entry) -> OtherView {

@@ -10,7 +10,7 @@ mod log;
 mod missing;
 mod pins;
 mod progress;
-mod register;
+pub(crate) mod register;
 mod role_maps;
 mod text;
 mod times;
@@ -35,7 +35,7 @@ use items::{Findings, History, histories, judge};
 use log::Roots;
 use missing::Named;
 pub use progress::{Stage, Watch};
-use register::Credentials;
+use register::{Credentials, Register};
 use role_maps::Starts;
 pub use times::CLOCK_TOLERANCE;
 pub use trust::{Pins, Trust};
@@ -184,6 +184,12 @@ fn carried(contents: &Contents<'_>, trust: &Trust) -> Option<Carried> {
         }
         Scope::Item(_) => None,
     }
+}
+
+/// The register of credentials as it was before this bundle's first entry; `None` if the ledger is not followed from
+/// its first entry to there.
+pub(crate) fn register_before(contents: &Contents<'_>, trust: &Trust) -> Option<Register> {
+    carried(contents, trust).map(|carried| carried.register)
 }
 
 /// Sorts faults by check, then by entry; a check with a fault does not hold.

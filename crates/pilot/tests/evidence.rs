@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use expect_test::expect;
 use pilot_core::visible::is_hidden;
 use pilot_evidence::report::assemble_with_report;
 use pilot_evidence::sample::{Ledger, actor, key, payload, small_ledger};
@@ -130,7 +131,10 @@ fn a_redacted_bundle_still_holds_and_nothing_is_written_over() {
     assert_eq!(scratch.run("verify changed.zip --key log.pub --allow-left-out").0, 1);
     let (code, page, _) = scratch.run("report public.zip --key log.pub");
     assert_eq!(code, 4);
-    assert!(page.contains("What could not be checked") && page.contains("verdict not_checked"), "{page}");
+    assert!(
+        page.contains("What was not checked") && page.contains("open question") && page.contains("verdict not_checked"),
+        "{page}"
+    );
     let mode = fs::metadata(scratch.path("public.zip")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(scratch.run("redact whole.zip --out public.zip --all-documents").0, 3);
@@ -145,6 +149,67 @@ fn a_report_is_a_page_of_its_own() {
     assert!(page.contains("Rotate the signing key") && !page.contains("<script"));
     let (code, out, _) = scratch.run("report whole.zip --key log.pub");
     assert_eq!((code, out == page), (0, true));
+}
+
+#[test]
+fn tables_go_into_a_new_directory_that_nobody_else_can_read() {
+    let scratch = Scratch::new();
+    let (code, out, err) = scratch.run("report whole.zip --key log.pub --csv tables --sample 2 --seed dice-426");
+    assert_eq!((code, err.as_str()), (0, ""));
+    expect![[r#"
+        FILE                   ROWS
+        tables/checks.csv      19
+        tables/exceptions.csv  1
+        tables/items.csv       3
+        tables/moves.csv       19
+        tables/access.csv      14
+        tables/samples.csv     2
+        seed dice-426
+        The evidence holds. Not checked: witnesses, complete, times, as pinned.
+    "#]]
+    .assert_eq(&out);
+    let mode = |name: &str| fs::metadata(scratch.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("tables"), 0o700);
+    for name in ["checks", "exceptions", "items", "moves", "access", "samples"] {
+        let path = format!("tables/{name}.csv");
+        assert_eq!(mode(&path), 0o600, "{path}");
+        let text = fs::read_to_string(scratch.path(&path)).unwrap();
+        assert!(text.ends_with("\r\n") && text.lines().count() > 1, "{path}: {text}");
+    }
+    let again = scratch.run("report whole.zip --key log.pub --out page.html --csv tables");
+    assert_eq!(
+        (again.0, again.2.as_str()),
+        (2, "pilot: tables: already exists; choose another directory with --csv\n")
+    );
+    assert!(!scratch.path("page.html").exists(), "nothing is written if not everything can be");
+    let (code, out, _) = scratch.run("report whole.zip --key log.pub --out page.html --csv other");
+    assert_eq!(code, 0);
+    assert!(!out.contains("seed") && !out.contains("<html") && !scratch.path("other/samples.csv").exists(), "{out}");
+    assert!(fs::read_to_string(scratch.path("page.html")).unwrap().contains("Access review"));
+    for (line, said) in [
+        ("report whole.zip --key log.pub --sample 2", "--csv"),
+        ("report whole.zip --key log.pub --csv x --sample 0", "--sample"),
+        ("report whole.zip --key log.pub --csv x --seed y", "--sample"),
+        ("report whole.zip --key log.pub --csv x --sample two", "--sample"),
+    ] {
+        let (code, _, err) = scratch.run(line);
+        assert!(code == 2 && err.contains(said), "{line}: {code} {err}");
+    }
+    assert_eq!(scratch.run("report changed.zip --key log.pub --csv x").0, 1);
+    assert_eq!(scratch.run("report whole.zip --key log.pub --csv no/where").0, 3);
+    assert!(!scratch.path("x").exists());
+}
+
+#[test]
+fn tables_of_evidence_that_could_not_be_checked_completely_are_written_and_the_exit_code_says_so() {
+    let scratch = Scratch::new();
+    assert_eq!(scratch.run("redact whole.zip --out public.zip --all-documents").0, 0);
+    let (code, out, _) = scratch.run("report public.zip --key log.pub --csv tables");
+    assert_eq!(code, 4);
+    assert!(out.contains("AS FAR AS IT COULD BE CHECKED"), "{out}");
+    let checks = fs::read_to_string(scratch.path("tables/checks.csv")).unwrap();
+    assert!(checks.lines().nth(1).unwrap().contains(",not checked,"), "{checks}");
+    assert_eq!(scratch.run("report public.zip --key log.pub --csv others --allow-left-out").0, 0);
 }
 
 #[test]

@@ -460,7 +460,7 @@ impl Contents<'_> {
         wanted.map(|mark| Ok((mark, self.entry(mark)?)))
     }
 
-    fn document(&self, digest: &ContentDigest) -> io::Result<Option<Cow<'_, [u8]>>> {
+    pub(crate) fn document(&self, digest: &ContentDigest) -> io::Result<Option<Cow<'_, [u8]>>> {
         let key = document_key(digest);
         let Some(place) = self.documents.get(&key) else { return Ok(None) };
         let bytes = self.read(*place)?;

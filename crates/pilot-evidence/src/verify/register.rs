@@ -29,8 +29,10 @@ const TELLING: [EntryType; 4] = [
 
 /// Every credential the ledger has told of so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Register {
+pub(crate) struct Register {
     by_fingerprint: BTreeMap<CredentialId, Life>,
+    /// Lives that another one of the same credential followed, and ends of credentials that were never listed here.
+    past: Vec<Life>,
     /// The fingerprints of each actor's credentials.
     by_actor: BTreeMap<ActorId, BTreeSet<CredentialId>>,
     /// Whether the service reads credentials from a file, whose changes are in the ledger. If people sign in elsewhere,
@@ -38,23 +40,36 @@ pub(super) struct Register {
     is_listed: bool,
 }
 
+/// An entry, and its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment {
+    pub entry: u64,
+    pub at: Time,
+}
+
+/// From the entry that listed a credential to the one that ended it.
 #[derive(Debug, Clone, PartialEq)]
-struct Life {
-    named: Named,
-    ended: Option<(Time, End)>,
+pub(crate) struct Life {
+    pub named: Named,
+    /// `None` if only its end is known.
+    pub since: Option<Moment>,
+    pub ended: Option<(Moment, End)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     Removed,
+    /// Listed again at once with other properties, such as a later expiry.
+    Changed,
     Revoked,
     Expired,
 }
 
 impl End {
-    const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             End::Removed => "removed",
+            End::Changed => "changed",
             End::Revoked => "revoked",
             End::Expired => "expired",
         }
@@ -63,23 +78,24 @@ impl End {
 
 impl Register {
     /// Takes in what one entry tells.
-    pub(super) fn follow(&mut self, entry: &Entry) {
+    pub(crate) fn follow(&mut self, entry: &Entry) {
+        let moment = Moment { entry: entry.index, at: entry.at };
         match entry.details() {
             Some(Details::ServiceStarted(started)) => {
                 self.is_listed = started.credentials.count.is_some_and(|count| count > 0);
-                self.change(started.credentials, entry.at);
+                self.change(started.credentials, moment);
             }
-            Some(Details::CredentialsChanged(changed)) => self.change(changed.credentials, entry.at),
-            Some(Details::CredentialRevoked(revoked)) => self.end(&revoked.credential, entry.at, End::Revoked),
-            Some(Details::CredentialExpired(expired)) => self.end(&expired.credential, entry.at, End::Expired),
+            Some(Details::CredentialsChanged(changed)) => self.change(changed.credentials, moment),
+            Some(Details::CredentialRevoked(revoked)) => self.end(&revoked.credential, moment, End::Revoked),
+            Some(Details::CredentialExpired(expired)) => self.end(&expired.credential, moment, End::Expired),
             _ => {}
         }
     }
 
     /// A credential that is in both lists was changed.
-    fn change(&mut self, Changes { added, removed, .. }: Changes, at: Time) {
+    fn change(&mut self, Changes { added, removed, .. }: Changes, moment: Moment) {
         for named in &removed {
-            self.end(named, at, End::Removed);
+            self.end(named, moment, End::Removed);
         }
         for named in added {
             let Some(fingerprint) = named.fingerprint.clone() else { continue };
@@ -89,12 +105,14 @@ impl Register {
                 if let Some(actor_id) = named.actor_id.clone() {
                     self.by_actor.entry(actor_id).or_default().insert(fingerprint.clone());
                 }
-                self.by_fingerprint.insert(fingerprint, Life { named, ended: None });
+                let life = Life { named, since: Some(moment), ended: None };
+                let before = self.by_fingerprint.insert(fingerprint, life);
+                self.past.extend(before.map(|life| life.followed(moment)));
             }
         }
     }
 
-    fn end(&mut self, named: &Named, at: Time, end: End) {
+    fn end(&mut self, named: &Named, moment: Moment, end: End) {
         let life = if let Some(fingerprint) = &named.fingerprint {
             self.by_fingerprint.get_mut(fingerprint)
         } else {
@@ -103,8 +121,16 @@ impl Register {
         };
         if let Some(life) = life {
             let before = life.ended.filter(|(_, earlier)| *earlier == End::Revoked);
-            life.ended = before.or(Some((at, end)));
+            life.ended = before.or(Some((moment, end)));
+        } else {
+            // Nobody acts by it, but a reader wants to know that it was there.
+            self.past.push(Life { named: named.clone(), since: None, ended: Some((moment, end)) });
         }
+    }
+
+    /// Every life the ledger has told of, in no particular order.
+    pub(crate) fn lives(&self) -> impl Iterator<Item = &Life> {
+        self.past.iter().chain(self.by_fingerprint.values())
     }
 
     /// What is wrong with this actor acting at this time, if anything.
@@ -114,21 +140,24 @@ impl Register {
         }
         let fingerprints = || self.by_actor.get(&actor.actor_id).into_iter().flatten();
         let lives = || fingerprints().filter_map(|fingerprint| self.by_fingerprint.get(fingerprint));
-        let own = || lives().filter(|life| life.named.role == Some(actor.role));
+        // A credential may have passed to someone else since.
+        let is_own =
+            |life: &&Life| (&life.named.actor_id, life.named.role) == (&Some(actor.actor_id.clone()), Some(actor.role));
+        let own = || lives().filter(is_own);
         if own().any(|life| life.is_in_force(at)) {
             return None;
         }
         let Actor { actor_id, role } = actor;
         let last = own().filter_map(Life::end).max_by_key(|(ended, _)| *ended);
         Some(match last {
-            None => format!("{actor_id} acts as {role}, but never had a credential for that"),
+            None => format!("{actor_id} acts as {role}, but had no credential for that"),
             Some((ended, end)) => {
                 format!("{actor_id} acts as {role}, but their last credential was {} at {ended}", end.words())
             }
         })
     }
 
-    pub(super) fn is_listed(&self) -> bool {
+    pub(crate) fn is_listed(&self) -> bool {
         self.is_listed
     }
 }
@@ -137,7 +166,16 @@ impl Life {
     /// When it ended or will end, and how.
     fn end(&self) -> Option<(Time, End)> {
         let expiry = self.named.expires_at.map(|at| (at, End::Expired));
-        self.ended.into_iter().chain(expiry).min_by_key(|(at, _)| *at)
+        self.ended.map(|(moment, end)| (moment.at, end)).into_iter().chain(expiry).min_by_key(|(at, _)| *at)
+    }
+
+    /// As it is once the same credential was listed again.
+    fn followed(self, moment: Moment) -> Life {
+        let ended = match self.ended {
+            Some((earlier, end)) if earlier != moment || end != End::Removed => Some((earlier, end)),
+            _ => Some((moment, End::Changed)),
+        };
+        Life { ended, ..self }
     }
 
     fn is_in_force(&self, at: Time) -> bool {

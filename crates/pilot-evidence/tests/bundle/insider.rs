@@ -321,7 +321,18 @@ fn nobody_acts_without_a_credential_that_the_ledger_knows() {
         let credentials = Changes { added: vec![ben()], ..Changes::default() };
         vec![removed, Details::CredentialsChanged(ChangedCredentials { credentials })]
     };
+    let passed_on = |_: &Ledger| {
+        let credentials =
+            Changes { added: vec![Named { actor_id: Some("ana".parse().unwrap()), ..ben() }], ..Changes::default() };
+        vec![Details::CredentialsChanged(ChangedCredentials { credentials })]
+    };
     assert!(approved_after(|_| Vec::new(), &actor("ben")).holds);
+    check(
+        &approved_after(passed_on, &actor("ben")),
+        &expect![[r#"
+        entries/000000000000.jsonl, entry 4, item 01890a5d-ac96-774b-bcce-000000000001: ben acts as approver, but had no credential for that [credential]
+    "#]],
+    );
     assert!(approved_after(again, &actor("ben")).holds, "a credential may come back");
     check(
         &approved_after(removed, &actor("ben")),
@@ -345,7 +356,7 @@ fn nobody_acts_without_a_credential_that_the_ledger_knows() {
         &approved_after(|_| Vec::new(), &as_role("mal", Role::Approver)),
         &expect![[r#"
         entries/000000000000.jsonl, entry 3, item 01890a5d-ac96-774b-bcce-000000000001: mal acts as approver, but the role map in force does not list them [role_map]
-        entries/000000000000.jsonl, entry 3, item 01890a5d-ac96-774b-bcce-000000000001: mal acts as approver, but never had a credential for that [credential]
+        entries/000000000000.jsonl, entry 3, item 01890a5d-ac96-774b-bcce-000000000001: mal acts as approver, but had no credential for that [credential]
     "#]],
     );
     let other_role = |_: &Ledger| {
@@ -354,7 +365,7 @@ fn nobody_acts_without_a_credential_that_the_ledger_knows() {
         vec![Details::CredentialsChanged(ChangedCredentials { credentials })]
     };
     let verdict = approved_after(other_role, &as_role("mal", Role::Approver));
-    assert!(faults(&verdict).contains("mal acts as approver, but never had a credential for that"));
+    assert!(faults(&verdict).contains("mal acts as approver, but had no credential for that"));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn a_bundle_with_its_report_holds_and_the_report_tells_what_is_in_it() {
         "read twice",
         "Open port 8443 on two hosts",
         "controlled-operation v2",
-        "chief, second chief",
+        "chief; second chief",
         "service.started",
         &key().verifier().to_string(),
     ] {

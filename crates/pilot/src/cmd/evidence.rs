@@ -1,11 +1,12 @@
 //! `pilot evidence`: what an auditor does with a bundle. Checking one needs no network and no service.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use pilot_core::document::ContentDigest;
+use pilot_evidence::audit::{Sampling, Tables, tables_from};
 use pilot_evidence::bundle::redact::{Redaction, redact};
 use pilot_evidence::bundle::source::Source;
 use pilot_evidence::report::report_from;
@@ -15,7 +16,7 @@ use pilot_evidence::verify::{Gap, Stage, Trust, Verdict, predecessor, verify_fro
 use crate::authority::authorities;
 use crate::environment::Environment;
 use crate::exit::Failure;
-use crate::output::{Output, OutputArguments, ProgressLine, print, print_json};
+use crate::output::{Output, OutputArguments, ProgressLine, print, print_json, table};
 
 mod erase;
 mod export;
@@ -26,7 +27,7 @@ pub(crate) enum Command {
     Export(export::Arguments),
     /// Check a bundle: integrity, completeness, and whether everything in it happened by the rules
     Verify(VerifyArguments),
-    /// Turn a bundle into a readable page: one self-contained HTML file
+    /// Turn a bundle into a readable page, one self-contained HTML file, or into tables for a spreadsheet
     Report(ReportArguments),
     /// Erase what people wrote about an item that has ended; the service must be stopped, and the item's proofs remain valid
     Erase(erase::Arguments),
@@ -88,9 +89,18 @@ pub(crate) struct ReportArguments {
     bundle: PathBuf,
     #[command(flatten)]
     trust: TrustArguments,
-    /// Where to write the page [default: standard output]
+    /// Where to write the page [default: standard output, or nowhere with --csv]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write tables into this new directory: checks, exceptions, items, moves and access, as CSV
+    #[arg(long, value_name = "DIR")]
+    csv: Option<PathBuf>,
+    /// Also draw this many items, as samples.csv; the same seed always draws the same items
+    #[arg(long, value_name = "N", requires = "csv", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: Option<u32>,
+    /// What to draw by; choose it after you received the bundle [default: the root of the bundle's checkpoint]
+    #[arg(long, value_name = "TEXT", requires = "sample")]
+    seed: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -223,19 +233,57 @@ fn concluded(verdict: &Verdict, allow_left_out: bool) -> Result<(), Failure> {
     }
 }
 
-/// The page is generated even if the evidence does not hold or could not be checked completely, and says so; so does
-/// the exit code.
+/// Page and tables are written even if the evidence does not hold or could not be checked completely, and say so; so
+/// does the exit code.
 fn tell(arguments: &ReportArguments) -> Result<(), Failure> {
     let trust = arguments.trust.read()?;
-    let path = &arguments.bundle;
-    let page = report_from(&bundle(path)?, &trust, &mut watch());
-    let page = page.map_err(|error| Failure::environment(path.display(), error))?;
-    let page = page.map_err(|verdict| Failure::Refused(verdict.sentence()))?;
-    match &arguments.out {
-        Some(path) => write_new(path, page.as_bytes())?,
-        None => print(&page)?,
+    let (path, bundle) = (&arguments.bundle, bundle(&arguments.bundle)?);
+    let unreadable = |error| Failure::environment(path.display(), error);
+    let refused = |verdict: Box<Verdict>| Failure::Refused(verdict.sentence());
+    if let Some(directory) = arguments.csv.as_ref().filter(|directory| directory.exists()) {
+        return Err(there_already(directory));
     }
-    concluded(&verified(path, &trust)?, arguments.trust.allow_left_out)
+    if arguments.out.is_some() || arguments.csv.is_none() {
+        let page = report_from(&bundle, &trust, &mut watch()).map_err(unreadable)?.map_err(refused)?;
+        match &arguments.out {
+            Some(path) => write_new(path, page.as_bytes())?,
+            None => print(&page)?,
+        }
+    }
+    let verdict = match &arguments.csv {
+        None => verify_from(&bundle, &trust, &mut watch()).map_err(unreadable)?,
+        Some(directory) => {
+            let sampling = arguments.sample.map(|count| Sampling {
+                count: usize::try_from(count).unwrap_or(usize::MAX),
+                seed: arguments.seed.clone(),
+            });
+            let made = tables_from(&bundle, &trust, sampling.as_ref(), &mut watch()).map_err(unreadable)?;
+            let made = made.map_err(refused)?;
+            write_tables(directory, &made)?;
+            made.verdict
+        }
+    };
+    concluded(&verdict, arguments.trust.allow_left_out)
+}
+
+fn there_already(directory: &Path) -> Failure {
+    Failure::Usage(format!("{}: already exists; choose another directory with --csv", directory.display()))
+}
+
+/// Only for the person who asked, like every other copy of evidence.
+fn write_tables(directory: &Path, Tables { verdict, tables, seed }: &Tables) -> Result<(), Failure> {
+    DirBuilder::new().mode(0o700).create(directory).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => there_already(directory),
+        _ => Failure::environment(directory.display(), error),
+    })?;
+    for file in tables {
+        write_new(&directory.join(file.name), file.text.as_bytes())?;
+    }
+    let row = |file: &pilot_evidence::audit::Table| {
+        vec![directory.join(file.name).display().to_string(), file.rows.to_string()]
+    };
+    let seed = seed.as_ref().map(|seed| format!("seed {seed}\n")).unwrap_or_default();
+    print(&format!("{}{seed}{}\n", table(&["file", "rows"], tables.iter().map(row)), verdict.sentence()))
 }
 
 /// A period may have very many documents.

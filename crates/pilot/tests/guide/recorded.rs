@@ -71,6 +71,8 @@ impl Recorder {
             "00:00:00" => "09:30:00".to_owned(),
             _ if shape.starts_with("0000-00-00T") => "2026-11-17T09:30:00.000000Z".to_owned(),
             _ if !shape.contains(|sign| sign != '0') && after.starts_with(" bytes") => "1234".to_owned(),
+            // One a minute is kept, so a slow machine has more of them.
+            _ if !shape.contains(|sign| sign != '0') && after.starts_with(" cosigned checkpoints") => "2".to_owned(),
             _ => word.to_owned(),
         }
     }

@@ -37,6 +37,11 @@ impl<'i> Witness<'i> {
         &self.log
     }
 
+    /// As a configuration lists it.
+    pub fn listed(&self) -> String {
+        format!("{{ url = \"http://{}\", key = \"{}\" }}", self.port.address(), self.key)
+    }
+
     pub fn start(&self) -> Server {
         let listen = self.port.address().to_string();
         let arguments = ["log", "witness", "--listen", &listen, "--state", self.state, "--log", &self.log];
@@ -46,8 +51,7 @@ impl<'i> Witness<'i> {
 
 /// A configuration with these witnesses.
 pub fn configure(installation: &Installation, witnesses: &[&Witness<'_>], required: usize) {
-    let list: Vec<_> =
-        witnesses.iter().map(|w| format!("{{ url = \"http://{}\", key = \"{}\" }}", w.port.address(), w.key)).collect();
+    let list: Vec<_> = witnesses.iter().map(|witness| witness.listed()).collect();
     let ops = "[ops]\nlisten = \"127.0.0.1:0\"\n";
     let log = format!("[log]\nwitnesses = [{}]\nrequire_witnesses = {required}\n", list.join(", "));
     installation.write("pilot.toml", &format!("listen = \"127.0.0.1:0\"\n{log}{ops}"));
@@ -66,7 +70,7 @@ fn served(server: &Server, query: &str) -> String {
 
 /// Waits until the newest checkpoint has the witness's cosignature, and gives its size.
 #[track_caller]
-fn cosigned_by(server: &Server, witness: &Witness<'_>) -> u64 {
+pub fn cosigned_by(server: &Server, witness: &Witness<'_>) -> u64 {
     let begun = now();
     loop {
         let note = served(server, "?cosignatures=any");
