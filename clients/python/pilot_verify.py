@@ -149,11 +149,12 @@ class Verifier:
         peaks, roots = parse_hashes(texts.get("proofs/from.edge", "missing")), {}
         need(len(peaks) == first.bit_count() and root_of(peaks) == before.root, "proofs/from.edge")
         inside = [entry for entry in self.entries if self.is_inside(entry)]
+        asked = {*self.pieces["checkpoint"], *self.pieces["stamped"]}
         for index, entry in enumerate([*inside, None][:max(end - first, 0)], first):
             if entry is None or entry.index != index:
                 raise Fault("completeness", "gap", index)
             push_leaf(peaks, index, leaf_hash(entry.data))
-            if index + 1 in self.pieces["checkpoint"]:
+            if index + 1 in asked:
                 roots[index + 1] = root_of(peaks)
         need(root_of(peaks) == after.root, "the entries do not lead to checkpoints/to")
         path = parse_hashes(texts.get("proofs/consistency", "missing"))
@@ -182,8 +183,9 @@ class Verifier:
     def check_times(self):
         """A cosignature dates a tree: what is in it was there by then, and what is not in it came later."""
         dated = [(self.newest.size, self.times)]
-        for size, note in self.pieces["checkpoint"].items():
-            path, proof = f"checkpoints/{size:012}", self.pieces["consistency"].get(size)
+        kept = [("checkpoints", *one) for one in self.pieces["checkpoint"].items()]
+        for folder, size, note in kept + [("timestamps", *one) for one in self.pieces["stamped"].items()]:
+            path, proof = f"{folder}/{size:012}", self.pieces["consistency"].get(size)
             with self.checking("times", "checkpoint", path):
                 older = open_checkpoint(note, self.key)
                 is_proved = older.root == self.roots.get(size)

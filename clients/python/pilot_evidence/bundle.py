@@ -105,6 +105,8 @@ PIECES = {
     "proof": (rf"proofs/{INDEX}\.tlog-proof", bytes.decode),
     "checkpoint": (f"checkpoints/{INDEX}", bytes.decode),
     "consistency": (rf"proofs/{INDEX}\.consistency", bytes.decode),
+    "stamped": (f"timestamps/{INDEX}", bytes.decode),
+    "timestamp": (rf"timestamps/{INDEX}\.tsr", bytes),
     "document": (rf"documents/({HEX})\.json", bytes),
     "definition": (rf"definitions/({HEX})\.json", read_definition),
     "role_map": (rf"role-maps/({HEX})\.json", read_role_map),

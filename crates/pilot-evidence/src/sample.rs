@@ -15,6 +15,7 @@ mod entries;
 mod files;
 pub mod forgeries;
 mod variants;
+pub mod vectors;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;

@@ -12,4 +12,5 @@ mod redaction;
 mod report;
 mod tables;
 mod tampering;
+mod vectors;
 mod verdicts;

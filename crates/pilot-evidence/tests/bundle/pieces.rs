@@ -59,7 +59,9 @@ fn a_bundle_that_changes_or_fails_while_it_is_read_gets_no_verdict_or_does_not_h
     for changed in 0..count.get() {
         let flipped = elsewhere(&bundle, |number, buffer| {
             if number >= changed {
-                buffer.iter_mut().for_each(|byte| *byte ^= 1);
+                for byte in buffer.iter_mut() {
+                    *byte ^= 1;
+                }
             }
             Ok(())
         });
