@@ -112,7 +112,7 @@ fn that_hold_in_part() -> Vec<Vector> {
             "end-not-seen",
             "the witness saw the log before the period was over",
             &ledger,
-            { ledger.period_parts(0, size) },
+            ledger.period_parts(0, size),
             -60,
         ),
     ]

@@ -10,6 +10,7 @@ fn directory() -> PathBuf {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the same switch as that of expect-test, which has no files of bytes")]
 fn the_vectors_in_the_docs_are_the_ones_that_are_generated() {
     let (directory, vectors) = (directory(), vectors());
     let mut files: Vec<_> = vectors.iter().map(|vector| (vector.file(), vector.bundle.clone())).collect();
