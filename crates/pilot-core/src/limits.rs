@@ -167,7 +167,7 @@ pub const ATTESTED_ARTIFACTS_MAX: usize = 100;
 /// How long a timestamping authority has for its answer.
 pub const TIMESTAMP_DEADLINE: Duration = Duration::from_secs(10);
 /// The most that it may answer.
-pub const TIMESTAMP_BYTES_MAX: usize = 32 * 1024;
+pub const TIMESTAMP_BYTES_MAX: usize = 16 * 1024;
 
 /// How many bundles are built at a time, in total and per actor.
 pub const EXPORTS_MAX: usize = 2;

@@ -1,15 +1,24 @@
 //! Writes bundles of a made-up ledger, to try the verifier and look at the report:
-//! `cargo run -p pilot-evidence --features report,sample --example sample_bundles -- DIRECTORY`
+//! `cargo run -p pilot-evidence --features report,sample --example sample_bundles -- DIRECTORY`; and, with `vectors` after
+//! the directory, the test vectors in the docs instead.
 #![allow(clippy::unwrap_used, reason = "an example stops at the first surprise")]
 
 use std::path::PathBuf;
 
 use pilot_evidence::report::{assemble_with_report, report};
+use pilot_evidence::sample::vectors::{index, vectors};
 use pilot_evidence::sample::{Ledger, key, small_ledger};
 use pilot_evidence::verify::Trust;
 
 fn main() {
     let directory = PathBuf::from(std::env::args().nth(1).unwrap());
+    if std::env::args().nth(2).as_deref() == Some("vectors") {
+        let vectors = vectors();
+        for vector in &vectors {
+            std::fs::write(directory.join(vector.file()), &vector.bundle).unwrap();
+        }
+        return std::fs::write(directory.join("index.json"), index(&vectors)).unwrap();
+    }
     let (key, trust) = (key(), Trust::log(key().verifier()));
     let ledger = small_ledger();
     let first = ledger.items.keys().next().unwrap();

@@ -334,12 +334,16 @@ async fn with_starts(store: &dyn Store, mut indices: BTreeSet<u64>) -> Result<BT
 mod tests {
     use super::*;
 
+    fn dated() -> Dated {
+        Dated { note: String::new(), reply: None }
+    }
+
     #[test]
     fn however_many_checkpoints_a_period_has_few_are_in_memory_and_they_are_spread_evenly() {
         let count = 20 * EXPORT_CHECKPOINTS_MAX as u64;
         let mut found = Thinning::default();
         for size in 1..=count {
-            found.add([(size, String::new())]);
+            found.add([(size, dated())]);
             assert!(found.taken.len() <= 2 * EXPORT_CHECKPOINTS_MAX, "{size}");
         }
         let left = found.finish();
@@ -352,7 +356,7 @@ mod tests {
     fn too_many_checkpoints_are_thinned_out_evenly_and_the_first_and_the_last_stay() {
         let most = EXPORT_CHECKPOINTS_MAX as u64;
         for count in [0, 1, 2, most - 1, most, most + 1, 2 * most, 3 * most + 7] {
-            let left = thinned((1..=count).map(|size| (size, String::new())).collect());
+            let left = thinned((1..=count).map(|size| (size, dated())).collect());
             assert!(left.len() as u64 <= most + 1, "{count}: {}", left.len());
             assert!(count > most || left.len() as u64 == count, "{count}");
             assert_eq!(
