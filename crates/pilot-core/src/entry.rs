@@ -72,9 +72,14 @@ impl Entry {
         struct Format {
             v: u32,
         }
+        // Whether it is newer is asked only of what cannot be read, or says so: nearly all can be read at once.
+        let read = serde_json::from_slice::<Entry>(bytes);
+        if read.as_ref().is_ok_and(|entry| entry.v <= ENTRY_VERSION) {
+            return Ok(read?);
+        }
         match serde_json::from_slice::<Format>(bytes) {
             Ok(Format { v }) if v > ENTRY_VERSION => Err(EntryError::Newer { v }),
-            Ok(_) | Err(_) => Ok(serde_json::from_slice(bytes)?),
+            Ok(_) | Err(_) => Ok(read?),
         }
     }
 

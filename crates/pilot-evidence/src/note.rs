@@ -231,6 +231,16 @@ impl<'n> Note<'n> {
         Ok(Note { text, signatures })
     }
 
+    /// The text, if `key` has signed it. Signatures by other keys are ignored.
+    pub(crate) fn opened_with(&self, key: &VerifierKey) -> Result<&'n str, NoteError> {
+        let mut ours = Err(NoteError::Unsigned);
+        for claimed in self.claimed(&key.name, key.id) {
+            check_ed25519(&key.public_key, self.text.as_bytes(), &claimed.signature)?;
+            ours = Ok(self.text);
+        }
+        ours
+    }
+
     /// Signatures that claim to be by this key; a wrong one among them invalidates the note.
     pub(crate) fn claimed<'s>(&'s self, name: &'s str, id: [u8; 4]) -> impl Iterator<Item = &'s SignatureLine<'n>> {
         self.signatures.iter().filter(move |signature| signature.name == name && signature.id == id)
@@ -239,13 +249,7 @@ impl<'n> Note<'n> {
 
 /// The text of a note that `key` has signed. Signatures by other keys are ignored.
 pub fn open<'a>(note: &'a str, key: &VerifierKey) -> Result<&'a str, NoteError> {
-    let note = Note::parse(note)?;
-    let mut ours = Err(NoteError::Unsigned);
-    for claimed in note.claimed(&key.name, key.id) {
-        check_ed25519(&key.public_key, note.text.as_bytes(), &claimed.signature)?;
-        ours = Ok(note.text);
-    }
-    ours
+    Note::parse(note)?.opened_with(key)
 }
 
 impl VerifierKey {

@@ -22,6 +22,7 @@ pub(super) fn build() -> Result<(), Failure> {
     let build = |arguments: &[&str]| run_timed("build", cargo(&["build", "--release"]).args(arguments));
     build(&["--package", "pilot"])?;
     build(&["--package", "pilot-server", "--example", "transitions_load"])?;
+    build(&["--package", "pilot-evidence", "--example", "judge"])?;
     build(&["--package", "pilot-store", "--example", "raw_commit", "--example", "fill_store"])
 }
 

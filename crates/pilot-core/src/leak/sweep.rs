@@ -6,8 +6,9 @@ use super::words::Budget;
 use super::{LeakGuard, Search, runs};
 use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
 
-/// How many runs are remembered as clean. An item's entries are close to one another, and repeat its id and digests.
-const REMEMBERED: usize = 1 << 10;
+/// How many runs are remembered as clean. An item's entries are near one another, and repeat its id and digests; among
+/// them are those of the other items that were busy at the time.
+const REMEMBERED: usize = 1 << 14;
 
 /// A search of many texts. Tokens that were used, generated or signed are found anywhere in a text. A token of which
 /// only the digest is known is looked for in strings, and a run that was hashed for one text is not hashed again for

@@ -10,7 +10,7 @@ use pilot_core::time::Time;
 use serde::Serialize;
 
 use crate::bundle::zip::is_plain;
-use crate::note::{Note, NoteError, NoteKey, VerifierKey, open};
+use crate::note::{Note, NoteError, NoteKey, VerifierKey};
 use crate::witness::number;
 
 /// Not a valid origin: a log's name has no spaces, so a manifest is never mistaken for a checkpoint.
@@ -160,8 +160,9 @@ impl Manifest {
     /// Reads a signed manifest and checks the log's signature, which must be the only one, so that nobody can add a
     /// byte.
     pub fn open(note: &str, key: &VerifierKey) -> Result<Manifest, ManifestError> {
-        let text = open(note, key)?;
-        if Note::parse(note)?.signatures.len() != 1 {
+        let note = Note::parse(note)?;
+        let text = note.opened_with(key)?;
+        if note.signatures.len() != 1 {
             return Err(ManifestError::Signatures);
         }
         let manifest = Manifest::parse(text).ok_or(ManifestError::Format)?;

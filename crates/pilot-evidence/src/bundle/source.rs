@@ -47,6 +47,37 @@ impl Source<'_> {
     }
 }
 
+/// Reads pieces that follow one another. Most are small, so many are read at once.
+pub struct Ahead<'s> {
+    source: &'s Source<'s>,
+    window: Vec<u8>,
+    /// Where the window begins.
+    at: u64,
+}
+
+const WINDOW_BYTES: u64 = 256 * 1024;
+
+impl<'s> Ahead<'s> {
+    pub fn of(source: &'s Source<'s>) -> Ahead<'s> {
+        Ahead { source, window: Vec::new(), at: 0 }
+    }
+
+    /// The same as [`Source::read`].
+    pub fn read(&mut self, at: u64, count: u64) -> io::Result<Cow<'_, [u8]>> {
+        if count > WINDOW_BYTES || matches!(self.source, Source::Memory(_)) {
+            return self.source.read(at, count);
+        }
+        let end = at.saturating_add(count).min(self.source.length());
+        let is_inside = at >= self.at && end <= self.at + self.window.len() as u64;
+        if !is_inside {
+            self.window = self.source.read(at, WINDOW_BYTES)?.into_owned();
+            self.at = at;
+        }
+        let (start, end) = (place(at - self.at)?, place(end.saturating_sub(self.at))?);
+        Ok(Cow::Borrowed(self.window.get(start..end).unwrap_or_default()))
+    }
+}
+
 fn place(at: u64) -> io::Result<usize> {
     usize::try_from(at).map_err(io::Error::other)
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crc32fast::hash as crc32;
 use pilot_core::certain::Certain as _;
 
-use crate::bundle::source::Source;
+use crate::bundle::source::{Ahead, Source};
 
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 const CENTRAL: [u8; 4] = *b"PK\x01\x02";
@@ -82,6 +82,11 @@ impl Listed {
 
     pub fn read<'s>(&self, container: &'s Source<'_>) -> io::Result<Cow<'s, [u8]>> {
         container.read(self.start(), u64::from(self.size))
+    }
+
+    /// The same, for files that are read in order.
+    pub fn read_ahead<'a>(&self, ahead: &'a mut Ahead<'_>) -> io::Result<Cow<'a, [u8]>> {
+        ahead.read(self.start(), u64::from(self.size))
     }
 
     /// Its checksum matches these bytes.
@@ -175,7 +180,10 @@ fn central_header(listed: &Listed) -> Vec<u8> {
 /// The list at the end, for files that end at `start`. The long form is used if, and only if, the short one is not
 /// enough.
 fn directory(listed: &[Listed], start: u64) -> Vec<u8> {
-    let mut bytes: Vec<u8> = listed.iter().flat_map(central_header).collect();
+    let mut bytes = Vec::new();
+    for file in listed {
+        bytes.extend_from_slice(&central_header(file));
+    }
     let (size, count) = (bytes.len() as u64, listed.len() as u64);
     let short_count = u16::try_from(count).ok().filter(|count| *count < u16::MAX);
     let short = |number: u64| u32::try_from(number).ok().filter(|number| *number < u32::MAX);
@@ -225,9 +233,10 @@ pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
 /// Every file of a container, in order, without reading more of each than its header.
 pub fn list(container: &Source<'_>) -> Result<Vec<Listed>, ZipError> {
     let (mut listed, mut seen) = (Vec::<Listed>::new(), HashSet::new());
+    let mut ahead = Ahead::of(container);
     let mut at = 0;
     loop {
-        let head = container.read(at, HEAD_BYTES_MAX)?;
+        let head = ahead.read(at, HEAD_BYTES_MAX)?;
         if !head.starts_with(&LOCAL) {
             break;
         }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
+use std::io::{self, BufRead as _};
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::progress::{Stage, Watch};
 use super::verdict::{Check, Fault};
-use crate::bundle::source::{Source, changed};
+use crate::bundle::source::{Ahead, Source, changed};
 use crate::bundle::zip::{Listed, ZipError, list};
 use crate::bundle::{
     ENTRIES_PER_FILE, ListedFile, MANIFEST, Manifest, ManifestError, Piece, REPORT, Scope, entries_path,
@@ -90,7 +90,8 @@ pub(crate) struct Contents<'s> {
     /// Timestamped checkpoints as texts, and the replies of the authority, by size.
     pub stamped: BTreeMap<u64, String>,
     pub timestamps: BTreeMap<u64, Vec<u8>>,
-    documents: BTreeMap<DocumentKey, Place>,
+    /// Sorted.
+    documents: Vec<(DocumentKey, Place)>,
     /// By their digest, `sha256:…`.
     pub definitions: BTreeMap<String, Arc<Definition>>,
     pub role_maps: BTreeMap<String, RoleMap>,
@@ -135,14 +136,14 @@ pub(crate) fn open<'s>(
     })?;
     let mut manifest = manifest(source, &files, key)?;
     let listed = std::mem::take(&mut manifest.files);
-    let (mut comparison, mut faults) = Comparison::of(&files, &listed);
+    let (mut comparison, left_out, mut faults) = Comparison::of(&files, &listed);
     let mut reader = Reader {
         faults: Vec::new(),
         item_numbers: HashMap::new(),
         actor_numbers: HashMap::new(),
         contents: Contents {
             source,
-            left_out: comparison.left_out(&mut faults),
+            left_out,
             manifest,
             texts: BTreeMap::new(),
             entries: Vec::new(),
@@ -154,16 +155,17 @@ pub(crate) fn open<'s>(
             consistencies: BTreeMap::new(),
             stamped: BTreeMap::new(),
             timestamps: BTreeMap::new(),
-            documents: BTreeMap::new(),
+            documents: Vec::new(),
             definitions: BTreeMap::new(),
             role_maps: BTreeMap::new(),
             // Without the report, so that a report generated again from its bundle is the same.
             file_count: files.iter().filter(|file| &*file.path != REPORT).count(),
         },
     };
+    let mut ahead = Ahead::of(source);
     for file in files.iter().filter(|file| &*file.path != MANIFEST) {
         watch(Stage::Reading, file.start(), source.length());
-        let bytes = file.read(source)?;
+        let bytes = file.read_ahead(&mut ahead)?;
         let sha256 = Sha256::digest(&bytes).into();
         match comparison.fault(file, &bytes, &sha256) {
             Some(fault) => faults.push(fault),
@@ -172,6 +174,7 @@ pub(crate) fn open<'s>(
             None => {}
         }
     }
+    reader.contents.documents.sort_unstable_by_key(|(key, _)| *key);
     match (faults.is_empty(), reader.faults.is_empty()) {
         (true, true) => Ok(reader.contents),
         (true, false) => Err(OpenError::Faults(reader.faults)),
@@ -204,45 +207,70 @@ fn signers(note: &str) -> String {
 /// Compares files with the list of the manifest.
 struct Comparison<'l> {
     listed: &'l [ListedFile],
+    /// The next one in the list that could be the next file.
+    next: usize,
+    /// Only if the files are not those of the list in its order, except for some that were left out.
+    lookup: Option<Lookup<'l>>,
+}
+
+/// What is where, to name exactly what is wrong.
+struct Lookup<'l> {
     hashes: HashMap<&'l str, &'l [u8; 32]>,
     there: HashSet<&'l str>,
-    /// The next one in the list that is there.
-    next: usize,
 }
 
 impl<'l> Comparison<'l> {
-    fn of(files: &'l [Listed], listed: &'l [ListedFile]) -> (Comparison<'l>, Vec<Fault>) {
-        let hashes: HashMap<&str, &[u8; 32]> = listed.iter().map(|file| (&*file.path, &file.sha256)).collect();
-        let there = files.iter().map(|file| &*file.path).collect();
-        let twice = (hashes.len() != listed.len()).then(|| differs(MANIFEST, "it lists a file twice"));
-        (Comparison { listed, hashes, there, next: 0 }, twice.into_iter().collect())
-    }
-
-    /// What is listed, absent, and allowed to be. Other absences are faults.
-    fn left_out(&self, faults: &mut Vec<Fault>) -> Vec<String> {
-        let mut left_out = Vec::new();
-        for path in self.listed.iter().map(|file| &*file.path).filter(|path| !self.there.contains(path)) {
-            if Piece::of(path).is_some_and(|piece| piece.may_be_left_out()) {
-                left_out.push(path.to_owned());
-            } else {
-                faults.push(differs(path, "the manifest lists it, but it is missing"));
+    /// Also returns what is listed, absent, and allowed to be; other absences are faults.
+    fn of(files: &'l [Listed], listed: &'l [ListedFile]) -> (Comparison<'l>, Vec<String>, Vec<Fault>) {
+        let (mut rest, mut absent) = (files.iter().filter(|file| &*file.path != MANIFEST).peekable(), Vec::new());
+        for one in listed {
+            if rest.next_if(|file| file.path == one.path).is_none() {
+                absent.push(&*one.path);
             }
         }
-        left_out
+        let may_be_left_out = |path: &&str| Piece::of(path).is_some_and(|piece| piece.may_be_left_out());
+        let once: HashSet<_> = absent.iter().copied().collect();
+        let is_listed_twice =
+            once.len() < absent.len() || (!once.is_empty() && files.iter().any(|file| once.contains(&*file.path)));
+        if rest.next().is_none() && !is_listed_twice && absent.iter().all(may_be_left_out) {
+            let left_out = absent.into_iter().map(str::to_owned).collect();
+            return (Comparison { listed, next: 0, lookup: None }, left_out, Vec::new());
+        }
+        let lookup = Lookup {
+            hashes: listed.iter().map(|file| (&*file.path, &file.sha256)).collect(),
+            there: files.iter().map(|file| &*file.path).collect(),
+        };
+        let mut faults = Vec::new();
+        if lookup.hashes.len() != listed.len() {
+            faults.push(differs(MANIFEST, "it lists a file twice"));
+        }
+        let is_absent = |path: &&str| !lookup.there.contains(path);
+        let missing = listed.iter().map(|file| &*file.path).filter(is_absent).filter(|path| !may_be_left_out(path));
+        faults.extend(missing.map(|path| differs(path, "the manifest lists it, but it is missing")));
+        (Comparison { listed, next: 0, lookup: Some(lookup) }, Vec::new(), faults)
     }
 
     /// What is wrong with the next file of the container.
     fn fault(&mut self, file: &Listed, bytes: &[u8], sha256: &[u8; 32]) -> Option<Fault> {
         let path = &*file.path;
-        let Some(expected) = self.hashes.get(path) else {
-            return Some(differs(path, "it is not listed in the manifest"));
+        let is_there = |one: &ListedFile| match &self.lookup {
+            Some(lookup) => lookup.there.contains(&*one.path),
+            None => *one.path == *path,
         };
-        let mut rest = self.listed.get(self.next..).unwrap_or_default().iter();
-        let position = rest.position(|listed| self.there.contains(&*listed.path));
-        let place = self.next + position.unwrap_or(rest.len());
-        self.next = place + 1;
-        let is_in_order = self.listed.get(place).is_some_and(|listed| *listed.path == *path);
-        if *expected != sha256 || !file.is_whole(bytes) {
+        let expected = match &self.lookup {
+            Some(lookup) => lookup.hashes.get(path).copied(),
+            None => None,
+        };
+        if self.lookup.is_some() && expected.is_none() {
+            return Some(differs(path, "it is not listed in the manifest"));
+        }
+        let rest = self.listed.get(self.next..).unwrap_or_default();
+        let place = rest.iter().position(is_there).and_then(|skipped| self.next.checked_add(skipped));
+        let found = place.and_then(|place| self.listed.get(place));
+        self.next = place.map_or(self.listed.len(), |place| place + 1);
+        let is_in_order = found.is_some_and(|found| *found.path == *path);
+        let is_same = expected.or(found.map(|found| &found.sha256)) == Some(sha256);
+        if !is_same || !file.is_whole(bytes) {
             Some(differs(path, "its bytes were changed: they do not match the hash in the manifest"))
         } else if is_in_order {
             None
@@ -276,7 +304,7 @@ impl Reader<'_> {
         let wrong = |what: String| Fault::new(Check::Files, "format", what).in_file(&**path);
         let text = || std::str::from_utf8(bytes).map_err(|_| wrong("it is not text".into()));
         let digest = || format!("sha256:{}", HEXLOWER.encode(&sha256));
-        let is_named = |hex: &str| HEXLOWER.encode(&sha256) == hex;
+        let is_named = |hex: &str| HEXLOWER.decode(hex.as_bytes()).is_ok_and(|named| named == sha256);
         let place = place(file.start(), bytes);
         let contents = &mut self.contents;
         match Piece::of(path).ok_or_else(|| wrong("a bundle has no file with this name".into()))? {
@@ -302,7 +330,7 @@ impl Reader<'_> {
                 contents.timestamps.insert(size, bytes.to_vec());
             }
             Piece::Document(hex) if is_named(hex) => {
-                contents.documents.insert(sha256, place);
+                contents.documents.push((sha256, place));
             }
             Piece::Definition(hex) if is_named(hex) => {
                 let definition = Definition::from_canonical(bytes).map_err(|error| wrong(error.to_string()))?;
@@ -336,14 +364,14 @@ impl Reader<'_> {
             let fault = Fault::new(Check::Files, "format", what).in_file(&*file.path);
             Fault { entry: index, ..fault }
         };
-        let Some(lines) = bytes.strip_suffix(b"\n") else {
+        if !bytes.ends_with(b"\n") {
             self.faults.push(fault(None, "its last line has no line break".into()));
             return;
-        };
+        }
         let number = u32::try_from(self.contents.files.len()).certain("a container has fewer files than that");
         self.contents.files.push(Arc::clone(&file.path));
         let mut at = file.start();
-        for (line, bytes) in lines.split(|byte| *byte == b'\n').enumerate() {
+        for (line, bytes) in lines(bytes).enumerate() {
             let place = place(at, bytes);
             at += bytes.len() as u64 + 1;
             if line == ENTRIES_PER_FILE {
@@ -387,6 +415,17 @@ impl Reader<'_> {
             self.contents.entries.push(mark);
         }
     }
+}
+
+/// Lines without their breaks. A split by a closure would look at every byte on its own.
+fn lines(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let mut after = rest;
+        let length = after.skip_until(b'\n').ok()?;
+        let line = rest.get(..length)?.strip_suffix(b"\n")?;
+        rest = after;
+        Some(line)
+    })
 }
 
 fn place(at: u64, bytes: &[u8]) -> Place {
@@ -462,18 +501,23 @@ impl Contents<'_> {
 
     pub(crate) fn document(&self, digest: &ContentDigest) -> io::Result<Option<Cow<'_, [u8]>>> {
         let key = document_key(digest);
-        let Some(place) = self.documents.get(&key) else { return Ok(None) };
-        let bytes = self.read(*place)?;
+        let Some(place) = self.place_of(&key) else { return Ok(None) };
+        let bytes = self.read(place)?;
         if *Sha256::digest(&bytes) == key { Ok(Some(bytes)) } else { Err(changed()) }
     }
 
+    fn place_of(&self, key: &DocumentKey) -> Option<Place> {
+        let found = self.documents.binary_search_by_key(&key, |(key, _)| key).ok()?;
+        self.documents.get(found).map(|(_, place)| *place)
+    }
+
     pub(crate) fn has_document(&self, key: &DocumentKey) -> bool {
-        self.documents.contains_key(key)
+        self.place_of(key).is_some()
     }
 
     /// The digests of all documents, in order.
     pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = &DocumentKey> {
-        self.documents.keys()
+        self.documents.iter().map(|(key, _)| key)
     }
 
     /// The path to the root of one entry, and the name of its file. It needs no second look at its hash: what it says is
