@@ -46,6 +46,9 @@ export interface About {
   entries: number
   documents: number
   left_out: string[]
+  checkpoint: string
+  definitions: { name: string, version: number, digest: string }[]
+  role_maps: string[]
 }
 
 export interface Verdict {

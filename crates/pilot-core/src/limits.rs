@@ -343,6 +343,8 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ),
     ("Idle connection", "60 s", "the connection is closed"),
     ("Wait for required witnesses before an effect", "5 s", "503 `unavailable`"),
+    ("Answer of the timestamping authority", "10 s, 16 KiB", "no timestamp; the service tries again after a minute"),
+    ("Artifacts named in an attestation", "100", "the rest are left out"),
     ("Forward jump of the machine's clock", "10 min", "503 `unavailable` for every write"),
     (
         "Outage that includes a restart of the machine",

@@ -59,7 +59,7 @@ export const english = {
   openMore: 'What was left out would be needed to answer them.',
   entries: (indices: number[], more: number) => `${indices.length === 1 ? 'entry' : 'entries'} ${indices.join(', ')}${more > 0 ? ` and ${inDigits(more)} more` : ''}`,
   aboutTitle: 'About the bundle',
-  facts: { file: 'File', origin: 'Log', scope: 'About', made: 'Made', holds: 'Holds', log: 'Log then', root: 'Root' },
+  facts: { file: 'File', origin: 'Log', scope: 'About', made: 'Made', holds: 'Holds', log: 'Log then', root: 'Root', checkpoint: 'Checkpoint', definitions: 'Definitions', roleMaps: 'Role maps' },
   period: (first: number, last: number) => `entries ${inDigits(first)} to ${inDigits(last)}, from`,
   to: 'to',
   content: (entries: number, documents: number, leftOut: number) => `${count(entries, 'entry', 'entries')}, ${count(documents, 'document', 'documents')}${leftOut > 0 ? `; ${count(leftOut, 'file', 'files')} left out` : ''}`,

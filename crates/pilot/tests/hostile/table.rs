@@ -52,6 +52,8 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("HTTP/2 requests on one connection", &["http_2_bodies_without_an_end_hold_no_more_than_their_actor_may"]),
     ("HTTP/2 requests in progress, or with an answer the peer has not read", &["requests_over_http_2_are_counted_until_they_are_done", "http_2_answers_to_nobody_that_are_not_read_are_counted"]),
     ("HTTP/2 bytes not yet read", &["http_2_bodies_in_frames_of_a_byte_cost_a_bounded_part_of_memory"]),
+    ("Answer of the timestamping authority", &["an_authority_that_is_away_or_answers_something_else_delays_nobody_and_is_named"]),
+    ("Artifacts named in an attestation", &["an_attestation_names_the_item_its_people_and_what_was_approved"]),
     ("Evidence bundles in progress", &["an_actor_has_one_bundle_at_a_time_and_all_have_two", "an_actor_is_sent_one_bundle_at_a_time_and_a_reader_who_leaves_makes_room", "exports_leave_room_for_everyone_else"]),
     ("Cosigned checkpoints in one evidence bundle", &["too_many_checkpoints_are_thinned_out_evenly_and_the_first_and_the_last_stay"]),
     ("Permits in progress", &["permits_have_places_of_their_own_and_an_actor_has_four_at_a_time"]),

@@ -33,6 +33,7 @@ enum Answers {
     Timestamps,
     /// The reply to another request.
     TheSameAgain,
+    TooMuch,
     Nothing,
 }
 
@@ -114,7 +115,10 @@ fn answer(stream: &mut TcpStream, directory: &Path, answers: Answers) {
         std::fs::write(directory.join("query"), query).unwrap();
         openssl(directory, "ts -reply -config tsa.cnf -queryfile query -out reply");
     }
-    let reply = std::fs::read(directory.join("reply")).unwrap_or_default();
+    let reply = match answers {
+        Answers::TooMuch => vec![0; 17 * 1024],
+        _ => std::fs::read(directory.join("reply")).unwrap_or_default(),
+    };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/timestamp-reply\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         reply.len()
@@ -207,7 +211,11 @@ fn an_authority_that_is_away_or_answers_something_else_delays_nobody_and_is_name
     wait_for(&ops, "pilot_timestamped_entries", 1);
     server.stop().expect(0);
     for (answers, words) in
-        [(Answers::Nothing, "it answered 503"), (Answers::TheSameAgain, "it is a timestamp of something else")]
+        [
+            (Answers::Nothing, "it answered 503"),
+            (Answers::TheSameAgain, "it is a timestamp of something else"),
+            (Answers::TooMuch, "it cannot be reached: length limit exceeded"),
+        ]
     {
         tsa.now_answers(answers);
         let server = installation.serve();
