@@ -60,7 +60,7 @@ export const german: VerifierWords = {
   openMore: 'Um sie zu beantworten, wird gebraucht, was weggelassen wurde.',
   entries: (indices: number[], more: number) => `${indices.length === 1 ? 'Eintrag' : 'Einträge'} ${indices.join(', ')}${more > 0 ? ` und ${inDigits(more)} weitere` : ''}`,
   aboutTitle: 'Über das Nachweispaket',
-  facts: { file: 'Datei', origin: 'Protokoll', scope: 'Worüber', made: 'Erstellt', holds: 'Enthält', log: 'Protokoll damals', root: 'Wurzel', checkpoint: 'Prüfpunkt', definitions: 'Definitionen', roleMaps: 'Rollenverzeichnisse' },
+  facts: { file: 'Datei', origin: 'Protokoll', scope: 'Worüber', made: 'Erstellt', holds: 'Enthält', log: 'Protokoll damals', root: 'Wurzel', checkpoint: 'Prüfpunkt', definitions: 'Definitionen', roleMaps: 'Rollenzuordnungen' },
   period: (first: number, last: number) => `Einträge ${inDigits(first)} bis ${inDigits(last)}, von`,
   to: 'bis',
   content: (entries: number, documents: number, leftOut: number) => `${count(entries, 'Eintrag', 'Einträge')}, ${count(documents, 'Dokument', 'Dokumente')}${leftOut > 0 ? `; ${count(leftOut, 'Datei', 'Dateien')} weggelassen` : ''}`,
