@@ -32,7 +32,9 @@ impl Sweep<'_> {
         if runs(json).filter_map(|run| json.get(run)).any(|run| search.known(run).is_some()) {
             return true;
         }
-        strings(json).any(|string| match unescaped(string) {
+        // Strings are taken apart only for what the whole text does not show.
+        let hides_nothing = !search.looks_for_unused && !json.contains(&b'\\');
+        !hides_nothing && strings(json).any(|string| match unescaped(string) {
             Cow::Borrowed(plain) => search.looks_for_unused && self.unused(plain, &mut search),
             // Escapes hide a token from the search of the whole text.
             Cow::Owned(text) => search.find(&text).is_some(),
