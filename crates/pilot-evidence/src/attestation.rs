@@ -22,7 +22,7 @@ pub const MEDIA_TYPE: &str = "application/vnd.dsse.envelope.v1+json";
 pub struct Statement {
     #[serde(rename = "_type")]
     pub r#type: String,
-    /// The item's content first, then the artifacts that were approved with it.
+    /// The item's content first, then the artifacts of its operation if that has begun.
     pub subject: Vec<Subject>,
     #[serde(rename = "predicateType")]
     pub predicate_type: String,
@@ -57,10 +57,17 @@ pub struct Outcome {
     pub entered_at: Time,
     /// Everyone who acted on it, in the role they acted in.
     pub people: Vec<Actor>,
-    /// Whose votes on this content stand.
-    pub approved_by: Vec<ActorId>,
+    /// Those on this content that stand.
+    pub votes: Vec<Voted>,
     pub attested_at: Time,
     pub log: LogHead,
+}
+
+/// Who voted for what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Voted {
+    pub actor_id: ActorId,
+    pub action: Name,
 }
 
 /// The log that has the entries about it.
@@ -186,7 +193,7 @@ mod tests {
             content_digest: digest,
             entered_at: Time::EPOCH,
             people: vec![actor("ana", Role::Initiator), actor("ben", Role::Approver)],
-            approved_by: vec!["ben".parse().unwrap()],
+            votes: vec![Voted { actor_id: "ben".parse().unwrap(), action: "approve".into() }],
             attested_at: Time::EPOCH,
             log: LogHead { origin: "log.example.org".into(), size: 10, root: "AA==".into() },
         };

@@ -220,7 +220,8 @@ fn replayed(contents: &Contents<'_>, id: &ItemId) -> Result<(Item, Begun), Permi
     for held in &history {
         let definition = held.entry.definition.as_deref().and_then(|digest| contents.definitions.get(digest));
         let definition = definition.ok_or_else(|| broken("a definition is missing"))?;
-        let step = follow(definition, item.as_ref(), &held.entry, held.documents());
+        let brought = contents.brought(&held.entry).certain(IN_MEMORY);
+        let step = follow(definition, item.as_ref(), &held.entry, brought.documents());
         item = Some(step.map_err(|stray| PermitError::Unreadable(stray.to_string()))?.item);
         if held.entry.r#type == EntryType::ItemTransition && held.entry.from != held.entry.to {
             moved = Some((held, definition));

@@ -21,6 +21,7 @@ use crate::bundle::source::Source;
 use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};
 use crate::credentials;
 use crate::note::{Note, NoteKey};
+use crate::replay::Documents;
 use crate::verify::contents::{Contents, Held, OpenError, open};
 use crate::verify::items::histories;
 use crate::verify::{
@@ -160,7 +161,7 @@ fn page<'r>(contents: &Contents<'_>, trust: &Trust, verdict: &Verdict, about: &'
     let histories = histories(contents);
     let view = |item: &&ItemVerdict| {
         let history = histories.iter().find(|history| *history.id == item.id)?;
-        Some(history.read(contents).map(|history| item_view(contents, item, &history)))
+        Some(history.read(contents).and_then(|history| item_view(contents, item, &history)))
     };
     let items: Vec<_> = detailed.iter().filter_map(view).collect::<io::Result<_>>()?;
     let others = contents.entries.iter().filter(|mark| mark.item.is_none());
@@ -252,7 +253,7 @@ fn lane(entry: &Entry) -> &'static str {
     entry.role.map_or("clock", |role| role.as_str())
 }
 
-fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[Held<'_>]) -> ItemView {
+fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[Held<'_>]) -> io::Result<ItemView> {
     let digest = history.first().and_then(|held| held.entry.definition.clone()).unwrap_or_else(|| "".into());
     let moves = history.iter().filter_map(|held| Some((held.entry.from.clone()?, held.entry.to.clone()?)));
     let trail = Trail { moves: moves.collect(), current: Some(item.state.clone()) };
@@ -272,20 +273,27 @@ fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[Held<'_>]) 
             count: 1,
         }
     }));
-    ItemView {
+    let (mut hidden, mut views, mut written) = (0, Vec::new(), Vec::new());
+    for held in history {
+        let brought = contents.brought(&held.entry)?;
+        hidden += hidden_in(brought.documents());
+        views.push(step_view(&held.entry, brought.documents()));
+        written.extend(content_view(&held.entry, brought.documents()));
+    }
+    Ok(ItemView {
         id: item.id.to_string(),
         title: title(item),
         workflow: format!("{} v{}", item.workflow, item.workflow_version),
         state: item.state.to_string(),
-        warning: warning(history.iter().map(hidden_in).sum()),
+        warning: warning(hidden),
         version: item.version,
         definition: digest.to_string(),
         controls: item.controls.iter().map(|control| row(control.name.title(), control)).collect(),
         timeline: timeline::svg(&steps),
         diagram: inlined(&diagram.unwrap_or_default(), &item.id),
-        steps: history.iter().map(step_view).collect(),
-        contents: history.iter().filter_map(content_view).collect(),
-    }
+        steps: views,
+        contents: written,
+    })
 }
 
 /// Ids inside a picture must be unique, because several pictures may be on one page.
@@ -326,11 +334,8 @@ fn pretty(value: &Value) -> Vec<Piece> {
 }
 
 /// The number of hidden characters in what an entry brought: content, comment and inputs.
-fn hidden_in(held: &Held<'_>) -> usize {
-    let documents = held.documents();
-    let brings = matches!(held.entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
-    let content = documents.content.filter(|_| brings);
-    let values = [content, documents.comment, documents.inputs].into_iter().flatten();
+fn hidden_in(documents: Documents<'_>) -> usize {
+    let values = [documents.content, documents.comment, documents.inputs].into_iter().flatten();
     values.filter_map(|bytes| serde_json::from_slice(bytes).ok()).map(|value| hidden_values(&value)).sum()
 }
 
@@ -353,9 +358,7 @@ fn warning(hidden: usize) -> String {
     }
 }
 
-fn step_view(held: &Held<'_>) -> StepView {
-    let entry = &held.entry;
-    let documents = held.documents();
+fn step_view(entry: &Entry, documents: Documents<'_>) -> StepView {
     let absent = || LEFT_OUT.to_owned();
     let comment = entry.comment.as_ref().map(|_| {
         member(documents.comment, "comment").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(absent)
@@ -380,11 +383,10 @@ fn step_view(held: &Held<'_>) -> StepView {
     }
 }
 
-fn content_view(held: &Held<'_>) -> Option<ContentView> {
-    let entry = &held.entry;
+fn content_view(entry: &Entry, documents: Documents<'_>) -> Option<ContentView> {
     let brings = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
     let digest = entry.content.clone().filter(|_| brings)?;
-    let bytes = held.documents().content;
+    let bytes = documents.content;
     let title = member(bytes, "title").and_then(|title| title.as_str().map(str::to_owned));
     Some(ContentView {
         entry: entry.index,

@@ -141,6 +141,11 @@ impl<'r> Timestamp<'r> {
         if self.imprint == Sha256::digest(stamped).as_slice() { Ok(()) } else { Err(TimestampError::Other) }
     }
 
+    /// Whether a signer's certificate came with it, without which nobody can check it.
+    pub fn has_certificate(&self) -> bool {
+        !self.certificates.is_empty()
+    }
+
     /// Whether it answers the request with this number.
     pub fn check_nonce(&self, nonce: [u8; 8]) -> Result<(), TimestampError> {
         if self.nonce == Some(&integer(nonce)) { Ok(()) } else { Err(TimestampError::Nonce) }

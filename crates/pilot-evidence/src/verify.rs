@@ -246,7 +246,7 @@ fn replayed(
         for held in &history {
             named.take(contents, Some(item.id), &held.entry);
         }
-        items.extend(judge(contents, item.id, &history, &starts, &credentials, findings));
+        items.extend(judge(contents, item.id, &history, &starts, &credentials, findings)?);
         if let Some(carried) = &mut carried {
             carried.open_items.follow(contents, item.id, &history, &mut findings.faults);
         }

@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use http::Uri;
 use pilot_core::limits::{TIMESTAMP_BYTES_MAX, TIMESTAMP_DEADLINE};
+use pilot_core::time::Time;
 use pilot_evidence::timestamp::{Timestamp, TimestampError, request};
+use pilot_evidence::verify::CLOCK_TOLERANCE;
 use pilot_setup::{config, random};
 use pilot_store::{Duty, StoreError};
 use pilot_wire::clock::Stopwatch;
 use pilot_wire::exposition::{Exposition, Kind};
 use pilot_wire::outgoing::{Outgoing, OutgoingError, TrustError};
 
+use crate::clock::LedgerClock;
 use crate::dated::{Dated, Shelf};
 use crate::signer::{SignError, Signer};
 
@@ -29,6 +32,10 @@ enum StampError {
     Status(u16),
     #[error("its answer cannot be used: {0}")]
     Reply(#[from] TimestampError),
+    #[error("its answer has no certificate, so nobody could check it")]
+    NoCertificate,
+    #[error("its clock and that of this service are more than ten minutes apart: it says {0}")]
+    Clock(Time),
     #[error("the checkpoint cannot be signed: {0}")]
     Sign(#[from] SignError),
     #[error("the ledger cannot be read or written: {0}")]
@@ -73,7 +80,7 @@ impl Timestamps {
     }
 
     /// Has the newest checkpoint timestamped, unless that has been done.
-    async fn stamp(&self, authority: &Authority, signer: &Arc<Signer>) -> Result<(), StampError> {
+    async fn stamp(&self, authority: &Authority, signer: &Arc<Signer>, clock: &LedgerClock) -> Result<(), StampError> {
         let store = &**signer.store();
         let newest = Shelf::Stamped.newest_without(store, u64::MAX - 1).await?;
         let last = newest.map_or(0, |(size, _)| size);
@@ -94,6 +101,14 @@ impl Timestamps {
         let timestamp = Timestamp::parse(&reply.body)?;
         timestamp.check_of(note.as_bytes())?;
         timestamp.check_nonce(nonce)?;
+        if !timestamp.has_certificate() {
+            return Err(StampError::NoCertificate);
+        }
+        // One that contradicts the entries would refute honest evidence.
+        let (now, at) = (clock.now(), timestamp.at);
+        if at > now.plus(CLOCK_TOLERANCE) || at.plus(CLOCK_TOLERANCE) < now {
+            return Err(StampError::Clock(at));
+        }
         let dated = Dated { note: note.clone(), reply: Some(reply.body.to_vec()) };
         Shelf::Stamped.keep(store, size, dated).await?;
         self.stamped.store(size, Ordering::Relaxed);
@@ -147,13 +162,13 @@ impl Timestamps {
 
 /// Runs as long as the service does. The first timestamp is asked for at once, so that a service that was away is dated
 /// again soon.
-pub async fn run(timestamps: Arc<Timestamps>, signer: Arc<Signer>) {
+pub async fn run(timestamps: Arc<Timestamps>, signer: Arc<Signer>, clock: LedgerClock) {
     let Some(authority) = &timestamps.authority else { return };
     let mut rest: Option<(Stopwatch, Duration)> = None;
     loop {
         let is_time = rest.as_ref().is_none_or(|(since, pause)| since.elapsed() >= *pause);
         if is_time && signer.store().holds(Duty::Witnesses) {
-            let outcome = timestamps.stamp(authority, &signer).await;
+            let outcome = timestamps.stamp(authority, &signer, &clock).await;
             timestamps.tell(&outcome);
             rest =
                 Some((Stopwatch::start(), if outcome.is_ok() { authority.every } else { PAUSE.min(authority.every) }));

@@ -111,7 +111,7 @@ impl Service {
         // These run until everything is written.
         let mut writing = Loops(Vec::new());
         writing.start(witnesses::run(Arc::clone(&app.witnesses), Arc::clone(signer)));
-        writing.start(timestamps::run(Arc::clone(&app.timestamps), Arc::clone(signer)));
+        writing.start(timestamps::run(Arc::clone(&app.timestamps), Arc::clone(signer), clock.clone()));
         let mut timers = tokio::spawn(timers::run(Timers {
             store: Arc::clone(store),
             workflows: Arc::clone(&app.workflows),

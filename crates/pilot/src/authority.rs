@@ -17,7 +17,7 @@ struct Certified {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// Those whose certificate, or whose CA's certificate, is in one of these PEM files.
+/// Those that are certified by a CA whose certificate is in one of these PEM files.
 pub(crate) fn authorities(files: &[PathBuf]) -> Result<Authorities, Failure> {
     let mut anchors = Vec::new();
     for path in files {

@@ -34,11 +34,12 @@ impl Sweep<'_> {
         }
         // Strings are taken apart only for what the whole text does not show.
         let hides_nothing = !search.looks_for_unused && !json.contains(&b'\\');
-        !hides_nothing && strings(json).any(|string| match unescaped(string) {
-            Cow::Borrowed(plain) => search.looks_for_unused && self.unused(plain, &mut search),
-            // Escapes hide a token from the search of the whole text.
-            Cow::Owned(text) => search.find(&text).is_some(),
-        })
+        !hides_nothing
+            && strings(json).any(|string| match unescaped(string) {
+                Cow::Borrowed(plain) => search.looks_for_unused && self.unused(plain, &mut search),
+                // Escapes hide a token from the search of the whole text.
+                Cow::Owned(text) => search.find(&text).is_some(),
+            })
     }
 
     /// Whether this string contains a live token that was never used.

@@ -1,9 +1,9 @@
 //! Rows as RFC 4180 has them, safe to open in a spreadsheet.
 
-use pilot_core::visible::visible;
+use pilot_core::visible::visible_line;
 
 /// Spreadsheets run a cell that begins with one of these as a formula, also in their full-width forms.
-const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 /// One row, with its line break.
 pub(super) fn line<C: AsRef<str>>(cells: impl IntoIterator<Item = C>) -> String {
@@ -11,11 +11,25 @@ pub(super) fn line<C: AsRef<str>>(cells: impl IntoIterator<Item = C>) -> String 
     cells.join(",") + "\r\n"
 }
 
-/// Hidden characters are shown, then a formula is defused, then quotes are added if the format needs them.
+/// Hidden characters are shown, line breaks among them; then formulas are defused, then quotes are added if the format
+/// needs them.
 fn cell(text: &str) -> String {
-    let shown = visible(text);
-    let defused = if shown.starts_with(FORMULA) { format!("'{shown}") } else { shown.into_owned() };
-    if defused.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", defused.replace('"', "\"\"")) } else { defused }
+    let defused = defused(&visible_line(text));
+    if defused.contains(['"', ',']) { format!("\"{}\"", defused.replace('"', "\"\"")) } else { defused }
+}
+
+/// Where a comma is part of numbers, spreadsheets take semicolons to separate cells, and quotes do not protect from that.
+fn defused(text: &str) -> String {
+    let mut defused = String::with_capacity(text.len() + 1);
+    let mut is_start = true;
+    for character in text.chars() {
+        if is_start && FORMULA.contains(&character) {
+            defused.push('\'');
+        }
+        is_start = character == ';';
+        defused.push(character);
+    }
+    defused
 }
 
 #[cfg(test)]
@@ -23,8 +37,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_commas_and_line_breaks_are_quoted_and_nothing_else_is() {
-        assert_eq!(line(["plain", "", "a \"b\"", "a,b", "a\nb"]), "plain,,\"a \"\"b\"\"\",\"a,b\",\"a\nb\"\r\n");
+    fn quotes_and_commas_are_quoted_and_nothing_else_is() {
+        assert_eq!(line(["plain", "", "a \"b\"", "a,b", "a;b"]), "plain,,\"a \"\"b\"\"\",\"a,b\",a;b\r\n");
     }
 
     #[test]
@@ -34,8 +48,8 @@ mod tests {
             ("+49 30", "'+49 30"),
             ("-1", "'-1"),
             ("@SUM(A1)", "'@SUM(A1)"),
-            ("\t=1", "'\t=1"),
-            ("\n=1", "\"'\n=1\""),
+            ("fine;=1", "fine;'=1"),
+            ("fine;@a;-b", "fine;'@a;'-b"),
             ("＝1", "'＝1"),
             ("=HYPERLINK(\"x\",\"y\")", "\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\""),
             ("1=1", "1=1"),

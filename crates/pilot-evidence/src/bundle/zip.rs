@@ -75,6 +75,10 @@ pub struct Listed {
 }
 
 impl Listed {
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
     /// Where its bytes begin in the container.
     pub fn start(&self) -> u64 {
         self.offset + (LOCAL_BYTES + self.path.len()) as u64

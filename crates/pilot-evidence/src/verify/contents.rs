@@ -52,17 +52,21 @@ struct Place {
     size: u32,
 }
 
-/// An entry with the documents it brings, as far as the bundle contains them.
+/// An entry, and the file it is in.
 pub(crate) struct Held<'c> {
     pub entry: Entry,
-    /// The file it is in.
     pub file: &'c str,
+}
+
+/// The documents that an entry brings, as far as the bundle contains them. They are read for one entry at a time: many
+/// entries may name the same large document.
+pub(crate) struct Brought<'c> {
     content: Option<Cow<'c, [u8]>>,
     comment: Option<Cow<'c, [u8]>>,
     inputs: Option<Cow<'c, [u8]>>,
 }
 
-impl Held<'_> {
+impl Brought<'_> {
     pub(crate) fn documents(&self) -> Documents<'_> {
         Documents { content: self.content.as_deref(), comment: self.comment.as_deref(), inputs: self.inputs.as_deref() }
     }
@@ -164,6 +168,7 @@ pub(crate) fn open<'s>(
     };
     let mut ahead = Ahead::of(source);
     for file in files.iter().filter(|file| &*file.path != MANIFEST) {
+        within_bounds(file)?;
         watch(Stage::Reading, file.start(), source.length());
         let bytes = file.read_ahead(&mut ahead)?;
         let sha256 = Sha256::digest(&bytes).into();
@@ -186,6 +191,7 @@ fn manifest(source: &Source<'_>, files: &[Listed], key: &VerifierKey) -> Result<
     let wrong = |what: String| Fault::new(Check::Manifest, "manifest", what).in_file(MANIFEST);
     let last = files.last().filter(|file| &*file.path == MANIFEST);
     let last = last.ok_or_else(|| wrong("it is not the last file, where it belongs".into()))?;
+    within_bounds(last)?;
     let bytes = last.read(source)?;
     if !last.is_whole(&bytes) {
         return Err(wrong("its bytes were changed: they do not match its checksum".into()).into());
@@ -196,6 +202,24 @@ fn manifest(source: &Source<'_>, files: &[Listed], key: &VerifierKey) -> Result<
         error => wrong(error.to_string()),
     });
     Ok(opened?)
+}
+
+/// Nothing is read into memory that could not be what its name says.
+fn within_bounds(file: &Listed) -> Result<(), Fault> {
+    const MIB: u32 = 1024 * 1024;
+    let most = match Piece::of(&file.path) {
+        // A line for each file: a million of them have some 150 MB.
+        Some(Piece::Manifest) => 1024 * MIB,
+        Some(Piece::Report) => 256 * MIB,
+        Some(Piece::Entries(_) | Piece::RoleMap(_)) => 32 * MIB,
+        // One whose name is unknown is refused for that, once its hash was compared.
+        Some(_) | None => 8 * MIB,
+    };
+    if file.size() <= most {
+        return Ok(());
+    }
+    let what = format!("it has {} bytes, more than such a file can have", file.size());
+    Err(Fault::new(Check::Files, "files", what).in_file(&*file.path))
 }
 
 fn signers(note: &str) -> String {
@@ -241,6 +265,9 @@ impl<'l> Comparison<'l> {
             there: files.iter().map(|file| &*file.path).collect(),
         };
         let mut faults = Vec::new();
+        if lookup.hashes.contains_key(MANIFEST) {
+            faults.push(differs(MANIFEST, "it lists itself"));
+        }
         if lookup.hashes.len() != listed.len() {
             faults.push(differs(MANIFEST, "it lists a file twice"));
         }
@@ -479,17 +506,18 @@ impl Contents<'_> {
         Entry::parse(&bytes).map_err(|_| changed())
     }
 
-    /// Reads an entry again, with its documents.
+    /// Reads an entry again, for those who want to say where it is.
     pub(crate) fn held(&self, mark: &Mark) -> io::Result<Held<'_>> {
-        let entry = self.entry(mark)?;
+        Ok(Held { entry: self.entry(mark)?, file: self.file(mark) })
+    }
+
+    pub(crate) fn brought(&self, entry: &Entry) -> io::Result<Brought<'_>> {
         let brings = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
         let document = |digest: Option<&ContentDigest>| digest.map_or(Ok(None), |digest| self.document(digest));
-        Ok(Held {
+        Ok(Brought {
             content: document(entry.content.as_ref().filter(|_| brings))?,
             comment: document(entry.comment.as_ref())?,
             inputs: document(entry.inputs.as_ref())?,
-            file: self.file(mark),
-            entry,
         })
     }
 

@@ -26,7 +26,7 @@ impl<'c> History<'c> {
         self.marks.len()
     }
 
-    /// Reads the entries, with their documents.
+    /// Reads the entries.
     pub(crate) fn read(&self, contents: &'c Contents<'_>) -> io::Result<Vec<Held<'c>>> {
         self.marks.iter().map(|mark| contents.held(mark)).collect()
     }
@@ -72,16 +72,16 @@ pub(super) fn judge(
     starts: &Starts<'_>,
     credentials: &Credentials,
     findings: &mut Findings,
-) -> Option<ItemVerdict> {
-    let first = history.first()?;
+) -> io::Result<Option<ItemVerdict>> {
+    let Some(first) = history.first() else { return Ok(None) };
     let digest = first.entry.definition.as_deref().unwrap_or_default();
     let Some(definition) = contents.definitions.get(digest) else {
         let fault =
             Fault::new(Check::Completeness, "definition", format!("the definition {digest} is not in the bundle"));
         findings.faults.push(fault.in_file(first.file).at_entry(first.entry.index).of_item(id));
-        return None;
+        return Ok(None);
     };
-    let mut replay = replay(definition, history);
+    let mut replay = replay(contents, definition, history)?;
     // After a gap, the rules can only refuse.
     let fault = match (gap(history), replay.fault.take()) {
         (Some(gap), Some(ruled)) if ruled.0 < gap.0 => Some(ruled),
@@ -106,7 +106,7 @@ pub(super) fn judge(
     let outcome = |wanted: Outcome| controls.iter().filter(counts).any(|control| control.outcome == wanted);
     let item = replay.item.as_ref();
     let people = item.into_iter().flat_map(|item| item.participants.iter());
-    Some(ItemVerdict {
+    Ok(Some(ItemVerdict {
         id: id.clone(),
         workflow: definition.name().clone(),
         workflow_version: definition.version(),
@@ -122,7 +122,7 @@ pub(super) fn judge(
             (false, false) => Outcome::Holds,
         },
         controls,
-    })
+    }))
 }
 
 const VERSION_GAP: &str = "version_gap";
@@ -148,11 +148,12 @@ fn gap(history: &[Held<'_>]) -> Option<(u64, Stray)> {
     None
 }
 
-fn replay(definition: &Definition, history: &[Held<'_>]) -> Replay {
+fn replay(contents: &Contents<'_>, definition: &Definition, history: &[Held<'_>]) -> io::Result<Replay> {
     let mut replay = Replay::default();
     for held in history {
         let entry = &held.entry;
-        match follow(definition, replay.item.as_ref(), entry, held.documents()) {
+        let brought = contents.brought(entry)?;
+        match follow(definition, replay.item.as_ref(), entry, brought.documents()) {
             Ok(Step { item: after, unasked }) => {
                 if let Some(before) = &replay.item {
                     let facts = Facts { definition, before, after: &after };
@@ -164,11 +165,11 @@ fn replay(definition: &Definition, history: &[Held<'_>]) -> Replay {
             }
             Err(stray) => {
                 replay.fault = Some((entry.index, stray));
-                return replay;
+                break;
             }
         }
     }
-    replay
+    Ok(replay)
 }
 
 /// What a move shows about the controls.

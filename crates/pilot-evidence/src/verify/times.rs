@@ -49,11 +49,15 @@ pub(super) fn times(
         }
     }
     let cosigned_count = dated.len();
+    let mut doubt = None;
     for (size, note) in &contents.stamped {
         match stamped(contents, newest, trust, roots, *size, note) {
             Ok((checkpoint, at)) => {
                 roots.insert(*size, checkpoint.root);
-                dated.extend(at.map(|at| Dated { size: *size, earliest: at, latest: at }));
+                match at {
+                    Ok(at) => dated.push(Dated { size: *size, earliest: at, latest: at }),
+                    Err(why) => doubt = why.map(|why| format!("{}: {why}", timestamp_path(*size))).or(doubt),
+                }
             }
             Err(fault) => faults.push(fault),
         }
@@ -67,11 +71,18 @@ pub(super) fn times(
     // The witnesses' check reports what is wrong with these.
     dated.extend(cosigned(trust, newest.size, CHECKPOINT, note, &mut Vec::new()));
     let cosigned_count = dated.len() - stamped_count;
+    let reach = dated.iter().map(|one| one.size).max().unwrap_or(0);
     let bounds = Bounds::of(dated);
     faults.extend(bounds.too_late(contents));
     faults.extend(bounds.too_early(contents));
     if faults.len() > before {
         return Finding::fails(check, "see the faults");
+    }
+    let doubt = doubt.map(|doubt| format!("; not trusted, so not counted: {doubt}")).unwrap_or_default();
+    let last = contents.entries.last().map_or(0, |mark| mark.index);
+    if reach > 0 && last >= reach {
+        let what = format!("the entries before {reach} fit; nobody who is trusted has dated those after them{doubt}");
+        return Finding::not_checked(check, what);
     }
     match (cosigned_count, stamped_count) {
         (0, 0) if trust.policy.witnesses().is_empty() && trust.authorities.is_none() => {
@@ -79,20 +90,27 @@ pub(super) fn times(
         }
         (0, 0) => Finding::not_checked(
             check,
-            "nobody whose key or certificate was given has dated a checkpoint of this bundle",
+            format!("nobody whose key or certificate was given has dated a checkpoint of this bundle{doubt}"),
         ),
         (1, 0) => Finding::holds(check, "no entry is later than its cosignature"),
         (count, 0) => Finding::holds(check, format!("every entry fits the times of {count} cosigned checkpoints")),
-        (0, count) => Finding::holds(check, format!("every entry fits the times of {}", counted(count, "timestamp"))),
+        (0, count) => {
+            let stamped = counted(count, "timestamp");
+            Finding::holds(check, format!("every entry fits the times of {stamped}{doubt}"))
+        }
         (cosigned, stamped) => {
             let (cosigned, stamped) = (counted(cosigned, "cosigned checkpoint"), counted(stamped, "timestamp"));
-            Finding::holds(check, format!("every entry fits the times of {cosigned} and {stamped}"))
+            Finding::holds(check, format!("every entry fits the times of {cosigned} and {stamped}{doubt}"))
         }
     }
 }
 
+/// When it was timestamped; or why that does not count, if a reader wanted it to.
+type StampedAt = Result<Time, Option<String>>;
+
 /// A timestamped checkpoint must be one of the log, the log must have continued it, and the timestamp must be of it. Its
-/// time counts if its authority is trusted.
+/// time counts if its authority is trusted. One that is not says nothing, as an unknown witness does: anyone on the way to
+/// an authority could have answered in its place.
 fn stamped(
     contents: &Contents<'_>,
     newest: &Checkpoint,
@@ -100,19 +118,15 @@ fn stamped(
     roots: &Roots,
     size: u64,
     note: &str,
-) -> Result<(Checkpoint, Option<Time>), Fault> {
+) -> Result<(Checkpoint, StampedAt), Fault> {
     let checkpoint = kept(contents, newest, trust, roots, size, &stamped_path(size), note)?;
     let wrong = |what: String| Fault::new(Check::Times, "timestamp", what).in_file(timestamp_path(size));
     let reply = contents.timestamps.get(&size).ok_or_else(|| wrong("it is missing".into()))?;
-    let timestamp = Timestamp::parse(reply).and_then(|timestamp| {
-        timestamp.check_of(note.as_bytes())?;
-        if let Some(Authorities(authority)) = &trust.authorities {
-            timestamp.check_signature(&**authority)?;
-        }
-        Ok(timestamp)
-    });
-    let timestamp = timestamp.map_err(|error| wrong(error.to_string()))?;
-    Ok((checkpoint, Some(timestamp.at).filter(|_| trust.authorities.is_some())))
+    let timestamp = Timestamp::parse(reply).map_err(|error| wrong(error.to_string()))?;
+    timestamp.check_of(note.as_bytes()).map_err(|error| wrong(error.to_string()))?;
+    let Some(Authorities(authority)) = &trust.authorities else { return Ok((checkpoint, Err(None))) };
+    let signed = timestamp.check_signature(&**authority);
+    Ok((checkpoint, signed.map(|()| timestamp.at).map_err(|error| Some(error.to_string()))))
 }
 
 /// A kept checkpoint must be one of the log, and the log must have continued it.

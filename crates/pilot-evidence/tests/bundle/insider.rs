@@ -17,7 +17,7 @@ use pilot_evidence::cosignature::CosignerKey;
 use pilot_evidence::merkle::Hash;
 use pilot_evidence::sample::{CAST, Ledger, actor, as_role, cosigned, key, payload, role_map, small_ledger};
 use pilot_evidence::timestamp::{Authorities, Authority, Signed, sample_reply};
-use pilot_evidence::verify::{Conclusion, Gap, Pins, Trust, Verdict, predecessor, verify};
+use pilot_evidence::verify::{Check, Conclusion, Gap, Outcome, Pins, Trust, Verdict, predecessor, verify};
 use serde_json::{Value, json};
 
 use super::verdicts::{faults, trust};
@@ -437,11 +437,18 @@ fn timestamps_bound_the_times_of_entries_on_both_sides_if_their_authority_is_tru
                 entries/000000000000.jsonl, entry 0: its time is 2026-11-15T08:00:00.000000Z, but it had already been seen at 2026-11-15T07:30:09.000000Z; the same is true of 8 later entries [clock]
             "#]],
         );
-        check(
-            &judged(stamped(size, minutes(5)), of_item, Some(false)),
-            &expect![[r#"
-                timestamps/000000000009.tsr: its certificate is not trusted [timestamp]
-            "#]],
+        let untrusted = judged(stamped(size, minutes(30)), of_item, Some(false));
+        let times = untrusted.checks.iter().find(|found| found.name == Check::Times).unwrap();
+        assert_eq!((faults(&untrusted).as_str(), times.outcome), ("", Outcome::NotChecked), "it says nothing");
+        assert!(
+            times.detail.ends_with("not counted: timestamps/000000000009.tsr: its certificate is not trusted"),
+            "{times:?}"
+        );
+        let reaches = judged(stamped(size, minutes(5)), of_item, Some(true));
+        let times = reaches.checks.iter().find(|found| found.name == Check::Times).unwrap();
+        assert_eq!(
+            (times.outcome, times.detail.as_str()),
+            (Outcome::NotChecked, "the entries before 9 fit; nobody who is trusted has dated those after them")
         );
         let (size, note, proof, _) = stamped(size, begun);
         check(

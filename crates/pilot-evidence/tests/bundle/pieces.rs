@@ -1,13 +1,18 @@
 //! Bundles that are read piece by piece, as from a disk.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io;
 
+use pilot_core::time::Time;
 use pilot_evidence::bundle::source::Source;
-use pilot_evidence::sample::small_ledger;
+use pilot_evidence::bundle::zip::ZipWriter;
+use pilot_evidence::bundle::{ListedFile, Manifest, Scope};
+use pilot_evidence::sample::{key, small_ledger};
 use pilot_evidence::verify::{Stage, verify, verify_from};
+use sha2::{Digest, Sha256};
 
-use crate::bundle::verdicts::trust;
+use crate::bundle::verdicts::{faults, trust};
 
 /// Bytes that are somewhere else. What is read each time can depend on how often something was read before.
 fn elsewhere<'b>(bundle: &'b [u8], change: impl Fn(usize, &mut [u8]) -> io::Result<()> + 'b) -> Source<'b> {
@@ -83,4 +88,37 @@ fn a_bundle_that_changes_or_fails_while_it_is_read_gets_no_verdict_or_does_not_h
         assert_eq!(error.to_string(), "broken disk", "at read {changed}");
     }
     assert!(refused > 0 && unread > 0, "{refused} refused, {unread} without a verdict");
+}
+
+#[test]
+fn a_file_that_is_larger_than_one_of_its_name_can_be_is_refused_before_it_is_read() {
+    for (path, most) in [
+        ("checkpoint", 8),
+        ("documents/0000000000000000000000000000000000000000000000000000000000000000.json", 8),
+        ("entries/000000000000.jsonl", 32),
+    ] {
+        let bytes = vec![b'a'; (most << 20) + 1];
+        let mut zip = ZipWriter::default();
+        assert!(zip.add(path, &bytes));
+        let sha256 = Sha256::digest(&bytes).into();
+        let manifest = Manifest {
+            origin: key().verifier().name,
+            scope: Scope::Period { from: Time::EPOCH, to: Time::EPOCH, first: 0, end: 0 },
+            made: Time::EPOCH,
+            cosigned: None,
+            absent: BTreeMap::new(),
+            files: vec![ListedFile { sha256, path: path.into() }],
+        };
+        assert!(zip.add("manifest", manifest.sign(&key()).as_bytes()));
+        let bundle = zip.finish();
+        let largest = Cell::new(0);
+        let source = elsewhere(&bundle, |_, buffer| {
+            largest.set(largest.get().max(buffer.len()));
+            Ok(())
+        });
+        let verdict = verify_from(&source, &trust(), &mut |_, _, _| {}).unwrap();
+        let expected = format!("{path}: it has {} bytes, more than such a file can have [files]\n", bytes.len());
+        assert_eq!(faults(&verdict), expected);
+        assert!(largest.get() <= 1 << 20, "{} bytes were read at once", largest.get());
+    }
 }

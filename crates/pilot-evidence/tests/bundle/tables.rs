@@ -130,14 +130,14 @@ fn nothing_that_people_wrote_runs_in_a_spreadsheet_or_hides_in_it() {
     let title = "=HYPERLINK(\"https://example.org\",\"x\")";
     let id = ledger.create("controlled-operation", &actor("ana"), title, payload("low")).unwrap();
     ledger.act(&id, &actor("ana"), "submit", "", Value::Null).unwrap();
-    for comment in ["+1", "-1", "@a", "\tx", "\r=1", "a\n=1,\"b\"", "user \u{202e}gnp.exe"] {
+    for comment in ["+1", "-1", "@a", "\tx", "\r=1", "a⟨U+000A⟩=1,\"b\"", "user \u{202e}gnp.exe"] {
         ledger.remark(&id, &actor("ada"), comment);
     }
     let made = all(&ledger);
     assert_eq!(rows(&table(&made, "items.csv"))[0][1], format!("'{title}"));
     let moves = rows(&table(&made, "moves.csv"));
     let comments: Vec<_> = moves.iter().map(|row| row[9].as_str()).filter(|comment| !comment.is_empty()).collect();
-    let expected = ["'+1", "'-1", "'@a", "'\tx", "⟨U+000D⟩=1", "a\n=1,\"b\"", "user ⟨U+202E⟩gnp.exe"];
+    let expected = ["'+1", "'-1", "'@a", "⟨U+0009⟩x", "⟨U+000D⟩=1", "a⟨U+000A⟩=1,\"b\"", "user ⟨U+202E⟩gnp.exe"];
     assert_eq!(comments, expected);
     for table in &made.tables {
         let cells = read_csv(&table.text);

@@ -1,12 +1,13 @@
 //! A signed statement about an item, for pipelines.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use pilot_core::actor::Actor;
 use pilot_core::item::Item;
 use pilot_core::limits::ATTESTED_ARTIFACTS_MAX;
-use pilot_evidence::attestation::{LogHead, MEDIA_TYPE, Outcome, Statement};
-use pilot_ledger::clearance;
+use pilot_evidence::attestation::{LogHead, MEDIA_TYPE, Outcome, Statement, Voted};
 use serde_json::Value;
 
 use crate::api::answers::page;
@@ -19,9 +20,11 @@ pub async fn get_attestation(call: &Call) -> Answer {
     let app = &call.app;
     let item = app.ledger.store.item(item_id(call)?).await?.ok_or_else(Problem::no_such_item)?;
     let definition = app.workflows.kept_by(&item)?;
-    // After the item was read, so that it covers every entry that led to what is attested.
+    // After the item was read, so that it covers what led to it.
     let head = app.ledger.signer.checkpoint().await?;
     let people = item.participants.iter().map(|(actor_id, role)| Actor { actor_id: actor_id.clone(), role: *role });
+    let standing = item.votes.iter().filter(|vote| vote.content_digest == item.content_digest);
+    let votes = standing.map(|vote| Voted { actor_id: vote.actor_id.clone(), action: vote.action.clone() });
     let outcome = Outcome {
         item: item.id.clone(),
         workflow: item.workflow.clone(),
@@ -32,7 +35,7 @@ pub async fn get_attestation(call: &Call) -> Answer {
         content_digest: item.content_digest.clone(),
         entered_at: item.entered_at,
         people: people.collect(),
-        approved_by: clearance::approved_by(&item),
+        votes: votes.collect(),
         attested_at: app.ledger.clock.now(),
         log: LogHead {
             origin: head.checkpoint.origin.clone(),
@@ -47,8 +50,12 @@ pub async fn get_attestation(call: &Call) -> Answer {
     Ok(response)
 }
 
-/// The artifacts that were approved with the operation, as far as they are named and have a SHA-256.
+/// The artifacts of an operation that has begun, as far as they have a name of their own and a SHA-256. Before that, they
+/// are only what someone would like to run: naming them here would look like an approval.
 fn artifacts(item: &Item) -> Vec<(String, String)> {
+    if item.executors.is_empty() {
+        return Vec::new();
+    }
     let listed = item.payload.at("/operation/artifacts");
     let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let one = |artifact: &Value| {
@@ -56,5 +63,8 @@ fn artifacts(item: &Item) -> Vec<(String, String)> {
         Some((text("name")?, text("sha256").filter(|text| is_digest(text))?))
     };
     let listed = listed.as_ref().and_then(Value::as_array).into_iter().flatten();
-    listed.filter_map(one).take(ATTESTED_ARTIFACTS_MAX).collect()
+    let mut names = BTreeSet::new();
+    // What is called like the content, or like another artifact, could be taken for it.
+    let mut is_own_name = |name: &str| !name.is_empty() && !name.starts_with("item/") && names.insert(name.to_owned());
+    listed.filter_map(one).filter(|(name, _)| is_own_name(name)).take(ATTESTED_ARTIFACTS_MAX).collect()
 }

@@ -8,6 +8,7 @@ use data_encoding::HEXLOWER;
 use pilot_core::item::ItemId;
 use pilot_core::workflow::Span;
 use pilot_evidence::attestation::{Envelope, Statement};
+use pilot_evidence::verify::CLOCK_TOLERANCE;
 use pilot_evidence::verify::trust::Given;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -57,9 +58,15 @@ pub(crate) struct VerifyArguments {
     /// The workflow the item must belong to
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
-    /// A file that must be among the approved artifacts, by its SHA-256; may be repeated
-    #[arg(long, value_name = "FILE")]
+    /// The digest of the definition the item must have been decided by, sha256:…
+    #[arg(long, value_name = "DIGEST")]
+    definition: Option<String>,
+    /// A file that must be among the artifacts of the operation, by its SHA-256; may be repeated
+    #[arg(long, value_name = "FILE", requires = "state")]
     artifact: Vec<PathBuf>,
+    /// Accept an item that someone holds
+    #[arg(long)]
+    allow_held: bool,
     /// The age from which on it is refused, such as 10m or 24h
     #[arg(long, value_name = "DURATION")]
     max_age: Option<Span>,
@@ -119,14 +126,24 @@ fn required(arguments: &VerifyArguments, statement: &Statement) -> Result<Vec<St
     if let Some(name) = arguments.workflow.as_ref().filter(|name| **name != *outcome.workflow.name) {
         wrong.push(format!("the item belongs to {}, and {name} is required", outcome.workflow.name));
     }
+    if let Some(digest) = arguments.definition.as_ref().filter(|digest| **digest != *outcome.workflow.digest) {
+        wrong.push(format!("its definition is {}, and {digest} is required", outcome.workflow.digest));
+    }
+    if outcome.held && !arguments.allow_held {
+        wrong.push("the item is held; --allow-held accepts that".to_owned());
+    }
     for path in &arguments.artifact {
         let found = HEXLOWER.encode(&Sha256::digest(read(path)?));
         // The first subject is the item's content.
         if !statement.subject.iter().skip(1).any(|subject| subject.digest.sha256 == found) {
-            wrong.push(format!("{} is not among the approved artifacts: its sha256 is {found}", path.display()));
+            wrong.push(format!("{} is not among its artifacts: its sha256 is {found}", path.display()));
         }
     }
-    let age = now()?.since(outcome.attested_at);
+    let now = now()?;
+    if outcome.attested_at > now.plus(CLOCK_TOLERANCE) {
+        wrong.push(format!("it is dated {}, which is in the future", outcome.attested_at));
+    }
+    let age = now.since(outcome.attested_at);
     if let Some(max) = arguments.max_age.as_ref().filter(|max| age > max.length) {
         wrong.push(format!("it was made at {}, which is longer ago than {max}", outcome.attested_at));
     }
@@ -136,7 +153,7 @@ fn required(arguments: &VerifyArguments, statement: &Statement) -> Result<Vec<St
 fn words(statement: &Statement) -> String {
     let outcome = &statement.predicate;
     let people: Vec<_> = outcome.people.iter().map(|actor| format!("{} ({})", actor.actor_id, actor.role)).collect();
-    let approved: Vec<_> = outcome.approved_by.iter().map(ToString::to_string).collect();
+    let votes: Vec<_> = outcome.votes.iter().map(|vote| format!("{} by {}", vote.action, vote.actor_id)).collect();
     let state = match (outcome.is_final, outcome.held) {
         (true, _) => format!("{}, final", outcome.state),
         (false, true) => format!("{}, held", outcome.state),
@@ -147,7 +164,7 @@ fn words(statement: &Statement) -> String {
         vec!["workflow".to_owned(), format!("{} v{}", outcome.workflow.name, outcome.workflow.version)],
         vec!["state".to_owned(), format!("{state}, since {}", outcome.entered_at)],
         vec!["people".to_owned(), people.join(", ")],
-        vec!["approved by".to_owned(), approved.join(", ")],
+        vec!["votes".to_owned(), votes.join(", ")],
         vec![
             "made".to_owned(),
             format!("{}, log {} with {} entries", outcome.attested_at, outcome.log.origin, outcome.log.size),

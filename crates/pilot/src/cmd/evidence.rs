@@ -49,8 +49,8 @@ pub(crate) struct TrustArguments {
     /// A policy (C2SP tlog-policy) in place of these options: logs, witnesses, groups of them, and a quorum
     #[arg(long, value_name = "FILE", conflicts_with_all = ["witness_key", "witnesses"])]
     policy: Option<PathBuf>,
-    /// The certificate of a timestamping authority, or of the CA that certifies it, as PEM: its timestamps date
-    /// checkpoints; may be repeated
+    /// The certificate of the CA that certifies a timestamping authority, as PEM: its timestamps date checkpoints; may
+    /// be repeated
     #[arg(long, value_name = "FILE")]
     tsa: Vec<PathBuf>,
     /// A definition, or its digest: items must have moved by one of these; may be repeated

@@ -13,7 +13,7 @@ use crate::permits::download::started;
 use crate::permits::readers::{python, scripts};
 use crate::permits::scene::sha256;
 use crate::support::harness::{Finished, Installation, Server, finish};
-use crate::support::team::{person, team, token};
+use crate::support::team::{payload, person, team, token};
 
 const MEDIA_TYPE: &str = "application/vnd.dsse.envelope.v1+json";
 
@@ -30,7 +30,8 @@ impl Pipeline {
         let installation = team();
         let server = installation.serve();
         installation.write("app.tar", "the build");
-        let mut artifacts = vec![json!({"name": "app.tar", "sha256": sha256(b"the build")}), json!({"name": "no digest"})];
+        let mut artifacts =
+            vec![json!({"name": "app.tar", "sha256": sha256(b"the build")}), json!({"name": "no digest"})];
         artifacts.extend((1..120).map(|number| json!({"name": format!("part {number}"), "sha256": "0".repeat(64)})));
         let id = started(&server, &json!({"argv": ["/bin/true"], "artifacts": artifacts}));
         let key = verifier_key(&installation).to_string();
@@ -61,8 +62,8 @@ impl Pipeline {
 fn an_attestation_names_the_item_its_people_and_what_was_approved() {
     let pipeline = Pipeline::new();
     let envelope: Value = serde_json::from_slice(&pipeline.get()).unwrap();
-    let payload = BASE64.decode(envelope["payload"].as_str().unwrap().as_bytes()).unwrap();
-    let statement: Value = serde_json::from_slice(&payload).unwrap();
+    let signed = BASE64.decode(envelope["payload"].as_str().unwrap().as_bytes()).unwrap();
+    let statement: Value = serde_json::from_slice(&signed).unwrap();
     assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
     assert_eq!(statement["predicateType"], "urn:pilot:outcome:v1");
     let item = person(&pipeline.server, "ada").item(&pipeline.id);
@@ -83,11 +84,24 @@ fn an_attestation_names_the_item_its_people_and_what_was_approved() {
         (&json!("executing"), &json!(false), &json!(false))
     );
     assert_eq!(outcome["workflow"], item["workflow"]);
-    assert_eq!(outcome["approved_by"], json!(["ben"]));
+    assert_eq!(outcome["votes"], json!([{"actor_id": "ben", "action": "approve"}]));
     let people: Vec<_> =
         outcome["people"].as_array().unwrap().iter().map(|one| one["actor_id"].as_str().unwrap()).collect();
     assert_eq!(people, ["ana", "ben", "eli", "sol"]);
     assert!(outcome["log"]["size"].as_u64().unwrap() >= 5, "{outcome}");
+    // What nobody has approved is not named: it would look as if someone had.
+    let artifacts = json!([{"name": "app.tar", "sha256": sha256(b"the build")}]);
+    let mut draft = payload("low");
+    draft["operation"] = json!({"argv": ["/bin/true"], "artifacts": artifacts});
+    let id = person(&pipeline.server, "ana").creates("controlled-operation", &draft);
+    let answer = person(&pipeline.server, "ana").get(&format!("/v1/items/{id}/attestation"));
+    let envelope: Value = serde_json::from_slice(&answer.body).unwrap();
+    let payload = BASE64.decode(envelope["payload"].as_str().unwrap().as_bytes()).unwrap();
+    let statement: Value = serde_json::from_slice(&payload).unwrap();
+    assert_eq!(
+        (statement["subject"].as_array().unwrap().len(), &statement["predicate"]["state"]),
+        (1, &json!("draft"))
+    );
     let unknown = person(&pipeline.server, "ada").get("/v1/items/01890a5d-ac96-774b-bcce-b302099a8057/attestation");
     assert_eq!(unknown.verdict(), "404 not_found");
     pipeline.server.stop().expect(0);
@@ -108,11 +122,24 @@ fn what_a_pipeline_requires_is_compared_and_a_changed_statement_is_refused() {
     for (required, words) in [
         (["--state", "closed"], "the item is in the state executing, and closed is required"),
         (["--workflow", "emergency-operation"], "emergency-operation is required"),
-        (["--artifact", "other.tar"], "other.tar is not among the approved artifacts"),
+        (["--state=executing", "--artifact=other.tar"], "other.tar is not among its artifacts"),
     ] {
         pipeline.verify(&required).expect(1).says(&[words]);
     }
     assert_eq!(pipeline.verify(&["--output", "json"]).expect(0).json()["predicate"]["item"], pipeline.id);
+    assert_eq!(
+        person(&pipeline.server, "sol").acts(&pipeline.id, &json!({"action": "hold", "comment": "wait"})).status,
+        201
+    );
+    pipeline.download();
+    pipeline.verify(&["--state", "executing"]).expect(1).says(&["the item is held; --allow-held accepts that"]);
+    pipeline.verify(&["--state", "executing", "--allow-held"]).expect(0);
+    assert_eq!(
+        person(&pipeline.server, "sol").acts(&pipeline.id, &json!({"action": "release", "comment": "go"})).status,
+        201
+    );
+    pipeline.download();
+    pipeline.verify(&["--artifact", "app.tar"]).expect(2).says(&["--state <STATE>"]);
     let mut envelope: Value = serde_json::from_str(&pipeline.installation.read("attestation.json")).unwrap();
     let key = NoteKey::parse(&pipeline.installation.read("data/log.key")).unwrap();
     let mut old = Envelope::open(envelope.to_string().as_bytes(), &key.verifier()).unwrap();
