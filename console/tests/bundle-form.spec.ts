@@ -93,5 +93,6 @@ test('everything can be done with the keyboard', async ({ people }) => {
   await page.keyboard.press('Tab')
   await expect(page.locator('summary', { hasText: 'Rotate the signing key' })).toBeFocused()
   await page.keyboard.press('Enter')
-  await expect(page.getByText('controlled-operation, version')).toBeVisible()
+  const item = page.locator('details', { hasText: 'Rotate the signing key' })
+  await expect(item.getByText('controlled-operation, version')).toBeVisible()
 })
