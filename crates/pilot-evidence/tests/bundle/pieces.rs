@@ -90,6 +90,37 @@ fn a_bundle_that_changes_or_fails_while_it_is_read_gets_no_verdict_or_does_not_h
     assert!(refused > 0 && unread > 0, "{refused} refused, {unread} without a verdict");
 }
 
+/// A bundle of one file, whose manifest lists these paths with its hash.
+fn listing(path: &str, bytes: &[u8], listed: &[&str]) -> Vec<u8> {
+    let mut zip = ZipWriter::default();
+    assert!(zip.add(path, bytes));
+    let sha256 = Sha256::digest(bytes).into();
+    let manifest = Manifest {
+        origin: key().verifier().name,
+        scope: Scope::Period { from: Time::EPOCH, to: Time::EPOCH, first: 0, end: 0 },
+        made: Time::EPOCH,
+        cosigned: None,
+        absent: BTreeMap::new(),
+        files: listed.iter().map(|path| ListedFile { sha256, path: (*path).into() }).collect(),
+    };
+    assert!(zip.add("manifest", manifest.sign(&key()).as_bytes()));
+    zip.finish()
+}
+
+#[test]
+fn a_manifest_that_lists_itself_or_a_file_twice_is_refused() {
+    let document = format!("documents/{}.json", "0".repeat(64));
+    for (listed, what) in [
+        (vec!["checkpoint", "manifest"], "manifest: it lists itself [files]"),
+        (vec!["checkpoint", "checkpoint"], "manifest: it lists a file twice [files]"),
+        // These may be left out, but not be listed twice.
+        (vec!["checkpoint", &document, &document], "manifest: it lists a file twice [files]"),
+    ] {
+        let verdict = verify(&listing("checkpoint", b"a", &listed), &trust());
+        assert!(faults(&verdict).lines().any(|fault| fault == what), "{listed:?}: {}", faults(&verdict));
+    }
+}
+
 #[test]
 fn a_file_that_is_larger_than_one_of_its_name_can_be_is_refused_before_it_is_read() {
     for (path, most) in [
@@ -98,19 +129,7 @@ fn a_file_that_is_larger_than_one_of_its_name_can_be_is_refused_before_it_is_rea
         ("entries/000000000000.jsonl", 32),
     ] {
         let bytes = vec![b'a'; (most << 20) + 1];
-        let mut zip = ZipWriter::default();
-        assert!(zip.add(path, &bytes));
-        let sha256 = Sha256::digest(&bytes).into();
-        let manifest = Manifest {
-            origin: key().verifier().name,
-            scope: Scope::Period { from: Time::EPOCH, to: Time::EPOCH, first: 0, end: 0 },
-            made: Time::EPOCH,
-            cosigned: None,
-            absent: BTreeMap::new(),
-            files: vec![ListedFile { sha256, path: path.into() }],
-        };
-        assert!(zip.add("manifest", manifest.sign(&key()).as_bytes()));
-        let bundle = zip.finish();
+        let bundle = listing(path, &bytes, &[path]);
         let largest = Cell::new(0);
         let source = elsewhere(&bundle, |_, buffer| {
             largest.set(largest.get().max(buffer.len()));
