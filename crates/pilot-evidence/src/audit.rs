@@ -25,8 +25,8 @@ pub use tables::Table;
 
 use crate::bundle::Scope;
 use crate::bundle::source::Source;
-use crate::verify::contents::{Contents, OpenError, open};
-use crate::verify::{IN_MEMORY, Trust, Verdict, Watch, examine, register_before, unopened};
+use crate::verify::contents::Contents;
+use crate::verify::{IN_MEMORY, Trust, Verdict, Watch, examine, opened, register_before};
 
 /// How many items to draw, and from which seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +57,9 @@ pub fn tables_from(
     sampling: Option<&Sampling>,
     watch: &mut Watch<'_>,
 ) -> io::Result<Result<Tables, Box<Verdict>>> {
-    let contents = match open(source, &trust.key, watch) {
+    let contents = match opened(source, trust, watch)? {
         Ok(contents) => contents,
-        Err(OpenError::Faults(faults)) => return Ok(Err(Box::new(unopened(faults)))),
-        Err(OpenError::Unreadable(error)) => return Err(error),
+        Err(verdict) => return Ok(Err(verdict)),
     };
     let verdict = examine(&contents, trust, watch)?;
     let Some(about) = &verdict.about else { return Ok(Err(Box::new(verdict))) };

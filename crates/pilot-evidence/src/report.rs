@@ -22,10 +22,10 @@ use crate::bundle::{BundleError, CHECKPOINT, Parts, Scope, assemble};
 use crate::credentials;
 use crate::note::{Note, NoteKey};
 use crate::replay::Documents;
-use crate::verify::contents::{Contents, Held, OpenError, open};
+use crate::verify::contents::{Contents, Held};
 use crate::verify::items::histories;
 use crate::verify::{
-    About, Conclusion, Finding, IN_MEMORY, ItemVerdict, Outcome, Trust, Verdict, Watch, examine, unopened,
+    About, Conclusion, Finding, IN_MEMORY, ItemVerdict, Outcome, Trust, Verdict, Watch, examine, opened,
 };
 use sections::{Sections, clock, quoted};
 use timeline::{Step, gathered};
@@ -135,10 +135,9 @@ pub fn report_from(
     trust: &Trust,
     watch: &mut Watch<'_>,
 ) -> io::Result<Result<String, Box<Verdict>>> {
-    let contents = match open(source, &trust.key, watch) {
+    let contents = match opened(source, trust, watch)? {
         Ok(contents) => contents,
-        Err(OpenError::Faults(faults)) => return Ok(Err(Box::new(unopened(faults)))),
-        Err(OpenError::Unreadable(error)) => return Err(error),
+        Err(verdict) => return Ok(Err(verdict)),
     };
     let verdict = examine(&contents, trust, watch)?;
     let Some(about) = &verdict.about else { return Ok(Err(Box::new(verdict))) };

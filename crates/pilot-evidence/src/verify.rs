@@ -49,9 +49,21 @@ pub fn verify(bundle: &[u8], trust: &Trust) -> Verdict {
 
 /// Verifies a bundle that is read piece by piece. The error is of whatever it is read from.
 pub fn verify_from(source: &Source<'_>, trust: &Trust, watch: &mut Watch<'_>) -> io::Result<Verdict> {
-    match open(source, &trust.key, watch) {
+    match opened(source, trust, watch)? {
         Ok(contents) => examine(&contents, trust, watch),
-        Err(OpenError::Faults(faults)) => Ok(unopened(faults)),
+        Err(verdict) => Ok(*verdict),
+    }
+}
+
+/// A bundle's contents, or the verdict on one that cannot even be opened. The outer error is of whatever it is read from.
+pub(crate) fn opened<'s>(
+    source: &'s Source<'s>,
+    trust: &Trust,
+    watch: &mut Watch<'_>,
+) -> io::Result<Result<Contents<'s>, Box<Verdict>>> {
+    match open(source, &trust.key, watch) {
+        Ok(contents) => Ok(Ok(contents)),
+        Err(OpenError::Faults(faults)) => Ok(Err(Box::new(unopened(faults)))),
         Err(OpenError::Unreadable(error)) => Err(error),
     }
 }
@@ -76,10 +88,9 @@ pub fn predecessor(
     trust: &Trust,
     watch: &mut Watch<'_>,
 ) -> io::Result<Result<Predecessor, Box<Verdict>>> {
-    let contents = match open(source, &trust.key, watch) {
+    let contents = match opened(source, trust, watch)? {
         Ok(contents) => contents,
-        Err(OpenError::Faults(faults)) => return Ok(Err(Box::new(unopened(faults)))),
-        Err(OpenError::Unreadable(error)) => return Err(error),
+        Err(verdict) => return Ok(Err(verdict)),
     };
     let Examined { mut verdict, newest, roots, carried } = examined(&contents, trust, watch)?;
     let end = match contents.manifest.scope {

@@ -92,11 +92,12 @@ export const german: VerifierWords = {
     window: 'Zeitfenster',
     content: 'Inhalt unverändert',
     steps: 'Schritte in Ordnung',
-    times: 'Zeiten in Ordnung',
+    times: 'Zeiten',
     role_map: 'Rollenzuordnung',
     pins: 'wie vorgegeben',
     credentials: 'Zugangsdaten',
   },
+  controlNames: { times: 'Zeiten in Ordnung' },
   questions: {
     content: 'ob Titel und Inhalt zur Definition passen',
     payload: 'ob der Inhalt vollständig war',

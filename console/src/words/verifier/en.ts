@@ -84,10 +84,11 @@ export const english = {
     people: 'distinct people',
     content: 'content unchanged',
     steps: 'steps in order',
-    times: 'times in order',
     pins: 'as pinned',
     role_map: 'role map',
   } as Record<string, string>,
+  /** Controls that have the name of a check: whether times never run backwards is not whether someone else has dated them. */
+  controlNames: { times: 'times in order' } as Record<string, string>,
   /** What is open, where a language has its own words for it. */
   questions: {} as Record<string, string>,
   /** That details are in the verifier's own words, where they are not in the language of the page. */

@@ -276,7 +276,7 @@ fn a_period_follows_the_previous_one_or_is_refused() {
     let (id, _) = ledger.items.iter().next().unwrap();
     assert!(
         predecessor(&ledger.item_bundle(id).into(), &trust(), &mut |_, _, _| {}).unwrap().is_err(),
-        "an item is no period"
+        "a bundle about an item is not a period"
     );
 }
 
