@@ -1,9 +1,10 @@
 //! Permit tokens: who gets one, what it says, what the ledger says of it, and how targets read it.
 
-use std::fs;
+use std::{fs, iter};
 
 use data_encoding::BASE64URL_NOPAD;
 use pilot_core::time::Time;
+use pilot_setup::permit_key::PermitKeys;
 use serde_json::{Value, json};
 
 use crate::operations::second_place::verifier_key;
@@ -268,6 +269,21 @@ fn keys_are_rotated_through_two_and_tokens_of_both_are_read() {
     read_by(Reader::Jose, &server.url(), AUDIENCE, &old_token).expect(1);
     read_by(Reader::Jose, &server.url(), AUDIENCE, &new_token).expect(0);
     server.stop().expect(0);
+}
+
+#[test]
+fn a_key_whose_id_begins_with_a_hyphen_can_be_named_in_a_command() {
+    let (installation, server, _port) = installation();
+    server.stop().expect(0);
+    let hyphened = || iter::repeat_with(|| PermitKeys::generate().unwrap()).find(|keys| keys.signing_id().starts_with('-'));
+    let (first, second) = (hyphened().unwrap(), hyphened().unwrap());
+    let text = format!("{}{}\n", *first.to_text(), second.to_text().lines().nth(1).unwrap());
+    fs::write(installation.path("data/permit.key"), text).unwrap();
+    installation.pilot(&["permit", "key", "use", second.signing_id()]).expect(0);
+    installation.pilot(&["permit", "key", "retire", first.signing_id(), "--config", "pilot.toml"]).expect(0);
+    let left = installation.pilot(&["permit", "key", "list", "--output", "json"]).expect(0).json();
+    assert_eq!(left["keys"], json!([{"key_id": second.signing_id(), "signs": true}]));
+    installation.pilot(&["permit", "key", "use", "--confg", "pilot.toml"]).expect(2);
 }
 
 #[test]

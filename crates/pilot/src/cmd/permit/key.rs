@@ -36,6 +36,8 @@ pub(crate) struct ConfigArguments {
 #[derive(clap::Args)]
 pub(crate) struct KeyArguments {
     /// The key's id, as `pilot permit key list` shows it
+    // One id in 64 begins with a hyphen: it is base64url.
+    #[arg(allow_hyphen_values = true)]
     key_id: String,
     #[command(flatten)]
     of: ConfigArguments,
