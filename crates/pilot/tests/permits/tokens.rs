@@ -275,7 +275,8 @@ fn keys_are_rotated_through_two_and_tokens_of_both_are_read() {
 fn a_key_whose_id_begins_with_a_hyphen_can_be_named_in_a_command() {
     let (installation, server, _port) = installation();
     server.stop().expect(0);
-    let hyphened = || iter::repeat_with(|| PermitKeys::generate().unwrap()).find(|keys| keys.signing_id().starts_with('-'));
+    let hyphened =
+        || iter::repeat_with(|| PermitKeys::generate().unwrap()).find(|keys| keys.signing_id().starts_with('-'));
     let (first, second) = (hyphened().unwrap(), hyphened().unwrap());
     let text = format!("{}{}\n", *first.to_text(), second.to_text().lines().nth(1).unwrap());
     fs::write(installation.path("data/permit.key"), text).unwrap();
