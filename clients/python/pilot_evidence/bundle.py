@@ -87,7 +87,7 @@ class Entry(dict):
         self.is_canonical = is_plain and canonical(self).encode() == data
 
 ROLE_MAP = {"schema_version": lambda value: canonical(value) == "1", "approved_by": [NOT_BLANK], "actors": [
-    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "subject?": str}]}
+    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "subject?": str, "issuer?": str}]}
 
 def read_role_map(data):
     """Who was approved for which role. Strict, because it was approved by people who read it."""

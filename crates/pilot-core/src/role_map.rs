@@ -34,6 +34,10 @@ pub struct MappedActor {
     /// What an identity provider or a certificate calls this actor; if absent, the `actor_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// The only authority that may call anyone by that subject: an identity provider, or an issuer of certificates. If
+    /// absent, any that the service trusts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
 }
 
 impl MappedActor {
@@ -69,9 +73,11 @@ impl RoleMap {
         self.actors.iter().find(|mapped| mapped.actor.actor_id == *actor_id).map(|mapped| mapped.kind)
     }
 
-    /// The actor that an identity provider or a certificate means. Only the role map makes anyone an actor.
-    pub fn actor_of_subject(&self, subject: &str) -> Option<&MappedActor> {
-        self.actors.iter().find(|mapped| mapped.subject() == subject)
+    /// The actor that an identity provider or a certificate means. Only the role map makes anyone an actor, and it says
+    /// whose word counts for whom: one authority must not be able to name another one's people.
+    pub fn actor_named(&self, subject: &str, issuer: &str) -> Option<&MappedActor> {
+        let mapped = self.actors.iter().find(|mapped| mapped.subject() == subject)?;
+        Some(mapped).filter(|mapped| mapped.issuer.as_deref().is_none_or(|only| only == issuer))
     }
 
     pub fn to_json(&self) -> String {
@@ -129,7 +135,7 @@ fn read_names(value: &Value, at: &str, faults: &mut Faults) -> Vec<String> {
 }
 
 fn read_actor(value: &Value, at: &str, faults: &mut Faults) -> Option<MappedActor> {
-    let entry = members_with_optional(value, at, &["actor_id", "role"], &["kind", "subject"], faults)?;
+    let entry = members_with_optional(value, at, &["actor_id", "role"], &["kind", "subject", "issuer"], faults)?;
     let actor_id = entry.get("actor_id").and_then(|value| read_actor_id(value, &format!("{at}/actor_id"), faults));
     let role = entry.get("role").and_then(|value| read_role(value, &format!("{at}/role"), faults));
     let kind = match entry.get("kind").map(Value::as_str) {
@@ -140,23 +146,38 @@ fn read_actor(value: &Value, at: &str, faults: &mut Faults) -> Option<MappedActo
             Kind::Human
         }
     };
-    let subject = entry.get("subject").map(|value| read_subject(value, &format!("{at}/subject"), faults));
-    Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind, subject: subject.flatten() })
+    let mut name = |member: &str| read_name(entry.get(member)?, &format!("{at}/{member}"), faults);
+    let (subject, issuer) = (name("subject"), name("issuer"));
+    Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind, subject, issuer })
 }
 
-fn read_subject(value: &Value, at: &str, faults: &mut Faults) -> Option<String> {
+fn read_name(value: &Value, at: &str, faults: &mut Faults) -> Option<String> {
     let is_usable = |text: &&str| (1..=SUBJECT_CHARS_MAX).contains(&text.chars().count()) && text.trim() == *text;
-    let subject = value.as_str().filter(is_usable).filter(|text| !text.chars().any(char::is_control));
-    if subject.is_none() {
+    let name = value.as_str().filter(is_usable).filter(|text| !text.chars().any(char::is_control));
+    if name.is_none() {
         let detail = format!("must be 1 to {SUBJECT_CHARS_MAX} characters without a space at either end");
         faults.push(Fault::new(at, detail));
     }
-    subject.map(str::to_owned)
+    name.map(str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_actor_with_an_issuer_is_named_by_that_one_and_nobody_else() {
+        let actors = r#"[{"actor_id": "ana", "role": "initiator", "subject": "CN=ana", "issuer": "CN=Ours"},
+            {"actor_id": "ben", "role": "approver"}]"#;
+        let text = format!(r#"{{"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": {actors}}}"#);
+        let map = RoleMap::parse(text.as_bytes()).unwrap();
+        let named = |subject, issuer| map.actor_named(subject, issuer).map(|mapped| mapped.actor.actor_id.as_str());
+        assert_eq!(named("CN=ana", "CN=Ours"), Some("ana"));
+        assert_eq!(named("CN=ana", "CN=Partner"), None);
+        assert_eq!(named("ana", "CN=Ours"), None, "an actor with a subject is not called by its id");
+        assert_eq!(named("ben", "CN=Partner"), Some("ben"));
+        assert_eq!(RoleMap::parse(map.to_json().as_bytes()).unwrap(), map);
+    }
 
     #[test]
     fn a_token_pasted_as_a_name_is_not_repeated() {

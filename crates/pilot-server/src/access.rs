@@ -53,7 +53,7 @@ pub fn recheck(app: &App, caller: &Caller) -> Result<(), Problem> {
         return Ok(());
     }
     let metadata = app.identity.resource().map(|resource| resource.metadata_url.as_str());
-    Err(Problem::credential_required(true, metadata))
+    Err(Problem::credential_required(true, metadata).because("the credential ended while the request arrived"))
 }
 
 /// 429 if the actor's budget is used up.

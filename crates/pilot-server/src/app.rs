@@ -19,6 +19,7 @@ use pilot_setup::config;
 use tokio::sync::watch;
 
 use crate::budget::Budget;
+use crate::client_trust::ClientIssuers;
 use crate::edge::Edge;
 use crate::feeds::Feeds;
 use crate::flood::Flood;
@@ -30,6 +31,8 @@ use crate::rate::Limits;
 use crate::workshop::Workshop;
 
 pub struct App {
+    /// Whose client certificates count, if any do.
+    pub clients: Option<Arc<ClientIssuers>>,
     pub identity: Identity,
     pub register: Arc<Register>,
     /// How often anyone may call; `None` if that is not limited.

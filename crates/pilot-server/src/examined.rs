@@ -6,24 +6,27 @@ use std::sync::Arc;
 use pilot_core::credentials::Credentials;
 use pilot_core::digest::Digest;
 use pilot_core::leak::LeakGuard;
+use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
 
 use pilot_ledger::clock::Clock;
 use pilot_ledger::timestamps::Timestamps;
 use pilot_ledger::witnesses::Witnesses;
-use pilot_setup::config::{self, Config, Tls as TlsSection};
+use pilot_setup::config::{self, Config, Mechanism, Tls as TlsSection};
 use pilot_setup::credentials::{RoleMapFile, leak_guard, load_credentials};
 use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::exposed::{refuse_tokens_in_definitions, tokens_in_names};
 use pilot_setup::{database, definitions, permit_key};
 use pilot_setup::{private_file, production};
 
+use crate::client_trust::ClientIssuers;
 use crate::edge;
 use crate::identity::oauth::Trusted;
 use crate::tls::CertificateFiles;
 
 pub(crate) struct Examined {
-    pub(crate) certificate: Option<(Arc<CertificateFiles>, Time)>,
+    pub(crate) clients: Option<Arc<ClientIssuers>>,
+    pub(crate) certificate: Option<Arc<CertificateFiles>>,
     pub(crate) mesh_secrets: Vec<Digest>,
     pub(crate) credentials: Credentials,
     pub(crate) role_map: Option<RoleMapFile>,
@@ -36,12 +39,14 @@ pub(crate) struct Examined {
 pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartError> {
     let mut found = Found::default();
     found.refused.extend(production::refusal(config));
-    let certificate = found.take(open_certificate(config));
     let mesh_secrets = found.take(mesh_secrets(config));
     for exposed in found.take(database::check_files(config)).into_iter().flatten() {
         tracing::warn!("{exposed}");
     }
     let loaded = found.take(load_credentials(config));
+    let role_map = loaded.as_ref().and_then(|(_, role_map)| role_map.as_ref()).map(|file| &file.map);
+    let clients = found.take(open_clients(config, role_map, clock.now()));
+    let certificate = found.take(open_certificate(config, clients.clone().flatten(), clock.now()));
     let guard = loaded.as_ref().and_then(|(credentials, role_map)| {
         let guard = found.take(leak_guard(config, credentials).map_err(StartError::from))?;
         found.refused.extend(tokens_in_names(config, credentials, role_map.as_ref(), &guard));
@@ -64,9 +69,10 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
     let witnesses = found.take(Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
     let timestamps = found.take(Timestamps::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
     let trusted = found.take(Trusted::open(config, clock));
-    match (found.settle()?, certificate, mesh_secrets, loaded, guard, witnesses, timestamps, trusted) {
+    match (found.settle()?, clients, certificate, mesh_secrets, loaded, guard, witnesses, timestamps, trusted) {
         (
             (),
+            Some(clients),
             Some(certificate),
             Some(mesh_secrets),
             Some((credentials, role_map)),
@@ -76,7 +82,17 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
             Some(trusted),
         ) => {
             let (guard, witnesses, timestamps) = (Arc::new(guard), Arc::new(witnesses), Arc::new(timestamps));
-            Ok(Examined { certificate, mesh_secrets, credentials, role_map, guard, witnesses, timestamps, trusted })
+            Ok(Examined {
+                clients,
+                certificate,
+                mesh_secrets,
+                credentials,
+                role_map,
+                guard,
+                witnesses,
+                timestamps,
+                trusted,
+            })
         }
         _ => Err(StartError::Refused("something is missing, but it is not known what".to_owned())),
     }
@@ -94,15 +110,33 @@ pub(crate) fn mesh_secrets(config: &Config) -> Result<Vec<Digest>, StartError> {
     edge::parse_mesh_secrets(&read.bytes).map_err(|fault| refused(format!("{}: {fault}", path.display())))
 }
 
-/// Certificate and key, if the service terminates TLS itself, and until when the certificate is valid.
-fn open_certificate(config: &Config) -> Result<Option<(Arc<CertificateFiles>, Time)>, StartError> {
+/// Whose client certificates count, wherever TLS ends.
+fn open_clients(
+    config: &Config,
+    role_map: Option<&RoleMap>,
+    now: Time,
+) -> Result<Option<Arc<ClientIssuers>>, StartError> {
+    let Some(files) = config.tls.as_ref().and_then(TlsSection::clients) else { return Ok(None) };
+    let named = role_map.filter(|_| config.mechanism() == Mechanism::MutualTls);
+    let opened = ClientIssuers::open(files, named.cloned());
+    let clients = opened.map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))?;
+    clients.warn(now);
+    Ok(Some(Arc::new(clients)))
+}
+
+/// Certificate and key, if the service terminates TLS itself.
+fn open_certificate(
+    config: &Config,
+    clients: Option<Arc<ClientIssuers>>,
+    now: Time,
+) -> Result<Option<Arc<CertificateFiles>>, StartError> {
     let Some(config::Tls::Here(files)) = &config.tls else { return Ok(None) };
-    let opened = CertificateFiles::open(files, config.others());
-    let (certificate, loaded) = opened.map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))?;
-    if let Some(exposed) = loaded.exposed {
-        tracing::warn!("{exposed}");
+    let opened = CertificateFiles::open(files, config.others(), clients);
+    let certificate = opened.map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))?;
+    for warning in certificate.warnings(now) {
+        tracing::warn!("{warning}");
     }
-    Ok(Some((Arc::new(certificate), loaded.certificate.not_after)))
+    Ok(Some(Arc::new(certificate)))
 }
 
 #[derive(Default)]

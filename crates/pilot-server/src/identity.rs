@@ -59,14 +59,14 @@ impl Identity {
 
     pub async fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
         match self {
-            Identity::CredentialFile(file) => file.identify(&head.headers).map_err(Denial::from),
+            Identity::CredentialFile(file) => file.identify(&head.headers),
             // Boxed, because the future is large when it has to ask the provider, and every request would carry the
             // space for it.
             Identity::Oauth(oauth) => Box::pin(oauth.identify(&head.headers)).await,
             Identity::MutualTls(_) if mutual_tls::is_of_another_site(&head.headers) => {
                 Err(Denial::because(Unknown::Missing, "the browser sent this on behalf of another site"))
             }
-            Identity::MutualTls(certificates) => certificates.identify(head).map_err(Denial::from),
+            Identity::MutualTls(certificates) => certificates.identify(head),
         }
     }
 

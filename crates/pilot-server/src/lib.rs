@@ -9,6 +9,8 @@ pub mod audience;
 pub mod budget;
 pub mod call;
 pub mod caller;
+mod client_trust;
+mod distinguished;
 pub mod edge;
 mod encoding;
 mod examined;

@@ -18,9 +18,10 @@ use pilot_setup::{log_key, permit_key, production};
 use rustix::fs::Access;
 use serde::Serialize;
 
+use crate::client_trust::Trust;
 use crate::examined::mesh_secrets;
 use crate::identity::oauth::Trusted;
-use crate::tls;
+use crate::tls::{Described, Pair};
 
 /// A certificate that expires sooner is worth a warning.
 const CERTIFICATE_WARNING: Duration = Duration::from_hours(14 * 24);
@@ -73,7 +74,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
     let loaded = credentials::load_credentials(config);
     let mut findings = check_profile(config);
     findings.push(check_listener(config));
-    findings.extend(check_tls(config, now));
+    findings.extend(check_tls(config, &loaded, now));
     findings.push(check_rate_limits(config));
     findings.extend(check_credentials(config, &loaded));
     findings.push(check_workflows(config, &loaded));
@@ -107,7 +108,22 @@ fn check_listener(config: &Config) -> Finding {
     Finding::new("listen", Verdict::Ok, listen.to_string())
 }
 
-fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
+fn check_tls(config: &Config, loaded: &Loaded, now: Time) -> Vec<Finding> {
+    let mut findings = check_termination(config, now);
+    if let Some(clients) = config.tls.as_ref().and_then(config::Tls::clients) {
+        let role_map = loaded.as_ref().ok().and_then(|(_, role_map)| role_map.as_ref()).map(|file| &file.map);
+        let named = role_map.filter(|_| config.mechanism() == Mechanism::MutualTls);
+        match Trust::load(clients, named) {
+            Ok(trust) => {
+                findings.extend(trust.warnings(now).into_iter().map(|it| Finding::new("tls", Verdict::Warning, it)));
+            }
+            Err(error) => findings.push(Finding::new("tls", Verdict::Refused, with_cause(&error))),
+        }
+    }
+    findings
+}
+
+fn check_termination(config: &Config, now: Time) -> Vec<Finding> {
     let ok = |detail: String| vec![Finding::new("tls", Verdict::Ok, detail)];
     let files = match &config.tls {
         None => return ok("off".into()),
@@ -116,19 +132,15 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
             if let Err(error) = mesh_secrets(config) {
                 return vec![Finding::failed("tls", &error)];
             }
-            let clients = mesh.clients.as_ref().map(tls::client_verifier).transpose();
-            return match clients {
-                Ok(_) => ok(format!("ends at the mesh, which is at {}", trusted.join(", "))),
-                Err(error) => vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
-            };
+            return ok(format!("ends at the mesh, which is at {}", trusted.join(", ")));
         }
         Some(config::Tls::Here(files)) => files,
     };
-    let loaded = match tls::load(files, config.others()) {
-        Ok(loaded) => loaded,
+    let pair = match Pair::load(files, config.others()) {
+        Ok(pair) => pair,
         Err(error) => return vec![Finding::new("tls", Verdict::Refused, with_cause(&error))],
     };
-    let tls::Described { names, is_issuer, not_before, not_after } = loaded.certificate;
+    let Described { names, is_issuer, not_before, not_after } = pair.certificate;
     let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
     let soon = i64::try_from(CERTIFICATE_WARNING.as_micros()).unwrap_or(i64::MAX);
     let left = not_after.unix_micros().saturating_sub(now.unix_micros());
@@ -142,7 +154,7 @@ fn check_tls(config: &Config, now: Time) -> Vec<Finding> {
         () => (Verdict::Ok, "is valid"),
     };
     let detail = format!("the certificate for {names} {state} from {not_before} to {not_after}");
-    let exposed = loaded.exposed.map(|exposed| Finding::new("tls", Verdict::Warning, exposed.to_string()));
+    let exposed = pair.exposed.map(|exposed| Finding::new("tls", Verdict::Warning, exposed.to_string()));
     [Finding::new("tls", verdict, detail)].into_iter().chain(exposed).collect()
 }
 

@@ -225,8 +225,8 @@ impl Problem {
 
     /// The cause goes into the request's log line, and no further.
     #[must_use]
-    pub fn because(self, cause: Option<String>) -> Problem {
-        Problem { cause, ..self }
+    pub fn because(self, cause: impl Into<String>) -> Problem {
+        Problem { cause: Some(cause.into()), ..self }
     }
 
     #[must_use]

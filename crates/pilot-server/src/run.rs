@@ -90,7 +90,10 @@ impl Service {
         serving.start(following::run(Arc::clone(store), Arc::clone(&app.register), self.applied));
         serving.start(follow_identity(Arc::clone(&app)));
         if let Some(certificate) = self.certificate {
-            serving.start(certificate.follow(Arc::clone(&app.metrics)));
+            serving.start(certificate.follow(Arc::clone(&app.metrics), app.clock.clone()));
+        }
+        if let Some(clients) = &app.clients {
+            serving.start(Arc::clone(clients).follow(app.clock.clone()));
         }
         let (done_refusing, is_done) = oneshot::channel();
         let refusing = tokio::spawn(refusals::write_down(

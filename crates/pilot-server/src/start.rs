@@ -23,7 +23,7 @@ use pilot_ledger::signer::Signer;
 use pilot_ledger::starts::{self, KnownCredentials, LastStart, Starting};
 use pilot_ledger::workflows::Workflows;
 use pilot_setup::config::{self, Config, Mechanism, Profile};
-use pilot_setup::error::{StartError, no_such_store, with_cause};
+use pilot_setup::error::{StartError, no_such_store};
 use pilot_setup::exposed::too_few_approvers;
 use pilot_setup::{log_key, private_file, production, random};
 use pilot_store::Store;
@@ -37,6 +37,7 @@ use tokio::sync::watch;
 use crate::answer::Door;
 use crate::app::{App, RequestIds};
 use crate::budget::Budget;
+use crate::client_trust::ClientIssuers;
 use crate::edge::Edge;
 use crate::examined::{Examined, examine};
 use crate::flood::Flood;
@@ -68,7 +69,7 @@ pub async fn start(
     let ahead = Arc::new(AtomicI64::new(0));
     let clock_guard = Arc::new(ClockGuard::new(Wall::Shared(Arc::clone(&ahead)), SinceBoot::System));
     let clock = Clock::Guarded(Arc::clone(&clock_guard));
-    let Examined { certificate, mesh_secrets, credentials, role_map, guard, witnesses, timestamps, trusted } =
+    let Examined { clients, certificate, mesh_secrets, credentials, role_map, guard, witnesses, timestamps, trusted } =
         examine(config, &clock)?;
     log.guard_with(Arc::clone(&guard));
     for warning in production::warnings(config).into_iter().chain(role_map.as_ref().and_then(too_few_approvers)) {
@@ -79,7 +80,7 @@ pub async fn start(
     let (store, ledger_clock) = open_store(config, &clock, &clock_keeper, ahead)?;
     let signer = open_signer(config, &store).await?;
     let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
-    let main = main_listener(config, certificate.as_ref().map(|(certificate, _)| certificate.tls()))?;
+    let main = main_listener(config, certificate.as_ref().map(|certificate| certificate.tls()))?;
     let ops = match &config.ops {
         Some(ops) => Some(bind(ops.listen)?),
         None => None,
@@ -100,15 +101,15 @@ pub async fn start(
         tracing::warn!(%before, "credentials issued before {before} are not accepted: the ledger was restored with a loss, and it is not known which of them were revoked. Rotate them, or run `pilot credential trust`");
     }
     let register = Arc::new(register);
-    let role_map = role_map.map(|file| file.map);
-    let identity = open_identity(config, credentials, role_map, trusted, &guard, &register, &clock)?;
+    let recognised =
+        Recognised { credentials, role_map: role_map.map(|file| file.map), trusted, clients: clients.clone() };
+    let identity = open_identity(config, recognised, &guard, &register, &clock)?;
     let workshop = Workshop::open().map_err(|error| StartError::environment("threads for long work", error))?;
     let router = Router::new(table()).map_err(|error| StartError::environment("this build is faulty", error))?;
     let metrics = Arc::new(Metrics::new(router.routes().iter().map(|route| route.operation).collect()));
-    let certificate = certificate.map(|(certificate, not_after)| {
-        metrics.certificate_loaded(not_after);
-        certificate
-    });
+    if let Some(certificate) = &certificate {
+        metrics.certificate_loaded(certificate.not_after());
+    }
     let reserve = Arc::new(Reserve::new(config.data_dir.clone()));
     let run = u32::from_ne_bytes(random::bytes()?);
     let refusals = Arc::new(Refusals::of_run(&format!("{run:08x}")));
@@ -118,6 +119,7 @@ pub async fn start(
     let app = App {
         openapi: Bytes::from(openapi),
         docs: Bytes::from(openapi::page(router.routes())),
+        clients,
         identity,
         register,
         limits: config.rate_limits.as_ref().map(Limits::new),
@@ -182,26 +184,31 @@ fn main_listener(config: &Config, tls: Option<Arc<pilot_wire::tls::Tls>>) -> Res
     Ok(main)
 }
 
-fn open_identity(
-    config: &Config,
+/// What callers can be recognised by; each mechanism uses its part.
+struct Recognised {
     credentials: Credentials,
     role_map: Option<RoleMap>,
     trusted: Option<Trusted>,
+    clients: Option<Arc<ClientIssuers>>,
+}
+
+fn open_identity(
+    config: &Config,
+    recognised: Recognised,
     guard: &Arc<LeakGuard>,
     register: &Arc<Register>,
     clock: &Clock,
 ) -> Result<Identity, StartError> {
+    let Recognised { credentials, role_map, trusted, clients } = recognised;
     let (guard, register, clock) = (Arc::clone(guard), Arc::clone(register), clock.clone());
     if let Some(trusted) = trusted {
         let role_map = role_map.unwrap_or_else(RoleMap::empty);
         return Ok(Identity::Oauth(Box::new(Oauth::new(trusted, role_map, register, clock))));
     }
     let settings = config.identity.as_ref().and_then(|identity| identity.mutual_tls.as_ref());
-    let clients = config.tls.as_ref().and_then(config::Tls::clients);
     match (config.mechanism(), clients, role_map) {
         (Mechanism::MutualTls, Some(clients), Some(role_map)) => {
-            let opened = MutualTls::open(clients, settings, role_map, register, clock);
-            opened.map(Identity::MutualTls).map_err(|error| StartError::Refused(format!("tls: {}", with_cause(&error))))
+            Ok(Identity::MutualTls(MutualTls::new(clients, settings, role_map, register, clock)))
         }
         (Mechanism::MutualTls, ..) => {
             Err(StartError::Refused("identity: certificates need [tls] client_ca and a role map".into()))

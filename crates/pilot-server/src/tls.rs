@@ -2,10 +2,11 @@
 //! what they were opened with.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pilot_core::time::Time;
-use pilot_setup::config::{ClientTrust, TlsFiles};
+use pilot_ledger::clock::Clock;
+use pilot_setup::config::TlsFiles;
 use pilot_setup::error::with_cause;
 use pilot_setup::private_file::{self, FileError, Others};
 use pilot_wire::tls::Tls;
@@ -13,11 +14,11 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::sign::CertifiedKey;
-use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{InconsistentKeys, ServerConfig};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
+use crate::client_trust::{ClientIssuers, Trust};
 use crate::metrics::Metrics;
 use crate::watched::{LOOK, Watched};
 
@@ -33,12 +34,18 @@ pub enum TlsError {
     NoRevocationList { path: PathBuf },
     #[error("{}: is not the key of the certificate in {}; use a matching pair", key.display(), certificate.display())]
     Mismatch { certificate: PathBuf, key: PathBuf },
+    #[error("{}: contains a certificate that cannot be read or has no name", path.display())]
+    NotAnIssuer { path: PathBuf },
+    #[error("{}: the certificate expired at {at}", path.display())]
+    Expired { path: PathBuf, at: Time },
+    #[error("{}: the certificate is not valid before {at}, and is used from then on", path.display())]
+    NotYet { path: PathBuf, at: Time },
     #[error("{}: cannot be used", path.display())]
     Unusable { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl TlsError {
-    fn unusable(path: &Path, source: impl std::error::Error + Send + Sync + 'static) -> TlsError {
+    pub(crate) fn unusable(path: &Path, source: impl std::error::Error + Send + Sync + 'static) -> TlsError {
         TlsError::Unusable { path: path.to_owned(), source: Box::new(source) }
     }
 }
@@ -53,68 +60,68 @@ pub struct Described {
     pub not_after: Time,
 }
 
-/// Certificate, key and settings, ready for handshakes.
-pub struct Loaded {
-    pub config: Arc<ServerConfig>,
+/// A certificate and its key, which belong together.
+pub struct Pair {
+    certified: Arc<CertifiedKey>,
     pub certificate: Described,
     /// Set if others can read the key although they should not.
     pub exposed: Option<FileError>,
 }
 
-/// Loads everything from the files, or says what is wrong with them.
-pub fn load(files: &TlsFiles, others: Others) -> Result<Loaded, TlsError> {
-    let chain = certificates(&files.certificate)?;
-    let key_file = private_file::read(&files.key, others)?;
-    let no_key = |_| TlsError::NoKey { path: files.key.clone() };
-    let key = PrivateKeyDer::from_pem_slice(&key_file.bytes).map_err(no_key)?;
-    let first = chain.first().ok_or_else(|| TlsError::NoCertificate { path: files.certificate.clone() })?;
-    let certificate = describe(first, &files.certificate)?;
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    // The builder checks the pair too; this check says which file is wrong.
-    CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider).map_err(|error| match error {
-        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-            TlsError::Mismatch { certificate: files.certificate.clone(), key: files.key.clone() }
+impl Pair {
+    /// Reads both files, or says what is wrong with them.
+    pub fn load(files: &TlsFiles, others: Others) -> Result<Pair, TlsError> {
+        let chain = certificates(&files.certificate)?;
+        let key_file = private_file::read(&files.key, others)?;
+        let no_key = |_| TlsError::NoKey { path: files.key.clone() };
+        let key = PrivateKeyDer::from_pem_slice(&key_file.bytes).map_err(no_key)?;
+        let first = chain.first().ok_or_else(|| TlsError::NoCertificate { path: files.certificate.clone() })?;
+        let certificate = describe(first, &files.certificate)?;
+        let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
+        let certified = certified.map_err(|error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                TlsError::Mismatch { certificate: files.certificate.clone(), key: files.key.clone() }
+            }
+            other => TlsError::unusable(&files.key, other),
+        })?;
+        Ok(Pair { certified: Arc::new(certified), certificate, exposed: key_file.exposed })
+    }
+
+    /// Whether it may replace the one in force: one that clients refuse must not.
+    fn check_dates(&self, path: &Path, now: Time) -> Result<(), TlsError> {
+        let Described { not_before, not_after, .. } = self.certificate;
+        let path = || path.to_owned();
+        match () {
+            () if not_after <= now => Err(TlsError::Expired { path: path(), at: not_after }),
+            () if now < not_before => Err(TlsError::NotYet { path: path(), at: not_before }),
+            () => Ok(()),
         }
-        other => TlsError::unusable(&files.key, other),
-    })?;
-    let verifier = match &files.clients {
-        Some(clients) => client_verifier(clients)?,
-        None => WebPkiClientVerifier::no_client_auth(),
-    };
-    let unusable = |error| TlsError::unusable(&files.certificate, error);
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
-    let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?.with_client_cert_verifier(verifier);
-    let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Created again with every load: a client whose certificate was revoked meanwhile cannot resume an old session.
-    config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
-    Ok(Loaded { config: Arc::new(config), certificate, exposed: key_file.exposed })
+    }
+
+    /// Settings for handshakes with it.
+    fn config(&self, clients: Option<&Trust>) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let verifier = match clients {
+            Some(clients) => Arc::clone(&clients.handshake),
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
+        let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions()?.with_client_cert_verifier(verifier);
+        let single = SingleCertAndKey::from(Arc::clone(&self.certified));
+        let mut config = builder.with_cert_resolver(Arc::new(single));
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // Created again every time: a client whose certificate was revoked meanwhile cannot resume an old session.
+        config.ticketer = aws_lc_rs::Ticketer::new()?;
+        Ok(Arc::new(config))
+    }
 }
 
-/// Client certificates are requested if their issuer is known, and are optional here: the identity mechanism decides
-/// whether one is needed, and health checks have none.
-pub fn client_verifier(clients: &ClientTrust) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let (path, provider) = (&clients.client_ca, Arc::new(aws_lc_rs::default_provider()));
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| TlsError::unusable(path, error))?;
-    }
-    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-        .allow_unauthenticated()
-        .only_check_end_entity_revocation();
-    if let Some(path) = &clients.crl {
-        verifier = verifier.with_crls(revocation_lists(path)?);
-    }
-    verifier.build().map_err(|error| TlsError::unusable(clients.crl.as_ref().unwrap_or(path), error))
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bytes = private_file::read(path, Others::MayRead)?.bytes;
     let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
     found.ok().filter(|found| !found.is_empty()).ok_or_else(|| TlsError::NoCertificate { path: path.to_owned() })
 }
 
-fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+pub(crate) fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let bytes = private_file::read(path, Others::MayRead)?.bytes;
     let found = CertificateRevocationListDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
     found.ok().filter(|found| !found.is_empty()).ok_or_else(|| TlsError::NoRevocationList { path: path.to_owned() })
@@ -144,23 +151,38 @@ fn address(bytes: &[u8]) -> Option<String> {
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string())).ok()
 }
 
-/// The files of the certificate in use, and the configuration for new connections. Replaced as a whole when the files
-/// are.
+/// The files of the certificate in use, and the settings for new connections. The settings are replaced when the files
+/// are, and when other client certificates count.
 pub struct CertificateFiles {
     files: TlsFiles,
     others: Others,
+    clients: Option<Arc<ClientIssuers>>,
     tls: Arc<Tls>,
     watched: Watched,
+    used: Mutex<Used>,
+}
+
+/// What the settings were made from.
+struct Used {
+    pair: Pair,
+    clients: Option<Arc<Trust>>,
+    /// When a new certificate, which was refused because it is not valid yet, will be.
+    due: Option<Time>,
 }
 
 impl CertificateFiles {
-    pub fn open(files: &TlsFiles, others: Others) -> Result<(CertificateFiles, Loaded), TlsError> {
+    pub fn open(
+        files: &TlsFiles,
+        others: Others,
+        clients: Option<Arc<ClientIssuers>>,
+    ) -> Result<CertificateFiles, TlsError> {
         // Taken before the files are read: a file replaced in between is then read again.
-        let clients = files.clients.iter().flat_map(ClientTrust::paths);
-        let watched = Watched::new([&files.certificate, &files.key].into_iter().chain(clients));
-        let loaded = load(files, others)?;
-        let tls = Arc::new(Tls::new(Arc::clone(&loaded.config)));
-        Ok((CertificateFiles { files: files.clone(), others, tls, watched }, loaded))
+        let watched = Watched::new([&files.certificate, &files.key].into_iter());
+        let pair = Pair::load(files, others)?;
+        let trust = clients.as_ref().map(|clients| clients.current());
+        let config = pair.config(trust.as_deref()).map_err(|error| TlsError::unusable(&files.certificate, error))?;
+        let (tls, used) = (Arc::new(Tls::new(config)), Mutex::new(Used { pair, clients: trust, due: None }));
+        Ok(CertificateFiles { files: files.clone(), others, clients, tls, watched, used })
     }
 
     /// For a listener.
@@ -168,34 +190,88 @@ impl CertificateFiles {
         Arc::clone(&self.tls)
     }
 
+    pub fn not_after(&self) -> Time {
+        self.used().pair.certificate.not_after
+    }
+
+    /// What works now, and someone should look at.
+    pub fn warnings(&self, now: Time) -> Vec<String> {
+        let used = self.used();
+        let exposed = used.pair.exposed.as_ref().map(ToString::to_string);
+        let path = self.files.certificate.display();
+        let dates = match used.pair.check_dates(&self.files.certificate, now) {
+            Err(TlsError::Expired { at, .. }) => {
+                Some(format!("{path}: the certificate expired at {at}: clients will refuse it"))
+            }
+            Err(TlsError::NotYet { at, .. }) => {
+                Some(format!("{path}: the certificate is not valid before {at}: clients will refuse it"))
+            }
+            _ => None,
+        };
+        exposed.into_iter().chain(dates).collect()
+    }
+
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs as long as the service does.
-    pub async fn follow(self: Arc<Self>, metrics: Arc<Metrics>) {
+    pub async fn follow(self: Arc<Self>, metrics: Arc<Metrics>, clock: Clock) {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             looks.tick().await;
-            let (certificate, metrics) = (Arc::clone(&self), Arc::clone(&metrics));
+            let (certificate, metrics, now) = (Arc::clone(&self), Arc::clone(&metrics), clock.now());
             // The files may be on a disk that does not respond; requests must not wait for it.
-            let _ = tokio::task::spawn_blocking(move || certificate.refresh(&metrics)).await;
+            let _ = tokio::task::spawn_blocking(move || certificate.refresh(&metrics, now)).await;
         }
     }
 
-    fn refresh(&self, metrics: &Metrics) {
-        if !self.watched.look() {
+    fn refresh(&self, metrics: &Metrics, now: Time) {
+        let mut used = self.used();
+        let is_replaced = self.watched.look() || used.due.is_some_and(|due| due <= now);
+        let is_renewed = is_replaced && self.renew(&mut used, metrics, now);
+        let clients = self.clients.as_ref().map(|clients| clients.current());
+        let trusts_others = clients.as_ref().map(Arc::as_ptr) != used.clients.as_ref().map(Arc::as_ptr);
+        if !is_renewed && !trusts_others {
             return;
         }
-        match load(&self.files, self.others) {
-            Ok(loaded) => {
-                self.tls.replace(loaded.config);
-                metrics.certificate_loaded(loaded.certificate.not_after);
-                metrics.certificate_reloaded(true);
-                let not_after = loaded.certificate.not_after.to_string();
-                tracing::info!(not_after, "the certificate was replaced; new connections get the new one");
+        match used.pair.config(clients.as_deref()) {
+            Ok(config) => {
+                self.tls.replace(config);
+                used.clients = clients;
             }
             Err(error) => {
+                let cause = with_cause(&error);
+                tracing::error!(
+                    cause,
+                    "new connections still get the previous certificate and trust the previous issuers"
+                );
+            }
+        }
+    }
+
+    /// Whether the files had a certificate that is better than the one in force.
+    fn renew(&self, used: &mut Used, metrics: &Metrics, now: Time) -> bool {
+        used.due = None;
+        let loaded = Pair::load(&self.files, self.others);
+        match loaded.and_then(|pair| pair.check_dates(&self.files.certificate, now).map(|()| pair)) {
+            Ok(pair) => {
+                let not_after = pair.certificate.not_after;
+                used.pair = pair;
+                metrics.certificate_loaded(not_after);
+                metrics.certificate_reloaded(true);
+                tracing::info!(%not_after, "the certificate was replaced; new connections get the new one");
+                true
+            }
+            Err(error) => {
+                if let TlsError::NotYet { at, .. } = error {
+                    used.due = Some(at);
+                }
                 metrics.certificate_reloaded(false);
                 let cause = with_cause(&error);
                 tracing::warn!(cause, "the new certificate cannot be used; the previous one stays in force");
+                false
             }
         }
     }

@@ -52,7 +52,10 @@ async fn a_clock_that_steps_back_revives_no_credential_and_one_that_runs_ahead_e
         }
     };
     let identity = identity(file("2026-11-01T00:00:00Z", "2027-02-01T00:00:00Z"), &clock, scratch.path()).await;
-    let verdict = || identity.identify(&headers).map(|caller| caller.actor.actor_id.to_string());
+    let verdict = || {
+        let identified = identity.identify(&headers).map_err(|denial| denial.unknown);
+        identified.map(|caller| caller.actor.actor_id.to_string())
+    };
     for (now, expected) in [
         ("2026-10-31T23:59:59.999999Z", Err(Unknown::NotYet)),
         ("2026-11-01T00:00:00Z", Ok("ana".to_owned())),

@@ -51,6 +51,9 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
             app.timestamps.metrics(&mut text);
             app.register.metrics(app.clock.now(), &mut text);
             app.identity.metrics(&mut text);
+            if let Some(clients) = &app.clients {
+                clients.metrics(&mut text);
+            }
             Ok(page("text/plain; version=0.0.4; charset=utf-8", text.into_text()))
         }
         (&Method::GET, "/healthz") => health::get_health(app),

@@ -17,7 +17,7 @@ use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::register::{Ended, KnownCredential, NamedCredential, Register, ShownCredential};
 
-use super::denial::Unknown;
+use super::denial::{Denial, Unknown};
 use crate::caller::Caller;
 
 pub struct CredentialFile {
@@ -103,11 +103,11 @@ impl CredentialFile {
         })
     }
 
-    pub fn identify(&self, headers: &HeaderMap) -> Result<Caller, Unknown> {
+    pub fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denial> {
         let lines = headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
         let token = match presented(lines) {
-            Presented::Nothing => return Err(Unknown::Missing),
-            Presented::Malformed => return Err(Unknown::Malformed),
+            Presented::Nothing => return Err(Unknown::Missing.into()),
+            Presented::Malformed => return Err(Unknown::Malformed.into()),
             Presented::Token(token) => token,
         };
         let digest = Digest::of(token);
@@ -115,17 +115,18 @@ impl CredentialFile {
         let found = found.and_then(|(index, credential)| Some((self.places.get(index)?, credential)));
         let Some((place, credential)) = found else {
             self.register.note_stranger(|| digest.fingerprint());
-            return Err(Unknown::Unrecognised);
+            return Err(Unknown::Unrecognised.into());
         };
         let now = self.clock.now();
-        self.counts(credential, now).inspect_err(|unknown| {
-            match unknown {
-                Unknown::NotYet => return,
-                // Its end is recorded before its refusal, even if nobody else has looked at the time yet.
-                Unknown::Expired => self.register.expire(&place.named),
-                _ => {}
+        self.counts(credential, now).map_err(|unknown| {
+            // Its end is recorded before its refusal, even if nobody else has looked at the time yet.
+            if unknown == Unknown::Expired {
+                self.register.expire(&place.named);
             }
-            self.register.note_refusal(&place.named, unknown.as_str());
+            if unknown != Unknown::NotYet {
+                self.register.note_refusal(&place.named, unknown.as_str());
+            }
+            Denial::of(unknown, &credential.id)
         })?;
         // The guard learns each token once, the first time it is used.
         if place.seen.swap(now.unix_micros(), Ordering::Relaxed) == NEVER {

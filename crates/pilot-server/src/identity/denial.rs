@@ -1,21 +1,36 @@
 //! Why a request has no caller.
 
+use pilot_core::credentials::CredentialId;
+
 /// Why a request has no caller. The cause is only for the request's log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     pub unknown: Unknown,
-    pub cause: Option<String>,
+    pub cause: String,
 }
 
 impl Denial {
     pub fn because(unknown: Unknown, cause: &str) -> Denial {
-        Denial { unknown, cause: Some(cause.to_owned()) }
+        Denial { unknown, cause: cause.to_owned() }
+    }
+}
+
+impl Denial {
+    /// Of a credential that is known by this name.
+    pub fn of(unknown: Unknown, id: &CredentialId) -> Denial {
+        Denial::because(unknown, &format!("the credential `{id}` {}", unknown.state()))
     }
 }
 
 impl From<Unknown> for Denial {
     fn from(unknown: Unknown) -> Self {
-        Denial { unknown, cause: None }
+        let cause = match unknown {
+            Unknown::Missing => "no credential was sent",
+            Unknown::Malformed => "the Authorization header is not `Bearer` and one well-formed token",
+            Unknown::Unrecognised => "there is no credential with this token",
+            _ => return Denial::because(unknown, &format!("the credential {}", unknown.state())),
+        };
+        Denial::because(unknown, cause)
     }
 }
 
@@ -56,6 +71,20 @@ impl Unknown {
             Unknown::Revoked => "revoked",
             Unknown::Doubted => "doubted",
             Unknown::Undecided => "undecided",
+        }
+    }
+
+    /// What is the matter with a credential that is known.
+    const fn state(self) -> &'static str {
+        match self {
+            Unknown::Missing | Unknown::Malformed | Unknown::Unrecognised => "is not accepted",
+            Unknown::NotYet => "is not valid yet",
+            Unknown::Expired => "has expired",
+            Unknown::Revoked => "was revoked",
+            Unknown::Doubted => {
+                "was issued before a loss of entries, which may include its revocation; rotate it, or run `pilot credential trust`"
+            }
+            Unknown::Undecided => "cannot be checked at the moment",
         }
     }
 

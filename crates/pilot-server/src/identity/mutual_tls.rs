@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
@@ -15,24 +15,25 @@ use pilot_api::access::ActorView;
 use pilot_api::access::{CredentialView, State};
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
-use pilot_core::role_map::RoleMap;
+use pilot_core::limits::SUBJECT_CHARS_MAX;
+use pilot_core::role_map::{MappedActor, RoleMap};
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::register::{self, Automatic, Ended, KnownCredential, NamedCredential, Register, ShownCredential};
-use pilot_setup::config::{self, ClientTrust};
-use pilot_setup::error::with_cause;
+use pilot_setup::config;
 use pilot_wire::peer::PeerCertificate;
 use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use sha2::{Digest, Sha256};
 
-use super::denial::Unknown;
+use super::denial::{Denial, Unknown};
 use crate::caller::Caller;
-use crate::tls::{self, TlsError};
-use crate::watched::{LOOK, Watched};
+use crate::client_trust::{ClientIssuers, Trust};
 
 mod subject;
+
+use subject::Subject;
 
 /// No more certificates than this are in use at once; those of strangers are never kept.
 const KEPT_MAX: usize = 16 * 1024;
@@ -42,10 +43,8 @@ const NAME_BYTES: usize = 16;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub struct MutualTls {
-    trust: ClientTrust,
+    issuers: Arc<ClientIssuers>,
     trust_domain: Option<String>,
-    verifier: RwLock<Arc<dyn ClientCertVerifier>>,
-    watched: Arc<Watched>,
     role_map: RoleMap,
     known: Mutex<HashMap<CredentialId, Arc<Known>>>,
     register: Arc<Register>,
@@ -69,19 +68,15 @@ pub fn is_of_another_site(headers: &HeaderMap) -> bool {
 }
 
 impl MutualTls {
-    pub fn open(
-        trust: &ClientTrust,
+    pub fn new(
+        issuers: Arc<ClientIssuers>,
         settings: Option<&config::MutualTls>,
         role_map: RoleMap,
         register: Arc<Register>,
         clock: Clock,
-    ) -> Result<MutualTls, TlsError> {
-        // Taken before the files are read: a file replaced in between is then read again.
-        let watched = Arc::new(Watched::new(trust.paths()));
-        let verifier = RwLock::new(tls::client_verifier(trust)?);
+    ) -> MutualTls {
         let trust_domain = settings.and_then(|settings| settings.trust_domain.clone());
-        let (trust, known) = (trust.clone(), Mutex::default());
-        Ok(MutualTls { trust, trust_domain, verifier, watched, role_map, known, register, clock })
+        MutualTls { issuers, trust_domain, role_map, known: Mutex::default(), register, clock }
     }
 
     pub fn actors(&self) -> Vec<ActorView> {
@@ -134,9 +129,10 @@ impl MutualTls {
         Some(KnownCredential { id: id.clone(), actor, fingerprint: Some(id.clone()), forget_at })
     }
 
-    pub fn identify(&self, head: &Parts) -> Result<Caller, Unknown> {
-        let PeerCertificate(chain) = head.extensions.get().ok_or(Unknown::Missing)?;
-        let leaf = chain.first().ok_or(Unknown::Missing)?;
+    pub fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
+        let missing = || Denial::because(Unknown::Missing, "no client certificate was presented");
+        let PeerCertificate(chain) = head.extensions.get().ok_or_else(missing)?;
+        let leaf = chain.first().ok_or_else(missing)?;
         let now = self.clock.now();
         let id = name_of(leaf);
         let known = self.known().get(&id).cloned();
@@ -151,7 +147,9 @@ impl MutualTls {
                 self.register.expire(&known.named);
                 return Err(self.refuse(&known, Unknown::Expired));
             }
-            None if now < known.not_before => return Err(Unknown::NotYet),
+            None if now < known.not_before => {
+                return Err(Denial::of(Unknown::NotYet, &known.shown.id));
+            }
             None if self.register.is_doubted(&known.shown.id, Some(known.not_before)) => {
                 return Err(self.refuse(&known, Unknown::Doubted));
             }
@@ -162,9 +160,9 @@ impl MutualTls {
         Ok(Caller { actor: known.actor.clone(), credential: Arc::clone(&known.shown) })
     }
 
-    fn refuse(&self, known: &Known, unknown: Unknown) -> Unknown {
+    fn refuse(&self, known: &Known, unknown: Unknown) -> Denial {
         self.register.note_refusal(&known.named, unknown.as_str());
-        unknown
+        Denial::of(unknown, &known.shown.id)
     }
 
     /// Judges a certificate that was not shown before, or not since the trust changed.
@@ -173,13 +171,10 @@ impl MutualTls {
         id: CredentialId,
         chain: &Arc<[CertificateDer<'static>]>,
         now: Time,
-    ) -> Result<Arc<Known>, Unknown> {
+    ) -> Result<Arc<Known>, Denial> {
         loop {
-            let verifier = self.verifier();
-            verify(&*verifier, chain, now)?;
-            let leaf = chain.first().ok_or(Unknown::Missing)?;
-            let subject = subject::read(leaf, self.trust_domain.as_deref()).ok_or(Unknown::Unrecognised)?;
-            let mapped = self.role_map.actor_of_subject(&subject.name).ok_or(Unknown::Unrecognised)?;
+            let trust = self.issuers.current();
+            let (subject, mapped) = self.judge(&trust, chain, now)?;
             let Actor { actor_id, role } = mapped.actor.clone();
             let expires_at = Some(subject.not_after);
             let named = NamedCredential { actor_id, credential_id: None, expires_at, fingerprint: id.clone(), role };
@@ -194,7 +189,7 @@ impl MutualTls {
             let mut all = self.known();
             // The trust may have changed while the certificate was judged, and this one may have been missed when the
             // kept ones were checked.
-            if !Arc::ptr_eq(&verifier, &self.verifier()) {
+            if !Arc::ptr_eq(&trust, &self.issuers.current()) {
                 continue;
             }
             self.register.watch(&known.named);
@@ -209,41 +204,50 @@ impl MutualTls {
         }
     }
 
-    fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
-        Arc::clone(&self.verifier.read().unwrap_or_else(PoisonError::into_inner))
+    /// Whom the certificate names, if an issuer vouches for it who may name that actor.
+    fn judge(
+        &self,
+        trust: &Trust,
+        chain: &[CertificateDer<'static>],
+        now: Time,
+    ) -> Result<(Subject, &MappedActor), Denial> {
+        let leaf = chain.first().ok_or(Unknown::Missing)?;
+        verify(&*trust.handshake, chain, now)?;
+        let unrecognised = |cause: &str| Denial::because(Unknown::Unrecognised, cause);
+        let subject = subject::read(leaf, self.trust_domain.as_deref()).map_err(unrecognised)?;
+        let vouching = trust.authorities.iter().filter(|authority| verify(&*authority.verifier, chain, now).is_ok());
+        let mut mapped = vouching.filter_map(|authority| self.role_map.actor_named(&subject.name, &authority.name));
+        let Some(mapped) = mapped.next() else {
+            let name = bounded(&subject.name);
+            return Err(unrecognised(&format!(
+                "the role map has no actor with the subject `{name}`, or another issuer names that actor"
+            )));
+        };
+        Ok((subject, mapped))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<CredentialId, Arc<Known>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies a replaced issuer or revocation list. Runs as long as the service does.
+    /// Applies replaced issuers and revocation lists. Runs as long as the service does.
     pub async fn follow(&self) {
-        let mut looks = tokio::time::interval(LOOK);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        loop {
-            looks.tick().await;
-            let (watched, trust) = (Arc::clone(&self.watched), self.trust.clone());
-            // The files may be on a disk that does not respond; requests must not wait for it.
-            let look = move || watched.look().then(|| tls::client_verifier(&trust));
-            match tokio::task::spawn_blocking(look).await {
-                Ok(Some(Ok(verifier))) => self.trust_anew(&verifier),
-                Ok(Some(Err(error))) => {
-                    let cause = with_cause(&error);
-                    tracing::warn!(cause, "the new client_ca or crl cannot be used; the previous ones stay in force");
-                }
-                Ok(None) | Err(_) => {}
-            }
+        let mut changes = self.issuers.changes();
+        while changes.changed().await.is_ok() {
+            let trust = Arc::clone(&changes.borrow_and_update());
+            self.trust_anew(&trust);
         }
     }
 
     /// A caller accepted under the old trust but not under the new one is shut out, open feeds included.
-    fn trust_anew(&self, verifier: &Arc<dyn ClientCertVerifier>) {
-        *self.verifier.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(verifier);
-        tracing::info!("client_ca and crl were reloaded");
+    fn trust_anew(&self, trust: &Trust) {
         let all: Vec<_> = self.known().values().cloned().collect();
         for known in all {
-            let Err(unknown) = verify(&**verifier, &known.chain, self.clock.now()) else { continue };
+            let unknown = match self.judge(trust, &known.chain, self.clock.now()) {
+                Ok((_, mapped)) if mapped.actor == known.actor => continue,
+                Ok(_) => Unknown::Unrecognised,
+                Err(denial) => denial.unknown,
+            };
             let (id, actor_id) = (&known.shown.id, &known.actor.actor_id);
             tracing::warn!(credential_id = %id, actor_id = %actor_id, "a certificate of `{actor_id}` is no longer accepted");
             match (unknown, self.credential(id)) {
@@ -261,20 +265,28 @@ impl MutualTls {
     }
 }
 
-fn verify(verifier: &dyn ClientCertVerifier, chain: &[CertificateDer<'static>], now: Time) -> Result<(), Unknown> {
+fn verify(verifier: &dyn ClientCertVerifier, chain: &[CertificateDer<'static>], now: Time) -> Result<(), Denial> {
     let (leaf, others) = chain.split_first().ok_or(Unknown::Missing)?;
     let seconds = u64::try_from(now.unix_micros() / 1_000_000).unwrap_or(0);
     let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-    verifier.verify_client_cert(leaf, others, at).map(drop).map_err(|error| match error {
-        rustls::Error::InvalidCertificate(CertificateError::Revoked) => Unknown::Revoked,
-        rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            Unknown::Expired
-        }
-        rustls::Error::InvalidCertificate(
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
-        ) => Unknown::NotYet,
-        _ => Unknown::Unrecognised,
+    verifier.verify_client_cert(leaf, others, at).map(drop).map_err(|error| {
+        let unknown = match &error {
+            rustls::Error::InvalidCertificate(CertificateError::Revoked) => Unknown::Revoked,
+            rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+                Unknown::Expired
+            }
+            rustls::Error::InvalidCertificate(
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+            ) => Unknown::NotYet,
+            _ => Unknown::Unrecognised,
+        };
+        Denial::because(unknown, &error.to_string())
     })
+}
+
+/// A subject can be as long as its owner likes; a log line cannot.
+fn bounded(name: &str) -> &str {
+    name.char_indices().nth(SUBJECT_CHARS_MAX).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
 }
 
 fn name_of(certificate: &CertificateDer<'_>) -> CredentialId {

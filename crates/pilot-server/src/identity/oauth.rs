@@ -162,10 +162,19 @@ impl Oauth {
     /// One actor, one role, as approved. What the token itself says about roles does not count.
     fn holder(&self, verified: Verified) -> Result<Holder, Denial> {
         let Verified { subject, token_id, expires_at, .. } = verified;
-        let stranger = || Denial::because(Unknown::Unrecognised, "the token's sub is not in the role map");
-        let MappedActor { actor, .. } = self.role_map.actor_of_subject(&subject).ok_or_else(stranger)?;
+        let stranger = || {
+            Denial::because(
+                Unknown::Unrecognised,
+                "the token's sub is not in the role map, or another issuer vouches for it",
+            )
+        };
+        let MappedActor { actor, .. } = self.actor_called(&subject).ok_or_else(stranger)?;
         let shown = ShownCredential::new(credential_id(&token_id), Some(expires_at));
         Ok(Holder { actor: actor.clone(), shown, subject })
+    }
+
+    fn actor_called(&self, subject: &str) -> Option<&MappedActor> {
+        self.role_map.actor_named(subject, &self.provider.config().issuer.text)
     }
 
     fn end_of(&self, id: &CredentialId, expires_at: Option<Time>) -> Option<Ended> {
@@ -180,7 +189,7 @@ impl Oauth {
     /// which the clock would have to be set back furthest.
     fn note_expired(&self, claims: &Claims, fault: Fault) {
         let said = claims.at_any_time();
-        if fault != Fault::Expired || self.role_map.actor_of_subject(&said.subject).is_none() {
+        if fault != Fault::Expired || self.actor_called(&said.subject).is_none() {
             return;
         }
         let mut expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
@@ -355,12 +364,12 @@ impl From<Fault> for Denial {
             Fault::Early => Unknown::NotYet,
             _ => Unknown::Unrecognised,
         };
-        Denial { unknown, cause: Some(fault.to_string()) }
+        Denial { unknown, cause: fault.to_string() }
     }
 }
 
 impl From<Undecided> for Denial {
     fn from(Undecided(cause): Undecided) -> Self {
-        Denial { unknown: Unknown::Undecided, cause: Some(cause) }
+        Denial { unknown: Unknown::Undecided, cause }
     }
 }

@@ -309,20 +309,12 @@ fn what_will_expire_soon_is_counted_for_the_monitoring() {
     configure(&installation, "production", &[MESH, ROLE_MAP, MANY, IDENTITY, &ops]);
     let server = installation.serve();
     server.wait_for_log("a credential of `sam` expires in 0 hours; rotate it before");
-    let text = metrics(&port);
+    let text = port.metrics();
     assert!(text.contains("\npilot_credentials_expiring 3\n"), "{text}");
     assert!(text.contains("\npilot_credentials_next_expiry_seconds "), "{text}");
     assert_eq!(revoke(&server, SAM, "ana-1", "").0, "201");
-    let text = metrics(&port);
+    let text = port.metrics();
     assert!(text.contains("\npilot_credentials_expiring 2\n"), "what has ended needs no rotation: {text}");
-}
-
-fn metrics(port: &Port) -> String {
-    let mut stream = TcpStream::connect(port.address()).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
 }
 
 #[test]

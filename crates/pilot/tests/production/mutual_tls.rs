@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::production::https::{Https, Open, der};
 use crate::support::authority::{Authority, Pair, ROLE_MAP, configure, install};
-use crate::support::harness::{Installation, PATIENCE, TOKEN, finish, now};
+use crate::support::harness::{Installation, PATIENCE, Port, TOKEN, finish, now};
 
 const CLIENTS: &str =
     "[tls]\ncertificate = 'tls.pem'\nkey = 'tls.key'\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
@@ -235,6 +235,82 @@ async fn a_replaced_revocation_list_acts_on_open_connections_and_stays_in_force(
     let server = house.installation.serve();
     let again = house.https(server.address, "http/1.1", Some(&runner));
     assert!(session(&again).await.starts_with("401 "), "what was revoked stays so");
+}
+
+#[tokio::test]
+async fn a_revocation_list_that_is_forged_older_or_missing_locks_nobody_out() {
+    let port = Port::reserve();
+    let house = house(CLIENTS);
+    let ops = format!("[ops]\nlisten = '{}'\n", port.address());
+    configure(&house.installation, "production", &[CLIENTS, ROLE_MAP, MANY, IDENTITY, &ops]);
+    let server = house.installation.serve();
+    let runner = house.clients.issue_client(&[], Some(RUNNER), 7, far());
+    let https = house.https(server.address, "http/1.1", Some(&runner));
+    let mut connection = https.open().await.unwrap();
+    assert_eq!(connection.status("/v1/session").await, 200);
+    let (namesake, other) = (Authority::new("Clients"), Authority::new("Others"));
+    for (list, said) in [
+        (namesake.revoke(&[7]), "is not signed with that issuer's key"),
+        (house.clients.revoke_in(2023, &[7]), "was made at 2023-01-01T00:00:00.000000Z, before the one in force"),
+        (other.revoke(&[7]), "so all certificates of this issuer would be refused"),
+    ] {
+        house.installation.write("clients.crl", &list);
+        server.wait_for_log(said);
+        assert_eq!(connection.status("/v1/session").await, 200, "{said}");
+        assert!(session(&https).await.starts_with("200 "), "a new handshake: {said}");
+    }
+    // A certificate that is replaced meanwhile is not held up by it.
+    install(&house.installation, &house.services.issue(&["127.0.0.1"], 2));
+    server.wait_for_log("the certificate was replaced");
+    let metrics = port.metrics();
+    assert!(metrics.contains("pilot_tls_client_trust_reloads_total{outcome=\"refused\"} 3\n"), "{metrics}");
+    assert!(metrics.contains("pilot_tls_crl_next_update_seconds 4070908800\n"), "{metrics}");
+    assert!(metrics.contains("pilot_tls_client_ca_expires_seconds "), "{metrics}");
+    house.installation.write("clients.crl", &house.clients.revoke_in(2025, &[7]));
+    becomes(&mut connection, 401).await;
+}
+
+#[tokio::test]
+async fn an_issuer_names_only_those_whom_the_role_map_lets_it_name() {
+    let house = house(CLIENTS);
+    let partner = Authority::new("Partner");
+    let both = house.clients.pem.clone() + &partner.pem;
+    let lists = house.clients.revoke(&[]) + &partner.revoke(&[]);
+    house.installation.write("clients.pem", &both);
+    house.installation.write("clients.crl", &lists);
+    let any = "has 2 issuers, and any of them could name ana, sam, spiffe://example.org/pilot/runner";
+    let checked = house.installation.pilot(&["check-config"]).expect(2);
+    assert!(checked.stdout.contains(any), "{}", checked.stdout);
+    house.installation.serve_in_vain().expect(2).says(&[any, "CN=Clients", "CN=Partner"]);
+    let issued = |issuer: &str| {
+        json!({"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": [
+            {"actor_id": "ana", "role": "initiator", "subject": "CN=ana,O=Example", "issuer": issuer},
+            {"actor_id": "sam", "role": "security_admin", "subject": "CN=sam,O=Example", "issuer": "CN=Clients"},
+        ]})
+    };
+    house.installation.write("role-map.json", &issued("CN=Partner").to_string());
+    let server = house.installation.serve();
+    let says = async |by: &Authority, name: &[(DnType, &str)]| {
+        session(&house.https(server.address, "h2", Some(&by.issue_client(name, None, 3, far())))).await
+    };
+    assert!(says(&partner, &ANA).await.starts_with("200 "));
+    assert!(says(&house.clients, &SAM).await.starts_with("200 "));
+    assert!(says(&partner, &SAM).await.starts_with("401 "), "a partner's authority is not ours");
+    assert!(says(&house.clients, &ANA).await.starts_with("401 "));
+    server.wait_for_log("or another issuer names that actor");
+    server.stop().expect(0);
+    // A second issuer that comes later is not let in either.
+    house.installation.write("clients.pem", &house.clients.pem);
+    house.installation.write("clients.crl", &house.clients.revoke(&[]));
+    let mut open = issued("CN=Clients");
+    open["actors"][0].as_object_mut().unwrap().remove("issuer");
+    house.installation.write("role-map.json", &open.to_string());
+    let server = house.installation.serve();
+    house.installation.write("clients.pem", &both);
+    house.installation.write("clients.crl", &lists);
+    server.wait_for_log("any of them could name ana;");
+    let ana = partner.issue_client(&ANA, None, 4, far());
+    assert_eq!(session(&house.https(server.address, "h2", Some(&ana))).await, "no connection");
 }
 
 #[tokio::test]

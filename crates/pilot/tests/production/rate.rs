@@ -155,8 +155,6 @@ fn refusals_are_counted_by_budget() {
     for _ in 0..5 {
         server.session(TOKEN);
     }
-    let mut wire = crate::support::wire::Wire::connect(ops);
-    wire.request("GET /metrics HTTP/1.1", &[]);
-    let text = String::from_utf8(wire.response().unwrap().body).unwrap();
+    let text = port.metrics();
     assert!(text.contains("pilot_rate_limited_total{budget=\"reads\"} 2"), "{text}");
 }

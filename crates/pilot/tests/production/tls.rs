@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use pilot_ledger::clock::Clock;
 use rustls::version::{TLS12, TLS13};
 use rustls::{NamedGroup, ProtocolVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::production::https::{Https, der};
 use crate::support::authority::{Authority, IDENTITY, RATE_LIMITS, ROLE_MAP, TLS, configure, install, installation};
-use crate::support::harness::{PATIENCE, TOKEN, now};
+use crate::support::harness::{PATIENCE, Port, TOKEN, now};
 
 const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nanonymous_per_minute = 1000000\n";
 
@@ -113,6 +115,28 @@ async fn a_new_pair_that_cannot_be_used_leaves_the_old_one_in_force() {
     server.wait_for_log("SIGHUP is ignored");
 }
 
+#[tokio::test]
+async fn a_certificate_that_clients_would_refuse_does_not_replace_one_that_they_accept() {
+    let port = Port::reserve();
+    let ops = format!("[ops]\nlisten = '{}'\n", port.address());
+    let (installation, authority) = installation("production", &[TLS, ROLE_MAP, MANY, IDENTITY, &ops]);
+    let old = der(&installation.read("tls.pem"));
+    let server = installation.serve();
+    let https = Https::new(server.address, &authority.pem, &["h2"]);
+    install(&installation, &authority.issue_until(&["127.0.0.1"], 2024));
+    server.wait_for_log("tls.pem: the certificate expired at 2024-01-01T00:00:00.000000Z");
+    let (agreed, _) = https.get("/v1/session", Some(TOKEN)).await.unwrap();
+    assert_eq!(agreed.certificate, old.to_vec());
+    let metrics = port.metrics();
+    assert!(metrics.contains("pilot_tls_reloads_total{outcome=\"refused\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("pilot_tls_certificate_expires_seconds 4070908800\n"), "{metrics}");
+    // One that was installed too early is used when its time has come, and not before.
+    let new = authority.issue_from(&["127.0.0.1"], Clock::System.now().plus(Duration::from_secs(8)));
+    install(&installation, &new);
+    server.wait_for_log("tls.pem: the certificate is not valid before ");
+    wait_for(&https, &der(&new.certificate)).await;
+}
+
 #[test]
 fn plain_http_is_told_to_use_https_in_an_answer_with_all_its_headers() {
     let (installation, _) = installation("production", &[TLS, ROLE_MAP, RATE_LIMITS, IDENTITY]);
@@ -130,7 +154,7 @@ fn plain_http_is_told_to_use_https_in_an_answer_with_all_its_headers() {
 }
 
 /// Sends this and waits for the end.
-async fn shake_badly(address: SocketAddr, bytes: &[u8]) -> std::time::Duration {
+async fn shake_badly(address: SocketAddr, bytes: &[u8]) -> Duration {
     let began = now();
     let mut stream = TcpStream::connect(address).await.unwrap();
     let _ = stream.write_all(bytes).await;

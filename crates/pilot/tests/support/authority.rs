@@ -49,11 +49,21 @@ impl Authority {
         self.sign(names, 1, year)
     }
 
+    /// One that is valid from now on, or in a moment.
+    pub fn issue_from(&self, names: &[&str], from: Time) -> Pair {
+        self.sign_from(names, 1, from, 2099)
+    }
+
     fn sign(&self, names: &[&str], serial: u64, until: i32) -> Pair {
+        self.sign_from(names, serial, "2023-01-01T00:00:00Z".parse().unwrap(), until)
+    }
+
+    fn sign_from(&self, names: &[&str], serial: u64, from: Time, until: i32) -> Pair {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.serial_number = Some(SerialNumber::from(serial));
-        (params.not_before, params.not_after) = (date_time_ymd(2023, 1, 1), date_time_ymd(until, 1, 1));
+        params.not_before = date_time_ymd(1970, 1, 1) + from.since(Time::EPOCH);
+        params.not_after = date_time_ymd(until, 1, 1);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
@@ -79,6 +89,11 @@ impl Authority {
 
     /// A list that revokes these.
     pub fn revoke(&self, serials: &[u64]) -> String {
+        self.revoke_in(2024, serials)
+    }
+
+    /// The same, made in this year.
+    pub fn revoke_in(&self, year: i32, serials: &[u64]) -> String {
         let revoked = |serial: &u64| RevokedCertParams {
             serial_number: SerialNumber::from(*serial),
             revocation_time: date_time_ymd(2024, 1, 1),
@@ -86,7 +101,7 @@ impl Authority {
             invalidity_date: None,
         };
         let list = CertificateRevocationListParams {
-            this_update: date_time_ymd(2024, 1, 1),
+            this_update: date_time_ymd(year, 1, 1),
             next_update: date_time_ymd(2099, 1, 1),
             crl_number: SerialNumber::from(1),
             issuing_distribution_point: None,

@@ -34,6 +34,13 @@ impl Port {
     pub fn address(&self) -> SocketAddr {
         self.0.local_addr().unwrap()
     }
+
+    /// What a service whose ops listener is here tells its monitoring.
+    pub fn metrics(&self) -> String {
+        let mut wire = Wire::connect(self.address());
+        wire.request("GET /metrics HTTP/1.1", &[]);
+        wire.response().unwrap().text()
+    }
 }
 
 /// Far beyond anything the program needs; a test that reaches it has found a hang.

@@ -1,0 +1,39 @@
+//! A list of revoked certificates.
+
+use pilot_core::time::Time;
+use x509_parser::prelude::{CertificateRevocationList, FromDer};
+
+use super::issuer::Issuer;
+use super::{ListDer, is_signature, time};
+use crate::distinguished::distinguished;
+
+pub(super) struct RevocationList {
+    pub der: ListDer,
+    /// As it stands in the list.
+    pub issuer: Vec<u8>,
+    pub issuer_name: String,
+    pub this_update: Time,
+    pub next_update: Option<Time>,
+    /// Its issuer is in `client_ca`. Otherwise the signature is checked when a client shows the issuer's certificate.
+    pub is_verified: bool,
+}
+
+impl RevocationList {
+    pub(super) fn read(der: ListDer) -> Option<RevocationList> {
+        let (_, parsed) = CertificateRevocationList::from_der(&der).ok()?;
+        let issuer_name = distinguished(parsed.issuer())?;
+        let issuer = parsed.issuer().as_raw().to_vec();
+        let (this_update, next_update) = (time(parsed.last_update()), parsed.next_update().map(time));
+        Some(RevocationList { issuer, issuer_name, this_update, next_update, is_verified: false, der })
+    }
+
+    pub(super) fn is_overdue(&self, now: Time) -> bool {
+        self.next_update.is_some_and(|at| at <= now)
+    }
+
+    pub(super) fn is_signed_by(&self, issuer: &Issuer) -> bool {
+        CertificateRevocationList::from_der(&self.der).is_ok_and(|(_, parsed)| {
+            is_signature(&issuer.der, parsed.tbs_cert_list.as_ref(), &parsed.signature_value.data)
+        })
+    }
+}
