@@ -1,6 +1,7 @@
 //! What handlers share: built once at the start, never replaced.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,6 +45,8 @@ pub struct App {
     /// For what others have dated: credentials. What is compared with the ledger uses the ledger's clock.
     pub clock: Clock,
     pub log: Log,
+    /// Whether callers' addresses are recorded.
+    pub origin: config::Origin,
     pub ledger: Ledger,
     pub workflows: Arc<Workflows>,
     /// Counted from the ledger as far as anyone has asked; one caller at a time counts on.
@@ -98,6 +101,11 @@ impl RequestIds {
 }
 
 impl App {
+    /// The address, if entries about refusals are to have it.
+    pub fn origin_in_ledger(&self, address: IpAddr) -> Option<IpAddr> {
+        Some(address).filter(|_| self.origin == config::Origin::LogAndLedger)
+    }
+
     /// From then on `/readyz` reports not ready, so that load balancers go elsewhere while the last requests are
     /// answered.
     pub fn is_draining(&self) -> bool {

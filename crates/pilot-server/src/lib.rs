@@ -20,6 +20,7 @@ pub mod feeds;
 mod flood;
 pub mod identity;
 pub mod log;
+pub mod logging;
 pub mod metrics;
 pub mod openapi;
 pub mod permits;

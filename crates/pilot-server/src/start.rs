@@ -129,6 +129,7 @@ pub async fn start(
         metrics,
         clock,
         log: log.clone(),
+        origin: config.logging.origin,
         ledger,
         workflows: Arc::new(workflows),
         figures: tokio::sync::Mutex::default(),
@@ -157,7 +158,8 @@ pub async fn start(
     if let Some(address) = ops.as_ref().and_then(|ops| ops.address().ok()) {
         tracing::info!(%address, "operations listener");
     }
-    Ok(Service { door: Arc::new(Door { router, app: Arc::new(app) }), main, ops, certificate, applied })
+    let logging = (config.logging, config.log_settings_path());
+    Ok(Service { door: Arc::new(Door { router, app: Arc::new(app) }), main, ops, certificate, logging, applied })
 }
 
 /// A signer for this ledger, if it is the one that was signed before.

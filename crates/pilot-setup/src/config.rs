@@ -17,6 +17,7 @@ use crate::private_file::{self, Others};
 mod console;
 mod edge;
 mod faults;
+mod logging;
 mod network;
 mod node;
 mod oauth;
@@ -28,6 +29,7 @@ pub use console::{Colour, Console};
 pub use edge::{
     ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
 };
+pub use logging::{LogFormat, LogLevel, Logging, Origin};
 pub use network::{Network, NotANetwork};
 pub use node::Node;
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
@@ -36,7 +38,7 @@ pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 pub use store::Store;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "profile",
     "listen",
     "data_dir",
@@ -44,6 +46,7 @@ const NAMES: [&str; 15] = [
     "credentials",
     "workflows",
     "log",
+    "logging",
     "ops",
     "console",
     "tls",
@@ -85,6 +88,8 @@ pub struct Config {
     pub workflows: Workflows,
     /// The transparency log and its witnesses.
     pub log: Log,
+    /// The service's own log on standard error.
+    pub logging: Logging,
     /// The listener for health checks and metrics. Without this section there is none.
     pub ops: Option<Ops>,
     /// The operator console.
@@ -224,6 +229,7 @@ impl Default for Config {
             credentials: Credentials::default(),
             workflows: Workflows::default(),
             log: Log::default(),
+            logging: Logging::default(),
             ops: None,
             console: Console::default(),
             tls: None,
@@ -391,6 +397,11 @@ impl Config {
     /// What a run knows about the time, for the next start.
     pub fn clock_path(&self) -> PathBuf {
         self.data_dir.join("clock.json")
+    }
+
+    /// What the log shows for a while.
+    pub fn log_settings_path(&self) -> PathBuf {
+        self.data_dir.join("logging.json")
     }
 
     /// What was last learned of the identity provider, for a start while it is out of reach.

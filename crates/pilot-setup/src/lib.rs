@@ -8,6 +8,7 @@ pub mod definitions;
 pub mod error;
 pub mod exposed;
 pub mod log_key;
+pub mod log_settings;
 pub mod permit_key;
 pub mod private_file;
 pub mod production;

@@ -51,6 +51,7 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
             app.timestamps.metrics(&mut text);
             app.register.metrics(app.clock.now(), &mut text);
             app.identity.metrics(&mut text);
+            app.log.metrics(&mut text);
             if let Some(clients) = &app.clients {
                 clients.metrics(&mut text);
             }

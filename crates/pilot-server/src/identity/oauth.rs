@@ -121,7 +121,7 @@ impl Oauth {
             self.refuse_ended(&actor, &shown)?;
         }
         self.note_seen(&actor, &shown);
-        Ok(Caller { actor, credential: Arc::new(shown) })
+        Ok(Caller { actor, credential: Arc::new(shown), origin: None })
     }
 
     /// The token of a request that will stay open for long, if the provider has to be asked about it again.
