@@ -8,7 +8,7 @@ use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::{LogFormat, LogLevel, Logging};
 use pilot_setup::error::with_cause;
-use pilot_setup::log_settings::LogSettings;
+use pilot_setup::log_settings::{LogSettings, LogSettingsError};
 use tracing::level_filters::LevelFilter;
 
 use crate::log::{Format, Log};
@@ -48,7 +48,7 @@ pub(crate) async fn follow(log: Log, configured: Logging, path: PathBuf, clock: 
         if tokio::task::spawn_blocking(move || look.look()).await.unwrap_or(false) {
             follower.hear(read(path.clone()).await.ok(), clock.now());
         }
-        follower.show(clock.now());
+        follower.look_at_the_time(clock.now());
     }
 }
 
@@ -59,20 +59,9 @@ struct Follower {
 }
 
 impl Follower {
-    fn hear(
-        &mut self,
-        read: Option<Result<Option<LogSettings>, pilot_setup::log_settings::LogSettingsError>>,
-        now: Time,
-    ) {
+    fn hear(&mut self, read: Option<Result<Option<LogSettings>, LogSettingsError>>, now: Time) {
         match read {
-            Some(Ok(settings)) => {
-                self.settings = settings.filter(|settings| settings.counts(now));
-                self.show(now);
-                if let Some(LogSettings { until, .. }) = self.settings {
-                    let Logging { level, format, .. } = LogSettings::over(self.settings, self.configured, now);
-                    tracing::warn!(%level, %format, %until, "an operator changed what is logged");
-                }
-            }
+            Some(Ok(settings)) => self.take(settings.filter(|settings| settings.counts(now)), now),
             Some(Err(error)) => {
                 let cause = with_cause(&error);
                 tracing::warn!(cause, "what is logged stays as it is");
@@ -81,12 +70,25 @@ impl Follower {
         }
     }
 
-    fn show(&mut self, now: Time) {
-        let Logging { level: shown, format: written, .. } = LogSettings::over(self.settings, self.configured, now);
-        self.log.show(format(written), level(shown));
+    fn look_at_the_time(&mut self, now: Time) {
         if self.settings.is_some_and(|settings| !settings.counts(now)) {
-            self.settings = None;
-            tracing::warn!("what is logged is again what the configuration says");
+            self.take(None, now);
         }
+    }
+
+    fn take(&mut self, settings: Option<LogSettings>, now: Time) {
+        if settings == self.settings {
+            return;
+        }
+        self.settings = settings;
+        let Logging { level: shown, format: written, .. } = LogSettings::over(settings, self.configured, now);
+        // The change itself is always logged, also by those who want to see less from now on.
+        self.log.show(format(written), level(shown).max(LevelFilter::WARN));
+        if let Some(LogSettings { until, .. }) = settings {
+            tracing::warn!(level = %shown, format = %written, %until, "an operator changed what is logged");
+        } else {
+            tracing::warn!(level = %shown, format = %written, "what is logged is what the configuration says");
+        }
+        self.log.show(format(written), level(shown));
     }
 }

@@ -3,6 +3,7 @@
 mod backup;
 mod fsck;
 mod leaps;
+mod logging;
 pub mod machine;
 mod migrate;
 mod monitor;
