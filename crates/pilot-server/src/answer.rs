@@ -266,7 +266,7 @@ fn begin(door: &Door, head: Parts, upload: &mut Option<Upload>, trace: &mut Trac
 }
 
 /// HEAD has the headers of GET but no body.
-fn remove_body(response: &mut Response<Body>) {
+pub(crate) fn remove_body(response: &mut Response<Body>) {
     if let Some(length) = response.body().size_hint().exact() {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pilot_core::leak::LeakGuard;
+use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::evidence::Exports;
 use pilot_ledger::figures::Figures;
@@ -29,6 +30,7 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::permits::PermitIssuer;
 use crate::rate::Limits;
+use crate::work_metrics::WorkMetrics;
 use crate::workshop::Workshop;
 
 pub struct App {
@@ -42,6 +44,8 @@ pub struct App {
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub metrics: Arc<Metrics>,
+    /// When the service started.
+    pub(crate) started: Time,
     /// For what others have dated: credentials. What is compared with the ledger uses the ledger's clock.
     pub clock: Clock,
     pub log: Log,
@@ -51,6 +55,7 @@ pub struct App {
     pub workflows: Arc<Workflows>,
     /// Counted from the ledger as far as anyone has asked; one caller at a time counts on.
     pub figures: tokio::sync::Mutex<Figures>,
+    pub(crate) work_metrics: WorkMetrics,
     pub witnesses: Arc<Witnesses>,
     pub timestamps: Arc<Timestamps>,
     /// Who is downloading evidence.

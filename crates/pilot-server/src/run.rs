@@ -26,6 +26,7 @@ use crate::app::App;
 use crate::feeds;
 use crate::logging;
 use crate::tls::CertificateFiles;
+use crate::work_metrics;
 
 pub struct Service {
     pub(crate) door: Arc<Door>,
@@ -33,6 +34,7 @@ pub struct Service {
     pub(crate) ops: Option<Listener>,
     pub(crate) certificate: Option<Arc<CertificateFiles>>,
     pub(crate) logging: (Logging, PathBuf),
+    pub(crate) backup_record: PathBuf,
     /// How many entries the service knew when it started.
     pub(crate) applied: u64,
 }
@@ -98,6 +100,10 @@ impl Service {
         }
         if let Some(clients) = &app.clients {
             serving.start(Arc::clone(clients).follow(app.clock.clone()));
+        }
+        // Only for those who look at it: the first count reads the whole ledger.
+        if self.ops.is_some() {
+            serving.start(work_metrics::run(Arc::clone(&app), self.backup_record));
         }
         let (logging, path) = self.logging;
         serving.start(logging::follow(app.log.clone(), logging, path, app.clock.clone()));

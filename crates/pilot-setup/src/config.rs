@@ -399,6 +399,11 @@ impl Config {
         self.data_dir.join("clock.json")
     }
 
+    /// When the last backup was made.
+    pub fn backup_record_path(&self) -> PathBuf {
+        self.data_dir.join("backup.json")
+    }
+
     /// What the log shows for a while.
     pub fn log_settings_path(&self) -> PathBuf {
         self.data_dir.join("logging.json")

@@ -1,5 +1,6 @@
 //! What the command line and the service read before anything runs: configuration, private files, credential sources.
 
+pub mod backup_record;
 pub mod config;
 pub mod credential_source;
 pub mod credentials;

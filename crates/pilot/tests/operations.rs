@@ -5,6 +5,7 @@ mod fsck;
 mod leaps;
 mod logging;
 pub mod machine;
+mod metrics;
 mod migrate;
 mod monitor;
 mod older;
