@@ -31,10 +31,9 @@ fn check_queries(promtool: &str, dashboard: &Path) -> Result<(), Failure> {
     if queries.is_empty() {
         return Err(Failure::refuted(format!("{} has no queries", dashboard.display())));
     }
-    let mut rules = String::from("groups:\n  - name: dashboard\n    rules:\n");
-    for (number, query) in (1..).zip(&queries) {
-        rules += &format!("      - record: query_{number}\n        expr: {query}\n");
-    }
+    let rule = |(number, query)| format!("      - record: query_{number}\n        expr: {query}\n");
+    let rules: Vec<_> = (1..).zip(&queries).map(rule).collect();
+    let rules = format!("groups:\n  - name: dashboard\n    rules:\n{}", rules.concat());
     let path = target_dir().join("dashboard.rules.yml");
     fs::write(&path, rules).map_err(|error| failed(&path, error))?;
     run(program(promtool, &["check", "rules"]).arg(&path))

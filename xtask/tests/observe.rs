@@ -27,7 +27,7 @@ fn is_metric(word: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(is_sign))
 }
 
-/// The metrics that a text names. What a rule records has colons in its name, and is none of them.
+/// The metrics that a text names. A series that a rule records has colons in its name and is left out.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_' && sign != ':');
     words.filter(|word| is_metric(word)).map(str::to_owned).collect()
