@@ -29,4 +29,6 @@ pub struct Caller {
     pub actor: Actor,
     /// What it was derived from.
     pub credential: Arc<ShownCredential>,
+    /// The client of the identity provider that the actor calls through, as it may stand in a log.
+    pub client: Option<Arc<str>>,
 }

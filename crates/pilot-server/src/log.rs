@@ -118,6 +118,7 @@ impl Log {
             ("operation", request.operation),
             ("actor_id", request.actor_id),
             ("role", request.role),
+            ("client_id", request.client_id),
             ("cause", request.cause),
         ] {
             line.text(name, value);
@@ -238,6 +239,7 @@ pub struct RequestLine<'a> {
     pub operation: &'a str,
     pub actor_id: &'a str,
     pub role: &'a str,
+    pub client_id: &'a str,
     pub cause: &'a str,
     pub status: u16,
     pub micros: u64,

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::private_file::{self, Others};
 
+mod claims;
 mod console;
 mod edge;
 mod faults;
@@ -24,6 +25,7 @@ mod permits;
 mod source;
 mod store;
 
+pub use claims::{RoleValue, RoleValues, TokenTypes};
 pub use console::{Colour, Console};
 pub use edge::{
     ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,

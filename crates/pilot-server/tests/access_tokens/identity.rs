@@ -15,14 +15,14 @@ use pilot_server::identity::Unknown;
 use pilot_server::identity::oauth::introspection::Introspector;
 use pilot_server::identity::oauth::provider::Provider;
 use pilot_server::identity::oauth::{Oauth, Trusted, Watch, credential_id};
-use pilot_setup::config::{Algorithms, Oauth as Section, ProviderUrl};
+use pilot_setup::config::{Oauth as Section, ProviderUrl};
 use pilot_store::sqlite::Sqlite;
 use pilot_testing::Scratch;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::access_tokens::forge::{Forge, NOW, published};
+use crate::access_tokens::forge::{self, Forge, NOW, published};
 
 const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
     {"actor_id":"ana","role":"initiator","kind":"human"},{"actor_id":"ben","role":"approver","kind":"human"}]}"#;
@@ -37,6 +37,10 @@ struct Stage {
 impl Stage {
     /// The provider's keys are known from an earlier run; it is asked about tokens at `introspection`, if anywhere.
     async fn open(introspection: Option<&str>) -> Stage {
+        Stage::open_with(introspection, forge::section("")).await
+    }
+
+    async fn open_with(introspection: Option<&str>, section: Section) -> Stage {
         let scratch = Scratch::new();
         let clock = Clock::manual(Time::from_unix_micros(NOW * 1_000_000));
         let now = clock.clone();
@@ -51,19 +55,6 @@ impl Stage {
             "keys": published(),
         });
         scratch.write("provider.json", copy.to_string());
-        let section = Section {
-            issuer: ProviderUrl::parse("https://issuer.example").unwrap(),
-            audience: "https://pilot.example".into(),
-            resource_url: None,
-            jwks_url: None,
-            algorithms: Algorithms::default(),
-            ca_file: None,
-            leeway_seconds: 30,
-            lifetime_minutes_max: 1440,
-            console_client_id: None,
-            console_scopes: Vec::new(),
-            introspection: None,
-        };
         let provider = Provider::new(section, scratch.file("provider.json"), clock.clone()).unwrap();
         let introspector = introspection
             .map(|url| Introspector::new(ProviderUrl::parse(url).unwrap(), "pilot", "secret", clock.clone()));
