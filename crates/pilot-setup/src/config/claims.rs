@@ -353,6 +353,17 @@ mod tests {
     }
 
     #[test]
+    fn the_service_does_not_trust_its_own_permit_tokens() {
+        check(
+            "[permits]\nissuer = 'https://id.example'\naudiences = ['x']\n",
+            &[],
+            expect![
+                "pilot.toml: identity.oauth.issuer: is permits.issuer, so this service would accept its own permit tokens"
+            ],
+        );
+    }
+
+    #[test]
     fn role_values_and_their_claim_come_together() {
         check(
             "roles_claim = 'groups'\n",
