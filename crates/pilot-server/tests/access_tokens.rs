@@ -3,6 +3,7 @@
 mod demands;
 mod forge;
 mod identity;
+mod providers;
 
 use std::time::Duration;
 

@@ -342,6 +342,42 @@ mod tests {
     }
 
     #[test]
+    fn googles_tokens_are_for_an_address_and_never_for_a_client() {
+        check(
+            "resource_url = 'https://pilot.example'\n",
+            &[
+                ("PILOT_IDENTITY__OAUTH__ISSUER", "https://accounts.google.com"),
+                ("PILOT_IDENTITY__OAUTH__AUDIENCE", "1234.apps.googleusercontent.com"),
+            ],
+            expect![
+                "pilot.toml: identity.oauth.audience: Google's tokens for a client are ID tokens of people, which are not accepted; use this service's own address, for service accounts"
+            ],
+        );
+    }
+
+    /// Each block of the pages about providers; one that is only a part goes with the first of its page.
+    #[test]
+    fn every_configuration_on_the_pages_about_providers_is_accepted_and_lists_its_clients() {
+        let mut seen = 0;
+        let pages = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operate/identity");
+        for entry in std::fs::read_dir(pages).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let blocks: Vec<_> =
+                text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+            let first = blocks.first().unwrap_or_else(|| panic!("{}: has no configuration", path.display()));
+            for block in &blocks {
+                let whole = if block.contains("[identity]") { (*block).to_owned() } else { format!("{first}{block}") };
+                let config = Config::parse(&path, &whole, &[]).unwrap_or_else(|error| panic!("{error}\n{whole}"));
+                let oauth = config.identity.and_then(|identity| identity.oauth).unwrap();
+                assert!(!oauth.clients.is_empty() && config.credentials.role_map.is_some(), "{whole}");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 10, "blocks on all pages");
+    }
+
+    #[test]
     fn the_consoles_client_is_one_of_the_clients() {
         check(
             "clients = ['a']\nconsole_client_id = 'b'\n",

@@ -92,6 +92,10 @@ pub struct Oauth {
     #[serde(default, deserialize_with = "texts")]
     #[schemars(extend("type" = ["array", "string"]))]
     pub console_scopes: Vec<String>,
+    /// The `resource` that the console requests tokens for (RFC 8707), if the provider knows the service by another name than
+    /// `audience`. Needs `console_client_id`.
+    #[serde(default, deserialize_with = "optional_text")]
+    pub console_resource: Option<String>,
     /// If this section exists, the service asks the provider whether each token is still active (RFC 7662).
     pub introspection: Option<Introspection>,
 }
@@ -155,6 +159,9 @@ impl Oauth {
         if self.console_client_id.is_none() && !self.console_scopes.is_empty() {
             return Some("identity.oauth.console_scopes: needs console_client_id");
         }
+        if self.console_client_id.is_none() && self.console_resource.is_some() {
+            return Some("identity.oauth.console_resource: needs console_client_id");
+        }
         self.contradiction_of_clients().or_else(|| self.contradiction_of_roles())
     }
 
@@ -170,6 +177,12 @@ impl Oauth {
         if could_be_id_tokens && (clients.contains(audience) || console_client_id.as_ref() == Some(audience)) {
             return Some(
                 "identity.oauth.audience: is also a client, so that client's ID tokens could not be told from access tokens; register the service as an API with a name of its own",
+            );
+        }
+        // At Google, an audience that is not an address is a client, and the presenter may be another client of its project.
+        if self.issuer.text == GOOGLE && ProviderUrl::parse(audience).is_none() {
+            return Some(
+                "identity.oauth.audience: Google's tokens for a client are ID tokens of people, which are not accepted; use this service's own address, for service accounts",
             );
         }
         let is_listed = |client: &String| clients.is_empty() || clients.contains(client);
@@ -298,6 +311,7 @@ impl<'de> Deserialize<'de> for Algorithms {
     }
 }
 
+const GOOGLE: &str = "https://accounts.google.com";
 const LEEWAY_SECONDS_MAX: u32 = 120;
 const LIFETIME_MINUTES_MAX: u32 = 7 * 24 * 60;
 
@@ -353,6 +367,10 @@ fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
     let text = String::deserialize(deserializer)?;
     let is_sound = !text.is_empty() && !text.chars().any(|character| character.is_control() || character == ' ');
     if is_sound { Ok(text) } else { Err(D::Error::custom("must be a non-empty string without spaces")) }
+}
+
+fn optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    some_text(deserializer).map(Some)
 }
 
 #[cfg(test)]
@@ -456,7 +474,7 @@ mod tests {
             &format!("{HEAD}{NEEDED}client_secret = 'x'"),
             &[],
             &expect![
-                "pilot.toml, line 6, column 1: unknown field `client_secret`, expected one of `issuer`, `audience`, `resource_url`, `jwks_url`, `algorithms`, `ca_file`, `leeway_seconds`, `lifetime_minutes_max`, `clients`, `scopes_required`, `acr_values`, `amr_required`, `token_types`, `client_claim`, `subject_claim`, `token_id_claim`, `roles_claim`, `role_values`, `console_client_id`, `console_scopes`, `introspection`"
+                "pilot.toml, line 6, column 1: unknown field `client_secret`, expected one of `issuer`, `audience`, `resource_url`, `jwks_url`, `algorithms`, `ca_file`, `leeway_seconds`, `lifetime_minutes_max`, `clients`, `scopes_required`, `acr_values`, `amr_required`, `token_types`, `client_claim`, `subject_claim`, `token_id_claim`, `roles_claim`, `role_values`, `console_client_id`, `console_scopes`, `console_resource`, `introspection`"
             ],
         );
         check(
@@ -475,6 +493,11 @@ mod tests {
             &format!("{HEAD}{NEEDED}console_scopes = ['openid']"),
             &[],
             &expect!["pilot.toml: identity.oauth.console_scopes: needs console_client_id"],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}console_resource = 'api://pilot'"),
+            &[],
+            &expect!["pilot.toml: identity.oauth.console_resource: needs console_client_id"],
         );
     }
 
