@@ -137,7 +137,7 @@ pub struct Verified {
     /// Until when it is valid, leeway included.
     pub expires_at: Time,
     /// The roles that it does not stand in the way of.
-    roles: RoleSet,
+    permitted: RoleSet,
     /// Whether a person signed in as demanded.
     sign_in: Result<(), Fault>,
 }
@@ -148,7 +148,7 @@ impl Verified {
         if mapped.kind == Kind::Human {
             self.sign_in?;
         }
-        if self.roles.contains(mapped.actor.role) { Ok(()) } else { Err(Fault::RoleValue) }
+        if self.permitted.contains(mapped.actor.role) { Ok(()) } else { Err(Fault::RoleValue) }
     }
 }
 
@@ -254,7 +254,7 @@ fn read_claims(claims: &Map<String, Value>, token: &Unverified<'_>, rules: &Rule
     }
     rules.demands.check_client(&client_id)?;
     rules.demands.check_scopes(claims)?;
-    let (roles, sign_in) = (rules.demands.roles(claims)?, rules.demands.check_sign_in(claims));
+    let (permitted, sign_in) = (rules.demands.roles(claims)?, rules.demands.check_sign_in(claims));
     let (expires, issued) = (seconds(claims.get("exp"))?, seconds(claims.get("iat"))?);
     let not_before = claims.get("nbf").map_or(Ok(issued), |value| seconds(Some(value)))?;
     if expires <= issued || expires <= not_before {
@@ -262,7 +262,7 @@ fn read_claims(claims: &Map<String, Value>, token: &Unverified<'_>, rules: &Rule
     }
     let counts_until = expires.saturating_add(i64::from(rules.leeway_seconds));
     let expires_at = Time::from_unix_micros(counts_until.saturating_mul(1_000_000));
-    let said = Verified { subject, sub, client_id, token_id, expires_at, roles, sign_in };
+    let said = Verified { subject, sub, client_id, token_id, expires_at, permitted, sign_in };
     Ok(Claims { said, expires, issued, not_before })
 }
 

@@ -266,6 +266,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Token", "32 to 256 printable ASCII bytes, no spaces", "401 `credential_required`"),
     ("Access token, with mechanism `oauth`", "8 KiB, three parts in base64url", "401 `credential_required`"),
     ("Id of an access token (`jti`)", "512 characters", "401 `credential_required`"),
+    ("Scopes, groups or roles read from an access token", "256 values in each list", "401 `credential_required`"),
     ("Key set of the identity provider", "128 KiB, 64 keys", "the set is refused and the previous one stays in use"),
     ("Use of stored keys while the identity provider cannot be reached", "24 h", "503 `unavailable`"),
     ("Answer of the identity provider", "5 s", "stored keys are used; without any, 503 `unavailable`"),

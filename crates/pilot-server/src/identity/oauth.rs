@@ -355,10 +355,8 @@ pub fn credential_id(token_id: &str) -> CredentialId {
 /// something else.
 pub fn shown_client(client_id: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-".contains(&byte);
-    match client_id.len() <= CLIENT_SHOWN_CHARS_MAX && client_id.bytes().all(is_plain) {
-        true => client_id.to_owned(),
-        false => format!("sha256:{}", short_digest(client_id)),
-    }
+    let fits = client_id.len() <= CLIENT_SHOWN_CHARS_MAX && client_id.bytes().all(is_plain);
+    if fits { client_id.to_owned() } else { format!("sha256:{}", short_digest(client_id)) }
 }
 
 fn short_digest(text: &str) -> String {

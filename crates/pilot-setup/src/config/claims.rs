@@ -114,12 +114,10 @@ pub(super) fn token_id_claim<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
 pub(super) fn subject_claim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SubjectClaim, D::Error> {
     let name = String::deserialize(deserializer)?;
     let names = SubjectClaim::NAMES.join(", ");
-    SubjectClaim::named(&name).ok_or_else(|| match PASSING.contains(&name.as_str()) {
-        true => D::Error::custom(format!(
-            "must be one of {names}: people can change what this claim says, and someone else may get it later, so it cannot identify an actor"
-        )),
-        false => D::Error::custom(format!("must be one of {names}")),
-    })
+    let reason =
+        "people can change what this claim says, and someone else may get it later, so it cannot identify an actor";
+    let reason = if PASSING.contains(&name.as_str()) { format!(": {reason}") } else { String::new() };
+    SubjectClaim::named(&name).ok_or_else(|| D::Error::custom(format!("must be one of {names}{reason}")))
 }
 
 pub(super) fn roles_claim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ClaimPath>, D::Error> {
@@ -135,11 +133,11 @@ pub(super) fn roles_claim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 
 fn one_of<'de, D: Deserializer<'de>, T>(
     deserializer: D,
-    named: fn(&str) -> Option<T>,
+    find: fn(&str) -> Option<T>,
     names: &[&str],
 ) -> Result<T, D::Error> {
     let name = String::deserialize(deserializer)?;
-    named(&name).ok_or_else(|| D::Error::custom(format!("must be one of {}", names.join(", "))))
+    find(&name).ok_or_else(|| D::Error::custom(format!("must be one of {}", names.join(", "))))
 }
 
 /// Names that tokens are compared with.
@@ -209,8 +207,7 @@ mod tests {
 
     const HEAD: &str = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://pilot.example'\n";
 
-    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
-    fn check(lines: &str, environment: &[(&str, &str)], expected: Expect) {
+    fn check(lines: &str, environment: &[(&str, &str)], expected: &Expect) {
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let verdict = match Config::parse(Path::new("pilot.toml"), &format!("{HEAD}{lines}"), &environment) {
@@ -229,7 +226,7 @@ mod tests {
         check(
             "",
             &[],
-            expect![
+            &expect![
                 "[AccessToken] (ClientId, Sub, Jti) Demands { clients: [], scopes: [], acr: [], amr: [], roles: None }"
             ],
         );
@@ -240,7 +237,7 @@ mod tests {
         check(
             "clients = ['a', 'b']\nscopes_required = ['pilot']\nacr_values = ['2']\namr_required = ['mfa']\ntoken_types = ['at+jwt', 'JWT']\nclient_claim = 'azp'\nsubject_claim = 'oid'\ntoken_id_claim = 'uti'\nroles_claim = 'realm_access.roles'\n[identity.oauth.role_values]\napprover = ['x', 'y z']\nexecutor = 'any'\n",
             &[],
-            expect![[
+            &expect![[
                 r#"[AccessToken, Jwt] (Azp, Oid, Uti) Demands { clients: ["a", "b"], scopes: ["pilot"], acr: ["2"], amr: ["mfa"], roles: Some(RoleDemand { claim: ClaimPath(["realm_access", "roles"]), values: {Approver: OneOf(["x", "y z"]), Executor: Nothing} }) }"#
             ]],
         );
@@ -253,7 +250,7 @@ mod tests {
                 ("PILOT_IDENTITY__OAUTH__ROLE_VALUES__EXECUTOR", "any"),
                 ("PILOT_IDENTITY__OAUTH__ROLE_VALUES__APPROVER", "x, y"),
             ],
-            expect![[
+            &expect![[
                 r#"[Absent, Okta] (Cid, Sub, Jti) Demands { clients: ["c", "d"], scopes: [], acr: [], amr: [], roles: Some(RoleDemand { claim: ClaimPath(["https://pilot.example/roles"]), values: {Approver: OneOf(["x", "y"]), Executor: Nothing, Auditor: OneOf(["any"])} }) }"#
             ]],
         );
@@ -265,12 +262,12 @@ mod tests {
             check(
                 &format!("subject_claim = '{name}'\n"),
                 &[],
-                expect![
+                &expect![
                     "pilot.toml, line 6, column 17: must be one of sub, oid, uid: people can change what this claim says, and someone else may get it later, so it cannot identify an actor"
                 ],
             );
         }
-        check("subject_claim = 'user'\n", &[], expect!["pilot.toml, line 6, column 17: must be one of sub, oid, uid"]);
+        check("subject_claim = 'user'\n", &[], &expect!["pilot.toml, line 6, column 17: must be one of sub, oid, uid"]);
     }
 
     #[test]
@@ -278,38 +275,38 @@ mod tests {
         check(
             "client_claim = 'sub'\n",
             &[],
-            expect!["pilot.toml, line 6, column 16: must be one of client_id, azp, appid, cid"],
+            &expect!["pilot.toml, line 6, column 16: must be one of client_id, azp, appid, cid"],
         );
         check(
             "token_id_claim = 'none'\n",
             &[],
-            expect!["pilot.toml, line 6, column 18: must be one of jti, uti, digest"],
+            &expect!["pilot.toml, line 6, column 18: must be one of jti, uti, digest"],
         );
         check(
             "token_types = ['at+jwt', 'id+jwt']\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 15: must be a list of one or more of at+jwt, okta-internal-at+jwt, JWT, absent"
             ],
         );
         check(
             "token_types = []\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 15: must be a list of one or more of at+jwt, okta-internal-at+jwt, JWT, absent"
             ],
         );
         check(
             "roles_claim = 'a.b.c.d.e'\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 15: must be the name of a claim, or up to 4 names with dots between them, such as realm_access.roles"
             ],
         );
         check(
             "roles_claim = 'a..b'\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 15: must be the name of a claim, or up to 4 names with dots between them, such as realm_access.roles"
             ],
         );
@@ -320,14 +317,14 @@ mod tests {
         check(
             "token_types = ['JWT']\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml: identity.oauth.token_types: ID tokens have this type too, so set clients to those that may call"
             ],
         );
         check(
             "token_types = ['at+jwt', 'absent']\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml: identity.oauth.token_types: ID tokens have this type too, so set clients to those that may call"
             ],
         );
@@ -335,7 +332,7 @@ mod tests {
         check(
             &format!("{api}clients = ['https://pilot.example', 'x']\n"),
             &[],
-            expect![
+            &expect![
                 "pilot.toml: identity.oauth.audience: is also a client, so that client's ID tokens could not be told from access tokens; register the service as an API with a name of its own"
             ],
         );
@@ -349,7 +346,7 @@ mod tests {
                 ("PILOT_IDENTITY__OAUTH__ISSUER", "https://accounts.google.com"),
                 ("PILOT_IDENTITY__OAUTH__AUDIENCE", "1234.apps.googleusercontent.com"),
             ],
-            expect![
+            &expect![
                 "pilot.toml: identity.oauth.audience: Google's tokens for a client are ID tokens of people, which are not accepted; use this service's own address, for service accounts"
             ],
         );
@@ -382,7 +379,7 @@ mod tests {
         check(
             "clients = ['a']\nconsole_client_id = 'b'\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml: identity.oauth.clients: does not list console_client_id, so nobody could sign in to the console"
             ],
         );
@@ -393,7 +390,7 @@ mod tests {
         check(
             "[permits]\nissuer = 'https://id.example'\naudiences = ['x']\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml: identity.oauth.issuer: is permits.issuer, so this service would accept its own permit tokens"
             ],
         );
@@ -404,22 +401,22 @@ mod tests {
         check(
             "roles_claim = 'groups'\n",
             &[],
-            expect!["pilot.toml: identity.oauth.roles_claim: needs [identity.oauth.role_values]"],
+            &expect!["pilot.toml: identity.oauth.roles_claim: needs [identity.oauth.role_values]"],
         );
         check(
             "[identity.oauth.role_values]\nauditor = ['x']\n",
             &[],
-            expect!["pilot.toml: identity.oauth.role_values: needs roles_claim"],
+            &expect!["pilot.toml: identity.oauth.role_values: needs roles_claim"],
         );
         check(
             "roles_claim = 'groups'\n[identity.oauth.role_values]\n",
             &[],
-            expect!["pilot.toml: identity.oauth.role_values: lists no role, so nobody could call"],
+            &expect!["pilot.toml: identity.oauth.role_values: lists no role, so nobody could call"],
         );
         check(
             "roles_claim = 'groups'\n[identity.oauth.role_values]\nadmin = ['x']\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 8, column 1: unknown field `admin`, expected one of `initiator`, `approver`, `security_admin`, `executor`, `auditor`"
             ],
         );
@@ -427,39 +424,39 @@ mod tests {
 
     #[test]
     fn lists_are_bounded_and_an_empty_one_is_not_mistaken_for_none() {
-        check("clients = []\n", &[], expect!["pilot.toml, line 6, column 11: must have 1 to 64 entries"]);
+        check("clients = []\n", &[], &expect!["pilot.toml, line 6, column 11: must have 1 to 64 entries"]);
         check(
             "roles_claim = 'groups'\n[identity.oauth.role_values]\nauditor = []\n",
             &[],
-            expect!["pilot.toml, line 8, column 11: must have 1 to 64 entries"],
+            &expect!["pilot.toml, line 8, column 11: must have 1 to 64 entries"],
         );
         check(
             "clients = ['a', 'a']\n",
             &[],
-            expect!["pilot.toml, line 6, column 11: must not have the same entry twice"],
+            &expect!["pilot.toml, line 6, column 11: must not have the same entry twice"],
         );
         check(
             "clients = [' a']\n",
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 11: must be a list of strings of 1 to 256 characters, without spaces at either end"
             ],
         );
         check(
             "scopes_required = ['a b']\n",
             &[],
-            expect!["pilot.toml, line 6, column 19: must be a list of strings of 1 to 256 characters, without spaces"],
+            &expect!["pilot.toml, line 6, column 19: must be a list of strings of 1 to 256 characters, without spaces"],
         );
         let many: Vec<_> = (0..=TOKEN_DEMANDS_MAX).map(|at| format!("'{at}'")).collect();
         check(
             &format!("clients = [{}]\n", many.join(", ")),
             &[],
-            expect!["pilot.toml, line 6, column 11: must have 1 to 64 entries"],
+            &expect!["pilot.toml, line 6, column 11: must have 1 to 64 entries"],
         );
         check(
             &format!("acr_values = ['{}']\n", "x".repeat(TOKEN_DEMAND_CHARS_MAX + 1)),
             &[],
-            expect![
+            &expect![
                 "pilot.toml, line 6, column 14: must be a list of strings of 1 to 256 characters, without spaces at either end"
             ],
         );

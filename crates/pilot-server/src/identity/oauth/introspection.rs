@@ -117,7 +117,7 @@ fn failed(cause: &str) -> Undecided {
 /// `None` if the answer does not say whether the token is active. All other members are optional (RFC 7662).
 fn judge(answer: &Value, Question { sub, client_id, demands, .. }: Question<'_>) -> Option<Standing> {
     let differs = |name: &str, own: &str| answer.get(name).is_some_and(|value| value.as_str() != Some(own));
-    let lacks = |scope: &Value| !scope.as_str().is_some_and(|scope| demands.check_scope(scope).is_ok());
+    let lacks = |scope: &Value| scope.as_str().is_none_or(|scope| demands.check_scope(scope).is_err());
     let cause = match answer.get("active")?.as_bool()? {
         false => "the provider says that the token is not active",
         true if differs("sub", sub) => "the provider says that the token belongs to another subject",
