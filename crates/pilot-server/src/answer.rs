@@ -287,6 +287,7 @@ fn write_log_line(app: &App, request_id: &str, method: &str, trace: &Trace, stat
         actor_id: caller.map_or("", |caller| caller.actor.actor_id.as_str()),
         role: caller.map_or("", |caller| caller.actor.role.as_str()),
         origin: origin.as_deref().unwrap_or(""),
+        client_id: caller.and_then(|caller| caller.client.as_deref()).unwrap_or(""),
         cause: trace.cause.as_deref().unwrap_or(""),
         status,
         micros,

@@ -31,6 +31,8 @@ pub struct Caller {
     pub actor: Actor,
     /// What it was derived from.
     pub credential: Arc<ShownCredential>,
+    /// The client of the identity provider that the actor calls through, as it may stand in a log.
+    pub client: Option<Arc<str>>,
     /// Where the request came from, if refusals are to be recorded with it.
     pub origin: Option<IpAddr>,
 }

@@ -154,6 +154,7 @@ impl Log {
             ("actor_id", request.actor_id),
             ("role", request.role),
             ("origin", request.origin),
+            ("client_id", request.client_id),
             ("cause", request.cause),
         ] {
             line.text(name, value);
@@ -282,6 +283,7 @@ pub struct RequestLine<'a> {
     pub role: &'a str,
     /// The address the request came from, if that is to be recorded.
     pub origin: &'a str,
+    pub client_id: &'a str,
     pub cause: &'a str,
     pub status: u16,
     pub micros: u64,

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::private_file::{self, Others};
 
+mod claims;
 mod console;
 mod edge;
 mod faults;
@@ -25,6 +26,7 @@ mod permits;
 mod source;
 mod store;
 
+pub use claims::{RoleValue, RoleValues, TokenTypes};
 pub use console::{Colour, Console};
 pub use edge::{
     ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
@@ -310,9 +312,19 @@ impl Config {
     fn check(self, path: &Path) -> Result<Config, ConfigError> {
         let contradiction = |message: String| ConfigError::Contradiction { path: path.to_owned(), message };
         let identity = self.identity.as_ref().and_then(IdentitySection::contradiction).map(str::to_owned);
-        let faults = identity.into_iter().chain(self.log.contradiction()).chain(self.store.fault());
+        let faults = identity.into_iter().chain(self.trusts_itself()).chain(self.log.contradiction());
+        let faults = faults.chain(self.store.fault());
         let faults: Vec<_> = faults.map(contradiction).collect();
         if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
+    }
+
+    /// A permit token is for a target, and must never be a way to sign in here.
+    fn trusts_itself(&self) -> Option<String> {
+        let (oauth, permits) = (self.identity.as_ref()?.oauth.as_ref()?, self.permits.as_ref()?);
+        let is_own = oauth.issuer.text.trim_end_matches('/') == permits.issuer.as_str();
+        is_own.then(|| {
+            "identity.oauth.issuer: is permits.issuer, so this service would accept its own permit tokens".into()
+        })
     }
 
     fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
