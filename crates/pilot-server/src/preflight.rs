@@ -188,8 +188,9 @@ fn check_credentials(config: &Config, loaded: &Loaded) -> Vec<Finding> {
         }
         Mechanism::CredentialFile => check_credential_file(config, credentials, role_map),
     };
-    let warning = role_map.and_then(exposed::too_few_approvers);
-    findings.extend(warning.map(|warning| Finding::new("credentials", Verdict::Warning, warning)));
+    let left_out = role_map.and_then(|file| production::roles_left_out(config, &file.map));
+    let warnings = role_map.and_then(exposed::too_few_approvers).into_iter().chain(left_out);
+    findings.extend(warnings.map(|warning| Finding::new("credentials", Verdict::Warning, warning)));
     match credentials::leak_guard(config, credentials) {
         Err(error) => findings.push(Finding::new("credentials", Verdict::Environment, error.to_string())),
         Ok(guard) => {

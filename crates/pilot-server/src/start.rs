@@ -73,7 +73,9 @@ pub async fn start(
     let Examined { clients, certificate, mesh_secrets, credentials, role_map, guard, witnesses, timestamps, trusted } =
         examine(config, &clock)?;
     log.guard_with(Arc::clone(&guard));
-    for warning in production::warnings(config).into_iter().chain(role_map.as_ref().and_then(too_few_approvers)) {
+    let left_out = role_map.as_ref().and_then(|file| production::roles_left_out(config, &file.map));
+    let of_role_map = role_map.as_ref().and_then(too_few_approvers).into_iter().chain(left_out);
+    for warning in production::warnings(config).into_iter().chain(of_role_map) {
         tracing::warn!("{warning}");
     }
     make_data_dir(&config.data_dir)?;

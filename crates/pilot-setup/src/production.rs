@@ -1,5 +1,8 @@
 //! What the production profile requires, all reported at once.
 
+use pilot_core::role::Role;
+use pilot_core::role_map::RoleMap;
+
 use crate::config::{Config, Mechanism, Profile, Tls};
 
 const MESH_REMEDY: &str = "certificates are public, and any process at a trusted address could present another \
@@ -50,6 +53,19 @@ pub fn warnings(config: &Config) -> Vec<String> {
         warnings.push(warning.to_owned());
     }
     warnings
+}
+
+/// Roles of the role map whose actors could not call, because the provider's values for them are not listed.
+pub fn roles_left_out(config: &Config, role_map: &RoleMap) -> Option<String> {
+    let oauth = config.identity.as_ref().and_then(|identity| identity.oauth.as_ref())?;
+    let listed = oauth.role_values.as_ref()?.needed();
+    let left_out =
+        |role: &Role| !listed.contains_key(role) && role_map.actors.iter().any(|mapped| mapped.actor.role == *role);
+    let roles: Vec<_> = Role::ALL.into_iter().filter(left_out).map(Role::as_str).collect();
+    (!roles.is_empty()).then(|| {
+        let roles = roles.join(", ");
+        format!("identity.oauth.role_values: does not list {roles}, so actors in that role cannot call; add it")
+    })
 }
 
 /// Everything that is missing, each with how to provide it. Empty if the service may start.
@@ -147,6 +163,24 @@ mod tests {
             let config = toml::from_str(&format!("profile = '{profile}'\n{pieces}")).unwrap();
             assert_eq!(warnings(&config), expected, "{profile} {clients}");
             assert_eq!(missing(&config), [""; 0], "{profile} {clients}");
+        }
+    }
+
+    #[test]
+    fn a_role_that_the_role_map_has_and_role_values_do_not_list_is_a_warning() {
+        let section = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://pilot.example'\nroles_claim = 'groups'\n[identity.oauth.role_values]\napprover = ['x']\nauditor = 'any'\n";
+        let config = toml::from_str(section).unwrap();
+        let actor = |role: &str| format!(r#"{{"actor_id":"{role}","role":"{role}"}}"#);
+        for (roles, expected) in [
+            (["approver", "auditor"].as_slice(), None),
+            (&["approver", "executor", "initiator"], Some("initiator, executor")),
+        ] {
+            let actors: Vec<_> = roles.iter().map(|role| actor(role)).collect();
+            let map = format!(r#"{{"schema_version":1,"approved_by":[],"actors":[{}]}}"#, actors.join(","));
+            let warning = roles_left_out(&config, &RoleMap::parse(map.as_bytes()).unwrap());
+            let wanted = expected.map(|roles| format!("does not list {roles}, so"));
+            assert_eq!(warning.is_some(), wanted.is_some());
+            assert!(wanted.is_none_or(|wanted| warning.unwrap().contains(&wanted)));
         }
     }
 

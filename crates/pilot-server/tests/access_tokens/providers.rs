@@ -164,7 +164,7 @@ mod keycloak {
             ("a machine's", machine("JWT"), "executor runner"),
             ("an ID token", id_token(), "NotForAccess"),
             ("an ID token, less at_hash", id_token_as("ID"), "NotForAccess"),
-            ("an ID token that says it is none", id_token_as("Bearer"), "NotForAccess"),
+            ("an ID token that says it is for access", id_token_as("Bearer"), "NotForAccess"),
             ("a refresh token", person("JWT").claim("typ", json!("Refresh")), "NotForAccess"),
             ("an access token with a nonce, as of old", person("JWT").claim("nonce", json!("n")), "NotForAccess"),
         ]);

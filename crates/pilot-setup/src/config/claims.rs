@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_id_tokens_have_need_a_list_of_clients_and_an_audience_that_is_none_of_them() {
+    fn types_that_id_tokens_have_need_a_list_of_clients_and_an_audience_that_is_not_a_client() {
         check(
             "token_types = ['JWT']\n",
             &[],

@@ -1,6 +1,6 @@
 //! Which clients of the provider may call, and with what.
 
-use crate::oauth::provider::{Provider, claims};
+use crate::oauth::provider::{AUDIENCE, Provider, claims};
 use crate::oauth::stage::installation;
 use crate::support::harness::Server;
 
@@ -38,4 +38,23 @@ fn a_token_without_a_required_scope_is_refused_and_one_with_it_is_not() {
     assert_eq!(server.session(&scoped).verdict(), "200");
     let log = server.stop().expect(0).stderr;
     assert!(log.contains("lacks one of identity.oauth.scopes_required"), "{log}");
+}
+
+/// Even where the type that ID tokens have is allowed, and the audience is made to fit.
+#[test]
+fn an_id_token_of_a_real_provider_is_never_an_access_token() {
+    let provider = Provider::start();
+    let lines = "token_types = ['at+jwt', 'JWT', 'absent']\nclients = ['pilot-terminal', 'other']\n";
+    let server = serve(&provider, lines);
+    let (access_token, id_token) = provider.tokens_of_person("hugo");
+    assert_eq!(claims(&id_token)["aud"], "pilot-terminal");
+    assert_eq!(claims(&id_token)["sub"], claims(&access_token)["sub"]);
+    assert_eq!(server.session(&access_token).verdict(), "200");
+    assert_eq!(server.session(&id_token).verdict(), "401 credential_required");
+    server.stop().expect(0).says(&["aud does not name identity.oauth.audience"]);
+    let for_client = provider.section().replace(AUDIENCE, "pilot-terminal");
+    let lines = "resource_url = 'https://pilot.example'\ntoken_types = ['JWT', 'absent']\nclients = ['other']\n";
+    let server = installation(&[&for_client, lines]).serve();
+    assert_eq!(server.session(&id_token).verdict(), "401 credential_required");
+    server.stop().expect(0).says(&["client_claim is missing or malformed"]);
 }

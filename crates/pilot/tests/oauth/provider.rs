@@ -177,12 +177,31 @@ impl Provider {
         provider
     }
 
+    /// The access token and the ID token that the terminal's client gets for a person.
+    pub fn tokens_of_person(&self, sub: &str) -> (String, String) {
+        let resource = AUDIENCE.replace(':', "%3A").replace('/', "%2F");
+        let asked = format!("client_id=pilot-terminal&scope=openid%20pilot&resource={resource}");
+        let device = self.send("/device/auth", "", &asked).json();
+        self.decide_on_device(device["user_code"].as_str().unwrap(), Some(sub));
+        let code = device["device_code"].as_str().unwrap();
+        let grant = "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code";
+        let form = format!("grant_type={grant}&device_code={code}&client_id=pilot-terminal&resource={resource}");
+        let answer = self.send("/token", "", &form);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let token = |name: &str| answer.json()[name].as_str().unwrap().to_owned();
+        (token("access_token"), token("id_token"))
+    }
+
     fn post(&self, path: &str, client: &str, form: &str) -> Response {
+        let pair = data_encoding::BASE64.encode(format!("{client}:{SECRET}").as_bytes());
+        self.send(path, &format!("Authorization: Basic {pair}\r\n"), form)
+    }
+
+    fn send(&self, path: &str, authorization: &str, form: &str) -> Response {
         let behind = self.behind.lock().unwrap().expect("the provider is there");
         let mut wire = Wire::connect(behind);
-        let pair = data_encoding::BASE64.encode(format!("{client}:{SECRET}").as_bytes());
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Basic {pair}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{form}",
+            "POST {path} HTTP/1.1\r\nHost: {}\r\n{authorization}Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{form}",
             self.address,
             form.len()
         );
