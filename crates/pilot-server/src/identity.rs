@@ -82,7 +82,7 @@ impl Identity {
     pub async fn follow(&self) {
         match self {
             Identity::CredentialFile(_) => std::future::pending().await,
-            Identity::Oauth(oauth) => Arc::clone(&oauth.provider).follow().await,
+            Identity::Oauth(oauth) => oauth.follow().await,
             Identity::MutualTls(certificates) => certificates.follow().await,
         }
     }
@@ -107,7 +107,7 @@ impl Identity {
 
     /// Whether callers can be identified at the moment; if not, why.
     pub fn check(&self) -> Result<(), String> {
-        self.oauth().map_or(Ok(()), |oauth| oauth.provider.check().map_err(|Undecided(cause)| cause))
+        self.oauth().map_or(Ok(()), |oauth| oauth.check().map_err(|Undecided(cause)| cause))
     }
 
     /// What unknown callers are told about how to get a token, if there is a provider.
@@ -122,7 +122,7 @@ impl Identity {
 
     pub fn metrics(&self, text: &mut Exposition) {
         if let Some(oauth) = self.oauth() {
-            oauth.provider.metrics(text);
+            oauth.metrics(text);
         }
     }
 

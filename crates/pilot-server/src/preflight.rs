@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pilot_core::credentials::Credentials;
+use pilot_core::credentials::{Credential, Credentials};
 use pilot_core::leak::LeakGuard;
+use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::witnesses::Witnesses;
@@ -22,6 +23,10 @@ use crate::client_trust::Trust;
 use crate::examined::mesh_secrets;
 use crate::identity::oauth::Trusted;
 use crate::tls::{Described, Pair};
+
+mod network;
+
+pub use network::reach;
 
 /// A certificate that expires sooner is worth a warning.
 const CERTIFICATE_WARNING: Duration = Duration::from_hours(14 * 24);
@@ -76,7 +81,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
     findings.push(check_listener(config));
     findings.extend(check_tls(config, &loaded, now));
     findings.push(check_rate_limits(config));
-    findings.extend(check_credentials(config, &loaded));
+    findings.extend(check_credentials(config, &loaded, now));
     findings.push(check_workflows(config, &loaded));
     findings.push(check_data_dir(&config.data_dir));
     findings.extend(check_store(config));
@@ -174,7 +179,7 @@ fn check_rate_limits(config: &Config) -> Finding {
 
 type Loaded = Result<(Credentials, Option<RoleMapFile>), StartError>;
 
-fn check_credentials(config: &Config, loaded: &Loaded) -> Vec<Finding> {
+fn check_credentials(config: &Config, loaded: &Loaded, now: Time) -> Vec<Finding> {
     let (credentials, role_map) = match loaded {
         Ok((credentials, role_map)) => (credentials, role_map.as_ref()),
         Err(error) => return vec![Finding::failed("credentials", error)],
@@ -186,7 +191,7 @@ fn check_credentials(config: &Config, loaded: &Loaded) -> Vec<Finding> {
             let detail = format!("mutual_tls; the role map has {actors} actor(s)");
             vec![Finding::new("identity", Verdict::Ok, detail)]
         }
-        Mechanism::CredentialFile => check_credential_file(config, credentials, role_map),
+        Mechanism::CredentialFile => check_credential_file(config, credentials, role_map, now),
     };
     let left_out = role_map.and_then(|file| production::roles_left_out(config, &file.map));
     let warnings = role_map.and_then(exposed::too_few_approvers).into_iter().chain(left_out);
@@ -201,11 +206,17 @@ fn check_credentials(config: &Config, loaded: &Loaded) -> Vec<Finding> {
     findings
 }
 
-fn check_credential_file(config: &Config, credentials: &Credentials, role_map: Option<&RoleMapFile>) -> Vec<Finding> {
+fn check_credential_file(
+    config: &Config,
+    credentials: &Credentials,
+    role_map: Option<&RoleMapFile>,
+    now: Time,
+) -> Vec<Finding> {
     let (count, source) = (credentials.entries().len(), &config.credentials.source);
     let compared = if role_map.is_some() { "all agree with the role map" } else { "there is no role map" };
     let mut findings =
         vec![Finding::new("credentials", Verdict::Ok, format!("{count} credential(s) from {source}; {compared}"))];
+    findings.extend(check_dates(config.profile, credentials, now));
     let files = [source.file(), role_map.map(|file| file.path.as_path())];
     for path in files.into_iter().flatten() {
         let exposed = private_file::read(path, Others::MayRead).ok().and_then(|file| file.exposed);
@@ -214,7 +225,34 @@ fn check_credential_file(config: &Config, credentials: &Credentials, role_map: O
     findings
 }
 
-/// Does not check whether the provider answers: a start does not depend on it.
+/// Who could sign in now.
+fn check_dates(profile: Profile, credentials: &Credentials, now: Time) -> Vec<Finding> {
+    let is_live = |credential: &&Credential| {
+        credential.not_before.is_none_or(|from| from <= now) && credential.expires_at.is_none_or(|end| now < end)
+    };
+    let all = credentials.entries();
+    let live: Vec<_> = all.iter().filter(is_live).collect();
+    let finding = |verdict, detail: String| vec![Finding::new("credentials", verdict, detail)];
+    if live.is_empty() {
+        let detail = "all of them have expired or are not valid yet, so nobody could sign in; rotate them with `pilot rotation`, or issue new ones with `pilot credential new`";
+        return finding(Verdict::Refused, detail.to_owned());
+    }
+    let mut findings = Vec::new();
+    let others = all.len() - live.len();
+    if others > 0 {
+        let detail =
+            format!("{others} of {} have expired or are not valid yet; `pilot credential list` shows them", all.len());
+        findings.extend(finding(Verdict::Warning, detail));
+    }
+    let can_revoke = live.iter().any(|credential| credential.actor.role == Role::SecurityAdmin);
+    if profile == Profile::Production && !can_revoke {
+        let detail = "no security_admin could sign in, so nobody could revoke a credential through the service";
+        findings.extend(finding(Verdict::Warning, detail.to_owned()));
+    }
+    findings
+}
+
+/// What the section says; whether the provider answers is another finding.
 fn check_oauth(config: &Config, actors: usize) -> Finding {
     match Trusted::open(config, &Clock::System) {
         Ok(trusted) => {
@@ -280,14 +318,14 @@ fn check_store(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// Does not connect to the database: this changes nothing, and may run where the database cannot be reached.
+/// What the section says; whether the database answers is another finding.
 fn check_database(config: &Config) -> Vec<Finding> {
     let Some(access) = config.postgres() else { return Vec::new() };
     let checked = database::check_files(config).and_then(|exposed| Ok((access.place()?, config.node.name()?, exposed)));
     match checked {
         Ok((place, node, exposed)) => {
             let warning = |exposed: FileError| Finding::new("store", Verdict::Warning, exposed.to_string());
-            let detail = format!("{place}, as node {node}; this check does not connect to it");
+            let detail = format!("{place}, as node {node}");
             let place = Finding::new("store", Verdict::Ok, detail);
             [place].into_iter().chain(exposed.into_iter().map(warning)).collect()
         }

@@ -313,7 +313,7 @@ impl Config {
         let contradiction = |message: String| ConfigError::Contradiction { path: path.to_owned(), message };
         let identity = self.identity.as_ref().and_then(IdentitySection::contradiction).map(str::to_owned);
         let faults = identity.into_iter().chain(self.trusts_itself()).chain(self.log.contradiction());
-        let faults = faults.chain(self.store.fault());
+        let faults = faults.chain(self.store.fault()).chain(self.same_address());
         let faults: Vec<_> = faults.map(contradiction).collect();
         if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
     }
@@ -325,6 +325,14 @@ impl Config {
         is_own.then(|| {
             "identity.oauth.issuer: is permits.issuer, so this service would accept its own permit tokens".into()
         })
+    }
+
+    /// Two listeners cannot share an address.
+    fn same_address(&self) -> Option<String> {
+        let (main, ops) = (self.listen, self.ops.as_ref()?.listen);
+        let is_same = main.ip() == ops.ip() || main.ip().is_unspecified() || ops.ip().is_unspecified();
+        (is_same && main.port() == ops.port() && main.port() != 0)
+            .then(|| format!("ops.listen: {ops} is also what listen ({main}) uses; give it another port"))
     }
 
     fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {

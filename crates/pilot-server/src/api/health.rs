@@ -33,7 +33,10 @@ pub fn get_readiness(app: &App) -> Answer {
     }
     app.ledger.check_writing()?;
     if let Err(cause) = app.identity.check() {
-        return Err(Problem::unavailable("Nobody can sign in: there are no keys to verify tokens with.", &cause));
+        return Err(Problem::unavailable(
+            "Nobody can sign in: tokens cannot be judged. See the log for the cause.",
+            &cause,
+        ));
     }
     json(&HealthView { status: "ready", limits_reached: app.metrics.traffic.caps.lately() })
 }

@@ -14,7 +14,8 @@ use pilot_core::actor::Actor;
 use pilot_core::bearer::{Presented, presented_signed};
 use pilot_core::credentials::CredentialId;
 use pilot_core::limits::{
-    ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, CLIENT_SHOWN_CHARS_MAX, INTROSPECTION_KEPT,
+    ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, CLIENT_SHOWN_CHARS_MAX, INTROSPECTION_KEPT, KEY_SET_REFETCHED,
+    KEY_SET_RETRIED,
 };
 use pilot_core::role_map::{MappedActor, RoleMap};
 use pilot_core::time::Time;
@@ -24,6 +25,7 @@ use pilot_ledger::register::{Ended, KnownCredential, NamedCredential, Register, 
 use pilot_setup::config::{Config, Introspection, Mechanism};
 use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::private_file::{self, Others};
+use pilot_wire::exposition::Exposition;
 use sha2::Digest as _;
 use zeroize::Zeroizing;
 
@@ -128,6 +130,40 @@ impl Oauth {
             client: Some(shown_client(&verified.client_id).into()),
             origin: None,
         })
+    }
+
+    /// Whether tokens can be judged at the moment.
+    pub fn check(&self) -> Result<(), Undecided> {
+        self.provider.check()?;
+        self.introspector.as_ref().map_or(Ok(()), Introspector::check)
+    }
+
+    pub fn metrics(&self, text: &mut Exposition) {
+        self.provider.metrics(text);
+        if let Some(introspector) = &self.introspector {
+            introspector.metrics(text);
+        }
+    }
+
+    /// Keeps what is known of the provider fresh as long as the service runs.
+    pub async fn follow(&self) {
+        tokio::join!(self.provider.follow(), self.follow_introspection());
+    }
+
+    async fn follow_introspection(&self) {
+        let Some(introspector) = &self.introspector else { return };
+        loop {
+            introspector.probe(self.provider.outgoing()).await;
+            // A request may find out in the meantime that the provider does not answer.
+            let mut paused = Duration::ZERO;
+            while paused < KEY_SET_REFETCHED {
+                tokio::time::sleep(KEY_SET_RETRIED).await;
+                paused += KEY_SET_RETRIED;
+                if introspector.check().is_err() {
+                    break;
+                }
+            }
+        }
     }
 
     async fn standing(

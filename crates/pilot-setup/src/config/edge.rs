@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pilot_core::limits::RATE_PER_MINUTE_MAX;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Visitor;
+use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::network::{Network, Networks};
@@ -269,8 +269,20 @@ pub struct IdentitySection {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MutualTls {
-    /// If set, only certificates with a SPIFFE ID of this domain are accepted.
+    /// If set, only certificates with a SPIFFE ID of this domain are accepted. The domain without `spiffe://`: lower-case
+    /// letters, digits, dots, hyphens and underscores.
+    #[serde(default, deserialize_with = "trust_domain")]
     pub trust_domain: Option<String>,
+}
+
+fn trust_domain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let domain = String::deserialize(deserializer)?;
+    let is_sign = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
+    if (1..=255).contains(&domain.len()) && domain.bytes().all(is_sign) {
+        return Ok(Some(domain));
+    }
+    let detail = "is not a SPIFFE trust domain: write it without spiffe://, with lower-case letters, digits, dots, hyphens and underscores";
+    Err(D::Error::custom(detail))
 }
 
 impl IdentitySection {

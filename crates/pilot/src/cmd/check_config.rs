@@ -18,6 +18,9 @@ pub(crate) struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
+    /// Do not ask whether the database, the identity provider, witnesses and others can be reached now
+    #[arg(long)]
+    offline: bool,
     #[command(flatten)]
     output: OutputArguments,
 }
@@ -32,6 +35,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     let config = Config::load(&arguments.config, environment.variables())?;
     files::refuse_root(&config)?;
     let mut findings = preflight::check(&config, Clock::System.now());
+    if !arguments.offline {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
+        findings.extend(runtime.block_on(preflight::reach(&config)));
+    }
     // Details quote names from files, and a file may contain anything.
     let guard = LeakGuard::for_generated_tokens();
     for finding in &mut findings {

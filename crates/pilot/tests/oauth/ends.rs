@@ -68,8 +68,11 @@ fn a_token_revoked_at_the_provider_counts_no_longer_within_seconds() {
     // While it cannot be asked, nobody comes in; and nobody is told that a token is bad.
     provider.set_door(Door::Shut);
     until("503 unavailable", || server.session(&ben));
+    assert_eq!(server.get("/readyz", &[]).status, 503, "others can send their callers elsewhere");
     assert_eq!(server.session(&ana).verdict(), "401 credential_required");
     provider.set_door(Door::Open);
+    // Without a request from anyone, who are all sent elsewhere.
+    until("200", || server.get("/readyz", &[]));
     until("200", || server.session(&ben));
     server.stop().expect(0).never_says("a-secret-for-the-tests-alone");
 }

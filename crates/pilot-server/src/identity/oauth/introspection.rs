@@ -17,6 +17,7 @@ use pilot_core::limits::{ANSWER_VALUES_MAX, INTROSPECTION_KEPT, INTROSPECTIONS_M
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::ProviderUrl;
+use pilot_wire::exposition::Exposition;
 use pilot_wire::outgoing::{Outgoing, OutgoingError};
 use serde_json::Value;
 use sha2::Digest as _;
@@ -53,6 +54,8 @@ pub struct Introspector {
     authorization: HeaderValue,
     clock: Clock,
     asked: Mutex<HashMap<[u8; 32], Asked>>,
+    /// Why the last question was not answered, if it was not.
+    trouble: Mutex<Option<Undecided>>,
 }
 
 impl Introspector {
@@ -61,7 +64,7 @@ impl Introspector {
         let value = format!("Basic {}", BASE64.encode(pair.as_bytes()));
         let mut authorization = HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(""));
         authorization.set_sensitive(true);
-        Introspector { url, authorization, clock, asked: Mutex::default() }
+        Introspector { url, authorization, clock, asked: Mutex::default(), trouble: Mutex::default() }
     }
 
     /// What the provider says, or said a moment ago, about the token: whether it is active, and whether its subject,
@@ -75,9 +78,41 @@ impl Introspector {
             return answer.clone();
         }
         let answer = self.ask(outgoing, question.token).await.map(|answer| judge(&answer, question));
-        let answer = answer.and_then(|standing| standing.ok_or_else(|| failed("its answer has no `active`")));
+        let answer = answer.and_then(|standing| standing.ok_or_else(no_verdict));
+        self.note(answer.as_ref().err());
         *last = Some((self.clock.now(), answer.clone()));
         answer
+    }
+
+    fn note(&self, trouble: Option<&Undecided>) {
+        let before = {
+            let mut held = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *held, trouble.cloned())
+        };
+        match (before, trouble) {
+            (None, Some(Undecided(cause))) => tracing::warn!(cause, "tokens cannot be judged, so nobody comes in"),
+            (Some(_), None) => tracing::info!("the identity provider says again whether tokens are active"),
+            _ => {}
+        }
+    }
+
+    /// Whether the provider answered the last question.
+    pub fn check(&self) -> Result<(), Undecided> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+    }
+
+    /// Asks about a token that nobody has: a service that reports that it is not ready gets no requests by which it would
+    /// notice that the provider is back.
+    pub async fn probe(&self, outgoing: &Outgoing) {
+        let answer = self.ask(outgoing, b"pilot-probe").await;
+        let has_active = |answer: &Value| answer.get("active").is_some_and(Value::is_boolean);
+        let answer = answer.and_then(|answer| has_active(&answer).then_some(()).ok_or_else(no_verdict));
+        self.note(answer.err().as_ref());
+    }
+
+    pub fn metrics(&self, text: &mut Exposition) {
+        let help = "Whether the identity provider answered the last question about a token.";
+        text.gauge("pilot_identity_introspection_up", help, u8::from(self.check().is_ok()));
     }
 
     fn asked_about(&self, digest: [u8; 32]) -> Asked {
@@ -112,6 +147,10 @@ impl Introspector {
 
 fn failed(cause: &str) -> Undecided {
     Undecided(format!("the identity provider does not say whether a token is active: {cause}"))
+}
+
+fn no_verdict() -> Undecided {
+    failed("its answer has no `active`")
 }
 
 /// `None` if the answer does not say whether the token is active. All other members are optional (RFC 7662).

@@ -253,6 +253,11 @@ impl Provider {
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(held);
     }
 
+    /// How many usable keys the provider has, asked now; nothing is kept.
+    pub async fn examine(&self) -> Result<usize, String> {
+        self.ask().await.map(|(keys, ..)| keys.keys.len()).map_err(|error| error.to_string())
+    }
+
     async fn ask(&self) -> Result<(KeySet, Option<Endpoints>, Box<RawValue>), FetchError> {
         let (endpoints, jwks) = match &self.config.jwks_url {
             None => {
