@@ -43,7 +43,8 @@ cargo xtask COMMAND
   schema [EXAMPLES] [SEED] run schemathesis against the OpenAPI document, as each role and without a credential
   deny                    check licences, sources and bans of the dependencies
   pages                   run the commands of the operators' pages on machines made for that, with systemd and the package
-  manifests               check deploy/kubernetes against the schemas that Kubernetes publishes
+  manifests               check deploy/kubernetes and deploy/helm with Helm and the schemas that Kubernetes publishes
+  manifests --write       make deploy/kubernetes/pilot.yaml from the chart in deploy/helm
   dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
   readers                 install the libraries with which the tests read permit tokens
   verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,000 or so many
@@ -90,7 +91,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["check"] => check::run(Pages::Run),
         ["check", "--without-pages"] => check::run(Pages::LeftOut),
         ["pages"] => pages::run_all(),
-        ["manifests"] => manifests::check(),
+        ["manifests", rest @ ..] => manifests::command(rest),
         ["console"] => console::build(),
         ["console", "api"] => console::generate_types(),
         ["console", "check"] => console::check().and_then(|()| console::check_in_browser()),
@@ -104,7 +105,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "dist" | "manifests" | "pages" | "readers" | "vault", surplus, ..] => {
+        ["check" | "deny" | "dist" | "pages" | "readers" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),

@@ -101,12 +101,34 @@ fn the_pod_reads_its_secrets_by_the_one_group_it_is_in() {
         "capabilities: {drop: [ALL]}",
         "replicas: 1",
         "terminationGracePeriodSeconds: 45",
+        "automountServiceAccountToken: false",
         "kind: StatefulSet",
+        "kind: NetworkPolicy",
     ] {
         assert!(lines.contains(&line), "{line}");
     }
     let version = env!("CARGO_PKG_VERSION");
     assert!(lines.contains(&&*format!("image: pilot:{version}")), "the image is this version's");
+}
+
+#[test]
+fn the_chart_is_of_this_version() {
+    let chart = deploy("helm/pilot/Chart.yaml");
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");
+    assert!(chart.contains(&format!("\nappVersion: \"{version}\"\n")), "{chart}");
+}
+
+/// Helm reads nothing outside of a chart, so it has a copy.
+#[test]
+fn the_alerts_in_the_chart_are_those_of_deploy_observe() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/observe/pilot.rules.yml");
+    let copy = deploy("helm/pilot/files/pilot.rules.yml");
+    assert!(copy.contains("\n      - alert: PilotDown\n"));
+    if source.exists() {
+        let remedy = "run cp deploy/observe/pilot.rules.yml deploy/helm/pilot/files/";
+        assert!(fs::read_to_string(source).unwrap() == copy, "{remedy}");
+    }
 }
 
 #[test]
