@@ -45,7 +45,11 @@ cargo xtask COMMAND
   pages                   run the commands of the operators' pages on machines made for that, with systemd and the package
   manifests               check deploy/kubernetes and deploy/helm with Helm and the schemas that Kubernetes publishes
   manifests --write       make deploy/kubernetes/pilot.yaml from the chart in deploy/helm
-  dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
+  dist [--sign-key FILE] [--builder URI]
+                          build everything operators need, in target/dist: static programs, packages, bill of materials,
+                          provenance, checksums, and with a key (of ssh) a signature over them
+  dist sign DIRECTORY --sign-key FILE
+                          sign the checksums of what was built elsewhere
   readers                 install the libraries with which the tests read permit tokens
   verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,000 or so many
   vault                   build a Vault-compatible server, for the tests that read credentials from one
@@ -98,14 +102,14 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
-        ["dist"] => distribution::run(),
+        ["dist", rest @ ..] => distribution::command(rest),
         ["readers"] => readers::install_missing(),
         ["vault"] => vault::install(),
         ["verifiers", rest @ ..] => verifiers::command(rest),
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "dist" | "pages" | "readers" | "vault", surplus, ..] => {
+        ["check" | "deny" | "pages" | "readers" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),
