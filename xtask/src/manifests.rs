@@ -9,6 +9,8 @@ use crate::tools;
 
 mod chart;
 
+use chart::at;
+
 /// The package contains the schemas of many versions. The directory is named after the package's own version.
 const INSTALLED: &str = "tools/kubernetes-validate-1.37.0";
 /// The oldest version that has every field we use, and the newest the package knows.
@@ -49,8 +51,4 @@ fn validated(validate: &Path, versions: &[&str], manifests: &[PathBuf]) -> Resul
         println!("{} manifest(s) match the schemas of Kubernetes {version}", manifests.len());
     }
     Ok(())
-}
-
-fn at(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::environment(format!("{}: {error}", path.display()))
 }

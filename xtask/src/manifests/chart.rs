@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::at;
 use crate::step::{Failure, cannot_start, quiet_output_of, root, run, shown, target_dir};
 use crate::tools;
 
@@ -127,6 +126,10 @@ fn refuses(helm: &Helm, value: &str, words: &str) -> Result<(), Failure> {
 
 fn read(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| at(path, &error))
+}
+
+pub(super) fn at(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::environment(format!("{}: {error}", path.display()))
 }
 
 struct Helm(PathBuf);
