@@ -53,7 +53,7 @@ const REFUSED: [(&str, &str); 17] = [
 /// In Python, because the standard library of Rust does not read YAML.
 const RENDERED: &str = include_str!("rendered.py");
 
-/// Lints and renders the chart. Returns the files with what it made, to be held against the schemas.
+/// Lints and renders the chart. Returns the files with what it made, to be checked against the schemas.
 pub(super) fn check(python: &Path, out: &Path) -> Result<Vec<PathBuf>, Failure> {
     let helm = Helm::install_missing()?;
     for set in [None].into_iter().chain(SETS.map(Some)) {
