@@ -4,8 +4,12 @@
 mod cost;
 
 use libfuzzer_sys::fuzz_target;
-use pilot_core::access_token::{Algorithm, Rules, Unverified, find_signed};
+use pilot_core::access_token::{
+    Algorithm, ClaimPath, ClientClaim, Demands, Needed, RoleDemand, Rules, SubjectClaim, TokenIdClaim, TokenType,
+    Unverified, find_signed,
+};
 use pilot_core::key_set::KeySet;
+use pilot_core::role::Role;
 use pilot_core::limits::{ACCESS_TOKEN_BYTES_MAX, KEY_SET_BYTES_MAX};
 use pilot_core::time::Time;
 
@@ -25,6 +29,20 @@ fn check(text: &[u8]) {
         algorithms: vec![Algorithm::Rs256, Algorithm::Es256],
         leeway_seconds: 30,
         lifetime_seconds_max: 86_400,
+        token_types: vec![TokenType::AccessToken, TokenType::Jwt, TokenType::Absent],
+        client_claim: ClientClaim::Azp,
+        subject_claim: SubjectClaim::Oid,
+        token_id_claim: TokenIdClaim::Digest,
+        demands: Demands {
+            clients: vec!["console".into()],
+            scopes: vec!["pilot".into()],
+            acr: vec!["2".into()],
+            amr: vec!["mfa".into()],
+            roles: ClaimPath::parse("realm_access.roles").map(|claim| RoleDemand {
+                claim,
+                values: [(Role::Approver, Needed::OneOf(vec!["approver".into()]))].into(),
+            }),
+        },
     };
     let now = Time::from_unix_micros(1_800_000_000_000_000);
     if let Ok(token) = Unverified::read(text, &rules) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
 use crate::tools::{self, CC, CURL, CXX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
-use crate::{console, deny, fuzz, manifests, pages, postgres, readers, schema, vault, verifiers};
+use crate::{console, deny, fuzz, manifests, observe, pages, postgres, readers, schema, vault, verifiers};
 
 const FUZZ_SECONDS: u32 = 10;
 
@@ -59,6 +59,7 @@ const STEPS: &[Step] = &[
     ("PostgreSQL", Tests::run_on_postgres),
     (PAGES, |_| pages::run_all()),
     ("manifests", |_| manifests::check()),
+    ("observe", |_| observe::check()),
     ("browser", |_| console::check_in_browser()),
     ("schema", |_| schema::run_default()),
     ("dependencies", |_| deny::run()),

@@ -19,6 +19,7 @@ mod distribution;
 mod fuzz;
 mod ha;
 mod manifests;
+mod observe;
 mod pages;
 mod places;
 mod postgres;
@@ -34,7 +35,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   demo [ARGUMENTS]        build everything and start the demo; arguments go to `pilot demo`
-  check                   everything a change must pass: format, tidy, console, lints, tests, verifiers, pages, browser, schema, dependencies, fuzzing
+  check                   everything a change must pass: format, tidy, console, lints, tests, verifiers, pages, alerts, browser, schema, dependencies, fuzzing
   check --without-pages   the same, on a machine that cannot run systemd in its own root
   console                 build the operator console, and the verifier in it for browsers
   console api             generate the console's API types from docs/reference/openapi.json
@@ -45,6 +46,7 @@ cargo xtask COMMAND
   pages                   run the commands of the operators' pages on machines made for that, with systemd and the package
   manifests               check deploy/kubernetes and deploy/helm with Helm and the schemas that Kubernetes publishes
   manifests --write       make deploy/kubernetes/pilot.yaml from the chart in deploy/helm
+  observe                 check deploy/observe with promtool: alerting rules, their unit tests, the dashboard's queries
   dist [--sign-key FILE] [--builder URI]
                           build everything operators need, in target/dist: static programs, packages, bill of materials,
                           provenance, checksums, and with a key (of ssh) a signature over them
@@ -96,6 +98,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["check", "--without-pages"] => check::run(Pages::LeftOut),
         ["pages"] => pages::run_all(),
         ["manifests", rest @ ..] => manifests::command(rest),
+        ["observe"] => observe::check(),
         ["console"] => console::build(),
         ["console", "api"] => console::generate_types(),
         ["console", "check"] => console::check().and_then(|()| console::check_in_browser()),
@@ -109,7 +112,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "pages" | "readers" | "vault", surplus, ..] => {
+        ["check" | "deny" | "observe" | "pages" | "readers" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),

@@ -6,67 +6,29 @@
 
 use std::ops::Range;
 
-use data_encoding::BASE64URL_NOPAD;
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use serde_json::{Map, Value};
+use sha2::Digest as _;
 
 use crate::json::{self, Bounds};
 use crate::limits::{ACCESS_TOKEN_BYTES_MAX, ANSWER_VALUES_MAX, SUBJECT_CHARS_MAX, TOKEN_BYTES_MIN};
+use crate::role_map::{Kind, MappedActor};
+use crate::role_set::RoleSet;
 use crate::time::Time;
+
+mod demands;
+mod fault;
+mod names;
+
+pub use demands::{ClaimPath, Demands, Needed, RoleDemand};
+pub use fault::Fault;
+pub use names::{ClientClaim, SubjectClaim, TokenIdClaim, TokenType};
 
 const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 /// A key's name is an identifier, not prose.
 const KEY_ID_CHARS_MAX: usize = 256;
 /// The latest time the calendar library can represent, close to the end of the year 9999.
 const SECONDS_MAX: i64 = 253_402_207_199;
-
-/// Why a token is not accepted. For the log and the tests: the caller gets the same answer for all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    #[error("the token is not three parts in base64url")]
-    Shape,
-    #[error("the token's header is not one strict JSON object")]
-    Header,
-    #[error("the token's typ is not at+jwt")]
-    Type,
-    #[error("the token's alg is not one of identity.oauth.algorithms")]
-    Algorithm,
-    #[error("the token's header uses an extension this service does not support")]
-    Critical,
-    #[error("the token's header contains or points to a key")]
-    OwnKey,
-    #[error("the token's kid is missing or malformed")]
-    KeyId,
-    #[error("the provider publishes no key with the token's kid")]
-    UnknownKey,
-    #[error("the key with the token's kid is for another algorithm")]
-    OtherKey,
-    #[error("the token's signature is not by the key it names")]
-    Signature,
-    #[error("the token's claims are not one strict JSON object")]
-    Claims,
-    #[error("the token's iss is not identity.oauth.issuer")]
-    Issuer,
-    #[error("the token's aud does not name identity.oauth.audience")]
-    Audience,
-    #[error("the token's sub is missing or malformed")]
-    Subject,
-    #[error("the token's jti is missing or malformed")]
-    TokenId,
-    #[error("the token's client_id is missing or malformed")]
-    Client,
-    #[error("the token's exp, iat or nbf is missing or not a whole number of seconds")]
-    Times,
-    #[error("the token has expired")]
-    Expired,
-    #[error("the token is not valid yet, or was issued in the future; compare the clocks")]
-    Early,
-    #[error("the token lives longer than identity.oauth.lifetime_minutes_max")]
-    LongLived,
-    #[error("the token is bound to its holder's key (cnf), which a bearer token does not prove")]
-    Bound,
-    #[error("the token was delegated (act), and delegation is not supported")]
-    Delegated,
-}
 
 macro_rules! algorithms {
     ($($variant:ident = $name:literal, $kind:ident;)+) => {
@@ -121,14 +83,27 @@ pub struct Rules {
     pub algorithms: Vec<Algorithm>,
     pub leeway_seconds: u32,
     pub lifetime_seconds_max: u32,
+    pub token_types: Vec<TokenType>,
+    pub client_claim: ClientClaim,
+    pub subject_claim: SubjectClaim,
+    pub token_id_claim: TokenIdClaim,
+    pub demands: Demands,
 }
 
 /// A token taken apart, with a header that may be acted on: it says which key to try, and nothing more.
 #[derive(Debug)]
 pub struct Unverified<'t> {
     pub key_id: String,
+    token_type: TokenType,
     signed: Signed<'t>,
     claims: Vec<u8>,
+}
+
+/// What may be acted on in a header.
+struct Header {
+    key_id: String,
+    algorithm: Algorithm,
+    token_type: TokenType,
 }
 
 /// What a signature covers.
@@ -152,12 +127,29 @@ pub struct Claims {
 /// The claims of a token that was signed by the issuer, is meant for this service and is valid now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
+    /// Who it speaks of, for the role map.
     pub subject: String,
-    /// The client the token was issued to; the same as `subject` if it acts for itself.
+    /// The token's own `sub`: the same, unless another claim names the subject.
+    pub sub: String,
+    /// The client the token was issued to; the same as `sub` if it acts for itself.
     pub client_id: String,
     pub token_id: String,
     /// Until when it is valid, leeway included.
     pub expires_at: Time,
+    /// The roles that it does not stand in the way of.
+    permitted: RoleSet,
+    /// Whether a person signed in as demanded.
+    sign_in: Result<(), Fault>,
+}
+
+impl Verified {
+    /// Whether the token suffices for the actor that the role map says it speaks of.
+    pub fn suffices_for(&self, mapped: &MappedActor) -> Result<(), Fault> {
+        if mapped.kind == Kind::Human {
+            self.sign_in?;
+        }
+        if self.permitted.contains(mapped.actor.role) { Ok(()) } else { Err(Fault::RoleValue) }
+    }
 }
 
 impl<'t> Unverified<'t> {
@@ -174,20 +166,21 @@ impl<'t> Unverified<'t> {
         let decoded = |part: &[u8]| BASE64URL_NOPAD.decode(part).ok().filter(|bytes| !bytes.is_empty());
         let message = token.get(..header.len() + 1 + claims.len()).ok_or(Fault::Shape)?;
         let (Some(header), Some(claims)) = (decoded(header), decoded(claims)) else { return Err(Fault::Shape) };
-        let (key_id, algorithm) = read_header(&object(&header).ok_or(Fault::Header)?, rules)?;
+        let Header { key_id, algorithm, token_type } = read_header(&object(&header).ok_or(Fault::Header)?, rules)?;
         let signature = decoded(signature).ok_or(Fault::Shape)?;
         // A header that the leak guard would miss, because of escapes or white space, is refused; no provider writes
         // one.
         if find_signed(token) != Some(0..token.len()) {
             return Err(Fault::Header);
         }
-        Ok(Unverified { key_id, signed: Signed { algorithm, message, signature }, claims })
+        Ok(Unverified { key_id, token_type, signed: Signed { algorithm, message, signature }, claims })
     }
 
     /// The only way to the claims: through the check of the signature.
     pub fn verify(self, rules: &Rules, check: impl FnOnce(&Signed<'_>) -> Result<(), Fault>) -> Result<Claims, Fault> {
         check(&self.signed)?;
-        read_claims(&object(&self.claims).ok_or(Fault::Claims)?, rules)
+        let claims = object(&self.claims).ok_or(Fault::Claims)?;
+        read_claims(&claims, &self, rules)
     }
 }
 
@@ -224,17 +217,12 @@ fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-fn read_header(header: &Map<String, Value>, rules: &Rules) -> Result<(String, Algorithm), Fault> {
+fn read_header(header: &Map<String, Value>, rules: &Rules) -> Result<Header, Fault> {
     let name = header.get("alg").and_then(Value::as_str).ok_or(Fault::Algorithm)?;
     let algorithm = Algorithm::named(name).filter(|found| rules.algorithms.contains(found));
     let algorithm = algorithm.ok_or(Fault::Algorithm)?;
-    let is_access_token = |typ: &str| {
-        let typ = typ.to_ascii_lowercase();
-        typ == "at+jwt" || typ == "application/at+jwt"
-    };
-    if !header.get("typ").and_then(Value::as_str).is_some_and(is_access_token) {
-        return Err(Fault::Type);
-    }
+    let typ = header.get("typ").map(|typ| typ.as_str().ok_or(Fault::Type)).transpose()?;
+    let token_type = TokenType::of(typ).filter(|found| rules.token_types.contains(found)).ok_or(Fault::Type)?;
     if ["crit", "b64", "zip", "enc", "cty"].iter().any(|name| header.contains_key(*name)) {
         return Err(Fault::Critical);
     }
@@ -242,19 +230,21 @@ fn read_header(header: &Map<String, Value>, rules: &Rules) -> Result<(String, Al
         return Err(Fault::OwnKey);
     }
     let key_id = text(header, "kid", KEY_ID_CHARS_MAX).ok_or(Fault::KeyId)?;
-    Ok((key_id, algorithm))
+    Ok(Header { key_id, algorithm, token_type })
 }
 
-fn read_claims(claims: &Map<String, Value>, rules: &Rules) -> Result<Claims, Fault> {
+fn read_claims(claims: &Map<String, Value>, token: &Unverified<'_>, rules: &Rules) -> Result<Claims, Fault> {
     if claims.get("iss").and_then(Value::as_str) != Some(rules.issuer.as_str()) {
         return Err(Fault::Issuer);
     }
-    if !claims.get("aud").is_some_and(|audience| names(audience, &rules.audience)) {
-        return Err(Fault::Audience);
+    let audience = claims.get("aud").filter(|audience| names(audience, &rules.audience)).ok_or(Fault::Audience)?;
+    let sub = text(claims, "sub", SUBJECT_CHARS_MAX).ok_or(Fault::Subject)?;
+    let client_id = read_client(claims, rules)?;
+    if !token.token_type.is_for_access() && !is_for_access(claims, audience, &client_id) {
+        return Err(Fault::NotForAccess);
     }
-    let subject = text(claims, "sub", SUBJECT_CHARS_MAX).ok_or(Fault::Subject)?;
-    let token_id = text(claims, "jti", SUBJECT_CHARS_MAX).ok_or(Fault::TokenId)?;
-    let client_id = text(claims, "client_id", SUBJECT_CHARS_MAX).ok_or(Fault::Client)?;
+    let subject = read_subject(claims, &sub, &client_id, rules.subject_claim)?;
+    let token_id = read_token_id(claims, token.signed.message, rules.token_id_claim)?;
     // The issuer requires proof of possession. Without checking it, a stolen token would be accepted.
     if claims.contains_key("cnf") {
         return Err(Fault::Bound);
@@ -262,6 +252,9 @@ fn read_claims(claims: &Map<String, Value>, rules: &Rules) -> Result<Claims, Fau
     if claims.contains_key("act") {
         return Err(Fault::Delegated);
     }
+    rules.demands.check_client(&client_id)?;
+    rules.demands.check_scopes(claims)?;
+    let (permitted, sign_in) = (rules.demands.roles(claims)?, rules.demands.check_sign_in(claims));
     let (expires, issued) = (seconds(claims.get("exp"))?, seconds(claims.get("iat"))?);
     let not_before = claims.get("nbf").map_or(Ok(issued), |value| seconds(Some(value)))?;
     if expires <= issued || expires <= not_before {
@@ -269,7 +262,43 @@ fn read_claims(claims: &Map<String, Value>, rules: &Rules) -> Result<Claims, Fau
     }
     let counts_until = expires.saturating_add(i64::from(rules.leeway_seconds));
     let expires_at = Time::from_unix_micros(counts_until.saturating_mul(1_000_000));
-    Ok(Claims { said: Verified { subject, client_id, token_id, expires_at }, expires, issued, not_before })
+    let said = Verified { subject, sub, client_id, token_id, expires_at, permitted, sign_in };
+    Ok(Claims { said, expires, issued, not_before })
+}
+
+/// The two registered claims must not name another client than the one that is configured does.
+fn read_client(claims: &Map<String, Value>, rules: &Rules) -> Result<String, Fault> {
+    let client = text(claims, rules.client_claim.as_str(), SUBJECT_CHARS_MAX).ok_or(Fault::Client)?;
+    let registered = ["client_id", "azp"].iter().filter_map(|name| claims.get(*name));
+    let agree = registered.into_iter().all(|other| other.as_str() == Some(client.as_str()));
+    if agree { Ok(client) } else { Err(Fault::Client) }
+}
+
+/// For a token whose type could also be that of an ID token. Those are for a client, so their audience names it, and they
+/// have claims that tie them to a sign-in; a logout token has `events`. One provider says in a claim what a token is for.
+fn is_for_access(claims: &Map<String, Value>, audience: &Value, client_id: &str) -> bool {
+    let is_tied = ["nonce", "at_hash", "c_hash", "s_hash", "events"].iter().any(|name| claims.contains_key(*name));
+    let says_otherwise = claims.get("typ").is_some_and(|typ| typ.as_str() != Some("Bearer"));
+    !is_tied && !says_otherwise && !names(audience, client_id)
+}
+
+/// A client that acts for itself may have no other name than its own.
+fn read_subject(claims: &Map<String, Value>, sub: &str, client_id: &str, claim: SubjectClaim) -> Result<String, Fault> {
+    let acts_for_itself = !claims.contains_key(claim.as_str()) && sub == client_id;
+    if claim == SubjectClaim::Sub || acts_for_itself {
+        return Ok(sub.to_owned());
+    }
+    text(claims, claim.as_str(), SUBJECT_CHARS_MAX).ok_or(Fault::Subject)
+}
+
+fn read_token_id(claims: &Map<String, Value>, message: &[u8], claim: TokenIdClaim) -> Result<String, Fault> {
+    if claim == TokenIdClaim::Digest {
+        // Without the signature: some kinds can be written in a second way by anyone, which would be a token with
+        // another name.
+        let digest = HEXLOWER.encode(&sha2::Sha256::digest(message));
+        return Ok(format!("sha256:{}", digest.chars().take(32).collect::<String>()));
+    }
+    text(claims, claim.as_str(), SUBJECT_CHARS_MAX).ok_or(Fault::TokenId)
 }
 
 /// Whole seconds. The standard allows a fraction, but nobody writes one, and one reader would round it up, another

@@ -11,6 +11,15 @@ pub const SUBJECT_CHARS_MAX: usize = 512;
 
 /// A token an identity provider signed says more than one drawn at random, and is longer.
 pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
+/// A client's id at the provider is shown in the log up to this length.
+pub const CLIENT_SHOWN_CHARS_MAX: usize = 128;
+/// Values that are read from one list in a token: its scopes, groups or roles.
+pub const CLAIM_VALUES_MAX: usize = 256;
+/// Names in the path to a claim.
+pub const CLAIM_PATH_NAMES_MAX: usize = 4;
+/// Entries in a list of the configuration that tokens are compared with, and characters in each.
+pub const TOKEN_DEMANDS_MAX: usize = 64;
+pub const TOKEN_DEMAND_CHARS_MAX: usize = 256;
 /// How many that were shown and have not expired are remembered, for those who watch over access.
 pub const ACCESS_TOKENS_SEEN_MAX: usize = 16 * 1024;
 /// How many that were shown after they had expired are remembered, so that a clock set back does not revive them.
@@ -257,6 +266,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Token", "32 to 256 printable ASCII bytes, no spaces", "401 `credential_required`"),
     ("Access token, with mechanism `oauth`", "8 KiB, three parts in base64url", "401 `credential_required`"),
     ("Id of an access token (`jti`)", "512 characters", "401 `credential_required`"),
+    ("Scopes, groups or roles read from an access token", "256 values in each list", "401 `credential_required`"),
     ("Key set of the identity provider", "128 KiB, 64 keys", "the set is refused and the previous one stays in use"),
     ("Use of stored keys while the identity provider cannot be reached", "24 h", "503 `unavailable`"),
     ("Answer of the identity provider", "5 s", "stored keys are used; without any, 503 `unavailable`"),

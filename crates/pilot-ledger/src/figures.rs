@@ -23,6 +23,31 @@ pub struct Figures {
     open: HashMap<ItemId, OpenItem>,
     /// By the number of the day since 1970. None is let go: a clock that was ahead for a while must not cost the others.
     days: BTreeMap<i64, Day>,
+    decided: Decided,
+}
+
+/// Upper bounds, in seconds, of how long a submission waited for a decision.
+pub const WAIT_BOUNDS: [u64; 10] = [60, 300, 900, 3_600, 14_400, 28_800, 86_400, 259_200, 604_800, 2_592_000];
+
+/// How long all submissions of the ledger waited for their first decision.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Decided {
+    /// How many waited up to each of the bounds, and not up to the one before; the last ones waited longer.
+    pub waits: [u64; WAIT_BOUNDS.len() + 1],
+    pub seconds: u64,
+}
+
+impl Decided {
+    pub fn count(&self) -> u64 {
+        self.waits.iter().sum()
+    }
+
+    fn add(&mut self, seconds: u64) {
+        if let Some(count) = self.waits.get_mut(WAIT_BOUNDS.partition_point(|bound| *bound < seconds)) {
+            *count += 1;
+        }
+        self.seconds = self.seconds.saturating_add(seconds);
+    }
 }
 
 #[derive(Debug)]
@@ -30,6 +55,7 @@ struct OpenItem {
     state: Name,
     definition: Option<Name>,
     created_at: Time,
+    entered_at: Time,
     /// When and by whom it was submitted, until someone else decides on it.
     submitted: Option<(Time, Option<ActorId>)>,
 }
@@ -84,7 +110,13 @@ impl Figures {
     fn begin(&mut self, entry: &Entry) {
         if let (Some(id), Some(state)) = (&entry.item, &entry.to) {
             let definition = entry.definition.clone();
-            let item = OpenItem { state: state.clone(), definition, created_at: entry.at, submitted: None };
+            let item = OpenItem {
+                state: state.clone(),
+                definition,
+                created_at: entry.at,
+                entered_at: entry.at,
+                submitted: None,
+            };
             self.open.insert(id.clone(), item);
         }
     }
@@ -92,7 +124,10 @@ impl Figures {
     fn follow(&mut self, entry: &Entry, is_terminal: impl Fn(&str, &str) -> bool) {
         let (Some(id), Some(state)) = (&entry.item, &entry.to) else { return };
         let Some(item) = self.open.get_mut(id) else { return };
-        item.state = state.clone();
+        if item.state != *state {
+            item.state = state.clone();
+            item.entered_at = entry.at;
+        }
         if item.definition.as_deref().is_some_and(|definition| is_terminal(definition, state)) {
             self.open.remove(id);
         }
@@ -105,14 +140,20 @@ impl Figures {
             item.submitted = Some((entry.at, entry.actor_id.clone()));
         } else if item.submitted.as_ref().is_some_and(|(_, by)| *by != entry.actor_id) {
             let since = item.submitted.take().map_or(entry.at, |(at, _)| at);
-            let step = step_of(entry.at.since(since).as_secs());
+            let seconds = entry.at.since(since).as_secs();
+            self.decided.add(seconds);
+            let step = step_of(seconds);
             *self.days.entry(day).or_default().waits.entry(step).or_default() += 1;
         }
     }
 
-    /// Open items, each by its state and the time of its creation.
-    pub fn open(&self) -> impl Iterator<Item = (&str, Time)> {
-        self.open.values().map(|item| (&*item.state, item.created_at))
+    /// Open items, each by its state, the time of its creation and the time at which it entered that state.
+    pub fn open(&self) -> impl Iterator<Item = (&str, Time, Time)> {
+        self.open.values().map(|item| (&*item.state, item.created_at, item.entered_at))
+    }
+
+    pub fn decided(&self) -> Decided {
+        self.decided
     }
 
     pub fn day(&self, day: i64) -> Option<&Day> {

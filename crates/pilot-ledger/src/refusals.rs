@@ -5,6 +5,7 @@
 //! a minute old. So all nodes together record one entry, and a node that is killed loses little.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use crate::persisted;
 const GATHERED: Duration = Duration::from_secs(52);
 const LOOK: Duration = Duration::from_secs(2);
 const FACTS: &str = "refused/";
+/// Enough to see where a run of attempts came from, however many addresses someone has.
+const ORIGINS_MAX: usize = 4;
 
 #[derive(Default)]
 pub struct Refusals {
@@ -50,7 +53,7 @@ enum Kind {
 }
 
 /// What this node has counted since the first attempt.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Counted {
     since: Time,
     count: u64,
@@ -60,6 +63,7 @@ struct Counted {
     /// again.
     telling: Option<u64>,
     additions: u64,
+    origins: Vec<IpAddr>,
 }
 
 /// What all nodes have counted, as stored.
@@ -70,6 +74,17 @@ struct Tally {
     count: u64,
     /// The number of the last addition by each run of a node.
     additions: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    origins: Vec<IpAddr>,
+}
+
+/// Adds what is not there yet, as far as there is room.
+fn add_origins(origins: &mut Vec<IpAddr>, more: impl IntoIterator<Item = IpAddr>) {
+    for origin in more {
+        if origins.len() < ORIGINS_MAX && !origins.contains(&origin) {
+            origins.push(origin);
+        }
+    }
 }
 
 impl Refusals {
@@ -78,31 +93,33 @@ impl Refusals {
         Refusals { run: run.to_owned(), ..Refusals::default() }
     }
 
-    pub fn note(&self, actor: &Actor, action: &str, code: &'static str, now: Time) {
-        self.gather(Attempt::new(Kind::Refused, actor, action, code), now);
+    /// With an origin, the entry will say where the attempt came from.
+    pub fn note(&self, actor: &Actor, origin: Option<IpAddr>, action: &str, code: &'static str, now: Time) {
+        self.gather(Attempt::new(Kind::Refused, actor, action, code), origin, now);
     }
 
     /// A live token was seen where it does not belong. True for the first time within a minute.
-    pub fn note_exposure(&self, actor: &Actor, code: &'static str, now: Time) -> bool {
-        self.gather(Attempt::exposure(actor, code), now) == 1
+    pub fn note_exposure(&self, actor: &Actor, origin: Option<IpAddr>, code: &'static str, now: Time) -> bool {
+        self.gather(Attempt::exposure(actor, code), origin, now) == 1
     }
 
     fn counted(&self) -> MutexGuard<'_, BTreeMap<Attempt, Counted>> {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn gather(&self, attempt: Attempt, now: Time) -> u64 {
+    fn gather(&self, attempt: Attempt, origin: Option<IpAddr>, now: Time) -> u64 {
         // The first exposure is written immediately.
         let told = u64::from(attempt.kind == Kind::TokenExposed);
         let mut counted = self.counted();
-        let new = Counted { since: now, count: 0, told, telling: None, additions: 0 };
+        let new = Counted { since: now, count: 0, told, telling: None, additions: 0, origins: Vec::new() };
         let counted = counted.entry(attempt).or_insert(new);
         counted.count += 1;
+        add_origins(&mut counted.origins, origin);
         counted.count
     }
 
-    /// What is to be added to the facts, each with the time of the first attempt, the amount and the addition's number.
-    fn untold(&self) -> Vec<(Attempt, Time, u64, u64)> {
+    /// What is to be added to the facts.
+    fn untold(&self) -> Vec<(Attempt, Addition)> {
         let mut counted = self.counted();
         let untold = counted.iter_mut().filter_map(|(attempt, counted)| {
             let amount = counted.telling.or_else(|| Some(counted.count - counted.told).filter(|amount| *amount > 0))?;
@@ -110,7 +127,9 @@ impl Refusals {
                 counted.telling = Some(amount);
                 counted.additions += 1;
             }
-            Some((attempt.clone(), counted.since, amount, counted.additions))
+            let Counted { since, additions: number, ref origins, .. } = *counted;
+            let run = self.run.clone();
+            Some((attempt.clone(), Addition { since, amount, origins: origins.clone(), run, number }))
         });
         untold.collect()
     }
@@ -142,8 +161,9 @@ impl Attempt {
         format!("{FACTS}{}", sha256_of_canonical(self))
     }
 
-    fn entry(&self, situation: &Situation<'_>, count: u64, since: Time) -> Entry {
-        let attempts = Attempts { code: self.code.clone(), count, since: Some(since) };
+    fn entry(&self, situation: &Situation<'_>, count: u64, since: Time, origins: &[IpAddr]) -> Entry {
+        let origins = origins.iter().map(ToString::to_string).collect();
+        let attempts = Attempts { code: self.code.clone(), count, since: Some(since), origins };
         let details = match self.kind {
             Kind::Refused => Details::AccessRefused(attempts),
             Kind::TokenExposed => Details::AccessTokenExposed(attempts),
@@ -196,8 +216,9 @@ async fn tell(refusals: &Refusals, store: &dyn Store) {
     let untold = refusals.untold();
     let pending: Vec<_> = untold
         .into_iter()
-        .map(|(attempt, since, amount, number)| {
-            let write = addition(attempt.clone(), since, amount, (refusals.run.clone(), number));
+        .map(|(attempt, addition)| {
+            let amount = addition.amount;
+            let write = addition.write(attempt.clone());
             (attempt, amount, store.settle(write))
         })
         .collect();
@@ -209,23 +230,42 @@ async fn tell(refusals: &Refusals, store: &dyn Store) {
     }
 }
 
-fn addition(attempt: Attempt, since: Time, amount: u64, (run, number): (String, u64)) -> Write {
-    let name = attempt.fact_name();
-    let fact = name.clone();
-    let decide = move |situation: &Situation<'_>| {
-        // A count that cannot be read is replaced: it is worth less than what is being counted.
-        let stored = situation.facts.first().and_then(Option::as_deref).and_then(|bytes| Tally::read(bytes).ok());
-        let new = || Tally { attempt: attempt.clone(), since, count: 0, additions: BTreeMap::new() };
-        let mut tally = stored.unwrap_or_else(new);
-        if tally.additions.get(&run).is_some_and(|last| *last >= number) {
-            return Err(NoRecord::Nothing);
-        }
-        tally.count += amount;
-        tally.since = tally.since.min(since);
-        tally.additions.insert(run.clone(), number);
-        Err(NoRecord::Note(vec![Fact { name: fact.clone(), value: Some(persisted::to_bytes(&tally)) }]))
-    };
-    Write::new(Subject::Ledger, None, decide).reading([name])
+/// What a node adds to a fact, once however often it is tried.
+struct Addition {
+    since: Time,
+    amount: u64,
+    origins: Vec<IpAddr>,
+    run: String,
+    number: u64,
+}
+
+impl Addition {
+    fn write(self, attempt: Attempt) -> Write {
+        let name = attempt.fact_name();
+        let fact = name.clone();
+        let decide = move |situation: &Situation<'_>| {
+            let Addition { since, amount, origins, run, number } = &self;
+            // A count that cannot be read is replaced: it is worth less than what is being counted.
+            let stored = situation.facts.first().and_then(Option::as_deref).and_then(|bytes| Tally::read(bytes).ok());
+            let new = || Tally {
+                attempt: attempt.clone(),
+                since: *since,
+                count: 0,
+                additions: BTreeMap::new(),
+                origins: Vec::new(),
+            };
+            let mut tally = stored.unwrap_or_else(new);
+            if tally.additions.get(run).is_some_and(|last| last >= number) {
+                return Err(NoRecord::Nothing);
+            }
+            tally.count += amount;
+            tally.since = tally.since.min(*since);
+            tally.additions.insert(run.clone(), *number);
+            add_origins(&mut tally.origins, origins.iter().copied());
+            Err(NoRecord::Note(vec![Fact { name: fact.clone(), value: Some(persisted::to_bytes(&tally)) }]))
+        };
+        Write::new(Subject::Ledger, None, decide).reading([name])
+    }
 }
 
 /// Makes entries of the counts that are due.
@@ -249,7 +289,7 @@ async fn write_tally(store: &dyn Store, name: String) {
     let decide = move |situation: &Situation<'_>| {
         let stored = situation.facts.first().and_then(Option::as_deref);
         let Some(tally) = stored.and_then(|bytes| Tally::read(bytes).ok()) else { return Err(NoRecord::Nothing) };
-        let entry = tally.attempt.entry(situation, tally.count, tally.since);
+        let entry = tally.attempt.entry(situation, tally.count, tally.since, &tally.origins);
         Ok(Record { facts: vec![Fact { name: fact.clone(), value: None }], ..Record::of(entry) })
     };
     if let Err(error) = store.settle(Write::new(Subject::Ledger, None, decide).reading([name])).await {
@@ -258,9 +298,10 @@ async fn write_tally(store: &dyn Store, name: String) {
 }
 
 /// An exposed token cannot wait.
-pub async fn write_exposure(store: &dyn Store, actor: &Actor, code: &'static str, now: Time) {
+pub async fn write_exposure(store: &dyn Store, actor: &Actor, origin: Option<IpAddr>, code: &'static str, now: Time) {
     let attempt = Attempt::exposure(actor, code);
-    let decide = move |situation: &Situation<'_>| Ok(Record::of(attempt.entry(situation, 1, now)));
+    let origins: Vec<_> = origin.into_iter().collect();
+    let decide = move |situation: &Situation<'_>| Ok(Record::of(attempt.entry(situation, 1, now, &origins)));
     if let Err(error) = store.settle(Write::new(Subject::Ledger, None, decide)).await {
         tracing::error!(cause = %error, "an exposed token could not be written to the ledger");
     }

@@ -1,5 +1,6 @@
 //! From a decision to the ledger and back: the path of every write that a caller asks for.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +53,14 @@ pub enum Settled {
     Repeated(Repeated),
 }
 
+/// Who asks for something to be recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking<'a> {
+    pub actor: &'a Actor,
+    /// Where the request came from, if a refusal is to be recorded with it.
+    pub origin: Option<IpAddr>,
+}
+
 /// Where callers' writes go.
 pub struct Ledger {
     pub store: Arc<dyn Store>,
@@ -96,7 +105,12 @@ impl Ledger {
 
     /// Decides and records. `action` is the name under which a refusal for role, ownership or separation of duties is
     /// recorded.
-    pub async fn settle(&self, actor: &Actor, action: &str, write: Write) -> Result<Settled, SettleError> {
+    pub async fn settle(
+        &self,
+        Asking { actor, origin }: Asking<'_>,
+        action: &str,
+        write: Write,
+    ) -> Result<Settled, SettleError> {
         self.check_writing().map_err(SettleError::NotNow)?;
         let settled = self.store.settle(write).await;
         if matches!(settled, Err(StoreError::Full(_))) {
@@ -120,7 +134,7 @@ impl Ledger {
             Outcome::Nothing | Outcome::Noted => Err(SettleError::Unreadable),
             Outcome::Refused(refusal) => {
                 if refusal.is_about_access() {
-                    self.refusals.note(actor, action, refusal.code().as_str(), self.clock.now());
+                    self.refusals.note(actor, origin, action, refusal.code().as_str(), self.clock.now());
                 }
                 Err(SettleError::Refused(refusal))
             }

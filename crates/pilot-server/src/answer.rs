@@ -12,6 +12,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use pilot_setup::config::Origin;
 use pilot_wire::body::Body;
 use pilot_wire::caps::Cap;
 use pilot_wire::clock::Stopwatch;
@@ -69,6 +70,10 @@ impl Served for Door {
 
     fn refuse(&self, malformed: Malformed) -> Response<Body> {
         refuse(&self.app, malformed.into())
+    }
+
+    fn records_origins(&self) -> bool {
+        self.app.origin != Origin::Off
     }
 
     fn is_for_known_callers(status: StatusCode) -> bool {
@@ -186,30 +191,40 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
     // credential get that far.
     let is_late = is_guarded && app.limits.as_ref().is_some_and(|limits| limits.is_used_up(address));
     if is_late {
-        trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
+        trace.caller = Some(identify(app, head, address, &mut trace.standing).await?);
     }
-    match exposure::refuse_in_url(app, head, Asker::at(address)).await {
+    match exposure::refuse_in_url(app, head, address, Asker::at(address)).await {
         // Too much is in progress for this address. Callers with a valid credential have their own quota.
         Err(problem) if problem.cap == Some(Cap::LongTasks) && is_guarded => {
             app.metrics.traffic.caps.reached(Cap::LongTasks, &address);
             if trace.caller.is_none() {
-                trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
+                trace.caller = Some(identify(app, head, address, &mut trace.standing).await?);
             }
             let asker = trace.caller.as_ref().map_or(Asker::at(address), |caller| (&caller.actor.actor_id).into());
-            Box::pin(exposure::refuse_in_url(app, head, asker)).await?;
+            Box::pin(exposure::refuse_in_url(app, head, address, asker)).await?;
         }
         looked => looked?,
     }
     framing::check_target(head)?;
     if is_guarded {
         if trace.caller.is_none() {
-            trace.caller = Some(access::authenticate(app, head, address, &mut trace.standing).await?);
+            trace.caller = Some(identify(app, head, address, &mut trace.standing).await?);
         }
         if let Some(caller) = &trace.caller {
             access::charge(app, caller, head, &mut trace.standing)?;
         }
     }
     Ok(())
+}
+
+async fn identify(
+    app: &App,
+    head: &Parts,
+    address: IpAddr,
+    standing: &mut Option<Standing>,
+) -> Result<Caller, Problem> {
+    let caller = access::authenticate(app, head, address, standing).await?;
+    Ok(Caller { origin: app.origin_in_ledger(address), ..caller })
 }
 
 /// How far a handler got.
@@ -229,7 +244,8 @@ fn begin(door: &Door, head: Parts, upload: &mut Option<Upload>, trace: &mut Trac
         (Handler::File(handler), _) => handler(app, &head, parameter.as_deref()),
         (Handler::Guarded(access, handler), Some(caller)) => {
             access::permit(*access, caller).inspect_err(|problem| {
-                app.ledger.refusals.note(&caller.actor, route.operation, problem.code.as_str(), app.ledger.clock.now());
+                let (code, now) = (problem.code.as_str(), app.ledger.clock.now());
+                app.ledger.refusals.note(&caller.actor, caller.origin, route.operation, code, now);
             })?;
             match handler {
                 Guarded::AtOnce(handler) => handler(app, caller, parameter.as_deref()),
@@ -250,7 +266,7 @@ fn begin(door: &Door, head: Parts, upload: &mut Option<Upload>, trace: &mut Trac
 }
 
 /// HEAD has the headers of GET but no body.
-fn remove_body(response: &mut Response<Body>) {
+pub(crate) fn remove_body(response: &mut Response<Body>) {
     if let Some(length) = response.body().size_hint().exact() {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
@@ -263,12 +279,15 @@ fn write_log_line(app: &App, request_id: &str, method: &str, trace: &Trace, stat
         return;
     }
     let caller = trace.caller.as_ref();
+    let origin = trace.address.filter(|_| app.origin != Origin::Off).map(|address| address.to_string());
     app.log.request(&RequestLine {
         request_id,
         method,
         operation: trace.operation.map_or("none", |(_, operation)| operation),
         actor_id: caller.map_or("", |caller| caller.actor.actor_id.as_str()),
         role: caller.map_or("", |caller| caller.actor.role.as_str()),
+        origin: origin.as_deref().unwrap_or(""),
+        client_id: caller.and_then(|caller| caller.client.as_deref()).unwrap_or(""),
         cause: trace.cause.as_deref().unwrap_or(""),
         status,
         micros,

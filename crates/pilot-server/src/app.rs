@@ -1,11 +1,13 @@
 //! What handlers share: built once at the start, never replaced.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pilot_core::leak::LeakGuard;
+use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::evidence::Exports;
 use pilot_ledger::figures::Figures;
@@ -28,6 +30,7 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::permits::PermitIssuer;
 use crate::rate::Limits;
+use crate::work_metrics::WorkMetrics;
 use crate::workshop::Workshop;
 
 pub struct App {
@@ -41,13 +44,18 @@ pub struct App {
     pub edge: Edge,
     pub guard: Arc<LeakGuard>,
     pub metrics: Arc<Metrics>,
+    /// When the service started.
+    pub(crate) started: Time,
     /// For what others have dated: credentials. What is compared with the ledger uses the ledger's clock.
     pub clock: Clock,
     pub log: Log,
+    /// Whether callers' addresses are recorded.
+    pub origin: config::Origin,
     pub ledger: Ledger,
     pub workflows: Arc<Workflows>,
     /// Counted from the ledger as far as anyone has asked; one caller at a time counts on.
     pub figures: tokio::sync::Mutex<Figures>,
+    pub(crate) work_metrics: WorkMetrics,
     pub witnesses: Arc<Witnesses>,
     pub timestamps: Arc<Timestamps>,
     /// Who is downloading evidence.
@@ -98,6 +106,11 @@ impl RequestIds {
 }
 
 impl App {
+    /// The address, if entries about refusals are to have it.
+    pub fn origin_in_ledger(&self, address: IpAddr) -> Option<IpAddr> {
+        Some(address).filter(|_| self.origin == config::Origin::LogAndLedger)
+    }
+
     /// From then on `/readyz` reports not ready, so that load balancers go elsewhere while the last requests are
     /// answered.
     pub fn is_draining(&self) -> bool {

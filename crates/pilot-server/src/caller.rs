@@ -1,10 +1,12 @@
 //! Who is calling, and who may.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use pilot_core::actor::Actor;
 use pilot_core::role::Role;
 use pilot_ledger::register::ShownCredential;
+use pilot_ledger::settle::Asking;
 
 /// Who may call an operation. An operation without a rule cannot be in the route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,4 +31,14 @@ pub struct Caller {
     pub actor: Actor,
     /// What it was derived from.
     pub credential: Arc<ShownCredential>,
+    /// The client of the identity provider that the actor calls through, as it may stand in a log.
+    pub client: Option<Arc<str>>,
+    /// Where the request came from, if refusals are to be recorded with it.
+    pub origin: Option<IpAddr>,
+}
+
+impl Caller {
+    pub fn asking(&self) -> Asking<'_> {
+        Asking { actor: &self.actor, origin: self.origin }
+    }
 }

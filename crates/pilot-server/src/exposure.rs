@@ -29,7 +29,7 @@ pub struct Exposed {
 }
 
 /// 400 if the request target contains a live token.
-pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, asker: Asker) -> Result<(), Problem> {
+pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, address: IpAddr, asker: Asker) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     // Our own prefix is not part of a token; with it, every item's id would be tried in a dozen combinations.
     let target = target.strip_prefix("/v1/").unwrap_or(target);
@@ -50,7 +50,7 @@ pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, asker: Asker) -> Result
     let is_revoked = revoke(app, &exposed.id, Automatic::TokenInUrl);
     let actor_id = exposed.actor.actor_id.as_str();
     tracing::warn!(actor_id, credential_id = %exposed.id, "a live token of `{actor_id}` was sent in a URL and refused");
-    Box::pin(write_down(app, &exposed.actor, Code::TokenInUrl)).await;
+    Box::pin(write_down(app, &exposed.actor, app.origin_in_ledger(address), Code::TokenInUrl)).await;
     Err(Problem::new(
         Code::TokenInUrl,
         if is_revoked {
@@ -102,14 +102,14 @@ pub async fn in_content(app: &Arc<App>, caller: &Caller, address: Option<IpAddr>
     revoke(app, &exposed.id, Automatic::TokenInContent);
     let (actor_id, by) = (exposed.actor.actor_id.as_str(), caller.actor.actor_id.as_str());
     tracing::warn!(actor_id, by, credential_id = %exposed.id, "`{by}` sent a live token of `{actor_id}` in content");
-    write_down(app, &exposed.actor, Code::TokenInContent).await;
+    write_down(app, &exposed.actor, caller.origin, Code::TokenInContent).await;
     Ok(())
 }
 
-async fn write_down(app: &Arc<App>, actor: &Actor, code: Code) {
+async fn write_down(app: &Arc<App>, actor: &Actor, origin: Option<IpAddr>, code: Code) {
     let (ledger, now) = (&app.ledger, app.ledger.clock.now());
-    if ledger.refusals.note_exposure(actor, code.as_str(), now) {
-        refusals::write_exposure(&*ledger.store, actor, code.as_str(), now).await;
+    if ledger.refusals.note_exposure(actor, origin, code.as_str(), now) {
+        refusals::write_exposure(&*ledger.store, actor, origin, code.as_str(), now).await;
     }
 }
 

@@ -6,18 +6,20 @@
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::{Layer, Registry, reload};
 
 use pilot_ledger::clock::Clock;
+use pilot_wire::exposition::Exposition;
 
 /// How long the writing thread lets lines gather.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -42,8 +44,12 @@ pub enum Format {
 pub struct Log(Arc<Shared>);
 
 struct Shared {
-    format: Format,
-    level: LevelFilter,
+    /// What is in force, which can change at any time.
+    shown: RwLock<Shown>,
+    /// The level for events, which the tracing library keeps for itself.
+    filter: OnceLock<reload::Handle<Targets, Registry>>,
+    /// Lines that were never written.
+    dropped: AtomicU64,
     clock: Clock,
     guard: OnceLock<Arc<LeakGuard>>,
     /// Lines about requests without a known caller.
@@ -51,6 +57,12 @@ struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
     written: Condvar,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Shown {
+    format: Format,
+    level: LevelFilter,
 }
 
 #[derive(Default)]
@@ -66,8 +78,9 @@ struct Queue {
 impl Log {
     fn new(format: Format, level: LevelFilter, clock: Clock) -> Log {
         let shared = Shared {
-            format,
-            level,
+            shown: RwLock::new(Shown { format, level }),
+            filter: OnceLock::new(),
+            dropped: AtomicU64::new(0),
             clock,
             guard: OnceLock::new(),
             strangers: Strangers::default(),
@@ -84,13 +97,34 @@ impl Log {
         let writer = log.clone();
         // If no thread can be started, lines wait until flush writes them.
         let _ = std::thread::Builder::new().name("log".into()).spawn(move || writer.write_for_ever());
-        // Only our own events: at its finer levels, the HTTP library quotes what clients send (paths, hosts, debug
-        // data).
-        let ours = Targets::new().with_target("pilot", level);
+        let (ours, filter) = reload::Layer::new(ours(level));
+        let _ = log.0.filter.set(filter);
         let subscriber = tracing_subscriber::registry().with(log.clone().with_filter(ours));
         // Fails only if a log was already set, which then stays.
         let _ = tracing::subscriber::set_global_default(subscriber);
         log
+    }
+
+    /// From now on the log shows this much, and in this way.
+    pub fn show(&self, format: Format, level: LevelFilter) {
+        let shown = Shown { format, level };
+        if self.shown() == shown {
+            return;
+        }
+        *self.0.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
+        if let Some(filter) = self.0.filter.get() {
+            // Fails only if the process has no log any more.
+            let _ = filter.reload(ours(level));
+        }
+    }
+
+    fn shown(&self) -> Shown {
+        *self.0.shown.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn metrics(&self, text: &mut Exposition) {
+        let help = "Log lines that were dropped because nobody read the log fast enough.";
+        text.counter("pilot_log_lines_dropped_total", help, self.0.dropped.load(Ordering::Relaxed));
     }
 
     pub fn guard_with(&self, guard: Arc<LeakGuard>) {
@@ -101,7 +135,8 @@ impl Log {
     /// members. Empty members are left out.
     pub fn request(&self, request: &RequestLine<'_>) {
         let level = if request.status >= 500 { Level::ERROR } else { Level::INFO };
-        if self.0.level < level {
+        let shown = self.shown();
+        if shown.level < level {
             return;
         }
         // Anyone can cause these without a credential, as fast as the network allows.
@@ -109,7 +144,7 @@ impl Log {
         if request.actor_id.is_empty() && level == Level::INFO && !self.0.strangers.takes(now) {
             return;
         }
-        let mut line = Line::begin(self.0.format, now, level, "pilot_server::answer");
+        let mut line = Line::begin(shown.format, now, level, "pilot_server::answer");
         let message = if request.status >= 500 { "request failed" } else { "request answered" };
         for (name, value) in [
             ("message", message),
@@ -118,6 +153,8 @@ impl Log {
             ("operation", request.operation),
             ("actor_id", request.actor_id),
             ("role", request.role),
+            ("origin", request.origin),
+            ("client_id", request.client_id),
             ("cause", request.cause),
         ] {
             line.text(name, value);
@@ -146,6 +183,7 @@ impl Log {
         let room = if in_a_hurry { WAITING_BYTES_MAX } else { WAITING_BYTES_MAX / 4 * 3 };
         if queue.text.len() >= room {
             queue.dropped += 1;
+            self.0.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let was_empty = queue.text.is_empty();
@@ -199,6 +237,11 @@ impl Log {
     }
 }
 
+/// Only our own events: at its finer levels, the HTTP library quotes what clients send (paths, hosts, debug data).
+fn ours(level: LevelFilter) -> Targets {
+    Targets::new().with_target("pilot", level)
+}
+
 /// How many lines per second are written about requests without a caller. The rest are counted, in the metrics and
 /// here.
 #[derive(Default)]
@@ -225,7 +268,7 @@ impl Strangers {
 impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
-        let mut line = Line::begin(self.0.format, self.0.clock.now(), *metadata.level(), metadata.target());
+        let mut line = Line::begin(self.shown().format, self.0.clock.now(), *metadata.level(), metadata.target());
         event.record(&mut line);
         self.push(&line.end(), *metadata.level() <= Level::WARN);
     }
@@ -238,6 +281,9 @@ pub struct RequestLine<'a> {
     pub operation: &'a str,
     pub actor_id: &'a str,
     pub role: &'a str,
+    /// The address the request came from, if that is to be recorded.
+    pub origin: &'a str,
+    pub client_id: &'a str,
     pub cause: &'a str,
     pub status: u16,
     pub micros: u64,

@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use pilot_ledger::settle::Ledger;
 use pilot_ledger::signer::SignError;
 use pilot_ledger::timers::Timers;
 use pilot_ledger::{clock, following, refusals, register, reserve, signer, timers, timestamps, witnesses};
+use pilot_setup::config::Logging;
 use pilot_store::{Pulse, StoreError};
 use pilot_wire::listen::Listener;
 use tokio::sync::oneshot;
@@ -22,13 +24,17 @@ use crate::answer::{Door, answer};
 use crate::api::ops::{Operations, answer_ops};
 use crate::app::App;
 use crate::feeds;
+use crate::logging;
 use crate::tls::CertificateFiles;
+use crate::work_metrics;
 
 pub struct Service {
     pub(crate) door: Arc<Door>,
     pub(crate) main: Listener,
     pub(crate) ops: Option<Listener>,
     pub(crate) certificate: Option<Arc<CertificateFiles>>,
+    pub(crate) logging: (Logging, PathBuf),
+    pub(crate) backup_record: PathBuf,
     /// How many entries the service knew when it started.
     pub(crate) applied: u64,
 }
@@ -95,6 +101,12 @@ impl Service {
         if let Some(clients) = &app.clients {
             serving.start(Arc::clone(clients).follow(app.clock.clone()));
         }
+        // Only for those who look at it: the first count reads the whole ledger.
+        if self.ops.is_some() {
+            serving.start(work_metrics::run(Arc::clone(&app), self.backup_record));
+        }
+        let (logging, path) = self.logging;
+        serving.start(logging::follow(app.log.clone(), logging, path, app.clock.clone()));
         let (done_refusing, is_done) = oneshot::channel();
         let refusing = tokio::spawn(refusals::write_down(
             Arc::clone(refusals),

@@ -52,6 +52,7 @@ use crate::permits::PermitIssuer;
 use crate::rate::Limits;
 use crate::routes::{Router, table};
 use crate::run::Service;
+use crate::work_metrics::WorkMetrics;
 use crate::workshop::Workshop;
 
 /// Checks everything and binds the addresses. `adopt` puts this configuration in force for all nodes.
@@ -127,11 +128,14 @@ pub async fn start(
         edge: edge(config, mesh_secrets),
         guard,
         metrics,
+        started: clock.now(),
         clock,
         log: log.clone(),
+        origin: config.logging.origin,
         ledger,
         workflows: Arc::new(workflows),
         figures: tokio::sync::Mutex::default(),
+        work_metrics: WorkMetrics::default(),
         witnesses,
         timestamps,
         exports: Arc::new(Exports::of_evidence()),
@@ -157,7 +161,9 @@ pub async fn start(
     if let Some(address) = ops.as_ref().and_then(|ops| ops.address().ok()) {
         tracing::info!(%address, "operations listener");
     }
-    Ok(Service { door: Arc::new(Door { router, app: Arc::new(app) }), main, ops, certificate, applied })
+    let (logging, backup_record) = ((config.logging, config.log_settings_path()), config.backup_record_path());
+    let door = Arc::new(Door { router, app: Arc::new(app) });
+    Ok(Service { door, main, ops, certificate, logging, backup_record, applied })
 }
 
 /// A signer for this ledger, if it is the one that was signed before.

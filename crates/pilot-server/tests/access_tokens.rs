@@ -1,7 +1,9 @@
 //! Access tokens: the honest ones come in; forged and confused ones do not, each for the reason meant for it.
 
+mod demands;
 mod forge;
 mod identity;
+mod providers;
 
 use std::time::Duration;
 

@@ -14,9 +14,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::private_file::{self, Others};
 
+mod claims;
 mod console;
 mod edge;
 mod faults;
+mod logging;
 mod network;
 mod node;
 mod oauth;
@@ -24,10 +26,12 @@ mod permits;
 mod source;
 mod store;
 
+pub use claims::{RoleValue, RoleValues, TokenTypes};
 pub use console::{Colour, Console};
 pub use edge::{
     ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
 };
+pub use logging::{LogFormat, LogLevel, Logging, Origin};
 pub use network::{Network, NotANetwork};
 pub use node::Node;
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
@@ -36,7 +40,7 @@ pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 pub use store::Store;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "profile",
     "listen",
     "data_dir",
@@ -44,6 +48,7 @@ const NAMES: [&str; 15] = [
     "credentials",
     "workflows",
     "log",
+    "logging",
     "ops",
     "console",
     "tls",
@@ -85,6 +90,8 @@ pub struct Config {
     pub workflows: Workflows,
     /// The transparency log and its witnesses.
     pub log: Log,
+    /// The service's own log on standard error.
+    pub logging: Logging,
     /// The listener for health checks and metrics. Without this section there is none.
     pub ops: Option<Ops>,
     /// The operator console.
@@ -224,6 +231,7 @@ impl Default for Config {
             credentials: Credentials::default(),
             workflows: Workflows::default(),
             log: Log::default(),
+            logging: Logging::default(),
             ops: None,
             console: Console::default(),
             tls: None,
@@ -304,9 +312,19 @@ impl Config {
     fn check(self, path: &Path) -> Result<Config, ConfigError> {
         let contradiction = |message: String| ConfigError::Contradiction { path: path.to_owned(), message };
         let identity = self.identity.as_ref().and_then(IdentitySection::contradiction).map(str::to_owned);
-        let faults = identity.into_iter().chain(self.log.contradiction()).chain(self.store.fault());
+        let faults = identity.into_iter().chain(self.trusts_itself()).chain(self.log.contradiction());
+        let faults = faults.chain(self.store.fault());
         let faults: Vec<_> = faults.map(contradiction).collect();
         if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
+    }
+
+    /// A permit token is for a target, and must never be a way to sign in here.
+    fn trusts_itself(&self) -> Option<String> {
+        let (oauth, permits) = (self.identity.as_ref()?.oauth.as_ref()?, self.permits.as_ref()?);
+        let is_own = oauth.issuer.text.trim_end_matches('/') == permits.issuer.as_str();
+        is_own.then(|| {
+            "identity.oauth.issuer: is permits.issuer, so this service would accept its own permit tokens".into()
+        })
     }
 
     fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
@@ -391,6 +409,16 @@ impl Config {
     /// What a run knows about the time, for the next start.
     pub fn clock_path(&self) -> PathBuf {
         self.data_dir.join("clock.json")
+    }
+
+    /// When the last backup was made.
+    pub fn backup_record_path(&self) -> PathBuf {
+        self.data_dir.join("backup.json")
+    }
+
+    /// What the log shows for a while.
+    pub fn log_settings_path(&self) -> PathBuf {
+        self.data_dir.join("logging.json")
     }
 
     /// What was last learned of the identity provider, for a start while it is out of reach.

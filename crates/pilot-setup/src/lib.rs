@@ -1,5 +1,6 @@
 //! What the command line and the service read before anything runs: configuration, private files, credential sources.
 
+pub mod backup_record;
 pub mod config;
 pub mod credential_source;
 pub mod credentials;
@@ -8,6 +9,7 @@ pub mod definitions;
 pub mod error;
 pub mod exposed;
 pub mod log_key;
+pub mod log_settings;
 pub mod permit_key;
 pub mod private_file;
 pub mod production;

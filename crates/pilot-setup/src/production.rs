@@ -19,6 +19,14 @@ fn exposes_store(config: &Config) -> bool {
     config.postgres().is_some_and(|access| access.is_exposed())
 }
 
+const EVERY_CLIENT: &str = "identity.oauth: every client of the provider that gets a token for this audience can act \
+                            with all rights of its users; set clients to those that may";
+
+fn trusts_every_client(config: &Config) -> bool {
+    let section = config.identity.as_ref().filter(|identity| identity.mechanism == Mechanism::Oauth);
+    section.and_then(|identity| identity.oauth.as_ref()).is_some_and(|oauth| oauth.clients.is_empty())
+}
+
 /// What does not prevent a start but should be looked at.
 pub fn warnings(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -30,6 +38,10 @@ pub fn warnings(config: &Config) -> Vec<String> {
         if exposes_store(config) {
             warnings.push(PLAIN_STORE.to_owned());
         }
+    }
+    // Not a refusal: installations that run today would no longer start.
+    if config.profile == Profile::Production && trusts_every_client(config) {
+        warnings.push(EVERY_CLIENT.to_owned());
     }
     let mesh = config.tls.as_ref().and_then(Tls::mesh);
     if config.mechanism() != Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none()) {
@@ -124,6 +136,21 @@ mod tests {
     }
 
     #[test]
+    fn production_warns_of_a_provider_whose_every_client_may_call_and_starts() {
+        let section = "[identity]\nmechanism = 'oauth'\n[identity.oauth]\nissuer = 'https://id.example'\naudience = 'https://pilot.example'\n";
+        for (profile, clients, expected) in [
+            ("production", "", [EVERY_CLIENT].as_slice()),
+            ("production", "clients = ['console']\n", &[]),
+            ("pilot", "", &[]),
+        ] {
+            let pieces = [TLS, ROLE_MAP, RATE_LIMITS, section, clients].concat();
+            let config = toml::from_str(&format!("profile = '{profile}'\n{pieces}")).unwrap();
+            assert_eq!(warnings(&config), expected, "{profile} {clients}");
+            assert_eq!(missing(&config), [""; 0], "{profile} {clients}");
+        }
+    }
+
+    #[test]
     fn every_sample_configuration_has_every_piece() {
         let mut seen = Vec::new();
         for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).unwrap() {
@@ -135,6 +162,7 @@ mod tests {
             let config: Config = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
             assert_eq!(config.profile, Profile::Production, "{name}");
             assert_eq!(missing(&config), [""; 0], "{name}");
+            assert!(!trusts_every_client(&config), "{name}");
             assert!(config.rate_limits.is_some() && config.tls.is_some(), "{name}");
             // A sample is named after its mechanism, or after its credential source.
             let mechanism = config.mechanism().as_str().replace('_', "-");

@@ -216,7 +216,8 @@ async fn serve_encrypted<S, H, F>(
         }
         Err(error) => {
             app.traffic().handshake_failed();
-            tracing::debug!(error = %error, "a TLS handshake failed");
+            let origin = end.peer.filter(|_| app.records_origins()).map_or_else(String::new, |peer| peer.0.to_string());
+            tracing::debug!(error = %error, origin, "a TLS handshake failed");
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod inbox;
 pub(crate) mod init;
 pub(crate) mod item;
 pub(crate) mod log;
+pub(crate) mod logging;
 pub(crate) mod login;
 pub(crate) mod permit;
 pub(crate) mod profile;

@@ -103,6 +103,9 @@ enum Command {
     /// Move the ledger between the embedded store and PostgreSQL
     #[command(subcommand)]
     Store(cmd::store::Command),
+    /// Show and change what the service logs, while it runs
+    #[command(subcommand)]
+    Logging(cmd::logging::Command),
     /// Accept the machine's clock after it jumped ahead
     #[command(subcommand)]
     Clock(cmd::clock::Command),
@@ -167,6 +170,7 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
         Command::Restore(arguments) => cmd::restore::run(&arguments, environment),
         Command::Store(command) => cmd::store::run(&command),
+        Command::Logging(command) => cmd::logging::run(&command, environment),
         Command::Clock(command) => cmd::clock::run(&command, environment),
         Command::SupportBundle(arguments) => cmd::support_bundle::run(&arguments, environment),
         Command::Complete(arguments) => cmd::complete::run(&arguments, &Arguments::command(), environment),

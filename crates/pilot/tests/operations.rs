@@ -3,7 +3,9 @@
 mod backup;
 mod fsck;
 mod leaps;
+mod logging;
 pub mod machine;
+mod metrics;
 mod migrate;
 mod monitor;
 mod older;

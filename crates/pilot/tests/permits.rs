@@ -2,7 +2,7 @@
 
 mod attestations;
 mod behind_the_gate;
-mod download;
+pub mod download;
 mod hostile;
 mod readers;
 mod recipes;

@@ -27,6 +27,11 @@ const FILES: &[(&str, &str)] = &[
     ("docs/operate/rotation.md", "usr/share/doc/pilot/rotation.md"),
     ("docs/operate/backup.md", "usr/share/doc/pilot/backup.md"),
     ("docs/operate/agent.md", "usr/share/doc/pilot/agent.md"),
+    ("docs/operate/alerts.md", "usr/share/doc/pilot/alerts.md"),
+    ("docs/reference/metrics.md", "usr/share/doc/pilot/metrics.md"),
+    ("deploy/observe/prometheus.yml", "usr/share/doc/pilot/examples/prometheus.yml"),
+    ("deploy/observe/pilot.rules.yml", "usr/share/doc/pilot/examples/pilot.rules.yml"),
+    ("deploy/observe/grafana-dashboard.json", "usr/share/doc/pilot/examples/grafana-dashboard.json"),
 ];
 
 pub(super) fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {

@@ -50,6 +50,9 @@ pub struct Attempts {
     /// The time of the first attempt. The very first programs did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
+    /// Where the first of them came from, if the service is told to record that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<String>,
 }
 
 /// A credential as entries name it; nothing here is secret.

@@ -169,13 +169,14 @@ fn operator(name: Option<&str>) -> String {
     name.map_or_else(|| "an operator".to_owned(), |name| format!("the operator {name}"))
 }
 
-fn refused(entry: &Entry, Attempts { code, count, since }: &Attempts) -> String {
+fn refused(entry: &Entry, Attempts { code, count, since, origins }: &Attempts) -> String {
     let role = entry.role.map(|role| format!(" as {role}")).unwrap_or_default();
     let action = entry.action.as_ref().map(|action| format!(" to {action}")).unwrap_or_default();
     let since = since.map(|since| format!(", the first at {since}")).unwrap_or_default();
+    let origins = if origins.is_empty() { String::new() } else { format!(", from {}", origins.join(", ")) };
     match count {
-        1 => format!("one attempt{role}{action} was refused: {code}{since}"),
-        count => format!("{count} attempts{role}{action} were refused: {code}{since}"),
+        1 => format!("one attempt{role}{action} was refused: {code}{since}{origins}"),
+        count => format!("{count} attempts{role}{action} were refused: {code}{since}{origins}"),
     }
 }
 

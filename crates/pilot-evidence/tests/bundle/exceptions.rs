@@ -202,7 +202,7 @@ fn service(ledger: &mut Ledger, who: Option<&str>, details: &Details) {
 /// Everything that can stand out about access and the service.
 fn troubled(ledger: &mut Ledger, item: &ItemId) {
     let (now, operator) = (ledger.now, Some("root".to_owned()));
-    let attempts = |code: &str, count| Attempts { code: code.into(), count, since: Some(now) };
+    let attempts = |code: &str, count| Attempts { code: code.into(), count, since: Some(now), origins: Vec::new() };
     let restored = Restored {
         because: "a witness has seen no more".into(),
         backup: Some(Backup { entries: 7, made_at: now }),

@@ -154,7 +154,7 @@ impl House {
     }
 
     pub fn refuse(&mut self, actor: &Actor, code: &'static str, now: Time) {
-        self.refusals.note(actor, "act", code, now);
+        self.refusals.note(actor, None, "act", code, now);
         self.gathered += 1;
     }
 

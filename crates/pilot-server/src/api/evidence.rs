@@ -49,7 +49,7 @@ pub async fn get_permit(call: &Call) -> Answer {
     let now = app.ledger.clock.now();
     may_have_permit(&*app.workflows.kept_by(&item)?, &item, actor, now).inspect_err(|refusal| {
         if refusal.is_about_access() {
-            app.ledger.refusals.note(actor, PERMIT, refusal.code().as_str(), now);
+            app.ledger.refusals.note(actor, call.caller.origin, PERMIT, refusal.code().as_str(), now);
         }
     })?;
     let place = app.permits.begin(&actor.actor_id)?;

@@ -30,7 +30,7 @@ pub async fn get_figures(call: &Call) -> Answer {
 }
 
 /// Counts what was written since the last time, page by page. A caller who hangs up leaves what was counted so far.
-async fn catch_up(app: &App, figures: &mut Figures) -> Result<(), Problem> {
+pub(crate) async fn catch_up(app: &App, figures: &mut Figures) -> Result<(), Problem> {
     let size = app.ledger.store.head().borrow().size();
     let is_terminal = |digest: &str, state: &str| {
         app.workflows.of_digest(digest).is_some_and(|definition| definition.rules().is_terminal(state))
@@ -52,7 +52,7 @@ async fn catch_up(app: &App, figures: &mut Figures) -> Result<(), Problem> {
 
 fn view(figures: &Figures, days: u64, now: Time, sees_refusals: bool) -> FiguresView {
     let (mut open, mut open_by_age) = (BTreeMap::<String, u64>::new(), AgesView::default());
-    for (state, created_at) in figures.open() {
+    for (state, created_at, _) in figures.open() {
         *open.entry(state.to_owned()).or_default() += 1;
         *group(&mut open_by_age, now.since(created_at).as_secs() / HOUR_SECONDS) += 1;
     }

@@ -45,7 +45,7 @@ pub async fn create_item(call: &mut Call) -> Answer {
     let actor = call.caller.actor.clone();
     let decide = moves::create(Arc::clone(&definition), actor, new, content);
     let write = Write::new(Subject::NewItem { count_open }, key, decide);
-    let (item, nonce) = match call.app.ledger.settle(&call.caller.actor, "create", write).await? {
+    let (item, nonce) = match call.app.ledger.settle(call.caller.asking(), "create", write).await? {
         Settled::Recorded { shown, .. } => (shown.map(|item| *item), Some(nonce)),
         Settled::Repeated(Repeated::Entry(entry)) => {
             let item = moves::created(&call.app.workflows, &entry, definition.name(), &title, &payload);
@@ -137,7 +137,7 @@ async fn settle_edit(app: &App, caller: &Caller, id: &ItemId, edit: &Edit) -> An
         let decide = moves::edit(Arc::clone(&app.workflows), caller.actor.clone(), prepared);
         let write = Write::new(Subject::Item(id.clone()), None, decide);
         tries -= 1;
-        match app.ledger.settle(&caller.actor, "edit", write).await {
+        match app.ledger.settle(caller.asking(), "edit", write).await {
             Err(SettleError::Refused(Refusal::ContentChanged { .. })) if tries > 0 => {}
             Err(error) => return Err(Box::pin(explained(app, id, "edit", error)).await),
             Ok(settled) => {

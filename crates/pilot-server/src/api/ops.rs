@@ -12,10 +12,11 @@ use pilot_wire::traffic::Traffic;
 
 use super::answers::page;
 use super::health;
-use crate::answer::refuse;
+use crate::answer::{refuse, remove_body};
 use crate::app::App;
 use crate::call::Answer;
 use crate::problem::{Code, Problem};
+use crate::process;
 
 /// What the ops listener serves.
 pub struct Operations(pub Arc<App>);
@@ -32,9 +33,14 @@ impl Served for Operations {
 
 pub async fn answer_ops(operations: Arc<Operations>, request: Request<Incoming>) -> Response<Body> {
     let (app, (head, _)) = (&operations.0, request.into_parts());
-    let answered =
-        framing::check(&head).map_err(Problem::from).and_then(|()| route(app, &head.method, head.uri.path()));
-    answered.unwrap_or_else(|problem| problem.into_response(&app.request_ids.next()))
+    // HEAD has the headers of GET but no body.
+    let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
+    let answered = framing::check(&head).map_err(Problem::from).and_then(|()| route(app, method, head.uri.path()));
+    let mut response = answered.unwrap_or_else(|problem| problem.into_response(&app.request_ids.next()));
+    if head.method == Method::HEAD {
+        remove_body(&mut response);
+    }
+    response
 }
 
 fn route(app: &App, method: &Method, path: &str) -> Answer {
@@ -51,6 +57,11 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
             app.timestamps.metrics(&mut text);
             app.register.metrics(app.clock.now(), &mut text);
             app.identity.metrics(&mut text);
+            app.log.metrics(&mut text);
+            let is_ready = health::get_readiness(app).is_ok();
+            text.gauge("pilot_ready", "Whether /readyz says that the service is ready.", u8::from(is_ready));
+            app.work_metrics.write(&mut text);
+            process::metrics(app.started, &mut text);
             if let Some(clients) = &app.clients {
                 clients.metrics(&mut text);
             }
@@ -58,7 +69,7 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
         }
         (&Method::GET, "/healthz") => health::get_health(app),
         (&Method::GET, "/readyz") => health::get_readiness(app),
-        (_, "/metrics" | "/healthz" | "/readyz") => Err(Problem::method_not_allowed("GET")),
+        (_, "/metrics" | "/healthz" | "/readyz") => Err(Problem::method_not_allowed("GET, HEAD")),
         _ => Err(Problem::new(Code::NotFound, "There is nothing at this path.")),
     }
 }

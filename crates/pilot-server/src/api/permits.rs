@@ -39,7 +39,7 @@ pub async fn issue_permit_token(call: &mut Call) -> Answer {
     let asked = AskedPermit { audience, jti, key_id: issuer.signing_id().to_owned(), lifetime };
     let decide = moves::issue_permit(Arc::clone(&app.workflows), actor.clone(), asked);
     let write = Write::new(Subject::Item(id.clone()), key, decide);
-    let (entry, item) = match app.ledger.settle(&actor, PERMIT, write).await? {
+    let (entry, item) = match app.ledger.settle(call.caller.asking(), PERMIT, write).await? {
         Settled::Recorded { entry, shown } => (entry, shown.map(|item| *item)),
         Settled::Repeated(Repeated::Entry(entry)) => {
             let item = app.ledger.store.item(id).await?.ok_or_else(Problem::no_such_item)?;

@@ -37,7 +37,7 @@ pub async fn take_action(call: &mut Call) -> Answer {
         Box::pin(act_cosigned(app, caller, action, asked)).await?
     } else {
         let write = asked.into_write(app, caller, EffectGate::open());
-        app.ledger.settle(&caller.actor, action, write).await
+        app.ledger.settle(caller.asking(), action, write).await
     };
     let settled = match settled {
         Ok(settled) => settled,
@@ -140,7 +140,7 @@ async fn act_cosigned(
     let (waiting, mut gate) = (Stopwatch::start(), app.witnesses.gate());
     loop {
         let write = asked.clone().into_write(app, caller, gate.clone());
-        match app.ledger.settle(&caller.actor, action, write).await {
+        match app.ledger.settle(caller.asking(), action, write).await {
             Err(SettleError::Refused(Refusal::NotCosigned { entries, version })) => {
                 // One deadline for all attempts: by moving the item again and again, nobody can keep its executor
                 // waiting longer.
@@ -170,7 +170,7 @@ pub async fn add_comment(call: &mut Call) -> Answer {
     let (workflows, actor) = (Arc::clone(&call.app.workflows), call.caller.actor.clone());
     let write = Write::new(Subject::CountedItem(id.clone()), key, moves::comment(workflows, actor, document, if_match));
     let said = Written { comment: Some(&text), comment_nonce: Some(&nonce), ..Written::default() };
-    show(&call.app, &id, call.app.ledger.settle(&call.caller.actor, "comment", write).await?, said).await
+    show(&call.app, &id, call.app.ledger.settle(call.caller.asking(), "comment", write).await?, said).await
 }
 
 /// The moves of an item, oldest first: accepted actions and timers.

@@ -133,7 +133,7 @@ impl CredentialFile {
             self.guard.remember(token, digest);
             self.register.note_use(&place.named);
         }
-        Ok(Caller { actor: credential.actor.clone(), credential: Arc::clone(&place.shown) })
+        Ok(Caller { actor: credential.actor.clone(), credential: Arc::clone(&place.shown), client: None, origin: None })
     }
 
     fn counts(&self, credential: &Credential, now: Time) -> Result<(), Unknown> {

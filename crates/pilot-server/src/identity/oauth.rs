@@ -13,7 +13,9 @@ use pilot_core::access_token::{Claims, Fault, Rules, Unverified, Verified};
 use pilot_core::actor::Actor;
 use pilot_core::bearer::{Presented, presented_signed};
 use pilot_core::credentials::CredentialId;
-use pilot_core::limits::{ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, INTROSPECTION_KEPT};
+use pilot_core::limits::{
+    ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, CLIENT_SHOWN_CHARS_MAX, INTROSPECTION_KEPT,
+};
 use pilot_core::role_map::{MappedActor, RoleMap};
 use pilot_core::time::Time;
 use pilot_core::token::Token;
@@ -34,7 +36,7 @@ pub mod provider;
 pub mod resource;
 pub mod signature;
 
-use introspection::Introspector;
+use introspection::{Introspector, Question, Standing};
 use provider::{Provider, Undecided};
 use resource::Resource;
 
@@ -68,14 +70,13 @@ pub enum Watch {
 pub struct WatchedToken {
     token: Token,
     id: CredentialId,
-    subject: String,
+    verified: Verified,
 }
 
 /// A valid token, and whose it is.
 struct Holder {
     actor: Actor,
     shown: ShownCredential,
-    subject: String,
 }
 
 impl Oauth {
@@ -106,22 +107,38 @@ impl Oauth {
         let claims = signature::claims_of(unverified, &keys, &self.rules)?;
         let verified = claims.at(&self.rules, self.clock.now());
         let verified = verified.inspect_err(|fault| self.note_expired(&claims, *fault))?;
-        let Holder { actor, shown, subject } = self.holder(verified)?;
+        let Holder { actor, shown } = self.holder(&verified)?;
         self.refuse_ended(&actor, &shown)?;
         if self.register.is_doubted(&shown.id, Some(claims.issued_at())) {
             return Err(self.refuse(&actor, &shown, Unknown::Doubted));
         }
         if let Some(introspector) = &self.introspector {
-            if !introspector.is_active(self.provider.outgoing(), token, &subject).await? {
+            if let Standing::Refused(cause) = self.standing(introspector, token, &verified).await? {
                 // Everything else that is open under it ends too.
                 self.register.end_here(&shown.id);
-                return Err(Denial::because(Unknown::Revoked, "the provider says that the token is not active"));
+                return Err(Denial::because(Unknown::Revoked, cause));
             }
             // The token may have been revoked here while the provider was asked.
             self.refuse_ended(&actor, &shown)?;
         }
         self.note_seen(&actor, &shown);
-        Ok(Caller { actor, credential: Arc::new(shown) })
+        Ok(Caller {
+            actor,
+            credential: Arc::new(shown),
+            client: Some(shown_client(&verified.client_id).into()),
+            origin: None,
+        })
+    }
+
+    async fn standing(
+        &self,
+        introspector: &Introspector,
+        token: &[u8],
+        said: &Verified,
+    ) -> Result<Standing, Undecided> {
+        let Verified { sub, client_id, .. } = said;
+        let question = Question { token, sub, client_id, demands: &self.rules.demands };
+        introspector.standing(self.provider.outgoing(), question).await
     }
 
     /// The token of a request that will stay open for long, if the provider has to be asked about it again.
@@ -136,11 +153,7 @@ impl Oauth {
         let keys = self.provider.keys().ok()?;
         let verified = signature::verify(token, &keys, &self.rules, self.clock.now()).ok()?;
         let text = Zeroizing::new(std::str::from_utf8(token).ok()?.to_owned());
-        Some(WatchedToken {
-            token: Token::parse(text).ok()?,
-            id: credential_id(&verified.token_id),
-            subject: verified.subject,
-        })
+        Some(WatchedToken { token: Token::parse(text).ok()?, id: credential_id(&verified.token_id), verified })
     }
 
     /// Returns when the provider no longer says that the token is active, or does not answer.
@@ -151,26 +164,24 @@ impl Oauth {
             tokio::time::sleep(INTROSPECTION_KEPT).await;
             let header = watched.token.bearer();
             let token = header.strip_prefix("Bearer ").unwrap_or_default().as_bytes();
-            match introspector.is_active(self.provider.outgoing(), token, &watched.subject).await {
-                Ok(true) => {}
-                Ok(false) => return self.register.end_here(&watched.id),
+            match self.standing(introspector, token, &watched.verified).await {
+                Ok(Standing::Active) => {}
+                Ok(Standing::Refused(_)) => return self.register.end_here(&watched.id),
                 Err(_) => return,
             }
         }
     }
 
-    /// One actor, one role, as approved. What the token itself says about roles does not count.
-    fn holder(&self, verified: Verified) -> Result<Holder, Denial> {
-        let Verified { subject, token_id, expires_at, .. } = verified;
+    /// One actor, one role, as approved. What the token itself says about roles can keep the actor out, and no more.
+    fn holder(&self, verified: &Verified) -> Result<Holder, Denial> {
         let stranger = || {
-            Denial::because(
-                Unknown::Unrecognised,
-                "the token's sub is not in the role map, or another issuer vouches for it",
-            )
+            let cause = "the token's subject is not in the role map, or another issuer names that actor";
+            Denial::because(Unknown::Unrecognised, cause)
         };
-        let MappedActor { actor, .. } = self.actor_called(&subject).ok_or_else(stranger)?;
-        let shown = ShownCredential::new(credential_id(&token_id), Some(expires_at));
-        Ok(Holder { actor: actor.clone(), shown, subject })
+        let mapped = self.actor_called(&verified.subject).ok_or_else(stranger)?;
+        verified.suffices_for(mapped)?;
+        let shown = ShownCredential::new(credential_id(&verified.token_id), Some(verified.expires_at));
+        Ok(Holder { actor: mapped.actor.clone(), shown })
     }
 
     fn actor_called(&self, subject: &str) -> Option<&MappedActor> {
@@ -239,7 +250,7 @@ impl Oauth {
     pub fn holder_of(&self, token: &[u8]) -> Option<(Actor, CredentialId)> {
         let keys = self.provider.keys().ok()?;
         let verified = signature::verify(token, &keys, &self.rules, self.clock.now()).ok()?;
-        let Holder { actor, shown, .. } = self.holder(verified).ok()?;
+        let Holder { actor, shown } = self.holder(&verified).ok()?;
         // The caller is about to end it, and has to say whose it was.
         self.note_seen(&actor, &shown);
         Some((actor, shown.id))
@@ -349,11 +360,19 @@ fn introspector(section: &Introspection, others: Others, clock: &Clock) -> Resul
 
 /// What a token is called here: its own id, or a digest of it if that does not have our format.
 pub fn credential_id(token_id: &str) -> CredentialId {
-    token_id.parse().unwrap_or_else(|_| {
-        let digest = HEXLOWER.encode(&sha2::Sha256::digest(token_id.as_bytes()));
-        let short: String = digest.chars().take(32).collect();
-        CredentialId::from_digest("sha256", &short)
-    })
+    token_id.parse().unwrap_or_else(|_| CredentialId::from_digest("sha256", &short_digest(token_id)))
+}
+
+/// What a client is called in the log: its id at the provider, or a digest of it if that is long or could be mistaken for
+/// something else.
+pub fn shown_client(client_id: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-".contains(&byte);
+    let fits = client_id.len() <= CLIENT_SHOWN_CHARS_MAX && client_id.bytes().all(is_plain);
+    if fits { client_id.to_owned() } else { format!("sha256:{}", short_digest(client_id)) }
+}
+
+fn short_digest(text: &str) -> String {
+    HEXLOWER.encode(&sha2::Sha256::digest(text.as_bytes())).chars().take(32).collect()
 }
 
 impl From<Fault> for Denial {

@@ -10,22 +10,23 @@ use aws_lc_rs::signature::{
     Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RsaEncoding, RsaKeyPair,
 };
 use data_encoding::BASE64URL_NOPAD;
-use pilot_core::access_token::{Algorithm, Rules};
+use pilot_core::access_token::Rules;
 use pilot_core::key_set::KeySet;
 use pilot_core::time::Time;
 use pilot_server::identity::oauth::signature::verify;
+use pilot_setup::config::Oauth as Section;
 use serde_json::{Map, Value, json};
 
 pub const NOW: i64 = 1_800_000_000;
 
+/// The section of the configuration with only what is required, and these lines.
+pub fn section(lines: &str) -> Section {
+    let needed = "issuer = 'https://issuer.example'\naudience = 'https://pilot.example'\n";
+    toml::from_str(&format!("{needed}{lines}")).unwrap()
+}
+
 pub fn rules() -> Rules {
-    Rules {
-        issuer: "https://issuer.example".into(),
-        audience: "https://pilot.example".into(),
-        algorithms: vec![Algorithm::Rs256, Algorithm::Ps256, Algorithm::Es256, Algorithm::EdDsa],
-        leeway_seconds: 30,
-        lifetime_seconds_max: 86_400,
-    }
+    section("").rules()
 }
 
 struct Keys {
@@ -102,8 +103,12 @@ pub fn keys_in(kids: &[&str], set: &Value) -> Value {
 
 /// `ok`, or the name of the fault.
 pub fn verdict(token: &str) -> String {
+    verdict_by(&rules(), token)
+}
+
+pub fn verdict_by(rules: &Rules, token: &str) -> String {
     let keys = KeySet::parse(published().to_string().as_bytes()).unwrap();
-    match verify(token.as_bytes(), &keys, &rules(), Time::from_unix_micros(NOW * 1_000_000)) {
+    match verify(token.as_bytes(), &keys, rules, Time::from_unix_micros(NOW * 1_000_000)) {
         Ok(_) => "ok".to_owned(),
         Err(fault) => format!("{fault:?}"),
     }
@@ -139,7 +144,12 @@ impl Forge {
             "iss": "https://issuer.example", "aud": "https://pilot.example", "sub": "ana", "client_id": "console",
             "jti": "token-1", "iat": NOW - 60, "nbf": NOW - 60, "exp": NOW + 600,
         });
-        let (Value::Object(header), Value::Object(claims)) = (header, claims) else { unreachable!() };
+        Forge::exactly(header, claims)
+    }
+
+    /// A token with this header and these claims, signed by the key `rsa`.
+    pub fn exactly(header: Value, claims: Value) -> Forge {
+        let (Value::Object(header), Value::Object(claims)) = (header, claims) else { panic!("two objects") };
         Forge {
             header,
             header_text: None,

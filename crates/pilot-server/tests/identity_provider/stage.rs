@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_server::identity::oauth::provider::Provider;
-use pilot_setup::config::{Algorithms, Oauth, ProviderUrl};
+use pilot_setup::config::Oauth;
 use pilot_testing::Scratch;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -155,19 +155,7 @@ pub fn advance(clock: &Clock, seconds: i64) {
 }
 
 pub fn config(issuer: &str) -> Oauth {
-    Oauth {
-        issuer: ProviderUrl::parse(issuer).unwrap(),
-        audience: "https://pilot.example".into(),
-        resource_url: None,
-        jwks_url: None,
-        algorithms: Algorithms::default(),
-        ca_file: None,
-        leeway_seconds: 30,
-        lifetime_minutes_max: 1440,
-        console_client_id: None,
-        console_scopes: Vec::new(),
-        introspection: None,
-    }
+    toml::from_str(&format!("issuer = '{issuer}'\naudience = 'https://pilot.example'\n")).unwrap()
 }
 
 pub fn provider(stage: &Stage, kept: &Kept, clock: &Clock) -> Arc<Provider> {

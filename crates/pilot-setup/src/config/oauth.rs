@@ -5,10 +5,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use http::Uri;
-use pilot_core::access_token::{Algorithm, Rules};
+use pilot_core::access_token::{
+    Algorithm, ClaimPath, ClientClaim, Demands, RoleDemand, Rules, SubjectClaim, TokenIdClaim, TokenType,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::claims::{
+    RoleValues, TokenTypes, client_claim, compared, roles_claim, subject_claim, texts, token_id_claim, words,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,12 +42,60 @@ pub struct Oauth {
     #[serde(default = "lifetime", deserialize_with = "lifetime_minutes")]
     #[schemars(extend("type" = ["integer", "string"], "minimum" = 1, "maximum" = LIFETIME_MINUTES_MAX))]
     pub lifetime_minutes_max: u32,
+    /// The clients whose tokens are accepted, by their ids at the provider. Without it, every client of the provider that
+    /// gets a token for this audience can act for its users; production warns.
+    #[serde(default, deserialize_with = "compared")]
+    #[schemars(extend("type" = ["array", "string"], "default" = ()))]
+    pub clients: Vec<String>,
+    /// Scopes that a token must have, all of them, in `scope` or `scp`.
+    #[serde(default, deserialize_with = "words")]
+    #[schemars(extend("type" = ["array", "string"], "default" = ()))]
+    pub scopes_required: Vec<String>,
+    /// How people must have signed in: their token's `acr` must be one of these. Does not apply to machines of the role map.
+    #[serde(default, deserialize_with = "compared")]
+    #[schemars(extend("type" = ["array", "string"], "default" = ()))]
+    pub acr_values: Vec<String>,
+    /// By which means people must have signed in: their token's `amr` must include all of these. Does not apply to machines
+    /// of the role map.
+    #[serde(default, deserialize_with = "compared")]
+    #[schemars(extend("type" = ["array", "string"], "default" = ()))]
+    pub amr_required: Vec<String>,
+    /// The accepted values of `typ` in a token's header. `JWT` and `absent` are also what ID tokens have, so they need
+    /// `clients`, and what looks like an ID token is refused.
+    #[serde(default)]
+    #[schemars(extend("default" = [TokenType::AccessToken.as_str()]))]
+    pub token_types: TokenTypes,
+    /// The claim that names the client a token was issued to.
+    #[serde(default = "by_client_id", deserialize_with = "client_claim")]
+    #[schemars(with = "String", extend("enum" = ClientClaim::NAMES, "default" = ClientClaim::ClientId.as_str()))]
+    pub client_claim: ClientClaim,
+    /// The claim that the role map's `subject` is compared with. A client that acts for itself and lacks the claim is known
+    /// by its `sub`.
+    #[serde(default = "by_sub", deserialize_with = "subject_claim")]
+    #[schemars(with = "String", extend("enum" = SubjectClaim::NAMES, "default" = SubjectClaim::Sub.as_str()))]
+    pub subject_claim: SubjectClaim,
+    /// The claim that identifies a token when it is revoked. With `digest`, a digest of what was signed does.
+    #[serde(default = "by_jti", deserialize_with = "token_id_claim")]
+    #[schemars(with = "String", extend("enum" = TokenIdClaim::NAMES, "default" = TokenIdClaim::Jti.as_str()))]
+    pub token_id_claim: TokenIdClaim,
+    /// The claim with a person's or machine's roles or groups, such as `groups` or `realm_access.roles`. Needs
+    /// `[identity.oauth.role_values]`.
+    #[serde(default, deserialize_with = "roles_claim")]
+    #[schemars(with = "Option<String>")]
+    pub roles_claim: Option<ClaimPath>,
+    /// Which values of `roles_claim` a caller needs for the role that the role map gives them. A role that is not listed
+    /// here is not accepted. This can only keep callers out: it never gives anyone a role.
+    pub role_values: Option<RoleValues>,
     /// The console's client at the provider. If set, the console offers to sign in there.
     pub console_client_id: Option<String>,
     /// The scopes that the console requests. Needs `console_client_id`.
     #[serde(default, deserialize_with = "texts")]
     #[schemars(extend("type" = ["array", "string"]))]
     pub console_scopes: Vec<String>,
+    /// The `resource` that the console requests tokens for (RFC 8707), if the provider knows the service by another name than
+    /// `audience`. Needs `console_client_id`.
+    #[serde(default, deserialize_with = "optional_text")]
+    pub console_resource: Option<String>,
     /// If this section exists, the service asks the provider whether each token is still active (RFC 7662).
     pub introspection: Option<Introspection>,
 }
@@ -67,6 +121,22 @@ impl Oauth {
             algorithms: self.algorithms.0.clone(),
             leeway_seconds: self.leeway_seconds,
             lifetime_seconds_max: self.lifetime_minutes_max.saturating_mul(60),
+            token_types: self.token_types.0.clone(),
+            client_claim: self.client_claim,
+            subject_claim: self.subject_claim,
+            token_id_claim: self.token_id_claim,
+            demands: self.demands(),
+        }
+    }
+
+    fn demands(&self) -> Demands {
+        let roles = self.roles_claim.as_ref().zip(self.role_values.as_ref());
+        Demands {
+            clients: self.clients.clone(),
+            scopes: self.scopes_required.clone(),
+            acr: self.acr_values.clone(),
+            amr: self.amr_required.clone(),
+            roles: roles.map(|(claim, values)| RoleDemand { claim: claim.clone(), values: values.needed() }),
         }
     }
 
@@ -89,7 +159,50 @@ impl Oauth {
         if self.console_client_id.is_none() && !self.console_scopes.is_empty() {
             return Some("identity.oauth.console_scopes: needs console_client_id");
         }
+        if self.console_client_id.is_none() && self.console_resource.is_some() {
+            return Some("identity.oauth.console_resource: needs console_client_id");
+        }
+        self.contradiction_of_clients().or_else(|| self.contradiction_of_roles())
+    }
+
+    fn contradiction_of_clients(&self) -> Option<&'static str> {
+        let Oauth { clients, console_client_id, audience, .. } = self;
+        let could_be_id_tokens = self.token_types.include_id_tokens();
+        if could_be_id_tokens && clients.is_empty() {
+            return Some(
+                "identity.oauth.token_types: ID tokens have this type too, so set clients to those that may call",
+            );
+        }
+        // An ID token's audience is its client.
+        if could_be_id_tokens && (clients.contains(audience) || console_client_id.as_ref() == Some(audience)) {
+            return Some(
+                "identity.oauth.audience: is also a client, so that client's ID tokens could not be told from access tokens; register the service as an API with a name of its own",
+            );
+        }
+        // At Google, an audience that is not an address is a client, and the presenter may be another client of its project.
+        if self.issuer.text == GOOGLE && ProviderUrl::parse(audience).is_none() {
+            return Some(
+                "identity.oauth.audience: Google's tokens for a client are ID tokens of people, which are not accepted; use this service's own address, for service accounts",
+            );
+        }
+        let is_listed = |client: &String| clients.is_empty() || clients.contains(client);
+        if !console_client_id.as_ref().is_none_or(is_listed) {
+            return Some(
+                "identity.oauth.clients: does not list console_client_id, so nobody could sign in to the console",
+            );
+        }
         None
+    }
+
+    fn contradiction_of_roles(&self) -> Option<&'static str> {
+        match (&self.roles_claim, &self.role_values) {
+            (Some(_), None) => Some("identity.oauth.roles_claim: needs [identity.oauth.role_values]"),
+            (None, Some(_)) => Some("identity.oauth.role_values: needs roles_claim"),
+            (Some(_), Some(values)) if values.needed().is_empty() => {
+                Some("identity.oauth.role_values: lists no role, so nobody could call")
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
@@ -198,33 +311,21 @@ impl<'de> Deserialize<'de> for Algorithms {
     }
 }
 
-/// A list of texts; in the environment one text with commas.
-fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    struct List;
-    impl<'de> Visitor<'de> for List {
-        type Value = Vec<String>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("a list of strings")
-        }
-
-        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<String>, E> {
-            Ok(text.split(',').map(|part| part.trim().to_owned()).collect())
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
-            let mut texts = Vec::new();
-            while let Some(text) = list.next_element()? {
-                texts.push(text);
-            }
-            Ok(texts)
-        }
-    }
-    deserializer.deserialize_any(List)
-}
-
+const GOOGLE: &str = "https://accounts.google.com";
 const LEEWAY_SECONDS_MAX: u32 = 120;
 const LIFETIME_MINUTES_MAX: u32 = 7 * 24 * 60;
+
+fn by_client_id() -> ClientClaim {
+    ClientClaim::ClientId
+}
+
+fn by_sub() -> SubjectClaim {
+    SubjectClaim::Sub
+}
+
+fn by_jti() -> TokenIdClaim {
+    TokenIdClaim::Jti
+}
 
 fn leeway() -> u32 {
     30
@@ -268,6 +369,10 @@ fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
     if is_sound { Ok(text) } else { Err(D::Error::custom("must be a non-empty string without spaces")) }
 }
 
+fn optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    some_text(deserializer).map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Config;
@@ -293,14 +398,14 @@ mod tests {
             &format!("{HEAD}{NEEDED}"),
             &[],
             &expect![[
-                r#"Rules { issuer: "https://id.example", audience: "https://pilot.example", algorithms: [Rs256, Ps256, Es256, EdDsa], leeway_seconds: 30, lifetime_seconds_max: 86400 }"#
+                r#"Rules { issuer: "https://id.example", audience: "https://pilot.example", algorithms: [Rs256, Ps256, Es256, EdDsa], leeway_seconds: 30, lifetime_seconds_max: 86400, token_types: [AccessToken], client_claim: ClientId, subject_claim: Sub, token_id_claim: Jti, demands: Demands { clients: [], scopes: [], acr: [], amr: [], roles: None } }"#
             ]],
         );
         check(
             &format!("{HEAD}{NEEDED}algorithms = ['ES256']"),
             &[("PILOT_IDENTITY__OAUTH__LEEWAY_SECONDS", "0"), ("PILOT_IDENTITY__OAUTH__ALGORITHMS", "RS512, EdDSA")],
             &expect![[
-                r#"Rules { issuer: "https://id.example", audience: "https://pilot.example", algorithms: [Rs512, EdDsa], leeway_seconds: 0, lifetime_seconds_max: 86400 }"#
+                r#"Rules { issuer: "https://id.example", audience: "https://pilot.example", algorithms: [Rs512, EdDsa], leeway_seconds: 0, lifetime_seconds_max: 86400, token_types: [AccessToken], client_claim: ClientId, subject_claim: Sub, token_id_claim: Jti, demands: Demands { clients: [], scopes: [], acr: [], amr: [], roles: None } }"#
             ]],
         );
     }
@@ -369,7 +474,7 @@ mod tests {
             &format!("{HEAD}{NEEDED}client_secret = 'x'"),
             &[],
             &expect![
-                "pilot.toml, line 6, column 1: unknown field `client_secret`, expected one of `issuer`, `audience`, `resource_url`, `jwks_url`, `algorithms`, `ca_file`, `leeway_seconds`, `lifetime_minutes_max`, `console_client_id`, `console_scopes`, `introspection`"
+                "pilot.toml, line 6, column 1: unknown field `client_secret`, expected one of `issuer`, `audience`, `resource_url`, `jwks_url`, `algorithms`, `ca_file`, `leeway_seconds`, `lifetime_minutes_max`, `clients`, `scopes_required`, `acr_values`, `amr_required`, `token_types`, `client_claim`, `subject_claim`, `token_id_claim`, `roles_claim`, `role_values`, `console_client_id`, `console_scopes`, `console_resource`, `introspection`"
             ],
         );
         check(
@@ -388,6 +493,11 @@ mod tests {
             &format!("{HEAD}{NEEDED}console_scopes = ['openid']"),
             &[],
             &expect!["pilot.toml: identity.oauth.console_scopes: needs console_client_id"],
+        );
+        check(
+            &format!("{HEAD}{NEEDED}console_resource = 'api://pilot'"),
+            &[],
+            &expect!["pilot.toml: identity.oauth.console_resource: needs console_client_id"],
         );
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::second_place;
+use pilot_setup::backup_record::BackupRecord;
 use pilot_setup::config::Config;
 use pilot_setup::log_key;
 use pilot_setup::private_file;
@@ -16,7 +17,7 @@ use crate::cmd::log::{examine, in_words};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::files;
-use crate::output::{Output, OutputArguments, print, print_json};
+use crate::output::{Output, OutputArguments, note, print, print_json};
 
 mod layout;
 mod manifest;
@@ -51,6 +52,13 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
     let partial = Partial::make(PathBuf::from(partial))?;
     let (manifest, report) = fill(&partial.0, arguments, &config)?;
     partial.becomes(out)?;
+    let (path, record) = (config.backup_record_path(), BackupRecord::new(manifest.made_at, manifest.entries));
+    if let Err(error) = record.write(&path) {
+        let path = path.display();
+        note(&format!(
+            "the backup is complete, but monitoring will not know of it: {path}: cannot be written ({error})"
+        ))?;
+    }
     match arguments.output.output {
         Output::Json => print_json(&manifest),
         Output::Table => print(&format!("{}{}\n", in_words(&report), manifest.in_words(out))),

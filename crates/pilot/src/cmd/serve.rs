@@ -1,17 +1,16 @@
 //! `pilot serve`: runs the service until it is told to stop.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pilot_ledger::clock::Clock;
-use pilot_server::log::{Format, Log};
+use pilot_server::log::Log;
+use pilot_server::logging;
 use pilot_server::run::{Service, Stopped};
 use pilot_server::start::start;
-use pilot_setup::config::Config;
+use pilot_setup::config::{Config, LogFormat, LogLevel, Logging};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing::level_filters::LevelFilter;
 
 use crate::environment::Environment;
 use crate::exit::{self, Failure};
@@ -23,48 +22,31 @@ pub(crate) struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE", default_value = "pilot.toml")]
     config: PathBuf,
-    /// The log level
-    #[arg(long, value_enum, default_value_t)]
-    log_level: LogLevel,
+    /// How much is logged, instead of what the configuration says
+    #[arg(long, value_name = "LEVEL", value_parser = level())]
+    log_level: Option<LogLevel>,
     /// Put this node's credentials, role map and definitions in force for all nodes that share the ledger
     #[arg(long)]
     adopt: bool,
-    /// The log format [default: text on a terminal, else json]
-    #[arg(long, value_enum)]
+    /// How log lines are written, instead of what the configuration says
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
     log_format: Option<LogFormat>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum, Default)]
-enum LogLevel {
-    Error,
-    Warn,
-    #[default]
-    Info,
-    Debug,
-    Trace,
+pub(crate) fn level() -> impl TypedValueParser<Value = LogLevel> {
+    PossibleValuesParser::new(LogLevel::ALL.map(LogLevel::as_str)).try_map(|text| text.parse::<LogLevel>())
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LogFormat {
-    Json,
-    Text,
+pub(crate) fn format() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(LogFormat::ALL.map(LogFormat::as_str)).try_map(|text| text.parse::<LogFormat>())
 }
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<(), Failure> {
-    let config = Config::load(&arguments.config, environment.variables())?;
-    let format = match arguments.log_format {
-        Some(LogFormat::Text) => Format::Text,
-        None if std::io::stderr().is_terminal() => Format::Text,
-        Some(LogFormat::Json) | None => Format::Json,
-    };
-    let level = match arguments.log_level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
-    let log = Log::start(format, level, Clock::System);
+    let mut config = Config::load(&arguments.config, environment.variables())?;
+    let Logging { level, format, .. } = &mut config.logging;
+    *level = arguments.log_level.unwrap_or(*level);
+    *format = arguments.log_format.unwrap_or(*format);
+    let log = Log::start(logging::format(*format), logging::level(*level), Clock::System);
     log_panics(log.clone());
     let supervisor = Supervisor::find(environment);
     let served = serve(&config, &log, &supervisor, arguments.adopt, |service| {
@@ -132,6 +114,7 @@ pub(crate) fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<
     let listen = |kind| signal(kind).map_err(|error| Failure::environment("signals", error));
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let mut hangup = listen(SignalKind::hangup())?;
+    let (mut first, mut second) = (listen(SignalKind::user_defined1())?, listen(SignalKind::user_defined2())?);
     let (sender, receiver) = watch::channel(false);
     let supervisor = supervisor.clone();
     tokio::spawn(async move {
@@ -140,6 +123,8 @@ pub(crate) fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
                 _ = hangup.recv() => tracing::warn!("SIGHUP is ignored: nothing is reloaded while running; restart the service to apply a change"),
+                _ = first.recv() => tracing::warn!("SIGUSR1 is ignored; `pilot logging set` changes what is logged"),
+                _ = second.recv() => tracing::warn!("SIGUSR2 is ignored; `pilot logging set` changes what is logged"),
             }
         }
         tracing::info!("stopping: no new connections, requests in progress are finished");

@@ -37,7 +37,8 @@ fn open(installation: &Installation, at: Time) -> Box<dyn Store> {
 pub fn add_refusals(installation: &Installation, at: Time, count: usize) {
     let store = open(installation, at);
     let refusal = |situation: &Situation<'_>| {
-        let attempts = Attempts { code: "role_forbidden".to_owned(), count: 1, since: Some(situation.now) };
+        let attempts =
+            Attempts { code: "role_forbidden".to_owned(), count: 1, since: Some(situation.now), origins: Vec::new() };
         let details = Details::AccessRefused(attempts);
         Ok(Record::of(Entry::of_service(situation.index, situation.now, None, &details)))
     };

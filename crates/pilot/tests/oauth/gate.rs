@@ -22,13 +22,19 @@ fn production_starts_with_a_provider_and_needs_no_credential_file() {
     let checked = installation.pilot(&["check-config"]).expect(0);
     let said = format!("access tokens of {}; the role map has 5 actor(s)", provider.issuer());
     assert!(checked.stdout.contains(&said), "{}", checked.stdout);
+    let warning = "every client of the provider that gets a token for this audience can act";
+    assert!(checked.stdout.contains(warning), "{}", checked.stdout);
     let server = installation.serve();
     let url = server.url();
     assert!(url.starts_with("https://"), "{url}");
     let asked = ["session", "--url", &url, "--ca-file", "ca.pem", "--output", "json"];
     let session = installation.pilot_as(&provider.token("ana"), &asked).expect(0).json();
     assert_eq!(session["actor_id"], "ana@pilot.example");
-    server.stop().expect(0);
+    server.stop().expect(0).says(&[warning]);
+    let listed = format!("{}clients = ['ana']\n", provider.section());
+    authority::configure(&installation, "production", &[TLS, ROLE_MAP, RATE_LIMITS, &listed]);
+    let checked = installation.pilot(&["check-config"]).expect(0);
+    assert!(!checked.stdout.contains(warning), "{}", checked.stdout);
     // Without the role map nobody could be anybody.
     authority::configure(&installation, "production", &[TLS, RATE_LIMITS, &provider.section()]);
     installation.serve_in_vain().expect(2).says(&["role map: set [credentials] role_map"]);

@@ -151,6 +151,12 @@ impl Provider {
         answer.json()["access_token"].as_str().unwrap().to_owned()
     }
 
+    pub fn token_with_scope(&self, client: &str, scope: &str) -> String {
+        let answer = self.post("/token", client, &format!("grant_type=client_credentials&scope={scope}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["access_token"].as_str().unwrap().to_owned()
+    }
+
     /// The provider's own revocation, of which only it knows.
     pub fn revoke(&self, token: &str) {
         assert_eq!(self.post("/revoke-signed", "pilot", &format!("token={token}")).status, 200);

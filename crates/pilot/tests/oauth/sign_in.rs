@@ -68,7 +68,7 @@ fn whoever_is_not_in_the_role_map_or_shows_another_token_learns_nothing_but_wher
     assert_eq!(server.session(&ana).verdict(), "200");
     // The operator can tell them apart, by words that are ours.
     let log = server.stop().expect(0).stderr;
-    for cause in ["sub is not in the role map", "aud does not name", "not three parts"] {
+    for cause in ["subject is not in the role map", "aud does not name", "not three parts"] {
         assert!(log.contains(cause), "{cause:?} is not in {log}");
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use http::HeaderValue;
+use pilot_core::access_token::Demands;
 use pilot_core::json::{self, Bounds};
 use pilot_core::limits::{ANSWER_VALUES_MAX, INTROSPECTION_KEPT, INTROSPECTIONS_MAX, PROVIDER_DEADLINE};
 use pilot_core::time::Time;
@@ -26,9 +27,26 @@ use super::provider::Undecided;
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 const BOUNDS: Bounds = Bounds { depth: 16, values: ANSWER_VALUES_MAX };
 
-type Answer = Result<bool, Undecided>;
+type Answer = Result<Standing, Undecided>;
+
+/// What the provider says about a token that is otherwise valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Active,
+    /// With the cause, for the request's log line.
+    Refused(&'static str),
+}
 /// The last answer about one token. The task that holds the lock is asking.
 type Asked = Arc<tokio::sync::Mutex<Option<(Time, Answer)>>>;
+
+/// A token that is otherwise valid, and what it says about itself.
+#[derive(Clone, Copy)]
+pub struct Question<'q> {
+    pub token: &'q [u8],
+    pub sub: &'q str,
+    pub client_id: &'q str,
+    pub demands: &'q Demands,
+}
 
 pub struct Introspector {
     url: ProviderUrl,
@@ -46,16 +64,18 @@ impl Introspector {
         Introspector { url, authorization, clock, asked: Mutex::default() }
     }
 
-    /// Whether the provider says, or said a moment ago, that the token is active and belongs to this subject.
-    pub async fn is_active(&self, outgoing: &Outgoing, token: &[u8], subject: &str) -> Answer {
-        let asked = self.asked_about(sha2::Sha256::digest(token).into());
+    /// What the provider says, or said a moment ago, about the token: whether it is active, and whether its subject,
+    /// client and scopes are those that the token itself names. The answer can only take away.
+    pub async fn standing(&self, outgoing: &Outgoing, question: Question<'_>) -> Answer {
+        let asked = self.asked_about(sha2::Sha256::digest(question.token).into());
         let mut last = asked.lock().await;
         if let Some((at, answer)) = last.as_ref()
             && is_fresh(*at, answer, self.clock.now())
         {
             return answer.clone();
         }
-        let answer = self.ask(outgoing, token, subject).await;
+        let answer = self.ask(outgoing, question.token).await.map(|answer| judge(&answer, question));
+        let answer = answer.and_then(|standing| standing.ok_or_else(|| failed("its answer has no `active`")));
         *last = Some((self.clock.now(), answer.clone()));
         answer
     }
@@ -77,23 +97,37 @@ impl Introspector {
         Arc::clone(asked.entry(digest).or_default())
     }
 
-    async fn ask(&self, outgoing: &Outgoing, token: &[u8], subject: &str) -> Answer {
+    async fn ask(&self, outgoing: &Outgoing, token: &[u8]) -> Result<Value, Undecided> {
         let token = std::str::from_utf8(token).unwrap_or_default();
         let form = format!("token={}&token_type_hint=access_token", form_encoded(token));
-        let failed =
-            |cause: String| Undecided(format!("the identity provider does not say whether a token is active: {cause}"));
         let asked = outgoing.post_form(&self.url.uri, form, self.authorization.clone(), PROVIDER_DEADLINE).await;
-        let reply = asked.map_err(|error: OutgoingError| failed(error.to_string()))?;
+        let reply = asked.map_err(|error: OutgoingError| failed(&error.to_string()))?;
         if reply.status != 200 {
             let hint = if reply.status == 401 { "; check identity.oauth.introspection" } else { "" };
-            return Err(failed(format!("it answers {}{hint}", reply.status)));
+            return Err(failed(&format!("it answers {}{hint}", reply.status)));
         }
-        let answer = json::parse(&reply.body, BOUNDS).map_err(|_| failed("its answer is not strict JSON".into()))?;
-        let is_active = answer.get("active").and_then(Value::as_bool);
-        let is_active = is_active.ok_or_else(|| failed("its answer has no `active`".into()))?;
-        let speaks_of = answer.get("sub").and_then(Value::as_str);
-        Ok(is_active && speaks_of.is_none_or(|other| other == subject))
+        json::parse(&reply.body, BOUNDS).map_err(|_| failed("its answer is not strict JSON"))
     }
+}
+
+fn failed(cause: &str) -> Undecided {
+    Undecided(format!("the identity provider does not say whether a token is active: {cause}"))
+}
+
+/// `None` if the answer does not say whether the token is active. All other members are optional (RFC 7662).
+fn judge(answer: &Value, Question { sub, client_id, demands, .. }: Question<'_>) -> Option<Standing> {
+    let differs = |name: &str, own: &str| answer.get(name).is_some_and(|value| value.as_str() != Some(own));
+    let lacks = |scope: &Value| scope.as_str().is_none_or(|scope| demands.check_scope(scope).is_err());
+    let cause = match answer.get("active")?.as_bool()? {
+        false => "the provider says that the token is not active",
+        true if differs("sub", sub) => "the provider says that the token belongs to another subject",
+        true if differs("client_id", client_id) => "the provider says that the token belongs to another client",
+        true if !demands.scopes.is_empty() && answer.get("scope").is_some_and(lacks) => {
+            "the provider says that the token lacks one of identity.oauth.scopes_required"
+        }
+        true => return Some(Standing::Active),
+    };
+    Some(Standing::Refused(cause))
 }
 
 fn is_fresh(at: Time, answer: &Answer, now: Time) -> bool {

@@ -59,7 +59,7 @@ pub fn sign_in(provider: &Provider) -> Option<SignIn> {
         revocation_endpoint: provider.revocation().map(|url| url.text),
         client_id,
         scope: oauth.console_scopes.join(" "),
-        resource: oauth.audience.clone(),
+        resource: oauth.console_resource.clone().unwrap_or_else(|| oauth.audience.clone()),
     })
 }
 
