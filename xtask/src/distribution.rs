@@ -5,22 +5,55 @@ use std::path::{Path, PathBuf};
 
 use crate::console;
 use crate::step::{self, Failure, output_of, program};
-use crate::tools::{self, CC, DPKG_DEB, LINTIAN, MUSL, SYSTEMD_ANALYZE};
+use crate::tools::{self, CC, DPKG_DEB, LINTIAN, MUSL, SSH_KEYGEN, SYSTEMD_ANALYZE};
 
 mod build;
 mod materials;
 mod package;
 mod place;
 mod proof;
+mod provenance;
+mod sums;
 mod tree;
 
 use place::{Place, at, copy, name_of, write};
+use provenance::Origin;
+use sums::Key;
 
 /// The highest exposure that `systemd-analyze security` may report for the unit, in tenths.
 const EXPOSURE_MAX: &str = "15";
 
-pub(crate) fn run() -> Result<(), Failure> {
+const USAGE: &str = "usage: cargo xtask dist [--sign-key FILE] [--builder URI], or cargo xtask dist sign DIRECTORY \
+                     --sign-key FILE";
+
+pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
+    let (mut key, mut builder) = (None, None);
+    let (directory, options) = match arguments {
+        ["sign", directory, options @ ..] => (Some(*directory), options),
+        options => (None, options),
+    };
+    for option in options.chunks(2) {
+        match option {
+            ["--sign-key", file] if key.is_none() => key = Some(*file),
+            ["--builder", uri] if builder.is_none() && uri.contains(':') => builder = Some(*uri),
+            _ => return Err(Failure::usage(USAGE)),
+        }
+    }
+    tools::install_missing(&[SSH_KEYGEN])?;
+    let key = key.map(Key::find).transpose()?;
+    match (directory, key, builder) {
+        (None, key, builder) => run(key.as_ref(), builder),
+        (Some(directory), Some(key), None) => {
+            let directory = Path::new(directory);
+            sums::sign(&fs::canonicalize(directory).map_err(|error| at(directory, &error))?, &key)
+        }
+        (Some(_), ..) => Err(Failure::usage(USAGE)),
+    }
+}
+
+fn run(key: Option<&Key>, builder: Option<&str>) -> Result<(), Failure> {
     tools::install_missing(&[CC, MUSL, DPKG_DEB, LINTIAN, SYSTEMD_ANALYZE])?;
+    let origin = Origin::look(builder)?;
     let epoch = output_of(&mut program("git", &["log", "-1", "--format=%ct"]))?.trim().to_owned();
     let place = Place::make(epoch)?;
     console::build()?;
@@ -36,11 +69,17 @@ pub(crate) fn run() -> Result<(), Failure> {
     check_unit(&place)?;
     package::tarball(&place)?;
     package::image(&place)?;
+    package::chart(&place)?;
     package::inspect(&package::debian(&place, "xz")?)?;
     for path in &programs {
         copy(path, &place.out.join(name_of(path)))?;
     }
-    summarise(&place)
+    provenance::make(&origin, &place.out)?;
+    summarise(&place)?;
+    if origin.is_changed() {
+        println!("\n*** CHANGED SOURCES: there are changes that are not committed, and {} says so.", provenance::FILE);
+    }
+    sums::seal(&place.out, key)
 }
 
 /// A package of the programs in `from`, built like the real one: for trying out, not for delivery.
@@ -72,17 +111,9 @@ fn check_unit(place: &Place) -> Result<(), Failure> {
 
 /// Checksums for those who download, and a table for those who build.
 fn summarise(place: &Place) -> Result<(), Failure> {
-    let mut names: Vec<String> = fs::read_dir(&place.out)
-        .map_err(|error| at(&place.out, &error))?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    let sums = output_of(program("sha256sum", &["--"]).args(&names).current_dir(&place.out))?;
-    write(&place.out.join("SHA256SUMS"), &sums)?;
     println!("\n{:<34}{:>11}  SHA-256", place.out.display(), "bytes");
-    for line in sums.lines() {
-        let Some((sum, name)) = line.split_once("  ") else { continue };
-        let bytes = fs::metadata(place.out.join(name)).map_or(0, |found| found.len());
+    for (name, sum) in sums::write(&place.out)? {
+        let bytes = fs::metadata(place.out.join(&name)).map_or(0, |found| found.len());
         println!("{name:<34}{bytes:>11}  {sum}");
     }
     Ok(())

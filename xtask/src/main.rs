@@ -44,9 +44,14 @@ cargo xtask COMMAND
   schema [EXAMPLES] [SEED] run schemathesis against the OpenAPI document, as each role and without a credential
   deny                    check licences, sources and bans of the dependencies
   pages                   run the commands of the operators' pages on machines made for that, with systemd and the package
-  manifests               check deploy/kubernetes against the schemas that Kubernetes publishes
+  manifests               check deploy/kubernetes and deploy/helm with Helm and the schemas that Kubernetes publishes
+  manifests --write       make deploy/kubernetes/pilot.yaml from the chart in deploy/helm
   observe                 check deploy/observe with promtool: alerting rules, their unit tests, the dashboard's queries
-  dist                    build everything operators need, in target/dist: static programs, packages, bill of materials
+  dist [--sign-key FILE] [--builder URI]
+                          build everything operators need, in target/dist: static programs, packages, bill of materials,
+                          provenance, checksums, and with a key (of ssh) a signature over them
+  dist sign DIRECTORY --sign-key FILE
+                          sign the checksums of what was built elsewhere
   readers                 install the libraries with which the tests read permit tokens
   verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,000 or so many
   vault                   build a Vault-compatible server, for the tests that read credentials from one
@@ -92,7 +97,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["check"] => check::run(Pages::Run),
         ["check", "--without-pages"] => check::run(Pages::LeftOut),
         ["pages"] => pages::run_all(),
-        ["manifests"] => manifests::check(),
+        ["manifests", rest @ ..] => manifests::command(rest),
         ["observe"] => observe::check(),
         ["console"] => console::build(),
         ["console", "api"] => console::generate_types(),
@@ -100,14 +105,14 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
-        ["dist"] => distribution::run(),
+        ["dist", rest @ ..] => distribution::command(rest),
         ["readers"] => readers::install_missing(),
         ["vault"] => vault::install(),
         ["verifiers", rest @ ..] => verifiers::command(rest),
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "dist" | "manifests" | "observe" | "pages" | "readers" | "vault", surplus, ..] => {
+        ["check" | "deny" | "observe" | "pages" | "readers" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),

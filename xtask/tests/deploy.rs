@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn deploy(name: &str) -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(name);
@@ -101,12 +102,29 @@ fn the_pod_reads_its_secrets_by_the_one_group_it_is_in() {
         "capabilities: {drop: [ALL]}",
         "replicas: 1",
         "terminationGracePeriodSeconds: 45",
+        "automountServiceAccountToken: false",
         "kind: StatefulSet",
+        "kind: NetworkPolicy",
     ] {
         assert!(lines.contains(&line), "{line}");
     }
     let version = env!("CARGO_PKG_VERSION");
     assert!(lines.contains(&&*format!("image: pilot:{version}")), "the image is this version's");
+}
+
+#[test]
+fn the_chart_is_of_this_version() {
+    let chart = deploy("helm/pilot/Chart.yaml");
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");
+    assert!(chart.contains(&format!("\nappVersion: \"{version}\"\n")), "{chart}");
+}
+
+/// Helm reads nothing outside of a chart, so it has a copy.
+#[test]
+fn the_alerts_in_the_chart_are_those_of_deploy_observe() {
+    let is_same = deploy("observe/pilot.rules.yml") == deploy("helm/pilot/files/pilot.rules.yml");
+    assert!(is_same, "run cp deploy/observe/pilot.rules.yml deploy/helm/pilot/files/");
 }
 
 #[test]
@@ -138,4 +156,87 @@ fn the_image_holds_no_shell_and_runs_as_nobody_of_the_host() {
     assert_eq!(words.first(), Some(&"FROM scratch"));
     assert!(words.contains(&"USER 65532:65532"));
     assert!(!words.iter().any(|line| line.starts_with("RUN ")), "there is nothing in the image to run");
+}
+
+/// The commands under a heading of the installation page that begin with one of these words, as one script.
+fn commands(heading: &str, programs: [&str; 2]) -> String {
+    let page = deploy("../docs/operate/install.md");
+    let section = page.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| !line.starts_with("## "));
+    let commands = section.filter_map(|line| line.strip_prefix("$ "));
+    let chosen: Vec<_> = commands.filter(|command| programs.iter().any(|name| command.starts_with(name))).collect();
+    assert_eq!(chosen.len(), programs.len(), "{chosen:?}");
+    chosen.join("\n")
+}
+
+/// Two files and their checksums in a directory, and the keys of two people next to it.
+struct Release(PathBuf);
+
+impl Release {
+    fn make(name: &str) -> Release {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name.replace(' ', "-"));
+        let _ = fs::remove_dir_all(&directory);
+        let release = Release(directory.join("files"));
+        fs::create_dir_all(&release.0).unwrap();
+        assert!(release.run(
+            "printf program > pilot.deb; printf '{}' > provenance.json; sha256sum pilot.deb provenance.json > SHA256SUMS
+             for key in ours theirs; do ssh-keygen -q -t ed25519 -N '' -C release@pilot.example -f ../$key; done"
+        ));
+        release
+    }
+
+    /// With the line of those who sign, which comes another way than the files.
+    fn signed(name: &str) -> Release {
+        let release = Release::make(name);
+        let line = commands("## Check what you downloaded", ["echo", "cargo xtask dist --sign-key"]);
+        let line = line.lines().next().unwrap().replace("release.key.pub", "../ours.pub");
+        assert!(release.run(&format!("xtask dist sign . --sign-key ../ours\n{line}")), "{name}");
+        release
+    }
+
+    fn run(&self, script: &str) -> bool {
+        let program = env!("CARGO_BIN_EXE_xtask");
+        let script = format!("set -eu\nxtask() {{ '{program}' \"$@\"; }}\n{script}");
+        Command::new("sh").args(["-c", &script]).current_dir(&self.0).output().unwrap().status.success()
+    }
+
+    fn is_verified(&self) -> bool {
+        self.run(&commands("## Check what you downloaded", ["ssh-keygen -Y verify", "sha256sum"]))
+    }
+}
+
+#[test]
+fn what_was_signed_is_verified_with_the_commands_of_the_page() {
+    let release = Release::signed("signed");
+    assert!(release.is_verified());
+    assert!(release.run("rm pilot.deb") && release.is_verified(), "someone who takes one file can check that one");
+}
+
+#[test]
+fn what_was_changed_or_signed_by_others_is_refused() {
+    for (name, change) in [
+        ("a changed file", "printf other > pilot.deb"),
+        ("changed checksums", "printf other > pilot.deb; sha256sum pilot.deb provenance.json > SHA256SUMS"),
+        ("another key", "mv allowed_signers ..; xtask dist sign . --sign-key ../theirs; mv ../allowed_signers ."),
+        ("another purpose", "rm SHA256SUMS.sig; ssh-keygen -q -Y sign -n file -f ../ours SHA256SUMS"),
+        ("no signature", "rm SHA256SUMS.sig"),
+    ] {
+        let release = Release::signed(name);
+        assert!(release.is_verified(), "{name}: before");
+        assert!(release.run(change), "{name}");
+        assert!(!release.is_verified(), "{name}");
+    }
+}
+
+#[test]
+fn checksums_that_are_wrong_or_leave_a_file_out_are_not_signed() {
+    for (name, change) in [
+        ("a wrong sum", "printf other > pilot.deb"),
+        ("a file more", "printf more > more.deb"),
+        ("not a key", "printf no > ../ours"),
+        ("no key", "rm ../ours"),
+    ] {
+        let release = Release::make(name);
+        assert!(release.run(change) && !release.run("xtask dist sign . --sign-key ../ours"), "{name}");
+        assert!(!release.0.join("SHA256SUMS.sig").exists(), "{name}");
+    }
 }

@@ -53,6 +53,15 @@ pub(super) fn image(place: &Place) -> Result<(), Failure> {
     copy(&root().join("deploy/Dockerfile"), &place.out.join("Dockerfile"))
 }
 
+/// The Helm chart, as `helm package` would pack it.
+pub(super) fn chart(place: &Place) -> Result<(), Failure> {
+    let archive = place.out.join(format!("pilot-chart-{VERSION}.tgz"));
+    let mut tar = tar(place, &root().join("deploy/helm"), "0");
+    // Not by the builder's umask.
+    tar.arg("--mode=u=rwX,go=rX").arg("--use-compress-program=gzip --no-name --best");
+    run(tar.arg("--create").arg("--file").arg(archive).arg("pilot"))
+}
+
 /// Builds the package from the tree with dpkg's own tool.
 pub(super) fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failure> {
     let tree = place.installed();
