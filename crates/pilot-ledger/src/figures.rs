@@ -7,9 +7,13 @@ use pilot_core::actor::ActorId;
 use pilot_core::entry::details::Attempts;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
+use pilot_core::limits::PAGE_ITEMS_MAX;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
+use pilot_store::{Store, StoreError};
 use serde_json::Value;
+
+use crate::workflows::Workflows;
 
 const DAY_SECONDS: i64 = 86_400;
 /// How far back anyone can ask.
@@ -159,6 +163,27 @@ impl Figures {
     pub fn day(&self, day: i64) -> Option<&Day> {
         self.days.get(&day)
     }
+}
+
+/// Counts what was written since the last time, page by page. If nobody waits for it any more, what was counted stays.
+pub async fn catch_up(figures: &mut Figures, store: &dyn Store, workflows: &Workflows) -> Result<(), StoreError> {
+    let size = store.head().borrow().size();
+    let is_terminal = |digest: &str, state: &str| {
+        workflows.of_digest(digest).is_some_and(|definition| definition.rules().is_terminal(state))
+    };
+    while figures.counted() < size {
+        let before = figures.counted();
+        for stored in store.entries(before, PAGE_ITEMS_MAX).await? {
+            let entry = Entry::parse(&stored.bytes).map_err(|error| StoreError::Damaged(error.to_string()))?;
+            figures.count(&entry, is_terminal);
+        }
+        if figures.counted() == before {
+            break;
+        }
+        // Lets others run: a first count may be of millions.
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }
 
 /// What a person did to an item, and not a sign of life.

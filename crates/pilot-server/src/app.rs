@@ -54,8 +54,8 @@ pub struct App {
     pub ledger: Ledger,
     pub workflows: Arc<Workflows>,
     /// Counted from the ledger as far as anyone has asked; one caller at a time counts on.
-    pub figures: tokio::sync::Mutex<Figures>,
-    pub(crate) work_metrics: WorkMetrics,
+    pub figures: Arc<tokio::sync::Mutex<Figures>>,
+    pub(crate) work_metrics: Arc<WorkMetrics>,
     pub witnesses: Arc<Witnesses>,
     pub timestamps: Arc<Timestamps>,
     /// Who is downloading evidence.

@@ -14,16 +14,16 @@ use pilot_setup::error::with_cause;
 use pilot_wire::exposition::{Exposition, Kind};
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use tokio::sync::watch;
 
-use crate::tls::{self, TlsError};
+use crate::pem::{self, PemError};
 use crate::watched::{LOOK, Watched};
 
 mod issuer;
 mod revocation;
+mod signature;
 
 use issuer::Issuer;
 use revocation::RevocationList;
@@ -34,7 +34,7 @@ const AUTHORITIES_MAX: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     #[error(transparent)]
-    File(#[from] TlsError),
+    File(#[from] PemError),
     #[error("{}: has more than {AUTHORITIES_MAX} issuers; remove those whose certificates nobody uses", .0.display())]
     TooMany(PathBuf),
     #[error("{}: the revocation list of `{issuer}` is not signed with that issuer's key; fetch it again from the issuer", path.display())]
@@ -71,9 +71,9 @@ impl Trust {
     /// Reads the files. With a role map, certificates identify its actors, so it has to say who names whom.
     pub fn load(files: &config::ClientTrust, role_map: Option<&RoleMap>) -> Result<Trust, TrustError> {
         let path = &files.client_ca;
-        let issuers = tls::certificates(path)?
+        let issuers = pem::certificates(path)?
             .into_iter()
-            .map(|der| Issuer::read(der).ok_or_else(|| TlsError::NotAnIssuer { path: path.clone() }))
+            .map(|der| Issuer::read(der).ok_or_else(|| PemError::NotAnIssuer { path: path.clone() }))
             .collect::<Result<Vec<_>, _>>()?;
         let lists = match &files.crl {
             Some(path) => read_lists(path, &issuers)?,
@@ -95,7 +95,7 @@ impl Trust {
         let authorities = authorities
             .into_iter()
             .map(|(top, below)| Ok(Authority { name: top.name.clone(), verifier: verifier(&below)? }))
-            .collect::<Result<Vec<_>, TlsError>>()?;
+            .collect::<Result<Vec<_>, PemError>>()?;
         if let Some(role_map) = role_map {
             check_names(path, &authorities, role_map)?;
         }
@@ -168,8 +168,8 @@ impl Trust {
 
 fn read_lists(path: &Path, issuers: &[Issuer]) -> Result<Vec<RevocationList>, TrustError> {
     let mut lists = Vec::new();
-    for der in tls::revocation_lists(path)? {
-        let unreadable = || TlsError::NoRevocationList { path: path.to_owned() };
+    for der in pem::revocation_lists(path)? {
+        let unreadable = || PemError::NoRevocationList { path: path.to_owned() };
         let mut list = RevocationList::read(der).ok_or_else(unreadable)?;
         let mut of_its_name = issuers.iter().filter(|issuer| issuer.subject == list.issuer).peekable();
         if of_its_name.peek().is_some() {
@@ -189,11 +189,11 @@ fn verifier(
     files: &config::ClientTrust,
     issuers: &[&Issuer],
     lists: &[RevocationList],
-) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+) -> Result<Arc<dyn ClientCertVerifier>, PemError> {
     let (path, provider) = (&files.client_ca, Arc::new(aws_lc_rs::default_provider()));
     let mut roots = RootCertStore::empty();
     for issuer in issuers {
-        roots.add(issuer.der.clone()).map_err(|error| TlsError::unusable(path, error))?;
+        roots.add(issuer.der.clone()).map_err(|error| PemError::unusable(path, error))?;
     }
     let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .allow_unauthenticated()
@@ -201,7 +201,7 @@ fn verifier(
     if !lists.is_empty() {
         verifier = verifier.with_crls(lists.iter().map(|list| list.der.clone()));
     }
-    verifier.build().map_err(|error| TlsError::unusable(files.crl.as_ref().unwrap_or(path), error))
+    verifier.build().map_err(|error| PemError::unusable(files.crl.as_ref().unwrap_or(path), error))
 }
 
 /// With several authorities each actor needs an issuer: otherwise a partner's authority could name your security_admin.
@@ -320,19 +320,6 @@ impl ClientIssuers {
         }
     }
 }
-
-/// Tries all algorithms: the one a signature names was chosen by its author, and the key decides which it can be.
-fn is_signature(issuer: &CertificateDer<'_>, message: &[u8], signature: &[u8]) -> bool {
-    let Ok(issuer) = webpki::EndEntityCert::try_from(issuer) else { return false };
-    let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
-    algorithms.iter().any(|algorithm| issuer.verify_signature(*algorithm, message, signature).is_ok())
-}
-
-fn time(at: x509_parser::time::ASN1Time) -> Time {
-    Time::from_unix_micros(at.timestamp().saturating_mul(1_000_000))
-}
-
-type ListDer = CertificateRevocationListDer<'static>;
 
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,7 @@ pub mod log;
 pub mod logging;
 pub mod metrics;
 pub mod openapi;
+mod pem;
 pub mod permits;
 pub mod preflight;
 pub mod problem;

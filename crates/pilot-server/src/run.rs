@@ -26,7 +26,7 @@ use crate::app::App;
 use crate::feeds;
 use crate::logging;
 use crate::tls::CertificateFiles;
-use crate::work_metrics;
+use crate::work_metrics::Counting;
 
 pub struct Service {
     pub(crate) door: Arc<Door>,
@@ -103,7 +103,14 @@ impl Service {
         }
         // Only for those who look at it: the first count reads the whole ledger.
         if self.ops.is_some() {
-            serving.start(work_metrics::run(Arc::clone(&app), self.backup_record));
+            let counting = Counting {
+                metrics: Arc::clone(&app.work_metrics),
+                figures: Arc::clone(&app.figures),
+                store: Arc::clone(store),
+                workflows: Arc::clone(&app.workflows),
+                backup_record: self.backup_record,
+            };
+            serving.start(counting.run());
         }
         let (logging, path) = self.logging;
         serving.start(logging::follow(app.log.clone(), logging, path, app.clock.clone()));

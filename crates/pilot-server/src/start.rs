@@ -1,5 +1,6 @@
 //! From a configuration to a running service: everything is checked before the first connection is accepted.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -52,7 +53,6 @@ use crate::permits::PermitIssuer;
 use crate::rate::Limits;
 use crate::routes::{Router, table};
 use crate::run::Service;
-use crate::work_metrics::WorkMetrics;
 use crate::workshop::Workshop;
 
 /// Checks everything and binds the addresses. `adopt` puts this configuration in force for all nodes.
@@ -95,15 +95,7 @@ pub async fn start(
         permit_keys: issuer.as_ref().map(PermitIssuer::key_ids).unwrap_or_default(),
         adopt,
     };
-    let former = KnownCredentials::read(&*store).await?.former(&starting.credentials);
-    let (path, log_name) = (config.revocations_path(), signer.verifier().name);
-    let (keeps_record, outside) = (config.identity.is_some(), (path.as_path(), log_name.as_str()));
-    let register = Register::open(&*store, &starting.credentials, &former, keeps_record, outside, clock.now()).await?;
-    if let Some(doubt) = register.doubt() {
-        let before = doubt.before;
-        tracing::warn!(%before, "credentials issued before {before} are not accepted: the ledger was restored with a loss, and it is not known which of them were revoked. Rotate them, or run `pilot credential trust`");
-    }
-    let register = Arc::new(register);
+    let register = open_register(config, &*store, &starting.credentials, &signer.verifier().name, clock.now()).await?;
     let recognised =
         Recognised { credentials, role_map: role_map.map(|file| file.map), trusted, clients: clients.clone() };
     let identity = open_identity(config, recognised, &guard, &register, &clock)?;
@@ -136,8 +128,8 @@ pub async fn start(
         origin: config.logging.origin,
         ledger,
         workflows: Arc::new(workflows),
-        figures: tokio::sync::Mutex::default(),
-        work_metrics: WorkMetrics::default(),
+        figures: Arc::default(),
+        work_metrics: Arc::default(),
         witnesses,
         timestamps,
         exports: Arc::new(Exports::of_evidence()),
@@ -166,6 +158,25 @@ pub async fn start(
     let (logging, backup_record) = ((config.logging, config.log_settings_path()), config.backup_record_path());
     let door = Arc::new(Door { router, app: Arc::new(app) });
     Ok(Service { door, main, ops, certificate, logging, backup_record, applied })
+}
+
+/// What is known about credentials: those in force, and those that ended.
+async fn open_register(
+    config: &Config,
+    store: &dyn Store,
+    credentials: &BTreeSet<NamedCredential>,
+    log_name: &str,
+    now: Time,
+) -> Result<Arc<Register>, StartError> {
+    let former = KnownCredentials::read(store).await?.former(credentials);
+    let path = config.revocations_path();
+    let (keeps_record, outside) = (config.identity.is_some(), (path.as_path(), log_name));
+    let register = Register::open(store, credentials, &former, keeps_record, outside, now).await?;
+    if let Some(doubt) = register.doubt() {
+        let before = doubt.before;
+        tracing::warn!(%before, "credentials issued before {before} are not accepted: the ledger was restored with a loss, and it is not known which of them were revoked. Rotate them, or run `pilot credential trust`");
+    }
+    Ok(Arc::new(register))
 }
 
 /// A signer for this ledger, if it is the one that was signed before.

@@ -12,7 +12,7 @@ use pilot_setup::private_file::{self, FileError, Others};
 use pilot_wire::tls::Tls;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{InconsistentKeys, ServerConfig};
@@ -20,34 +20,21 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use crate::client_trust::{ClientIssuers, Trust};
 use crate::metrics::Metrics;
+use crate::pem::{PemError, certificates};
 use crate::watched::{LOOK, Watched};
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error(transparent)]
-    File(#[from] FileError),
-    #[error("{}: contains no certificate; it must be PEM, with the service's own certificate first", path.display())]
-    NoCertificate { path: PathBuf },
+    Pem(#[from] PemError),
     #[error("{}: contains no private key; it must be PEM (PKCS#8, PKCS#1 or SEC1) and not encrypted", path.display())]
     NoKey { path: PathBuf },
-    #[error("{}: contains no PEM revocation list", path.display())]
-    NoRevocationList { path: PathBuf },
     #[error("{}: is not the key of the certificate in {}; use a matching pair", key.display(), certificate.display())]
     Mismatch { certificate: PathBuf, key: PathBuf },
-    #[error("{}: contains a certificate that cannot be read or has no name", path.display())]
-    NotAnIssuer { path: PathBuf },
     #[error("{}: the certificate expired at {at}", path.display())]
     Expired { path: PathBuf, at: Time },
     #[error("{}: the certificate is not valid before {at}, and is used from then on", path.display())]
     NotYet { path: PathBuf, at: Time },
-    #[error("{}: cannot be used", path.display())]
-    Unusable { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
-}
-
-impl TlsError {
-    pub(crate) fn unusable(path: &Path, source: impl std::error::Error + Send + Sync + 'static) -> TlsError {
-        TlsError::Unusable { path: path.to_owned(), source: Box::new(source) }
-    }
 }
 
 /// A description of a certificate, for operators.
@@ -72,17 +59,17 @@ impl Pair {
     /// Reads both files, or says what is wrong with them.
     pub fn load(files: &TlsFiles, others: Others) -> Result<Pair, TlsError> {
         let chain = certificates(&files.certificate)?;
-        let key_file = private_file::read(&files.key, others)?;
+        let key_file = private_file::read(&files.key, others).map_err(PemError::from)?;
         let no_key = |_| TlsError::NoKey { path: files.key.clone() };
         let key = PrivateKeyDer::from_pem_slice(&key_file.bytes).map_err(no_key)?;
-        let first = chain.first().ok_or_else(|| TlsError::NoCertificate { path: files.certificate.clone() })?;
+        let first = chain.first().ok_or_else(|| PemError::NoCertificate { path: files.certificate.clone() })?;
         let certificate = describe(first, &files.certificate)?;
         let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
         let certified = certified.map_err(|error| match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
                 TlsError::Mismatch { certificate: files.certificate.clone(), key: files.key.clone() }
             }
-            other => TlsError::unusable(&files.key, other),
+            other => PemError::unusable(&files.key, other).into(),
         })?;
         Ok(Pair { certified: Arc::new(certified), certificate, exposed: key_file.exposed })
     }
@@ -115,20 +102,8 @@ impl Pair {
     }
 }
 
-pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let bytes = private_file::read(path, Others::MayRead)?.bytes;
-    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
-    found.ok().filter(|found| !found.is_empty()).ok_or_else(|| TlsError::NoCertificate { path: path.to_owned() })
-}
-
-pub(crate) fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
-    let bytes = private_file::read(path, Others::MayRead)?.bytes;
-    let found = CertificateRevocationListDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
-    found.ok().filter(|found| !found.is_empty()).ok_or_else(|| TlsError::NoRevocationList { path: path.to_owned() })
-}
-
 fn describe(certificate: &CertificateDer<'_>, path: &Path) -> Result<Described, TlsError> {
-    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| TlsError::unusable(path, error))?;
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| PemError::unusable(path, error))?;
     let alternatives = parsed.subject_alternative_name().ok().flatten();
     let names =
         alternatives.iter().flat_map(|extension| &extension.value.general_names).filter_map(|name| match name {
@@ -180,7 +155,7 @@ impl CertificateFiles {
         let watched = Watched::new([&files.certificate, &files.key].into_iter());
         let pair = Pair::load(files, others)?;
         let trust = clients.as_ref().map(|clients| clients.current());
-        let config = pair.config(trust.as_deref()).map_err(|error| TlsError::unusable(&files.certificate, error))?;
+        let config = pair.config(trust.as_deref()).map_err(|error| PemError::unusable(&files.certificate, error))?;
         let (tls, used) = (Arc::new(Tls::new(config)), Mutex::new(Used { pair, clients: trust, due: None }));
         Ok(CertificateFiles { files: files.clone(), others, clients, tls, watched, used })
     }

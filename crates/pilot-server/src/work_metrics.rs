@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pilot_core::time::Time;
-use pilot_ledger::figures::{Decided, WAIT_BOUNDS};
+use pilot_ledger::figures::{Decided, Figures, WAIT_BOUNDS, catch_up};
+use pilot_ledger::workflows::Workflows;
 use pilot_setup::backup_record::BackupRecord;
+use pilot_store::Store;
 use pilot_wire::exposition::{Exposition, Kind};
-
-use crate::api::figures;
-use crate::app::App;
 
 /// Monitoring asks every few seconds at most.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -30,19 +29,31 @@ struct Counted {
     last_backup: Option<Time>,
 }
 
-/// Counts what was written since the last time, again and again.
-pub(crate) async fn run(app: Arc<App>, backup_record: PathBuf) {
-    loop {
-        let path = backup_record.clone();
-        let backup = tokio::task::spawn_blocking(move || BackupRecord::read(&path)).await.ok().flatten();
-        let mut figures = app.figures.lock().await;
-        if figures::catch_up(&app, &mut figures).await.is_ok() {
-            let states = by_state(figures.open().map(|(state, _, entered_at)| (state, entered_at)));
-            let counted = Counted { states, decided: figures.decided(), last_backup: backup.map(|backup| backup.at) };
-            *app.work_metrics.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
+/// Counts again and again what was written since the last time.
+pub(crate) struct Counting {
+    pub metrics: Arc<WorkMetrics>,
+    pub figures: Arc<tokio::sync::Mutex<Figures>>,
+    pub store: Arc<dyn Store>,
+    pub workflows: Arc<Workflows>,
+    pub backup_record: PathBuf,
+}
+
+impl Counting {
+    pub(crate) async fn run(self) {
+        loop {
+            let path = self.backup_record.clone();
+            let backup = tokio::task::spawn_blocking(move || BackupRecord::read(&path)).await.ok().flatten();
+            let mut figures = self.figures.lock().await;
+            // If the ledger cannot be read, others notice, and here it is tried again.
+            if catch_up(&mut figures, &*self.store, &self.workflows).await.is_ok() {
+                let states = by_state(figures.open().map(|(state, _, entered_at)| (state, entered_at)));
+                let last_backup = backup.map(|backup| backup.at);
+                let counted = Counted { states, decided: figures.decided(), last_backup };
+                *self.metrics.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
+            }
+            drop(figures);
+            tokio::time::sleep(PAUSE).await;
         }
-        drop(figures);
-        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -63,6 +63,7 @@ pub use address::Access;
 pub use archive::LedgerDatabase;
 pub(crate) use filling::Filling;
 pub(crate) use snapshot::Snapshot;
+pub use snapshot::reach;
 
 /// For callers, and separate ones for the service's own duties.
 const READERS: usize = 4;

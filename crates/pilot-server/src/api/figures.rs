@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 
 use pilot_api::figures::{AgesView, DayView, FiguresView, TimeToDecideView};
-use pilot_core::entry::Entry;
-use pilot_core::limits::PAGE_ITEMS_MAX;
 use pilot_core::time::Time;
-use pilot_ledger::figures::{DAYS_MAX, Figures, day_of, percentile, seconds_of};
+use pilot_ledger::figures::{DAYS_MAX, Figures, catch_up, day_of, percentile, seconds_of};
 
 use crate::api::answers::json;
 use crate::api::request::Query;
-use crate::app::App;
 use crate::audience::sees_everything;
 use crate::call::{Answer, Call};
-use crate::problem::Problem;
 
 const DAYS: u64 = 14;
 const HOUR_SECONDS: u64 = 3_600;
@@ -23,31 +19,10 @@ pub async fn get_figures(call: &Call) -> Answer {
     let days = query.number("days", 1, DAYS_MAX)?.unwrap_or(DAYS);
     let app = &call.app;
     let mut figures = app.figures.lock().await;
-    catch_up(app, &mut figures).await?;
+    catch_up(&mut figures, &*app.ledger.store, &app.workflows).await?;
     let view = view(&figures, days, app.ledger.clock.now(), sees_everything(call.caller.actor.role));
     drop(figures);
     json(&view)
-}
-
-/// Counts what was written since the last time, page by page. A caller who hangs up leaves what was counted so far.
-pub(crate) async fn catch_up(app: &App, figures: &mut Figures) -> Result<(), Problem> {
-    let size = app.ledger.store.head().borrow().size();
-    let is_terminal = |digest: &str, state: &str| {
-        app.workflows.of_digest(digest).is_some_and(|definition| definition.rules().is_terminal(state))
-    };
-    while figures.counted() < size {
-        let before = figures.counted();
-        for stored in app.ledger.store.entries(before, PAGE_ITEMS_MAX).await? {
-            let entry = Entry::parse(&stored.bytes).map_err(|error| Problem::internal(&error))?;
-            figures.count(&entry, is_terminal);
-        }
-        if figures.counted() == before {
-            break;
-        }
-        // Lets others run: a first count may be of millions.
-        tokio::task::yield_now().await;
-    }
-    Ok(())
 }
 
 fn view(figures: &Figures, days: u64, now: Time, sees_refusals: bool) -> FiguresView {

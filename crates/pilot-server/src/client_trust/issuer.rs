@@ -4,7 +4,7 @@ use pilot_core::time::Time;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{is_signature, time};
+use super::signature::{is_signature, time};
 use crate::distinguished::distinguished;
 
 pub(super) struct Issuer {

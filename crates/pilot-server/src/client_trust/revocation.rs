@@ -1,14 +1,15 @@
 //! A list of revoked certificates.
 
 use pilot_core::time::Time;
+use rustls::pki_types::CertificateRevocationListDer;
 use x509_parser::prelude::{CertificateRevocationList, FromDer};
 
 use super::issuer::Issuer;
-use super::{ListDer, is_signature, time};
+use super::signature::{is_signature, time};
 use crate::distinguished::distinguished;
 
 pub(super) struct RevocationList {
-    pub der: ListDer,
+    pub der: CertificateRevocationListDer<'static>,
     /// As it stands in the list.
     pub issuer: Vec<u8>,
     pub issuer_name: String,
@@ -19,7 +20,7 @@ pub(super) struct RevocationList {
 }
 
 impl RevocationList {
-    pub(super) fn read(der: ListDer) -> Option<RevocationList> {
+    pub(super) fn read(der: CertificateRevocationListDer<'static>) -> Option<RevocationList> {
         let (_, parsed) = CertificateRevocationList::from_der(&der).ok()?;
         let issuer_name = distinguished(parsed.issuer())?;
         let issuer = parsed.issuer().as_raw().to_vec();

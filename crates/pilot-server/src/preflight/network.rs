@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Uri;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::Config;
+use pilot_store::postgres;
 use tokio::net::TcpStream;
 
 use super::{Finding, Verdict};
@@ -61,7 +62,7 @@ async fn reach_provider(config: &Config) -> Vec<Finding> {
 
 async fn reach_database(config: &Config) -> Option<Finding> {
     let access = config.postgres()?;
-    let reached = in_time(async { access.reach().await.map_err(|error| error.to_string()) }).await;
+    let reached = in_time(async { postgres::reach(&access).await.map_err(|error| error.to_string()) }).await;
     Some(match reached {
         Ok(()) => Finding::new("database", Verdict::Ok, "answers, and accepts the service's user"),
         Err(cause) => Finding::new("database", Verdict::Environment, format!("cannot be used now: {cause}")),

@@ -66,11 +66,6 @@ impl Access {
         Ok(format!("{}{encryption}", address.place()))
     }
 
-    /// Whether the database can be reached and accepts us. Nothing is read or changed.
-    pub async fn reach(&self) -> Result<()> {
-        super::snapshot::connect_to_any(self).await.map(drop)
-    }
-
     /// Whether others on the network path can read and change everything: there is no TLS, and a host is not this
     /// machine.
     pub fn is_exposed(&self) -> bool {

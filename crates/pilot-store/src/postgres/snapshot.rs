@@ -38,6 +38,11 @@ pub(super) async fn connect(access: &Access) -> Result<Session> {
     Ok(session)
 }
 
+/// Whether the database can be reached and accepts us. Nothing is read or changed.
+pub async fn reach(access: &Access) -> Result<()> {
+    connect_to_any(access).await.map(drop)
+}
+
 /// A connection, whatever is in the database.
 pub(super) async fn connect_to_any(access: &Access) -> Result<Session> {
     let address = Address::parse(access)?;
