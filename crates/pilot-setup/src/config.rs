@@ -59,7 +59,8 @@ const NAMES: [&str; 16] = [
     "permits",
 ];
 /// Keys whose value is a number; the environment has texts alone.
-const NUMBERS: [&str; 5] = ["require_witnesses", "every_minutes", "idle_minutes", "timeout_seconds", "outage_days"];
+const NUMBERS: [&str; 6] =
+    ["lifetime_days_max", "require_witnesses", "every_minutes", "idle_minutes", "timeout_seconds", "outage_days"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
@@ -535,7 +536,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`"
             ],
         );
         check(

@@ -1,6 +1,7 @@
 //! The credential file and the role map, wherever they are stored, and everything that is wrong with both.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pilot_core::credentials::Credentials;
 use pilot_core::fault::Fault;
@@ -49,10 +50,26 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapF
     if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
         faults.extend(credentials.check_against(map).iter().map(|fault| line(source, fault)));
     }
+    if let (Some(credentials), Some(days)) = (&credentials, config.credentials.lifetime_days_max) {
+        faults.extend(check_lifetimes(credentials, days).iter().map(|fault| line(source, fault)));
+    }
     match credentials {
         Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
         _ => Err(StartError::Refused(faults.join("\n"))),
     }
+}
+
+fn check_lifetimes(credentials: &Credentials, days: u16) -> Vec<Fault> {
+    let longest = Duration::from_hours(24 * u64::from(days));
+    let too_long = credentials.entries().iter().enumerate().filter_map(|(index, credential)| {
+        let detail = match (credential.not_before, credential.expires_at) {
+            (Some(from), Some(to)) if to.since(from) <= longest => return None,
+            (Some(_), Some(_)) => format!("is valid for more than the {days} day(s) of credentials.lifetime_days_max"),
+            _ => "needs not_before and expires_at, because credentials.lifetime_days_max is set".to_owned(),
+        };
+        Some(Fault::new(format!("/credentials/{index}"), detail))
+    });
+    too_long.collect()
 }
 
 fn read_role_map(config: &Config, faults: &mut Vec<String>) -> Option<RoleMapFile> {

@@ -24,6 +24,8 @@ const APPROLE_MOUNT: &str = "approle";
 pub struct Credentials {
     pub source: Source,
     pub role_map: Option<PathBuf>,
+    /// No credential may be valid for longer.
+    pub lifetime_days_max: Option<u16>,
 }
 
 /// Who keeps the credential file. Exactly one.
@@ -76,7 +78,7 @@ pub enum Login {
 
 impl Default for Credentials {
     fn default() -> Self {
-        Credentials { source: Source::File(CREDENTIAL_FILE.into()), role_map: None }
+        Credentials { source: Source::File(CREDENTIAL_FILE.into()), role_map: None, lifetime_days_max: None }
     }
 }
 
@@ -156,6 +158,10 @@ struct CredentialsSection {
     /// `oauth` or `mutual_tls` as identity mechanism.
     #[schemars(extend("format" = "path"))]
     role_map: Option<PathBuf>,
+    /// The longest time, in days, that a credential in the file may be valid, from `not_before` to `expires_at`: 1 to 3650.
+    /// If set, each credential needs both.
+    #[schemars(range(min = 1, max = 3650))]
+    lifetime_days_max: Option<u16>,
     /// systemd passes the credential file to the service, by `LoadCredential=` or a related option.
     systemd: Option<SystemdSection>,
     /// A program prints the credential file on standard output.
@@ -169,7 +175,10 @@ impl TryFrom<CredentialsSection> for Credentials {
     type Error = &'static str;
 
     fn try_from(section: CredentialsSection) -> Result<Credentials, &'static str> {
-        let CredentialsSection { file, role_map, systemd, exec, vault } = section;
+        let CredentialsSection { file, role_map, lifetime_days_max, systemd, exec, vault } = section;
+        if lifetime_days_max.is_some_and(|days| !(1..=3650).contains(&days)) {
+            return Err("[credentials] lifetime_days_max must be from 1 to 3650");
+        }
         let source = match (file, systemd, exec, vault) {
             (None, None, None, None) => Credentials::default().source,
             (Some(file), None, None, None) => Source::File(file),
@@ -178,7 +187,7 @@ impl TryFrom<CredentialsSection> for Credentials {
             (None, None, None, Some(vault)) => Source::Vault(vault.try_into()?),
             _ => return Err("[credentials] has more than one of file, systemd, exec and vault; choose one"),
         };
-        Ok(Credentials { source, role_map })
+        Ok(Credentials { source, role_map, lifetime_days_max })
     }
 }
 

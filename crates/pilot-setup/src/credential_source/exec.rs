@@ -31,9 +31,8 @@ pub(super) async fn run(exec: &Exec) -> Result<Fetched, StartError> {
     let mut child = command.spawn().map_err(cannot)?;
     let id = child.id();
     let finished = tokio::time::timeout(exec.timeout, listen(&mut child)).await;
-    if !matches!(finished, Ok(Ok(_))) {
-        end(id, &mut child).await;
-    }
+    // Also after a regular end: what it left running would go on with what it knows.
+    end(id, &mut child).await;
     match finished {
         Err(_) => Err(StartError::Environment {
             what: format!(

@@ -51,9 +51,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     config.credentials = config::Credentials {
         source: config::Source::File(place.path.join("credentials.json")),
         role_map: Some(place.path.join("role-map.json")),
+        lifetime_days_max: None,
     };
     config.console.name = Some("Demo".to_owned());
     config.listen = arguments.listen.unwrap_or_else(|| free_address(config.listen));
+    config.logging =
+        config::Logging { level: config::LogLevel::Warn, format: config::LogFormat::Text, ..config.logging };
     let log = Log::start(Format::Text, LevelFilter::WARN, Clock::System);
     let served = serve(&config, &log, &Supervisor::default(), false, |service| {
         let url = url(service)?;

@@ -318,6 +318,22 @@ fn what_will_expire_soon_is_counted_for_the_monitoring() {
 }
 
 #[test]
+fn a_credential_that_is_valid_for_longer_than_the_configuration_allows_stops_the_start() {
+    let installation = installation("2021-01-01T00:00:00Z");
+    let allow = |days: u16| {
+        let section = format!("[credentials]\nrole_map = 'role-map.json'\nlifetime_days_max = {days}\n");
+        configure(&installation, "production", &[MESH, &section, MANY, IDENTITY]);
+    };
+    allow(366);
+    installation.serve().stop().expect(0);
+    allow(365);
+    let refusal = "is valid for more than the 365 day(s) of credentials.lifetime_days_max";
+    installation.serve_in_vain().expect(2).says(&["/credentials/0", refusal]);
+    configure(&installation, "production", &[MESH, "[credentials]\nlifetime_days_max = 0\n", MANY, IDENTITY]);
+    installation.serve_in_vain().expect(2).says(&["must be from 1 to 3650"]);
+}
+
+#[test]
 fn the_wrong_version_of_the_file_and_faults_in_it_stop_the_start() {
     let installation = installation(FAR);
     let plain = credential_file(&TEAM);

@@ -138,6 +138,19 @@ fn a_helper_that_hangs_is_ended_with_everything_it_has_started() {
     }
 }
 
+#[test]
+fn what_a_helper_leaves_running_ends_with_it() {
+    let script = "/bin/sleep 600 >/dev/null 2>&1 & echo $! > \"${0%/*}/ids\"; /bin/cat \"${0%/*}/credentials.json\"";
+    let installation = helper(script, "");
+    let server = installation.serve();
+    let (began, id) = (now(), installation.read("ids").trim().parse().unwrap());
+    while is_running(id) {
+        assert!(began.elapsed() < PATIENCE, "{id} goes on");
+        std::thread::yield_now();
+    }
+    server.stop().expect(0);
+}
+
 /// A process that ended and that nobody has asked about is not running either.
 fn is_running(id: i32) -> bool {
     let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
