@@ -286,6 +286,24 @@ fn the_pure_crates_do_no_io_and_read_no_clock_and_no_randomness() {
 }
 
 #[test]
+fn every_decision_is_in_the_index_under_its_title() {
+    let files = files();
+    let text = |path: &str| files.iter().find(|file| file.path == path).map_or("", |file| file.text.as_str());
+    let index = text("docs/README.md");
+    let mut findings = Findings::default();
+    for file in files.iter().filter(|file| file.path.starts_with("docs/adr/") && file.path.ends_with(".md")) {
+        let name = file.path.strip_prefix("docs/adr/").unwrap_or_default();
+        let number = name.split('-').next().unwrap_or_default();
+        let title = file.text.lines().next().unwrap_or_default().strip_prefix(&format!("# {number}: "));
+        let row = title.map(|title| format!("| [{number}](adr/{name}) | {title} |"));
+        if !row.is_some_and(|row| index.contains(&row)) {
+            findings.add(&file.path, 1, "is not in docs/README.md as `| [NUMBER](adr/FILE) | TITLE |`".to_owned());
+        }
+    }
+    findings.settle("Decisions that nobody finds are made twice.");
+}
+
+#[test]
 fn every_path_named_in_the_docs_exists() {
     let files = files();
     let known: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
