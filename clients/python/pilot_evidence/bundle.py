@@ -86,8 +86,12 @@ class Entry(dict):
         is_plain = self["v"] == 1 and fits(WRITTEN_TIME, self["at"]) and None not in self.values()
         self.is_canonical = is_plain and canonical(self).encode() == data
 
+def is_issuer(value):
+    return isinstance(value, str) or isinstance(value, list) and 1 <= len(value) <= 4 and all(
+        isinstance(name, str) for name in value)
+
 ROLE_MAP = {"schema_version": lambda value: canonical(value) == "1", "approved_by": [NOT_BLANK], "actors": [
-    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "subject?": str, "issuer?": str}]}
+    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "subject?": str, "issuer?": is_issuer}]}
 
 def read_role_map(data):
     """Who was approved for which role. Strict, because it was approved by people who read it."""

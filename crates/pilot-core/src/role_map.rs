@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::actor::{Actor, ActorId};
@@ -16,6 +16,8 @@ use crate::operator_file::{
 };
 use crate::role::Role;
 
+/// The old authority, the new one, and some to spare.
+const ISSUERS_MAX: usize = 4;
 const BOUNDS: Bounds = Bounds { depth: 8, values: FILE_VALUES_MAX };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
@@ -34,10 +36,10 @@ pub struct MappedActor {
     /// What an identity provider or a certificate calls this actor; if absent, the `actor_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The only authority that may call anyone by that subject: an identity provider, or an issuer of certificates. If
-    /// absent, any that the service trusts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub issuer: Option<String>,
+    /// The authorities that may call anyone by that subject: an identity provider, or issuers of certificates. If absent,
+    /// any that the service trusts.
+    #[serde(rename = "issuer", skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_several")]
+    pub issuers: Vec<String>,
 }
 
 impl MappedActor {
@@ -77,7 +79,7 @@ impl RoleMap {
     /// whose word counts for whom: one authority must not be able to name another one's people.
     pub fn actor_named(&self, subject: &str, issuer: &str) -> Option<&MappedActor> {
         let mapped = self.actors.iter().find(|mapped| mapped.subject() == subject)?;
-        Some(mapped).filter(|mapped| mapped.issuer.as_deref().is_none_or(|only| only == issuer))
+        Some(mapped).filter(|mapped| mapped.issuers.is_empty() || mapped.issuers.iter().any(|only| only == issuer))
     }
 
     pub fn to_json(&self) -> String {
@@ -146,9 +148,26 @@ fn read_actor(value: &Value, at: &str, faults: &mut Faults) -> Option<MappedActo
             Kind::Human
         }
     };
-    let mut name = |member: &str| read_name(entry.get(member)?, &format!("{at}/{member}"), faults);
-    let (subject, issuer) = (name("subject"), name("issuer"));
-    Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind, subject, issuer })
+    let subject = entry.get("subject").and_then(|value| read_name(value, &format!("{at}/subject"), faults));
+    let issuers = entry.get("issuer").map(|value| read_issuers(value, &format!("{at}/issuer"), faults));
+    let issuers = issuers.unwrap_or_default();
+    Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind, subject, issuers })
+}
+
+/// One name, or several while one authority follows another.
+fn read_issuers(value: &Value, at: &str, faults: &mut Faults) -> Vec<String> {
+    let Some(list) = value.as_array() else { return read_name(value, at, faults).into_iter().collect() };
+    if !(1..=ISSUERS_MAX).contains(&list.len()) {
+        faults.push(Fault::new(at, format!("must be a name, or an array of 1 to {ISSUERS_MAX} names")));
+    }
+    list.iter().enumerate().filter_map(|(index, name)| read_name(name, &format!("{at}/{index}"), faults)).collect()
+}
+
+fn one_or_several<S: Serializer>(issuers: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    match issuers {
+        [only] => only.serialize(serializer),
+        several => several.serialize(serializer),
+    }
 }
 
 fn read_name(value: &Value, at: &str, faults: &mut Faults) -> Option<String> {
@@ -168,7 +187,8 @@ mod tests {
     #[test]
     fn an_actor_with_an_issuer_is_named_by_that_one_and_nobody_else() {
         let actors = r#"[{"actor_id": "ana", "role": "initiator", "subject": "CN=ana", "issuer": "CN=Ours"},
-            {"actor_id": "ben", "role": "approver"}]"#;
+            {"actor_id": "ben", "role": "approver"},
+            {"actor_id": "cyd", "role": "auditor", "issuer": ["CN=Ours", "CN=Ours 2"]}]"#;
         let text = format!(r#"{{"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": {actors}}}"#);
         let map = RoleMap::parse(text.as_bytes()).unwrap();
         let named = |subject, issuer| map.actor_named(subject, issuer).map(|mapped| mapped.actor.actor_id.as_str());
@@ -176,6 +196,10 @@ mod tests {
         assert_eq!(named("CN=ana", "CN=Partner"), None);
         assert_eq!(named("ana", "CN=Ours"), None, "an actor with a subject is not called by its id");
         assert_eq!(named("ben", "CN=Partner"), Some("ben"));
+        assert_eq!(
+            ["CN=Ours", "CN=Ours 2", "CN=Partner"].map(|issuer| named("cyd", issuer).is_some()),
+            [true, true, false]
+        );
         assert_eq!(RoleMap::parse(map.to_json().as_bytes()).unwrap(), map);
     }
 

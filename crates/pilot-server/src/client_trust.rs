@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
@@ -14,6 +15,7 @@ use pilot_setup::error::with_cause;
 use pilot_wire::exposition::{Exposition, Kind};
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use tokio::sync::watch;
@@ -30,6 +32,8 @@ use revocation::RevocationList;
 
 /// More issuers than any organisation has; each may have to be tried for a certificate that was not seen before.
 const AUTHORITIES_MAX: usize = 64;
+/// An issuer's clock may be ahead of ours by this much.
+const SKEW: Duration = Duration::from_hours(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
@@ -39,15 +43,17 @@ pub enum TrustError {
     TooMany(PathBuf),
     #[error("{}: the revocation list of `{issuer}` is not signed with that issuer's key; fetch it again from the issuer", path.display())]
     Signature { path: PathBuf, issuer: String },
-    #[error("{}: the revocation list of `{issuer}` expired at {at}, and the one in force has not; fetch a newer one", path.display())]
-    Expired { path: PathBuf, issuer: String, at: Time },
+    #[error("{}: contains two revocation lists of `{issuer}`; keep only the newest", path.display())]
+    Twice { path: PathBuf, issuer: String },
+    #[error("{}: the revocation list of `{issuer}` is dated {at}, which is in the future; it is tried again until then", path.display())]
+    Early { path: PathBuf, issuer: String, at: Time },
     #[error("{}: the revocation list of `{issuer}` was made at {at}, before the one in force; fetch a newer one", path.display())]
     Older { path: PathBuf, issuer: String, at: Time },
-    #[error("{}: has no revocation list of `{issuer}` any more, so all certificates of this issuer would be refused; add the list, or remove the issuer from client_ca", path.display())]
+    #[error("{}: no longer contains a revocation list of `{issuer}`, so all certificates of this issuer would be refused; add the list, or remove the issuer from client_ca", path.display())]
     Gone { path: PathBuf, issuer: String },
     #[error("{}: two different issuers are called `{name}`, so the role map cannot tell them apart; remove one of them", path.display())]
     SameName { path: PathBuf, name: String },
-    #[error("{}: has {count} issuers, and any of them could name {actors}; add \"issuer\" to each of these actors in the role map: {names}", path.display())]
+    #[error("{}: has {count} issuers, and any of them could issue a certificate for {actors}; add \"issuer\" to each of these actors in the role map: {names}", path.display())]
     AnyIssuer { path: PathBuf, count: usize, actors: String, names: String },
 }
 
@@ -56,6 +62,9 @@ pub struct Trust {
     /// Accepts what any of the authorities issued.
     pub handshake: Arc<dyn ClientCertVerifier>,
     pub authorities: Vec<Authority>,
+    /// Grows with every change.
+    pub generation: u64,
+    anchors: Vec<TrustAnchor<'static>>,
     issuers: Vec<Issuer>,
     lists: Vec<RevocationList>,
 }
@@ -64,7 +73,8 @@ pub struct Trust {
 pub struct Authority {
     /// Its subject, as `openssl x509 -noout -subject -nameopt RFC2253` prints it.
     pub name: String,
-    pub verifier: Arc<dyn ClientCertVerifier>,
+    /// Names and keys of all of them.
+    issuers: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Trust {
@@ -79,8 +89,7 @@ impl Trust {
             Some(path) => read_lists(path, &issuers)?,
             None => Vec::new(),
         };
-        let verifier = |issuers: &[&Issuer]| verifier(files, issuers, &lists);
-        let handshake = verifier(&issuers.iter().collect::<Vec<_>>())?;
+        let (handshake, anchors) = verifier(files, &issuers, &lists)?;
         let mut authorities: Vec<(&Issuer, Vec<&Issuer>)> = Vec::new();
         for issuer in &issuers {
             let top = issuer.top(&issuers);
@@ -92,14 +101,31 @@ impl Trust {
         if authorities.len() > AUTHORITIES_MAX {
             return Err(TrustError::TooMany(path.clone()));
         }
-        let authorities = authorities
-            .into_iter()
-            .map(|(top, below)| Ok(Authority { name: top.name.clone(), verifier: verifier(&below)? }))
-            .collect::<Result<Vec<_>, PemError>>()?;
+        let authority = |(top, below): (&Issuer, Vec<&Issuer>)| {
+            let issuers = below.into_iter().map(|issuer| (issuer.subject.clone(), issuer.key.clone())).collect();
+            Authority { name: top.name.clone(), issuers }
+        };
+        let authorities: Vec<_> = authorities.into_iter().map(authority).collect();
         if let Some(role_map) = role_map {
             check_names(path, &authorities, role_map)?;
         }
-        Ok(Trust { handshake, authorities, issuers, lists })
+        Ok(Trust { handshake, authorities, generation: 0, anchors, issuers, lists })
+    }
+
+    /// Which authority vouches for a certificate that the handshake verifier accepts. One more search for a path, however
+    /// many authorities there are: with one for each, a chain made for it could keep us busy for seconds.
+    pub fn authority_of(&self, chain: &[CertificateDer<'static>], at: UnixTime) -> Option<&Authority> {
+        if let [only] = self.authorities.as_slice() {
+            return Some(only);
+        }
+        let (leaf, others) = chain.split_first()?;
+        let leaf = webpki::EndEntityCert::try_from(leaf).ok()?;
+        let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
+        let usage = webpki::KeyUsage::client_auth();
+        let path = leaf.verify_for_usage(algorithms, &self.anchors, others, at, usage, None, None).ok()?;
+        let (subject, key) = (path.anchor().subject.as_ref(), path.anchor().subject_public_key_info.as_ref());
+        let is_anchor = |(of, with): &(Vec<u8>, Vec<u8>)| is_content(of, subject) && is_content(with, key);
+        self.authorities.iter().find(|authority| authority.issuers.iter().any(is_anchor))
     }
 
     /// Whether this may replace the trust in force.
@@ -107,7 +133,7 @@ impl Trust {
         let Some(path) = crl else { return Ok(()) };
         for old in &former.lists {
             let (path, issuer) = (path.to_owned(), old.issuer_name.clone());
-            let Some(new) = self.lists.iter().find(|new| new.issuer == old.issuer) else {
+            let Some(new) = self.lists.iter().find(|new| new.is_of_the_same_part(old)) else {
                 if self.issuers.iter().any(|known| known.subject == old.issuer) {
                     return Err(TrustError::Gone { path, issuer });
                 }
@@ -116,16 +142,29 @@ impl Trust {
             if new.this_update < old.this_update {
                 return Err(TrustError::Older { path, issuer, at: new.this_update });
             }
-            if let Some(at) = new.next_update.filter(|at| *at <= now && !old.is_overdue(now)) {
-                return Err(TrustError::Expired { path, issuer, at });
-            }
         }
-        Ok(())
+        let early = self.lists.iter().find(|list| list.this_update > now.plus(SKEW));
+        early.map_or(Ok(()), |list| {
+            let (path, issuer) = (path.to_owned(), list.issuer_name.clone());
+            Err(TrustError::Early { path, issuer, at: list.this_update })
+        })
+    }
+
+    /// Actors whom nobody can name, because their issuers are not there.
+    fn nameless(&self, role_map: &RoleMap) -> Vec<String> {
+        let is_known = |name: &String| self.authorities.iter().any(|authority| authority.name == *name);
+        let is_nameless = |issuers: &[String]| !issuers.is_empty() && !issuers.iter().any(is_known);
+        let lost = role_map.actors.iter().filter(|mapped| is_nameless(&mapped.issuers));
+        lost.map(|mapped| {
+            let (actor, issuers) = (&mapped.actor.actor_id, mapped.issuers.join("`, `"));
+            format!("the role map says that `{issuers}` names {actor}, but client_ca has no such issuer, so {actor} is locked out")
+        })
+        .collect()
     }
 
     /// What works now, and someone should look at.
-    pub fn warnings(&self, now: Time) -> Vec<String> {
-        let mut warnings = Vec::new();
+    pub fn warnings(&self, role_map: Option<&RoleMap>, now: Time) -> Vec<String> {
+        let mut warnings = role_map.map_or_else(Vec::new, |role_map| self.nameless(role_map));
         for issuer in self.issuers.iter().filter(|issuer| issuer.not_after <= now) {
             let Issuer { name, not_after, .. } = issuer;
             warnings.push(format!(
@@ -178,6 +217,10 @@ fn read_lists(path: &Path, issuers: &[Issuer]) -> Result<Vec<RevocationList>, Tr
             }
             list.is_verified = true;
         }
+        // Only the first one would count, whichever is newer.
+        if lists.iter().any(|other: &RevocationList| other.is_of_the_same_part(&list)) {
+            return Err(TrustError::Twice { path: path.to_owned(), issuer: list.issuer_name });
+        }
         lists.push(list);
     }
     Ok(lists)
@@ -187,21 +230,28 @@ fn read_lists(path: &Path, issuers: &[Issuer]) -> Result<Vec<RevocationList>, Tr
 /// whether one is needed, and health checks have none.
 fn verifier(
     files: &config::ClientTrust,
-    issuers: &[&Issuer],
+    issuers: &[Issuer],
     lists: &[RevocationList],
-) -> Result<Arc<dyn ClientCertVerifier>, PemError> {
+) -> Result<(Arc<dyn ClientCertVerifier>, Vec<TrustAnchor<'static>>), PemError> {
     let (path, provider) = (&files.client_ca, Arc::new(aws_lc_rs::default_provider()));
     let mut roots = RootCertStore::empty();
     for issuer in issuers {
         roots.add(issuer.der.clone()).map_err(|error| PemError::unusable(path, error))?;
     }
+    let anchors = roots.roots.clone();
     let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .allow_unauthenticated()
         .only_check_end_entity_revocation();
     if !lists.is_empty() {
         verifier = verifier.with_crls(lists.iter().map(|list| list.der.clone()));
     }
-    verifier.build().map_err(|error| PemError::unusable(files.crl.as_ref().unwrap_or(path), error))
+    let built = verifier.build().map_err(|error| PemError::unusable(files.crl.as_ref().unwrap_or(path), error))?;
+    Ok((built, anchors))
+}
+
+/// An anchor has a name and a key without the head of their outermost sequence.
+fn is_content(whole: &[u8], content: &[u8]) -> bool {
+    whole.len() > content.len() && whole.ends_with(content) && whole.len() - content.len() <= 4
 }
 
 /// With several authorities each actor needs an issuer: otherwise a partner's authority could name your security_admin.
@@ -211,7 +261,7 @@ fn check_names(path: &Path, authorities: &[Authority], role_map: &RoleMap) -> Re
             return Err(TrustError::SameName { path: path.to_owned(), name: name.clone() });
         }
     }
-    let open: Vec<_> = role_map.actors.iter().filter(|mapped| mapped.issuer.is_none()).collect();
+    let open: Vec<_> = role_map.actors.iter().filter(|mapped| mapped.issuers.is_empty()).collect();
     if authorities.len() < 2 || open.is_empty() {
         return Ok(());
     }
@@ -272,6 +322,7 @@ impl ClientIssuers {
 
     fn refresh(&self, now: Time) {
         if self.watched.look() {
+            let generation = self.current().generation + 1;
             let loaded = Trust::load(&self.files, self.role_map.as_ref()).and_then(|trust| {
                 trust.check_after(&self.current(), self.files.crl.as_deref(), now)?;
                 Ok(trust)
@@ -279,14 +330,20 @@ impl ClientIssuers {
             let [used, refused] = &self.reloads;
             match loaded {
                 Ok(trust) => {
-                    self.current.send_replace(Arc::new(trust));
+                    self.current.send_replace(Arc::new(Trust { generation, ..trust }));
                     used.fetch_add(1, Ordering::Relaxed);
+                    self.watched.accept();
                     tracing::info!("client_ca and crl were reloaded");
                 }
                 Err(error) => {
                     refused.fetch_add(1, Ordering::Relaxed);
                     let cause = with_cause(&error);
-                    tracing::warn!(cause, "the new client_ca or crl cannot be used; the previous ones stay in force");
+                    if self.watched.refuse(&cause) {
+                        tracing::warn!(
+                            cause,
+                            "the new client_ca or crl cannot be used; the previous ones stay in force"
+                        );
+                    }
                 }
             }
         }
@@ -295,7 +352,7 @@ impl ClientIssuers {
 
     /// Logs what someone should look at, once.
     pub fn warn(&self, now: Time) {
-        let warnings = self.current().warnings(now);
+        let warnings = self.current().warnings(self.role_map.as_ref(), now);
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         for warning in warnings.iter().filter(|warning| !warned.contains(warning)) {
             tracing::warn!("{warning}");

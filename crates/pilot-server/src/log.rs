@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
+use pilot_core::visible;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -232,7 +233,9 @@ impl Log {
             let _ = stderr.write_all(text.as_bytes());
         }
         if dropped > 0 {
-            let _ = writeln!(stderr, "{{\"level\": \"WARN\", \"message\": \"{dropped} log lines were dropped\"}}");
+            let mut line = Line::begin(self.shown().format, self.0.clock.now(), Level::WARN, "pilot_server::log");
+            line.text("message", &format!("{dropped} log lines were dropped"));
+            let _ = stderr.write_all(line.end().as_bytes());
         }
     }
 }
@@ -274,7 +277,8 @@ impl<S: Subscriber> Layer<S> for Log {
     }
 }
 
-/// What is logged about a request: only our own words. No header, body, path or query can get into it.
+/// What is logged about a request: our own words, names that were checked, and in a cause the subject of a certificate. No
+/// header, body, path or query can get into it.
 pub struct RequestLine<'a> {
     pub request_id: &'a str,
     pub method: &'a str,
@@ -372,7 +376,17 @@ impl fmt::Write for Line {
         match self.format {
             Format::Json => {
                 let quoted = serde_json::to_string(value).map_err(|_| fmt::Error)?;
-                self.text.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
+                for character in quoted.get(1..quoted.len() - 1).unwrap_or_default().chars() {
+                    // A terminal that shows the line must not obey it.
+                    if visible::is_hidden(character) {
+                        let mut units = [0; 2];
+                        for unit in character.encode_utf16(&mut units) {
+                            write!(self.text, "\\u{unit:04x}")?;
+                        }
+                    } else {
+                        self.text.push(character);
+                    }
+                }
                 Ok(())
             }
             Format::Text => write!(self.text, "{}", value.escape_debug()),
@@ -425,6 +439,16 @@ mod tests {
         let at = |second: i64| Time::from_unix_micros(second * 1_000_000 + 7);
         assert_eq!((0..500).filter(|_| strangers.takes(at(9))).count(), 50);
         assert_eq!((0..500).filter(|_| strangers.takes(at(10))).count(), 50);
+    }
+
+    #[test]
+    fn a_terminal_that_shows_a_line_does_not_obey_it() {
+        for format in [Format::Json, Format::Text] {
+            let mut line = Line::begin(format, Time::EPOCH, Level::INFO, "t");
+            line.text("cause", "a\u{202e}b\u{9b}31mc\u{1b}[2J");
+            let text = line.end();
+            assert!(!text.contains(['\u{202e}', '\u{9b}', '\u{1b}']), "{text:?}");
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Follower {
             Some(Ok(settings)) => self.take(settings.filter(|settings| settings.counts(now)), now),
             Some(Err(error)) => {
                 let cause = with_cause(&error);
-                tracing::warn!(cause, "what is logged stays as it is");
+                tracing::warn!(cause, "the log settings stay as they are");
             }
             None => {}
         }
@@ -87,7 +87,7 @@ impl Follower {
         if let Some(LogSettings { until, .. }) = settings {
             tracing::warn!(level = %shown, format = %written, %until, "an operator changed what is logged");
         } else {
-            tracing::warn!(level = %shown, format = %written, "what is logged is what the configuration says");
+            tracing::warn!(level = %shown, format = %written, "logging is back to the configured settings");
         }
         self.log.show(format(written), level(shown));
     }

@@ -14,7 +14,7 @@ pub enum PemError {
     NoCertificate { path: PathBuf },
     #[error("{}: contains no PEM revocation list", path.display())]
     NoRevocationList { path: PathBuf },
-    #[error("{}: contains a certificate that cannot be read or has no name", path.display())]
+    #[error("{}: contains a certificate that is not an issuer's (CA:TRUE, with a subject); remove it", path.display())]
     NotAnIssuer { path: PathBuf },
     #[error("{}: cannot be used", path.display())]
     Unusable { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },

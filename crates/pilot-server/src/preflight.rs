@@ -120,7 +120,8 @@ fn check_tls(config: &Config, loaded: &Loaded, now: Time) -> Vec<Finding> {
         let named = role_map.filter(|_| config.mechanism() == Mechanism::MutualTls);
         match Trust::load(clients, named) {
             Ok(trust) => {
-                findings.extend(trust.warnings(now).into_iter().map(|it| Finding::new("tls", Verdict::Warning, it)));
+                findings
+                    .extend(trust.warnings(named, now).into_iter().map(|it| Finding::new("tls", Verdict::Warning, it)));
             }
             Err(error) => findings.push(Finding::new("tls", Verdict::Refused, with_cause(&error))),
         }

@@ -141,8 +141,6 @@ pub struct CertificateFiles {
 struct Used {
     pair: Pair,
     clients: Option<Arc<Trust>>,
-    /// When a new certificate, which was refused because it is not valid yet, will be.
-    due: Option<Time>,
 }
 
 impl CertificateFiles {
@@ -156,7 +154,7 @@ impl CertificateFiles {
         let pair = Pair::load(files, others)?;
         let trust = clients.as_ref().map(|clients| clients.current());
         let config = pair.config(trust.as_deref()).map_err(|error| PemError::unusable(&files.certificate, error))?;
-        let (tls, used) = (Arc::new(Tls::new(config)), Mutex::new(Used { pair, clients: trust, due: None }));
+        let (tls, used) = (Arc::new(Tls::new(config)), Mutex::new(Used { pair, clients: trust }));
         Ok(CertificateFiles { files: files.clone(), others, clients, tls, watched, used })
     }
 
@@ -204,8 +202,7 @@ impl CertificateFiles {
 
     fn refresh(&self, metrics: &Metrics, now: Time) {
         let mut used = self.used();
-        let is_replaced = self.watched.look() || used.due.is_some_and(|due| due <= now);
-        let is_renewed = is_replaced && self.renew(&mut used, metrics, now);
+        let is_renewed = self.watched.look() && self.renew(&mut used, metrics, now);
         let clients = self.clients.as_ref().map(|clients| clients.current());
         let trusts_others = clients.as_ref().map(Arc::as_ptr) != used.clients.as_ref().map(Arc::as_ptr);
         if !is_renewed && !trusts_others {
@@ -228,24 +225,23 @@ impl CertificateFiles {
 
     /// Whether the files had a certificate that is better than the one in force.
     fn renew(&self, used: &mut Used, metrics: &Metrics, now: Time) -> bool {
-        used.due = None;
         let loaded = Pair::load(&self.files, self.others);
         match loaded.and_then(|pair| pair.check_dates(&self.files.certificate, now).map(|()| pair)) {
             Ok(pair) => {
                 let not_after = pair.certificate.not_after;
                 used.pair = pair;
+                self.watched.accept();
                 metrics.certificate_loaded(not_after);
                 metrics.certificate_reloaded(true);
                 tracing::info!(%not_after, "the certificate was replaced; new connections get the new one");
                 true
             }
             Err(error) => {
-                if let TlsError::NotYet { at, .. } = error {
-                    used.due = Some(at);
-                }
                 metrics.certificate_reloaded(false);
                 let cause = with_cause(&error);
-                tracing::warn!(cause, "the new certificate cannot be used; the previous one stays in force");
+                if self.watched.refuse(&cause) {
+                    tracing::warn!(cause, "the new certificate cannot be used; the previous one stays in force");
+                }
                 false
             }
         }

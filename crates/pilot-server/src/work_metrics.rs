@@ -17,6 +17,8 @@ use pilot_wire::exposition::{Exposition, Kind};
 const PAUSE: Duration = Duration::from_secs(5);
 /// States come from definitions. More than these are counted as one, so that no definition can flood the monitoring.
 const STATES_MAX: usize = 64;
+/// No state can have this name.
+const OTHERS: &str = "(others)";
 
 /// As of the last count.
 #[derive(Default)]
@@ -65,7 +67,7 @@ fn by_state<'s>(open: impl Iterator<Item = (&'s str, Time)>) -> BTreeMap<String,
     }
     let mut states = BTreeMap::<String, (u64, Time)>::new();
     for (place, (state, (more, since))) in all.into_iter().enumerate() {
-        let name = if place < STATES_MAX { state } else { "other" };
+        let name = if place < STATES_MAX { state } else { OTHERS };
         let (count, oldest) = states.entry(name.to_owned()).or_insert((0, since));
         (*count, *oldest) = (*count + more, (*oldest).min(since));
     }
@@ -116,6 +118,6 @@ mod tests {
         let states = by_state(open);
         assert_eq!(states.len(), 65);
         assert_eq!(states["state-03"], (2, at(103)));
-        assert_eq!(states["other"], (12, at(164)));
+        assert_eq!(states[OTHERS], (12, at(164)));
     }
 }

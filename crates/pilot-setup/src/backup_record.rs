@@ -31,7 +31,9 @@ impl BackupRecord {
     /// `None` if no backup is known, or what is there cannot be read: then none is known either.
     pub fn read(path: &Path) -> Option<BackupRecord> {
         let mut bytes = Vec::new();
-        File::open(path).ok()?.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        // Nothing that opening would wait for.
+        let file = Some(path).filter(|path| path.is_file()).and_then(|path| File::open(path).ok())?;
+        file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
         serde_json::from_slice(&bytes).ok().filter(|record: &BackupRecord| record.schema_version == SCHEMA_VERSION)
     }
 

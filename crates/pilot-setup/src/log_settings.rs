@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pilot_core::time::Time;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,8 @@ use crate::config::{LogFormat, LogLevel, Logging};
 use crate::private_file::{self, FileError, Others};
 
 const SCHEMA_VERSION: u32 = 1;
+/// Longer than anyone searches for a cause; what should stay belongs in the configuration.
+pub const LOG_SETTINGS_KEPT_MAX: Duration = Duration::from_hours(7 * 24);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,12 +56,12 @@ impl LogSettings {
     }
 
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        private_file::replace(path, &serde_json::to_vec(self)?)?;
-        private_file::give_to_owner_of_directory(path)
+        private_file::replace(path, &serde_json::to_vec(self)?)
     }
 
+    /// A time that nobody would have set counts for nothing.
     pub fn counts(&self, now: Time) -> bool {
-        now < self.until
+        now < self.until && self.until.since(now) <= LOG_SETTINGS_KEPT_MAX
     }
 
     /// What is in force with these settings, if they count.

@@ -162,14 +162,29 @@ fn is_for_a_group(path: &Path) -> bool {
             .is_ok_and(|found| found.uid() == 0 && found.gid() != 0 && found.mode() & 0o2027 == 0o2000)
 }
 
-/// Gives a file that root has just created in someone's directory to that directory's owner.
-pub fn give_to_owner_of_directory(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (of_directory, of_file) = (std::fs::metadata(directory)?, std::fs::metadata(path)?);
-    if rustix::process::geteuid().is_root() && of_file.uid() == 0 && of_directory.uid() != 0 {
-        std::os::unix::fs::chown(path, Some(of_directory.uid()), Some(of_directory.gid()))?;
+/// Whose directory this is, if it is not root's and root is at work in it. Its owner may plant links there, and root must
+/// not follow them.
+fn foreign_owner(path: &Path) -> io::Result<Option<(u32, u32)>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
     }
-    Ok(())
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = std::fs::metadata(directory)?;
+    Ok(Some((found.uid(), found.gid())).filter(|(owner, _)| *owner != 0))
+}
+
+/// Opens a file to append to it, and creates it if need be; never through a link. What root creates in someone's directory
+/// belongs to that directory's owner.
+pub fn append(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits();
+    let flags = i32::try_from(flags).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+    if let Some((owner, group)) = foreign_owner(path)?
+        && file.metadata()?.uid() == 0
+    {
+        std::os::unix::fs::fchown(&file, Some(owner), Some(group))?;
+    }
+    Ok(file)
 }
 
 /// Writes the bytes to disk next to their destination, under a name that nobody reads.
@@ -197,6 +212,12 @@ fn write_temporary(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
 /// Replaces a file atomically: a reader sees the old one or the new one, even after a crash. Owner and group stay the
 /// same, and a file that root gave to the service's group stays readable for it.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some((owner, group)) = foreign_owner(path)? {
+        let temporary = write_temporary(path, bytes)?;
+        std::os::unix::fs::lchown(&temporary, Some(owner), Some(group))?;
+        std::fs::rename(&temporary, path)?;
+        return sync_directory(path);
+    }
     // If it is a link, its target is meant: replacing the link would leave the target unchanged.
     let path = &match std::fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),

@@ -8,12 +8,12 @@ use crate::traffic::Traffic;
 
 /// What is behind a listener.
 pub trait Served: Send + Sync + 'static {
-    /// Where connections are counted.
     /// Whether the log may say where connections came from.
     fn records_origins(&self) -> bool {
         false
     }
 
+    /// Where connections are counted.
     fn traffic(&self) -> &Traffic;
 
     /// The answer to a message that never became a request.

@@ -34,7 +34,7 @@ pub fn get_readiness(app: &App) -> Answer {
     app.ledger.check_writing()?;
     if let Err(cause) = app.identity.check() {
         return Err(Problem::unavailable(
-            "Nobody can sign in: tokens cannot be judged. See the log for the cause.",
+            "Nobody can sign in: tokens cannot be verified. See the log for the cause.",
             &cause,
         ));
     }

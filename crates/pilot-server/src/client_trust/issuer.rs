@@ -13,16 +13,18 @@ pub(super) struct Issuer {
     /// The same as it stands in the certificate, as those below it name it.
     pub subject: Vec<u8>,
     pub not_after: Time,
-    key: Vec<u8>,
+    pub key: Vec<u8>,
     above: Vec<u8>,
     signed: (Vec<u8>, Vec<u8>),
 }
 
 impl Issuer {
-    /// `None` if it is not a certificate, or names nobody.
+    /// `None` if it is not the certificate of an issuer, or names nobody. Anyone whose own certificate counted as an
+    /// issuer's could issue certificates for everyone.
     pub(super) fn read(der: CertificateDer<'static>) -> Option<Issuer> {
         let (_, parsed) = X509Certificate::from_der(&der).ok()?;
-        let name = distinguished(parsed.subject())?;
+        let may_sign = parsed.key_usage().ok()?.is_none_or(|usage| usage.value.key_cert_sign());
+        let name = Some(parsed.subject()).filter(|_| parsed.is_ca() && may_sign).and_then(distinguished)?;
         let (subject, above) = (parsed.subject().as_raw().to_vec(), parsed.issuer().as_raw().to_vec());
         let key = parsed.public_key().raw.to_vec();
         let signed = (parsed.tbs_certificate.as_ref().to_vec(), parsed.signature_value.data.to_vec());

@@ -8,6 +8,9 @@ use super::issuer::Issuer;
 use super::signature::{is_signature, time};
 use crate::distinguished::distinguished;
 
+/// The extension by which an issuer divides its list (RFC 5280, 5.2.5).
+const DISTRIBUTION_POINT: &str = "2.5.29.28";
+
 pub(super) struct RevocationList {
     pub der: CertificateRevocationListDer<'static>,
     /// As it stands in the list.
@@ -17,6 +20,8 @@ pub(super) struct RevocationList {
     pub next_update: Option<Time>,
     /// Its issuer is in `client_ca`. Otherwise the signature is checked when a client shows the issuer's certificate.
     pub is_verified: bool,
+    /// Which part of the issuer's certificates it is about, if it is not about all.
+    part: Option<Vec<u8>>,
 }
 
 impl RevocationList {
@@ -25,7 +30,13 @@ impl RevocationList {
         let issuer_name = distinguished(parsed.issuer())?;
         let issuer = parsed.issuer().as_raw().to_vec();
         let (this_update, next_update) = (time(parsed.last_update()), parsed.next_update().map(time));
-        Some(RevocationList { issuer, issuer_name, this_update, next_update, is_verified: false, der })
+        let point = parsed.extensions().iter().find(|extension| extension.oid.to_id_string() == DISTRIBUTION_POINT);
+        let part = point.map(|extension| extension.value.to_vec());
+        Some(RevocationList { issuer, issuer_name, this_update, next_update, is_verified: false, part, der })
+    }
+
+    pub(super) fn is_of_the_same_part(&self, other: &RevocationList) -> bool {
+        self.issuer == other.issuer && self.part == other.part
     }
 
     pub(super) fn is_overdue(&self, now: Time) -> bool {

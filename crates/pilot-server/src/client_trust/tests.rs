@@ -91,7 +91,7 @@ fn a_list_that_its_issuer_did_not_sign_is_refused() {
 }
 
 #[test]
-fn a_list_replaces_another_only_if_it_is_neither_older_nor_expired_nor_missing() {
+fn a_list_replaces_another_only_if_it_is_neither_older_nor_early_nor_missing() {
     let ours = ca("Ours");
     let files = Files::new(&[&ours], &[list(&ours, 2025, 2027)]);
     let former = files.load(None).unwrap();
@@ -109,16 +109,14 @@ fn a_list_replaces_another_only_if_it_is_neither_older_nor_expired_nor_missing()
             "clients.crl: the revocation list of `CN=Ours` was made at 2024-01-01T00:00:00.000000Z, before the one in force; {fetch}"
         ))
     );
+    assert_eq!(after(&[list(&ours, 2026, 2026)], at(2026)), Ok(()), "it is overdue, and knows more");
     assert_eq!(
-        after(&[list(&ours, 2025, 2026)], at(2026)),
-        Err(format!(
-            "clients.crl: the revocation list of `CN=Ours` expired at 2026-01-01T00:00:00.000000Z, and the one in force has not; {fetch}"
-        ))
+        after(&[list(&ours, 2027, 2028)], at(2026)),
+        Err("clients.crl: the revocation list of `CN=Ours` is dated 2027-01-01T00:00:00.000000Z, which is in the future; it is tried again until then".to_owned())
     );
-    assert_eq!(after(&[list(&ours, 2026, 2027)], at(2028)), Ok(()), "both are overdue, and this one knows more");
     assert_eq!(
         after(&[list(&ca("Other"), 2026, 2027)], at(2026)),
-        Err("clients.crl: has no revocation list of `CN=Ours` any more, so all certificates of this issuer would be refused; add the list, or remove the issuer from client_ca".to_owned())
+        Err("clients.crl: no longer contains a revocation list of `CN=Ours`, so all certificates of this issuer would be refused; add the list, or remove the issuer from client_ca".to_owned())
     );
 }
 
@@ -126,15 +124,55 @@ fn a_list_replaces_another_only_if_it_is_neither_older_nor_expired_nor_missing()
 fn what_is_too_old_unverified_or_missing_is_said_and_nothing_else_is() {
     let (ours, partner, below) = (ca("Ours"), ca("Partner"), ca("Below"));
     let files = Files::new(&[&ours], &[list(&ours, 2024, 2027)]);
-    assert_eq!(files.load(None).unwrap().warnings(at(2026)), Vec::<String>::new());
+    assert_eq!(files.load(None).unwrap().warnings(None, at(2026)), Vec::<String>::new());
     files.write(&[&ours, &partner], &[list(&ours, 2024, 2027), list(&below, 2024, 2099)]);
-    let warnings = files.load(None).unwrap().warnings(at(2081));
+    let warnings = files.load(None).unwrap().warnings(None, at(2081));
     let said = |parts: [&str; 2]| warnings.iter().any(|warning| parts.iter().all(|part| warning.contains(part)));
     assert!(said(["`CN=Ours` in client_ca expired at", "2080-01-01"]), "{warnings:#?}");
     assert!(said(["revocation list of `CN=Ours` should have been replaced by 2027-01-01", ""]), "{warnings:#?}");
     assert!(said(["`CN=Below` cannot be verified yet", ""]), "{warnings:#?}");
     assert!(said(["no revocation list of `CN=Partner`", "are refused"]), "{warnings:#?}");
     assert_eq!(warnings.len(), 5, "{warnings:#?}");
+}
+
+#[test]
+fn of_two_lists_of_one_issuer_only_the_first_would_count_so_they_are_refused() {
+    let ours = ca("Ours");
+    let files = Files::new(&[&ours], &[list(&ours, 2024, 2099), list(&ours, 2025, 2099)]);
+    let said = "clients.crl: contains two revocation lists of `CN=Ours`; keep only the newest";
+    assert_eq!(refused(files.load(None)), said);
+}
+
+#[test]
+fn a_certificate_that_may_not_issue_others_is_not_an_authority() {
+    let ours = ca("Ours");
+    let leaf = || {
+        let mut params = params("ana");
+        (params.is_ca, params.key_usages) = (IsCa::NoCa, Vec::new());
+        params
+    };
+    let mut without_signing = params("Half");
+    without_signing.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    for params in [leaf(), without_signing] {
+        let wrong = CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), &ours).unwrap();
+        let files = Files::new(&[&ours, &wrong], &[list(&ours, 2024, 2099)]);
+        let said = "clients.pem: contains a certificate that is not an issuer's (CA:TRUE, with a subject); remove it";
+        assert_eq!(refused(files.load(None)), said);
+    }
+}
+
+#[test]
+fn an_actor_whose_issuer_is_not_there_is_named_in_a_warning() {
+    let ours = ca("Ours");
+    let files = Files::new(&[&ours], &[list(&ours, 2024, 2099)]);
+    let map = map(
+        r#"{"actor_id": "ana", "role": "initiator", "issuer": "CN=Our"}, {"actor_id": "ben", "role": "approver", "issuer": ["CN=Ours", "CN=Ours 2"]}"#,
+    );
+    let warnings = files.load(Some(&map)).unwrap().warnings(Some(&map), at(2026));
+    assert_eq!(
+        warnings,
+        ["the role map says that `CN=Our` names ana, but client_ca has no such issuer, so ana is locked out"]
+    );
 }
 
 #[test]
@@ -145,7 +183,7 @@ fn with_several_issuers_the_role_map_says_which_one_names_whom() {
     let open = map(r#"{"actor_id": "ana", "role": "initiator"}, {"actor_id": "ben", "role": "approver"}"#);
     assert_eq!(
         refused(load(&open)),
-        "clients.pem: has 2 issuers, and any of them could name ana, ben; add \"issuer\" to each of these actors in the role map: `CN=Ours` or `CN=Partner`"
+        "clients.pem: has 2 issuers, and any of them could issue a certificate for ana, ben; add \"issuer\" to each of these actors in the role map: `CN=Ours` or `CN=Partner`"
     );
     let closed = map(r#"{"actor_id": "ana", "role": "initiator", "issuer": "CN=Ours"}"#);
     assert_eq!(load(&closed).unwrap().authorities.len(), 2);

@@ -4,7 +4,7 @@
 //! the current time and revocation list: a connection may stay open for days.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,10 @@ use subject::Subject;
 
 /// No more certificates than this are in use at once; those of strangers are never kept.
 const KEPT_MAX: usize = 16 * 1024;
+/// Longer chains occur only in attempts to keep us busy.
+const CHAIN_MAX: usize = 8;
+/// How many certificates are judged anew before others get a turn.
+const AT_ONCE: usize = 32;
 /// The prefix of a certificate's name; its SHA-256 follows.
 const PREFIX: &str = "x509:";
 const NAME_BYTES: usize = 16;
@@ -59,6 +63,8 @@ struct Known {
     shown: Arc<ShownCredential>,
     named: NamedCredential,
     seen: AtomicI64,
+    /// The trust it was last judged by.
+    generation: AtomicU64,
 }
 
 /// A browser presents the certificate no matter which page made it send the request, so a hostile page could act in its
@@ -133,11 +139,21 @@ impl MutualTls {
         let missing = || Denial::because(Unknown::Missing, "no client certificate was presented");
         let PeerCertificate(chain) = head.extensions.get().ok_or_else(missing)?;
         let leaf = chain.first().ok_or_else(missing)?;
+        if chain.len() > CHAIN_MAX {
+            let cause = format!("more than {CHAIN_MAX} certificates were presented");
+            return Err(Denial::because(Unknown::Malformed, &cause));
+        }
         let now = self.clock.now();
         let id = name_of(leaf);
         let known = self.known().get(&id).cloned();
         let known = match known {
-            Some(known) => known,
+            Some(known) => {
+                let trust = self.issuers.current();
+                if known.generation.load(Ordering::Acquire) != trust.generation {
+                    self.review(&known, &trust)?;
+                }
+                known
+            }
             None => self.accept(id, chain, now)?,
         };
         match self.register.end_of(&known.shown.id) {
@@ -185,6 +201,7 @@ impl MutualTls {
                 shown: Arc::new(ShownCredential::new(id.clone(), expires_at)),
                 named,
                 seen: AtomicI64::new(now.unix_micros()),
+                generation: AtomicU64::new(trust.generation),
             });
             let mut all = self.known();
             // The trust may have changed while the certificate was judged, and this one may have been missed when the
@@ -215,9 +232,9 @@ impl MutualTls {
         verify(&*trust.handshake, chain, now)?;
         let unrecognised = |cause: &str| Denial::because(Unknown::Unrecognised, cause);
         let subject = subject::read(leaf, self.trust_domain.as_deref()).map_err(unrecognised)?;
-        let vouching = trust.authorities.iter().filter(|authority| verify(&*authority.verifier, chain, now).is_ok());
-        let mut mapped = vouching.filter_map(|authority| self.role_map.actor_named(&subject.name, &authority.name));
-        let Some(mapped) = mapped.next() else {
+        let authority = trust.authority_of(chain, unix(now));
+        let mapped = authority.and_then(|authority| self.role_map.actor_named(&subject.name, &authority.name));
+        let Some(mapped) = mapped else {
             let name = bounded(&subject.name);
             return Err(unrecognised(&format!(
                 "the role map has no actor with the subject `{name}`, or another issuer names that actor"
@@ -230,46 +247,63 @@ impl MutualTls {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies replaced issuers and revocation lists. Runs as long as the service does.
+    /// Applies replaced issuers and revocation lists, also to callers who send nothing: their feeds end. Runs as long as
+    /// the service does.
     pub async fn follow(&self) {
         let mut changes = self.issuers.changes();
         while changes.changed().await.is_ok() {
             let trust = Arc::clone(&changes.borrow_and_update());
-            self.trust_anew(&trust);
+            let all: Vec<_> = self.known().values().cloned().collect();
+            for some in all.chunks(AT_ONCE) {
+                for known in some {
+                    let _ = self.review(known, &trust);
+                }
+                tokio::task::yield_now().await;
+            }
         }
     }
 
-    /// A caller accepted under the old trust but not under the new one is shut out, open feeds included.
-    fn trust_anew(&self, trust: &Trust) {
-        let all: Vec<_> = self.known().values().cloned().collect();
-        for known in all {
-            let unknown = match self.judge(trust, &known.chain, self.clock.now()) {
-                Ok((_, mapped)) if mapped.actor == known.actor => continue,
-                Ok(_) => Unknown::Unrecognised,
-                Err(denial) => denial.unknown,
-            };
-            let (id, actor_id) = (&known.shown.id, &known.actor.actor_id);
-            tracing::warn!(credential_id = %id, actor_id = %actor_id, "a certificate of `{actor_id}` is no longer accepted");
-            match (unknown, self.credential(id)) {
-                (Unknown::Revoked, Some(revoked)) => {
-                    register::revoke_by_itself(&self.register, revoked, Automatic::RevocationList);
-                }
-                (Unknown::Expired, _) => self.register.expire(&known.named),
-                // Another issuer, perhaps by mistake: when it is restored, so are the certificates it issued.
-                _ => {
-                    self.known().remove(id);
-                    self.register.withdraw(&known.shown);
-                }
+    /// Judges a certificate by a trust that it was not accepted under. A caller who is no longer accepted is shut out, open
+    /// feeds included.
+    fn review(&self, known: &Known, trust: &Trust) -> Result<(), Denial> {
+        let (id, actor_id) = (&known.shown.id, &known.actor.actor_id);
+        let is_judged = || known.generation.store(trust.generation, Ordering::Release);
+        // What has ended is refused by the register, whatever the trust.
+        if self.register.end_of(id).is_some() {
+            is_judged();
+            return Ok(());
+        }
+        let denial = match self.judge(trust, &known.chain, self.clock.now()) {
+            Ok((_, mapped)) if mapped.actor == known.actor => {
+                is_judged();
+                return Ok(());
+            }
+            Ok(_) => Denial::because(Unknown::Unrecognised, "another issuer names another actor"),
+            Err(denial) => denial,
+        };
+        let cause = &denial.cause;
+        tracing::warn!(credential_id = %id, actor_id = %actor_id, cause, "a certificate of `{actor_id}` is no longer accepted");
+        match denial.unknown {
+            Unknown::Revoked => {
+                let actor = Some(known.actor.clone());
+                let forget_at = known.shown.expires_at;
+                let revoked = KnownCredential { id: id.clone(), actor, fingerprint: Some(id.clone()), forget_at };
+                register::revoke_by_itself(&self.register, revoked, Automatic::RevocationList);
+            }
+            Unknown::Expired => self.register.expire(&known.named),
+            // Another issuer, perhaps by mistake: when it is restored, so are the certificates it issued.
+            _ => {
+                self.known().remove(id);
+                self.register.withdraw(&known.shown);
             }
         }
+        Err(denial)
     }
 }
 
 fn verify(verifier: &dyn ClientCertVerifier, chain: &[CertificateDer<'static>], now: Time) -> Result<(), Denial> {
     let (leaf, others) = chain.split_first().ok_or(Unknown::Missing)?;
-    let seconds = u64::try_from(now.unix_micros() / 1_000_000).unwrap_or(0);
-    let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-    verifier.verify_client_cert(leaf, others, at).map(drop).map_err(|error| {
+    verifier.verify_client_cert(leaf, others, unix(now)).map(drop).map_err(|error| {
         let unknown = match &error {
             rustls::Error::InvalidCertificate(CertificateError::Revoked) => Unknown::Revoked,
             rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
@@ -282,6 +316,11 @@ fn verify(verifier: &dyn ClientCertVerifier, chain: &[CertificateDer<'static>], 
         };
         Denial::because(unknown, &error.to_string())
     })
+}
+
+fn unix(now: Time) -> UnixTime {
+    let seconds = u64::try_from(now.unix_micros() / 1_000_000).unwrap_or(0);
+    UnixTime::since_unix_epoch(Duration::from_secs(seconds))
 }
 
 /// A subject can be as long as its owner likes; a log line cannot.

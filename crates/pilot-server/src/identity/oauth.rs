@@ -14,8 +14,8 @@ use pilot_core::actor::Actor;
 use pilot_core::bearer::{Presented, presented_signed};
 use pilot_core::credentials::CredentialId;
 use pilot_core::limits::{
-    ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, CLIENT_SHOWN_CHARS_MAX, INTROSPECTION_KEPT, KEY_SET_REFETCHED,
-    KEY_SET_RETRIED,
+    ACCESS_TOKENS_EXPIRED_MAX, ACCESS_TOKENS_SEEN_MAX, CLIENT_SHOWN_CHARS_MAX, INTROSPECTION_KEPT, KEY_SET_PAUSE,
+    KEY_SET_REFETCHED, KEY_SET_RETRIED,
 };
 use pilot_core::role_map::{MappedActor, RoleMap};
 use pilot_core::time::Time;
@@ -154,15 +154,10 @@ impl Oauth {
         let Some(introspector) = &self.introspector else { return };
         loop {
             introspector.probe(self.provider.outgoing()).await;
-            // A request may find out in the meantime that the provider does not answer.
-            let mut paused = Duration::ZERO;
-            while paused < KEY_SET_REFETCHED {
-                tokio::time::sleep(KEY_SET_RETRIED).await;
-                paused += KEY_SET_RETRIED;
-                if introspector.check().is_err() {
-                    break;
-                }
-            }
+            let pause = if introspector.check().is_ok() { KEY_SET_REFETCHED } else { KEY_SET_RETRIED };
+            // Not at once: many callers may find out at the same time.
+            tokio::time::sleep(KEY_SET_PAUSE).await;
+            let _ = tokio::time::timeout(pause, introspector.is_doubted()).await;
         }
     }
 

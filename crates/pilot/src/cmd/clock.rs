@@ -1,7 +1,6 @@
 //! `pilot clock`: an operator accepts the machine's clock.
 
-use std::os::unix::fs::{MetadataExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pilot_core::limits::CLOCK_LEAP_MAX;
 use pilot_core::time::Time;
@@ -43,7 +42,7 @@ fn accept(arguments: &Arguments, environment: &Environment) -> Result<(), Failur
         return print(&format!("The machine's clock says {wall}, as expected. There is nothing to accept.\n"));
     }
     let word = Record::new(&boot_id, since_boot, wall).accepted_by(environment.operator());
-    write(&word, &path, &config.data_dir).map_err(|error| Failure::environment(path.display(), error))?;
+    word.write(&path).map_err(|error| Failure::environment(path.display(), error))?;
     print(&format!(
         "The machine's clock says {wall}{}. Accepted: a running service uses it within a second, a stopped one when \
          it starts, and an entry of the ledger records it.\n",
@@ -73,14 +72,4 @@ fn told(known: Option<&Record>, expected: Option<Time>) -> String {
         }
         (None, None) => String::new(),
     }
-}
-
-fn write(word: &Record, path: &Path, data_dir: &Path) -> std::io::Result<()> {
-    word.write(path)?;
-    // No matter which user runs this, the service must be able to read it.
-    let (directory, file) = (std::fs::metadata(data_dir)?, std::fs::metadata(path)?);
-    if (directory.uid(), directory.gid()) != (file.uid(), file.gid()) {
-        chown(path, Some(directory.uid()), Some(directory.gid()))?;
-    }
-    Ok(())
 }

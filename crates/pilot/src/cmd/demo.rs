@@ -111,7 +111,12 @@ fn make_actors(place: &Place) -> Result<Vec<(Actor, Zeroizing<String>)>, Failure
         let actor = Actor { actor_id, role };
         let token = Token::generate(&random::bytes()?);
         entries.push(Credential::new(actor.clone(), &token));
-        role_map.actors.push(MappedActor { actor: actor.clone(), kind: Kind::Human, subject: None, issuer: None });
+        role_map.actors.push(MappedActor {
+            actor: actor.clone(),
+            kind: Kind::Human,
+            subject: None,
+            issuers: Vec::new(),
+        });
         tokens.push((actor, token.hand_over()));
     }
     write_credentials(&place.path.join("credentials.json"), Schema::One, entries)?;

@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::{Config, LogFormat, LogLevel, Logging};
-use pilot_setup::log_settings::LogSettings;
+use pilot_setup::log_settings::{LOG_SETTINGS_KEPT_MAX, LogSettings};
 use serde_json::json;
 
 use crate::cmd::serve::{format, level};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::files::refuse_root;
 use crate::moment::span;
 use crate::output::{Output, OutputArguments, print, print_json, table};
-
-/// Longer than any search for a cause takes; what should stay belongs into the configuration.
-const LONGEST: Duration = Duration::from_hours(7 * 24);
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -23,7 +21,7 @@ pub(crate) enum Command {
     Show(Arguments),
     /// Change what is logged for a while, without a restart
     Set(SetArguments),
-    /// Log again what the configuration says
+    /// Return to the configured log settings
     Reset(Arguments),
 }
 
@@ -57,11 +55,12 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
         Command::Show(of) | Command::Reset(of) | Command::Set(SetArguments { of, .. }) => of,
     };
     let config = Config::load(&of.config, environment.variables())?;
+    refuse_root(&config)?;
     let path = config.log_settings_path();
     match command {
         Command::Show(_) => {}
         Command::Set(SetArguments { level, format, length, .. }) => {
-            if *length > LONGEST {
+            if *length > LOG_SETTINGS_KEPT_MAX {
                 let text =
                     "--for: at most 7d; for longer, change [logging] in the configuration and restart the service";
                 return Err(Failure::Usage(text.to_owned()));
@@ -88,7 +87,8 @@ fn show(config: &Config, of: &Arguments) -> Result<(), Failure> {
     match of.output.output {
         Output::Json => print_json(&json!({"level": level, "format": format, "until": until})),
         Output::Table => {
-            let until = until.map_or_else(|| "the configuration changes".to_owned(), |until| until.to_string());
+            let until =
+                until.map_or_else(|| "a restart with another configuration".to_owned(), |until| until.to_string());
             let row = vec![level.to_string(), format.to_string(), until];
             let text = table(&["level", "format", "until"], [row]);
             print(&(text + "\nA running service applies a change within two or three seconds.\n"))

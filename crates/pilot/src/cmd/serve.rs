@@ -122,7 +122,7 @@ pub(crate) fn stop_on_signal(supervisor: &Supervisor) -> Result<watch::Receiver<
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
-                _ = hangup.recv() => tracing::warn!("SIGHUP is ignored: nothing is reloaded while running; restart the service to apply a change"),
+                _ = hangup.recv() => tracing::warn!("SIGHUP is ignored: certificates are reloaded by themselves, and everything else needs a restart"),
                 _ = first.recv() => tracing::warn!("SIGUSR1 is ignored; `pilot logging set` changes what is logged"),
                 _ = second.recv() => tracing::warn!("SIGUSR2 is ignored; `pilot logging set` changes what is logged"),
             }

@@ -24,7 +24,7 @@ fn what_is_logged_changes_for_a_while_without_a_restart() {
     installation.pilot(&["logging", "set", "--level", "debug", "--format", "text", "--for", "3s"]).expect(0);
     // In the new format, and back by itself when the time is over.
     server.wait_for_log("WARN an operator changed what is logged level=debug format=text until=");
-    server.wait_for_log("what is logged is what the configuration says\", \"level\": \"info\"");
+    server.wait_for_log("logging is back to the configured settings\", \"level\": \"info\"");
     server.session(TOKEN);
     let log = server.stop().expect(0).stderr;
     assert_eq!(requests(&log), 2, "{log}");
@@ -40,11 +40,11 @@ fn settings_outlive_a_restart_until_they_are_reset_and_a_faulty_file_changes_not
     server.wait_for_log("an operator changed what is logged");
     server.session(TOKEN);
     fs::write(installation.path("data/logging.json"), "{}").unwrap();
-    server.wait_for_log("what is logged stays as it is");
+    server.wait_for_log("the log settings stay as they are");
     server.wait_for_log("is not what `pilot logging set` writes");
     installation.pilot(&["logging", "show"]).expect(3).says(&["pilot logging reset"]);
     installation.pilot(&["logging", "reset"]).expect(0);
-    server.wait_for_log("what is logged is what the configuration says");
+    server.wait_for_log("logging is back to the configured settings");
     server.session(TOKEN);
     let log = server.stop().expect(0).stderr;
     assert_eq!(requests(&log), 1, "{log}");

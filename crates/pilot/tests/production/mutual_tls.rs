@@ -263,7 +263,10 @@ async fn a_revocation_list_that_is_forged_older_or_missing_locks_nobody_out() {
     install(&house.installation, &house.services.issue(&["127.0.0.1"], 2));
     server.wait_for_log("the certificate was replaced");
     let metrics = port.metrics();
-    assert!(metrics.contains("pilot_tls_client_trust_reloads_total{outcome=\"refused\"} 3\n"), "{metrics}");
+    let refused = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("pilot_tls_client_trust_reloads_total{outcome=\"refused\"} "));
+    assert!(refused.unwrap().parse::<u64>().unwrap() >= 3, "it is tried again: {metrics}");
     assert!(metrics.contains("pilot_tls_crl_next_update_seconds 4070908800\n"), "{metrics}");
     assert!(metrics.contains("pilot_tls_client_ca_expires_seconds "), "{metrics}");
     house.installation.write("clients.crl", &house.clients.revoke_in(2025, &[7]));
@@ -278,7 +281,8 @@ async fn an_issuer_names_only_those_whom_the_role_map_lets_it_name() {
     let lists = house.clients.revoke(&[]) + &partner.revoke(&[]);
     house.installation.write("clients.pem", &both);
     house.installation.write("clients.crl", &lists);
-    let any = "has 2 issuers, and any of them could name ana, sam, spiffe://example.org/pilot/runner";
+    let any =
+        "has 2 issuers, and any of them could issue a certificate for ana, sam, spiffe://example.org/pilot/runner";
     let checked = house.installation.pilot(&["check-config"]).expect(2);
     assert!(checked.stdout.contains(any), "{}", checked.stdout);
     house.installation.serve_in_vain().expect(2).says(&[any, "CN=Clients", "CN=Partner"]);
@@ -308,7 +312,7 @@ async fn an_issuer_names_only_those_whom_the_role_map_lets_it_name() {
     let server = house.installation.serve();
     house.installation.write("clients.pem", &both);
     house.installation.write("clients.crl", &lists);
-    server.wait_for_log("any of them could name ana;");
+    server.wait_for_log("any of them could issue a certificate for ana;");
     let ana = partner.issue_client(&ANA, None, 4, far());
     assert_eq!(session(&house.https(server.address, "h2", Some(&ana))).await, "no connection");
 }

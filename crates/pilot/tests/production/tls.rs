@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::production::https::{Https, der};
 use crate::support::authority::{Authority, IDENTITY, RATE_LIMITS, ROLE_MAP, TLS, configure, install, installation};
-use crate::support::harness::{PATIENCE, Port, TOKEN, now};
+use crate::support::harness::{PATIENCE, Port, TOKEN, now, set_mode};
 
 const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nanonymous_per_minute = 1000000\n";
 
@@ -108,8 +108,12 @@ async fn a_new_pair_that_cannot_be_used_leaves_the_old_one_in_force() {
     server.wait_for_log("the previous one stays in force");
     let (agreed, response) = https.get("/v1/session", Some(TOKEN)).await.unwrap();
     assert_eq!((agreed.certificate, response.status().as_u16()), (old.to_vec(), 200));
-    // The other half makes it whole.
-    installation.write("tls.key", &new.key);
+    // The other half makes it whole, as soon as only its owner can change it.
+    installation.write("tls.key.new", &new.key);
+    set_mode(&installation.path("tls.key.new"), 0o666);
+    std::fs::rename(installation.path("tls.key.new"), installation.path("tls.key")).unwrap();
+    server.wait_for_log("tls.key: others can write to it (mode 0666)");
+    set_mode(&installation.path("tls.key"), 0o600);
     wait_for(&https, &der(&new.certificate)).await;
     server.signal(rustix::process::Signal::HUP);
     server.wait_for_log("SIGHUP is ignored");
@@ -128,7 +132,8 @@ async fn a_certificate_that_clients_would_refuse_does_not_replace_one_that_they_
     let (agreed, _) = https.get("/v1/session", Some(TOKEN)).await.unwrap();
     assert_eq!(agreed.certificate, old.to_vec());
     let metrics = port.metrics();
-    assert!(metrics.contains("pilot_tls_reloads_total{outcome=\"refused\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("pilot_tls_reloads_total{outcome=\"refused\"} "), "{metrics}");
+    assert!(!metrics.contains("pilot_tls_reloads_total{outcome=\"refused\"} 0\n"), "{metrics}");
     assert!(metrics.contains("pilot_tls_certificate_expires_seconds 4070908800\n"), "{metrics}");
     // One that was installed too early is used when its time has come, and not before.
     let new = authority.issue_from(&["127.0.0.1"], Clock::System.now().plus(Duration::from_secs(8)));

@@ -21,6 +21,7 @@ use pilot_wire::exposition::Exposition;
 use pilot_wire::outgoing::{Outgoing, OutgoingError};
 use serde_json::Value;
 use sha2::Digest as _;
+use tokio::sync::Notify;
 
 use super::provider::Undecided;
 
@@ -54,8 +55,10 @@ pub struct Introspector {
     authorization: HeaderValue,
     clock: Clock,
     asked: Mutex<HashMap<[u8; 32], Asked>>,
-    /// Why the last question was not answered, if it was not.
+    /// Why the last probe was not answered, if it was not. One caller's token says nothing about those of others.
     trouble: Mutex<Option<Undecided>>,
+    /// A question was not answered.
+    doubt: Notify,
 }
 
 impl Introspector {
@@ -64,7 +67,14 @@ impl Introspector {
         let value = format!("Basic {}", BASE64.encode(pair.as_bytes()));
         let mut authorization = HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(""));
         authorization.set_sensitive(true);
-        Introspector { url, authorization, clock, asked: Mutex::default(), trouble: Mutex::default() }
+        Introspector {
+            url,
+            authorization,
+            clock,
+            asked: Mutex::default(),
+            trouble: Mutex::default(),
+            doubt: Notify::new(),
+        }
     }
 
     /// What the provider says, or said a moment ago, about the token: whether it is active, and whether its subject,
@@ -79,7 +89,9 @@ impl Introspector {
         }
         let answer = self.ask(outgoing, question.token).await.map(|answer| judge(&answer, question));
         let answer = answer.and_then(|standing| standing.ok_or_else(no_verdict));
-        self.note(answer.as_ref().err());
+        if answer.is_err() {
+            self.doubt.notify_one();
+        }
         *last = Some((self.clock.now(), answer.clone()));
         answer
     }
@@ -90,13 +102,18 @@ impl Introspector {
             std::mem::replace(&mut *held, trouble.cloned())
         };
         match (before, trouble) {
-            (None, Some(Undecided(cause))) => tracing::warn!(cause, "tokens cannot be judged, so nobody comes in"),
-            (Some(_), None) => tracing::info!("the identity provider says again whether tokens are active"),
+            (None, Some(Undecided(cause))) => tracing::warn!(cause, "tokens cannot be verified, so nobody can sign in"),
+            (Some(_), None) => tracing::info!("the identity provider answers questions about tokens again"),
             _ => {}
         }
     }
 
-    /// Whether the provider answered the last question.
+    /// Returns when a question was not answered.
+    pub async fn is_doubted(&self) {
+        self.doubt.notified().await;
+    }
+
+    /// Whether the provider answered the last probe.
     pub fn check(&self) -> Result<(), Undecided> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
@@ -111,7 +128,7 @@ impl Introspector {
     }
 
     pub fn metrics(&self, text: &mut Exposition) {
-        let help = "Whether the identity provider answered the last question about a token.";
+        let help = "Whether the identity provider answers questions about tokens.";
         text.gauge("pilot_identity_introspection_up", help, u8::from(self.check().is_ok()));
     }
 

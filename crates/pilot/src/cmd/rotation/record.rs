@@ -1,8 +1,6 @@
 //! The rotation record: one JSON line per step, appended and never changed, separate from the credential file.
 
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use pilot_core::actor::Actor;
@@ -194,10 +192,8 @@ impl Record {
         if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
-        let mut file = file.map_err(failed)?;
         // Root may run this; the service's user must be able to read the record and to append to it.
-        private_file::give_to_owner_of_directory(&self.path).map_err(failed)?;
+        let mut file = private_file::append(&self.path).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
     }
 }
