@@ -18,7 +18,8 @@ const PRODUCTION: &str = "docs/operate/production.md";
 const BACKUP: &str = "docs/operate/backup.md";
 const ROTATION: &str = "docs/operate/rotation.md";
 const AGENT: &str = "docs/operate/agent.md";
-const PAGES: [&str; 5] = [INSTALL, PRODUCTION, BACKUP, ROTATION, AGENT];
+const FROM_PILOT: &str = "docs/operate/from-pilot.md";
+const PAGES: [&str; 6] = [INSTALL, PRODUCTION, BACKUP, ROTATION, AGENT, FROM_PILOT];
 
 const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
 {"actor_id":"ana","role":"initiator"},{"actor_id":"ben","role":"approver"},{"actor_id":"sam","role":"security_admin"},
@@ -36,6 +37,7 @@ pub(crate) fn run_all() -> Result<(), Failure> {
     let brought = Brought::make("new", &package)?;
     let carried = first_machine(&brought)?;
     second_machine(&Brought::make("carried", &package)?, &carried)?;
+    converted_machine(&brought)?;
     upgraded_machine("upgraded-running", &brought, "true")?;
     upgraded_machine("upgraded-stopped", &brought, "systemctl stop pilot")?;
     every_block_was_run()
@@ -77,6 +79,13 @@ fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
     page(&machine, PRODUCTION, "certificate")?;
     page(&machine, INSTALL, "package")?;
     page(&machine, INSTALL, "first look")?;
+    let name =
+        "test \"$(runuser -u pilot -- pilot log key --config /etc/pilot/pilot.toml | cut -d+ -f1)\" = log.example.org";
+    machine.run("the log has the name that was chosen", name)?;
+    page(&machine, INSTALL, "logging")?;
+    machine.run("another certificate", NEW_CERTIFICATE)?;
+    page(&machine, PRODUCTION, "renewal")?;
+    machine.run("the new certificate is used, without a restart", RENEWED)?;
     let item = machine.run("an item that has ended", ENDED)?;
     let item = item.lines().rev().find_map(|line| line.strip_prefix("item=")).unwrap_or_default().to_owned();
     page(&machine, BACKUP, "backup")?;
@@ -97,6 +106,16 @@ fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
     machine.run("an item that the agent executes", EXECUTED)?;
     Ok(carried)
 }
+
+/// One that expires later, so that the two can be told apart; the old file is what the clients trust.
+const NEW_CERTIFICATE: &str = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 60 -subj /CN=pilot \
+    -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:pilot.example -keyout new.key -out new.pem";
+const RENEWED: &str = "want=$(openssl x509 -in new.pem -noout -fingerprint)\n\
+    for try in $(seq 100); do\n\
+    shown=$(openssl s_client -connect pilot.example:7450 </dev/null 2>/dev/null | openssl x509 -noout -fingerprint)\n\
+    test \"$shown\" = \"$want\" && break; sleep 0.1; done\n\
+    test \"$shown\" = \"$want\"; cp new.pem tls.pem; cp new.key tls.key\n\
+    test \"$(systemctl show -P NRestarts pilot)\" = 0";
 
 const ENDED: &str = "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem; echo '{\"purpose\":\"p\"}' > draft.json\n\
     id=$(pilot item new --token-file ana.token --title t --payload draft.json --fields id)\n\
@@ -140,8 +159,68 @@ fn second_machine(brought: &Brought, carried: &Path) -> Result<(), Failure> {
         "the token of the first machine",
         &SESSION.replace(" tls.pem", " kept/tls.pem").replace("ana", "kept/ana"),
     )?;
-    machine.run("everything belongs to whom it should", OWNERS).map(drop)
+    machine.run("everything belongs to whom it should", OWNERS)?;
+    page(&machine, BACKUP, "loss")?;
+    machine.run(
+        "the log goes on under a new name, and says why",
+        "runuser -u pilot -- pilot log key --config /etc/pilot/pilot.toml | grep '^log.example.org.r2+'\n\
+         runuser -u pilot -- pilot log fsck --config /etc/pilot/pilot.toml",
+    )?;
+    let purged = "dpkg --purge pilot; test ! -e /etc/pilot/pilot.toml\n\
+        test -s /var/lib/pilot/pilot.db; test -s /etc/pilot/secrets/credentials.json; grep '^pilot:' /etc/passwd";
+    machine.run("purging keeps the ledger, the secrets and the user", purged).map(drop)
 }
+
+/// A pilot that was installed by hand becomes production, and back, and production again. Each back-out is run, and its
+/// step once more.
+fn converted_machine(brought: &Brought) -> Result<(), Failure> {
+    let machine = Machine::boot("converted", &brought.0)?;
+    page(&machine, PRODUCTION, "certificate")?;
+    machine.run("a pilot, installed by hand", PILOT)?;
+    page(&machine, FROM_PILOT, "keep")?;
+    for step in ["step 1", "step 2", "step 3"] {
+        page(&machine, FROM_PILOT, step)?;
+        page(&machine, FROM_PILOT, &format!("back out of {step}"))?;
+        machine.run("step by step", SAME)?;
+        match step {
+            // The steps add to files, so those that were changed come back as they were.
+            "step 1" => machine.run(
+                "once more",
+                "cd /var/lib/pilot/house; cp -p pilot.toml.step1 pilot.toml; systemctl restart pilot",
+            )?,
+            "step 2" => machine.run(
+                "once more",
+                "cd /var/lib/pilot/house; cp -p pilot.toml.step2 pilot.toml\n\
+                 cp -p credentials.json.step2 credentials.json; systemctl restart pilot",
+            )?,
+            _ => String::new(),
+        };
+    }
+    page(&machine, FROM_PILOT, "step 3")?;
+    machine.run("the same log, token and entries as before", SAME).map(drop)
+}
+
+const PILOT: &str = "dpkg-deb --extract pilot_*_amd64.deb former; install former/usr/bin/pilot /usr/local/bin/pilot\n\
+    useradd --system --home-dir /var/lib/pilot --create-home --shell /usr/sbin/nologin pilot\n\
+    runuser -u pilot -- pilot init /var/lib/pilot/house --log-name log.example.org\n\
+    install -o pilot -g pilot -m 600 role-map.json /var/lib/pilot/house/role-map.json\n\
+    install -d -o pilot -m 700 /var/lib/pilot/tokens\n\
+    for who in ana:initiator sam:security_admin; do runuser -u pilot -- pilot credential new \
+    --config /var/lib/pilot/house/pilot.toml --actor ${who%:*} --role ${who#*:} --token-out /var/lib/pilot/tokens/${who%:*}; done\n\
+    cp /var/lib/pilot/tokens/ana ana.token\n\
+    printf '[Service]\\nType=notify\\nUser=pilot\\nExecStart=/usr/local/bin/pilot serve --config /var/lib/pilot/house/pilot.toml\\n' \
+    > /etc/systemd/system/pilot.service\n\
+    systemctl daemon-reload; systemctl start pilot\n\
+    echo '{\"purpose\":\"p\"}' > draft.json\n\
+    pilot item new --url http://127.0.0.1:7450 --token-file ana.token --title kept --payload draft.json --fields id > kept.id\n\
+    cp /var/lib/pilot/house/data/log.key former.key";
+
+/// The item of the pilot is there, under the same key, for the same token.
+const SAME: &str = "cmp former.key /var/lib/pilot/house/data/log.key\n\
+    if grep -q '^\\[tls\\]' /var/lib/pilot/house/pilot.toml; then export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem\n\
+    else export PILOT_URL=http://127.0.0.1:7450; fi\n\
+    test \"$(pilot item show $(cat kept.id) --token-file ana.token --fields title)\" = kept\n\
+    runuser -u pilot -- pilot log fsck --config /var/lib/pilot/house/pilot.toml";
 
 /// A service as earlier packages ran it, upgraded while it runs or after it was stopped. Ledger, key and tokens stay.
 fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Result<(), Failure> {
@@ -173,7 +252,7 @@ fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Resu
 
 /// A marked block that no step above runs would look as if it were tested.
 fn every_block_was_run() -> Result<(), Failure> {
-    const RUN: [(&str, &str); 9] = [
+    const RUN: [(&str, &str); 19] = [
         (PRODUCTION, "certificate"),
         (INSTALL, "package"),
         (INSTALL, "first look"),
@@ -183,6 +262,16 @@ fn every_block_was_run() -> Result<(), Failure> {
         (BACKUP, "erase"),
         (ROTATION, "rotation"),
         (AGENT, "agent"),
+        (PRODUCTION, "renewal"),
+        (INSTALL, "logging"),
+        (BACKUP, "loss"),
+        (FROM_PILOT, "keep"),
+        (FROM_PILOT, "step 1"),
+        (FROM_PILOT, "back out of step 1"),
+        (FROM_PILOT, "step 2"),
+        (FROM_PILOT, "back out of step 2"),
+        (FROM_PILOT, "step 3"),
+        (FROM_PILOT, "back out of step 3"),
     ];
     for page in PAGES {
         let text = fs::read_to_string(root().join(page)).unwrap_or_default();

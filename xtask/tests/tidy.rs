@@ -291,7 +291,7 @@ fn every_decision_is_in_the_index_under_its_title() {
     let text = |path: &str| files.iter().find(|file| file.path == path).map_or("", |file| file.text.as_str());
     let index = text("docs/README.md");
     let mut findings = Findings::default();
-    for file in files.iter().filter(|file| file.path.starts_with("docs/adr/") && file.path.ends_with(".md")) {
+    for file in files.iter().filter(|file| file.path.starts_with("docs/adr/")) {
         let name = file.path.strip_prefix("docs/adr/").unwrap_or_default();
         let number = name.split('-').next().unwrap_or_default();
         let title = file.text.lines().next().unwrap_or_default().strip_prefix(&format!("# {number}: "));
