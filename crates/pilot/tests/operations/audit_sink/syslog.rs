@@ -188,7 +188,7 @@ fn a_syslog_server_that_cannot_prove_who_it_is_gets_nothing() {
     assert!(receiver.messages.lock().unwrap().is_empty());
 }
 
-/// rsyslog with a configuration and files of its own, run as whoever runs the tests.
+/// rsyslog with a configuration and files of its own, run by the user who runs the tests.
 struct Rsyslog(Child);
 
 impl Drop for Rsyslog {
@@ -199,7 +199,7 @@ impl Drop for Rsyslog {
 }
 
 const RSYSLOG: &str = r#"
-global(workDirectory="DIR" maxMessageSize="64k" defaultNetstreamDriver="gtls"
+global(workDirectory="DIR" maxMessageSize="68k" defaultNetstreamDriver="gtls"
        defaultNetstreamDriverCAFile="DIR/syslog-ca.pem"
        defaultNetstreamDriverCertFile="DIR/syslog.pem" defaultNetstreamDriverKeyFile="DIR/syslog.key")
 module(load="imtcp" streamDriver.name="gtls" streamDriver.mode="1" streamDriver.authMode="anon")
@@ -214,13 +214,9 @@ fn rsyslog(installation: &Installation) -> Rsyslog {
     let directory = installation.path("");
     let text = RSYSLOG.replace("DIR", directory.to_str().unwrap().trim_end_matches('/'));
     installation.write("rsyslog.conf", &text);
-    let mut command = Command::new("rsyslogd");
+    let mut command = Command::new("/usr/sbin/rsyslogd");
     command.arg("-n").arg("-f").arg(installation.path("rsyslog.conf")).arg("-i").arg(installation.path("rsyslog.pid"));
-    command
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let install =
         "rsyslogd is missing; install it with `apt-get install rsyslog rsyslog-gnutls`, as `cargo xtask check` does";
     Rsyslog(command.spawn().unwrap_or_else(|error| panic!("{install}: {error}")))

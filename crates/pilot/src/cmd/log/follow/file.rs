@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(after_opening(b"{\"a").unwrap(), b"");
         assert_eq!(after_opening(b"a letter to a friend"), Err(2));
         assert_eq!(after_opening(b"{\"a\":1}\nDear friend,"), Err(2));
-        let long = [b"{".as_slice(), &[b'x'; 2 * 1024 * 1024]].concat();
+        let long = [b"{".to_vec(), vec![b'x'; 2 * 1024 * 1024]].concat();
         assert_eq!(after_opening(&long), Err(2));
     }
 }

@@ -188,7 +188,7 @@ mod tests {
         assert!(message(&data("service.started")).contains(" <109>1 "));
         let unknown = message(&data(&format!("new thing {}", "é".repeat(40))));
         assert!(
-            unknown.contains(" <109>1 ") && unknown.contains(" - new?thing???????????????????????? ["),
+            unknown.contains(" <109>1 ") && unknown.contains(&format!(" - new?thing{} [", "?".repeat(23))),
             "{unknown}"
         );
         let length = unknown.split_once(' ').unwrap();
