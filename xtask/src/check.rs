@@ -39,6 +39,7 @@ const EMBEDDED_ONLY: &[(&str, &str)] = &[
     ("witnesses::a_witness_or_a_checkpoint_that_ends_before", "replaces the ledger's file by an older one"),
     ("witnesses::a_second_history_under_the_same_key", "replaces the ledger's file by an older one"),
     ("monitor::a_log_that_contradicts", "copies the ledger's file"),
+    ("audit_sink::a_ledger_that_does_not_continue", "copies the ledger's file"),
     ("nodes::", "run on PostgreSQL in any case"),
 ];
 
@@ -95,6 +96,7 @@ pub(crate) fn run(pages: Pages) -> Result<(), Failure> {
 
 fn install_tools() -> Result<(), Failure> {
     tools::install_missing(&[CC, CXX, STRACE, CURL, JQ, OPENSSL, VISUDO, SSH_KEYGEN])?;
+    tools::install_missing_syslog()?;
     postgres::install()?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
     readers::install_missing()?;

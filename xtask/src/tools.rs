@@ -1,6 +1,7 @@
 //! Programs that the commands need in addition to cargo: looked for, and installed if missing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -27,6 +28,10 @@ pub(crate) const SSH_KEYGEN: Tool = Tool { program: "ssh-keygen", package: "open
 /// The examples write their payloads with it.
 pub(crate) const JQ: Tool = Tool { program: "jq", package: "jq" };
 pub(crate) const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" };
+/// The audit sink sends entries to it.
+const RSYSLOG: Tool = Tool { program: "/usr/sbin/rsyslogd", package: "rsyslog" };
+/// Not a program, so that it is always asked for; see [`install_missing_syslog`].
+const RSYSLOG_TLS: Tool = Tool { program: "lmnsd_gtls.so", package: "rsyslog-gnutls" };
 /// schemathesis is written in it.
 pub(crate) const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
 /// The console is tested in it.
@@ -74,6 +79,53 @@ pub(crate) fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
     let mut install = program("apt-get", &options);
     install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
     run(&mut update).and_then(|()| run_timed("install", &mut install)).map_err(|_| Failure::environment(by_hand()))
+}
+
+/// The same for packages that bring services: these are neither started now nor with the machine.
+pub(crate) fn install_missing_services(tools: &[Tool], services: &[&str]) -> Result<(), Failure> {
+    if tools.iter().all(|tool| is_installed(tool.program)) {
+        return Ok(());
+    }
+    let policy = Policy::forbid_starts();
+    let installed = install_missing(tools);
+    drop(policy);
+    let _ = output_of(program("systemctl", &["disable"]).args(services));
+    installed
+}
+
+/// The syslog server that the audit sink is tested with, and its TLS, which is a module of its own.
+pub(crate) fn install_missing_syslog() -> Result<(), Failure> {
+    let has_tls = |architecture: fs::DirEntry| architecture.path().join("rsyslog/lmnsd_gtls.so").exists();
+    let has_tls = fs::read_dir("/usr/lib").is_ok_and(|found| found.flatten().any(has_tls));
+    if has_tls && is_installed(RSYSLOG.program) {
+        return Ok(());
+    }
+    install_missing_services(&[RSYSLOG, RSYSLOG_TLS], &["rsyslog"])
+}
+
+/// Asked by Debian's packages whether they may start their service.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// While this exists, packages do not start services.
+struct Policy {
+    is_ours: bool,
+}
+
+impl Policy {
+    fn forbid_starts() -> Policy {
+        let is_ours = !Path::new(POLICY).exists()
+            && fs::write(POLICY, "#!/bin/sh\nexit 101\n").is_ok()
+            && fs::set_permissions(POLICY, fs::Permissions::from_mode(0o755)).is_ok();
+        Policy { is_ours }
+    }
+}
+
+impl Drop for Policy {
+    fn drop(&mut self) {
+        if self.is_ours {
+            let _ = fs::remove_file(POLICY);
+        }
+    }
 }
 
 /// Debian's Python does not include what creates virtual environments, unless it is installed separately.

@@ -27,6 +27,11 @@ impl Role {
             Role::Auditor => "auditor",
         }
     }
+
+    /// Entries about access and credentials are for two roles only.
+    pub const fn sees_every_entry(self) -> bool {
+        matches!(self, Role::SecurityAdmin | Role::Auditor)
+    }
 }
 
 impl fmt::Display for Role {

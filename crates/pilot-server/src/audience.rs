@@ -5,7 +5,7 @@ use pilot_core::role::Role;
 use serde::Deserialize;
 
 pub fn sees_everything(role: Role) -> bool {
-    matches!(role, Role::SecurityAdmin | Role::Auditor)
+    role.sees_every_entry()
 }
 
 /// Entries about access and credentials are for two roles only.

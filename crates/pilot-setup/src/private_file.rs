@@ -241,6 +241,14 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_directory(path)
 }
 
+/// Replaces a file that anyone may read: it holds nothing secret, and someone else's program collects it.
+pub fn replace_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = write_temporary(path, bytes)?;
+    std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o644))?;
+    std::fs::rename(&temporary, path)?;
+    sync_directory(path)
+}
+
 /// Creates a directory that only its owner can enter, and its missing parents. It survives a power cut.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;

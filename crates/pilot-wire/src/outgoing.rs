@@ -16,8 +16,10 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
+mod line;
 mod trust;
 
+pub use line::{Line, Lines};
 pub use trust::{Issuers, Pair, TrustError};
 
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
@@ -62,7 +64,7 @@ impl Outgoing {
     }
 
     pub fn trusting(issuers: &Issuers, own: Option<&Pair>) -> Result<Outgoing, TrustError> {
-        let tls = Some(trust::connector(issuers, own)?);
+        let tls = Some(trust::connector(issuers, own, Some(b"http/1.1"))?);
         Ok(Outgoing { tls, answer_bytes_max: ANSWER_BYTES_MAX })
     }
 

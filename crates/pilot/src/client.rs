@@ -27,7 +27,7 @@ pub(crate) mod follow;
 pub(crate) mod query;
 pub(crate) mod repeat;
 mod runtime;
-mod tls;
+pub(crate) mod tls;
 
 pub(crate) use address::is_same_service;
 pub(crate) use arguments::ClientArguments;

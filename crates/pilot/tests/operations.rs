@@ -1,5 +1,6 @@
 //! The log as it is operated: its second place, its witnesses, backups and restores, with real processes.
 
+mod audit_sink;
 mod backup;
 mod fsck;
 mod leaps;

@@ -14,6 +14,7 @@ pub(super) const UNIT: &str = "usr/lib/systemd/system/pilot.service";
 const FILES: &[(&str, &str)] = &[
     ("deploy/systemd/pilot.service", UNIT),
     ("deploy/systemd/pilot-work@.service", "usr/lib/systemd/system/pilot-work@.service"),
+    ("deploy/systemd/pilot-follow.service", "usr/lib/systemd/system/pilot-follow.service"),
     ("deploy/production-credential-file.toml", "etc/pilot/pilot.toml"),
     ("deploy/debian/copyright", "usr/share/doc/pilot/copyright"),
     ("deploy/debian/lintian-overrides", "usr/share/lintian/overrides/pilot"),
@@ -27,6 +28,7 @@ const FILES: &[(&str, &str)] = &[
     ("docs/operate/rotation.md", "usr/share/doc/pilot/rotation.md"),
     ("docs/operate/backup.md", "usr/share/doc/pilot/backup.md"),
     ("docs/operate/agent.md", "usr/share/doc/pilot/agent.md"),
+    ("docs/operate/audit-sink.md", "usr/share/doc/pilot/audit-sink.md"),
     ("docs/operate/alerts.md", "usr/share/doc/pilot/alerts.md"),
     ("docs/reference/metrics.md", "usr/share/doc/pilot/metrics.md"),
     ("deploy/observe/prometheus.yml", "usr/share/doc/pilot/examples/prometheus.yml"),

@@ -37,7 +37,12 @@ pub struct Pair {
     pub key: PathBuf,
 }
 
-pub(super) fn connector(issuers: &Issuers, own: Option<&Pair>) -> Result<TlsConnector, TrustError> {
+/// `protocol` is what the client says it will speak (ALPN), if that is said at all.
+pub(super) fn connector(
+    issuers: &Issuers,
+    own: Option<&Pair>,
+    protocol: Option<&[u8]>,
+) -> Result<TlsConnector, TrustError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let builder = builder.with_root_certificates(roots(issuers)?);
@@ -49,7 +54,7 @@ pub(super) fn connector(issuers: &Issuers, own: Option<&Pair>) -> Result<TlsConn
             paired.map_err(|cause| TrustError::Pair { certificate, key, cause })?
         }
     };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = protocol.map(<[u8]>::to_vec).into_iter().collect();
     Ok(TlsConnector::from(Arc::new(config)))
 }
 

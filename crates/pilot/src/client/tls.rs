@@ -15,7 +15,7 @@ pub(super) fn outgoing(is_encrypted: bool, ca_file: Option<&Path>, own: Option<&
     outgoing.map_err(refused)
 }
 
-fn refused(error: TrustError) -> Failure {
+pub(crate) fn refused(error: TrustError) -> Failure {
     match error {
         TrustError::Unreadable { path, cause } => Failure::environment(path.display(), cause),
         TrustError::Unusable { .. } | TrustError::Pair { .. } => Failure::Usage(error.to_string()),
@@ -27,11 +27,15 @@ fn refused(error: TrustError) -> Failure {
     }
 }
 
+/// What TLS did not like, if that was the cause.
+pub(crate) fn fault(error: &OutgoingError) -> Option<&rustls::Error> {
+    let OutgoingError::Failed(cause) = error else { return None };
+    cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()
+}
+
 /// The commonest refusals have a remedy.
 pub(super) fn explained(error: &OutgoingError) -> Option<&'static str> {
-    let OutgoingError::Failed(cause) = error else { return None };
-    let cause = cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()?;
-    match cause {
+    match fault(error)? {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => Some(
             "its certificate was issued by an authority that is not trusted here; name that authority with --ca-file or PILOT_CA_FILE",
         ),

@@ -15,8 +15,10 @@ use crate::output::{Output, OutputArguments, print, print_json};
 
 mod checkpoint;
 mod examine;
+mod follow;
 mod monitor;
 mod signed;
+mod tiles;
 mod witness;
 
 pub(crate) use examine::examine;
@@ -31,6 +33,9 @@ pub(crate) enum Command {
     Fsck(Arguments),
     /// Print the current checkpoint of the log, and check its signatures
     Checkpoint(checkpoint::Arguments),
+    /// Follow the ledger and pass every entry on, in order and at least once: to a file, a pipe or a syslog server.
+    /// `pilot watch` shows people what happens; this keeps its place and leaves nothing out
+    Follow(follow::Arguments),
     /// Follow a log from outside: check that it only grows, who signed it and when, keep its checkpoints, and raise an
     /// alarm if it contradicts itself
     Monitor(monitor::Arguments),
@@ -63,6 +68,7 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
             key(&config.log_key_path(), arguments)
         }
         Command::Checkpoint(arguments) => checkpoint::run(arguments, environment),
+        Command::Follow(arguments) => follow::run(arguments, environment),
         Command::Monitor(arguments) => monitor::run(arguments, environment),
         Command::Witness(arguments) => witness::run(arguments, environment),
         Command::Fsck(arguments) => {

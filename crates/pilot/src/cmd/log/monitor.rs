@@ -3,7 +3,6 @@
 mod alarm;
 mod look;
 mod state;
-mod tiles;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -103,6 +103,6 @@ impl<'a> Alarms<'a> {
         for (kind, count) in &self.raised {
             let _ = writeln!(text, "{name}{{log=\"{}\",kind=\"{kind}\"}} {count}", log.replace(['\\', '"', '\n'], "_"));
         }
-        private_file::replace(path, text.as_bytes()).map_err(|error| Failure::environment(path.display(), error))
+        private_file::replace_public(path, text.as_bytes()).map_err(|error| Failure::environment(path.display(), error))
     }
 }

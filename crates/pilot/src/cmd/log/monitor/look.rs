@@ -11,8 +11,8 @@ use pilot_evidence::proof::{check_consistency, check_inclusion, consistency, inc
 use pilot_evidence::verify::{CLOCK_TOLERANCE, Trust};
 
 use super::state::State;
-use super::tiles::Tiles;
 use crate::client::Client;
+use crate::cmd::log::tiles::Tiles;
 use crate::exit::Failure;
 
 /// What a look has found, if all is well.
