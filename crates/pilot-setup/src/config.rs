@@ -29,7 +29,8 @@ mod store;
 pub use claims::{RoleValue, RoleValues, TokenTypes};
 pub use console::{Colour, Console};
 pub use edge::{
-    ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
+    ClientAddress, ClientCertificate, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls,
+    TlsFiles,
 };
 pub use logging::{LogFormat, LogLevel, Logging, Origin};
 pub use network::{Network, NotANetwork};
@@ -535,7 +536,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`"
             ],
         );
         check(

@@ -30,6 +30,7 @@ use sha2::{Digest, Sha256};
 use super::denial::{Denial, Unknown};
 use crate::caller::Caller;
 use crate::client_trust::{ClientIssuers, Trust};
+use crate::edge::UnreadCertificate;
 
 mod subject;
 
@@ -65,6 +66,15 @@ struct Known {
 /// owner's name. A header that no page can set says which site's page it was; other programs do not send it.
 pub fn is_of_another_site(headers: &HeaderMap) -> bool {
     headers.get_all(SEC_FETCH_SITE).iter().any(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
+}
+
+/// Why there is no certificate; a mesh may have sent one that cannot be read.
+fn missing(head: &Parts) -> Denial {
+    match head.extensions.get::<UnreadCertificate>() {
+        Some(unread @ UnreadCertificate::Unreadable { .. }) => Denial::because(Unknown::Malformed, &unread.to_string()),
+        Some(unread @ UnreadCertificate::OtherFormat { .. }) => Denial::because(Unknown::Missing, &unread.to_string()),
+        None => Denial::because(Unknown::Missing, "no client certificate was presented"),
+    }
 }
 
 impl MutualTls {
@@ -130,9 +140,8 @@ impl MutualTls {
     }
 
     pub fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
-        let missing = || Denial::because(Unknown::Missing, "no client certificate was presented");
-        let PeerCertificate(chain) = head.extensions.get().ok_or_else(missing)?;
-        let leaf = chain.first().ok_or_else(missing)?;
+        let PeerCertificate(chain) = head.extensions.get().ok_or_else(|| missing(head))?;
+        let leaf = chain.first().ok_or_else(|| missing(head))?;
         let now = self.clock.now();
         let id = name_of(leaf);
         let known = self.known().get(&id).cloned();

@@ -371,6 +371,9 @@ fn behind_a_mesh_the_certificate_it_hands_on_is_judged_once_more() {
     }
     let both = [header(&runner), header(&runner)];
     assert_eq!(server.get("/v1/session", &[mesh, &both[0], &both[1]]).status, 401, "two are none");
+    server.wait_for_log("Client-Cert was sent more than once");
+    assert_eq!(server.get("/v1/session", &[mesh, "X-Forwarded-Client-Cert: Hash=5eed"]).status, 401);
+    server.wait_for_log("no Client-Cert, but X-Forwarded-Client-Cert: set client_certificate = ");
     // Certificates are public. A process at the mesh's address that has one, and not the secret, is nobody.
     for wrong in [&[][..], &["Pilot-Mesh-Secret: mesh-mesh-mesh-mesh-mesh-mesh-mesh-2"], &[mesh, mesh]] {
         let certificate = header(&runner);
@@ -379,6 +382,7 @@ fn behind_a_mesh_the_certificate_it_hands_on_is_judged_once_more() {
     }
     let finished = server.stop().expect(0);
     finished.never_says(SECRET);
+    finished.never_says("5eed");
 }
 
 #[test]
