@@ -16,23 +16,23 @@ use crate::support::harness::{Installation, PATIENCE, Port, TOKEN, finish, now};
 
 const CLIENTS: &str =
     "[tls]\ncertificate = 'tls.pem'\nkey = 'tls.key'\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
-const MESH: &str =
+pub const MESH: &str =
     "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
-const SECRET: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-1";
-const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nwrites_per_minute = 1000000\nanonymous_per_minute = 1000000\nfailed_per_minute = 1000000\n";
-const IDENTITY: &str = "[identity]\nmechanism = 'mutual_tls'\n";
-const RUNNER: &str = "spiffe://example.org/pilot/runner";
-const ANA: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "ana")];
-const SAM: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "sam")];
+pub const SECRET: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-1";
+pub const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nwrites_per_minute = 1000000\nanonymous_per_minute = 1000000\nfailed_per_minute = 1000000\n";
+pub const IDENTITY: &str = "[identity]\nmechanism = 'mutual_tls'\n";
+pub const RUNNER: &str = "spiffe://example.org/pilot/runner";
+pub const ANA: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "ana")];
+pub const SAM: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "sam")];
 
 /// An issuer of clients beside the issuer of the service; ana and sam by their subjects, a runner by its SPIFFE ID.
-struct House {
-    installation: Installation,
-    services: Authority,
-    clients: Authority,
+pub struct House {
+    pub installation: Installation,
+    pub services: Authority,
+    pub clients: Authority,
 }
 
-fn house(tls: &str) -> House {
+pub fn house(tls: &str) -> House {
     let (services, clients) = (Authority::new("Services"), Authority::new("Clients"));
     let installation = Installation::with(&[]);
     let actors = json!([
@@ -51,7 +51,7 @@ fn house(tls: &str) -> House {
     House { installation, services, clients }
 }
 
-fn far() -> Time {
+pub fn far() -> Time {
     "2090-01-01T00:00:00Z".parse().unwrap()
 }
 
