@@ -54,7 +54,9 @@ pub fn only<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Result<Option<&'a 
 /// RFC 9440's `Client-Cert`: one structured byte sequence.
 pub fn read_byte_sequence(text: &[u8]) -> Result<Vec<u8>, Fault> {
     let encoded = text.strip_prefix(b":").and_then(|text| text.strip_suffix(b":"));
-    encoded.and_then(|encoded| BASE64.decode(encoded).ok()).ok_or(Fault::NotByteSequence)
+    let certificate = encoded.and_then(|encoded| BASE64.decode(encoded).ok());
+    // An empty one is what a proxy writes that was told to send the header in any case.
+    certificate.filter(|der| !der.is_empty()).ok_or(Fault::NotByteSequence)
 }
 
 /// RFC 9440's `Client-Cert-Chain`: a list of them, in one line or several.
@@ -87,12 +89,12 @@ fn take_pem(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(BEGIN)?;
     let (mut base64, mut width) = (Vec::with_capacity(rest.len()), 0);
     while !rest.starts_with(b"-") {
-        let (sign, taken) = match rest {
-            [b'%', b'0', b'A', ..] => (None, 3),
-            [b'%', b'2', b'B', ..] => (Some(b'+'), 3),
-            [b'%', b'2', b'F', ..] => (Some(b'/'), 3),
-            [b'%', b'3', b'D', ..] => (Some(b'='), 3),
-            [sign, ..] if sign.is_ascii_alphanumeric() => (Some(*sign), 1),
+        let (sign, after) = match rest {
+            [b'%', b'0', b'A', after @ ..] => (None, after),
+            [b'%', b'2', b'B', after @ ..] => (Some(b'+'), after),
+            [b'%', b'2', b'F', after @ ..] => (Some(b'/'), after),
+            [b'%', b'3', b'D', after @ ..] => (Some(b'='), after),
+            [sign, after @ ..] if sign.is_ascii_alphanumeric() => (Some(*sign), after),
             _ => return None,
         };
         match sign {
@@ -103,7 +105,7 @@ fn take_pem(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
             None if (1..=PEM_LINE_MAX).contains(&width) => width = 0,
             None => return None,
         }
-        rest = &rest[taken..];
+        rest = after;
     }
     let certificate = BASE64.decode(&base64).ok().filter(|der| !der.is_empty() && width == 0)?;
     Some((certificate, rest.strip_prefix(END)?))
@@ -160,9 +162,9 @@ fn once<'a>(pairs: &[(&str, Value<'a>)], key: &'static str) -> Result<Option<Val
 fn read_pairs(line: &[u8]) -> Result<Vec<(&'static str, Value<'_>)>, Fault> {
     let (mut pairs, mut rest) = (Vec::new(), line);
     loop {
-        let key = KEYS.into_iter().find(|key| rest.strip_prefix(key.as_bytes()).is_some_and(|it| it.starts_with(b"=")));
-        let key = key.ok_or(Fault::NotPairs)?;
-        let (value, after) = take_value(&rest[key.len() + 1..]).ok_or(Fault::NotPairs)?;
+        let named = |key: &'static str| Some((key, rest.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?));
+        let (key, text) = KEYS.into_iter().find_map(named).ok_or(Fault::NotPairs)?;
+        let (value, after) = take_value(text).ok_or(Fault::NotPairs)?;
         pairs.push((key, value));
         match after {
             [] => return Ok(pairs),
@@ -183,7 +185,10 @@ fn take_value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
     let mut at = 0;
     loop {
         match quoted.get(at)? {
-            b'"' => return Some((Value::Quoted(&quoted[..at]), &quoted[at + 1..])),
+            b'"' => {
+                let (value, after) = quoted.split_at_checked(at)?;
+                return Some((Value::Quoted(value), after.strip_prefix(b"\"")?));
+            }
             b'\\' => at += 2,
             _ => at += 1,
         }

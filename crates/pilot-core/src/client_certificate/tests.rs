@@ -93,7 +93,7 @@ fn what_two_proxies_wrote_is_refused() {
 fn pair_of(whose: &str, key: &str) -> &'static str {
     let start = xfcc(whose).find(&format!("{key}=\"")).unwrap();
     let rest = &xfcc(whose)[start..];
-    &rest[..rest.find("\";").unwrap() + 1]
+    &rest[..=rest.find("\";").unwrap()]
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn of_nginx_only_its_own_way_of_writing_is_read() {
         (&format!("{line}{line}"), "two certificates"),
         (&line.replace("%2B", "+"), "not escaped"),
         (&line.replace("%2F", "%2f"), "escaped in lower case"),
-        (&line.replacen("M", "%4D", 1), "a letter that needs no escape"),
+        (&line.replacen('M', "%4D", 1), "a letter that needs no escape"),
         (&line.replacen("%0A", "%0D%0A", 1), "another end of the line"),
         (&line.replacen("%0A", "", 2), "a line that is too long"),
         (&line.replacen("%0A", "%0A%0A", 1), "an empty line"),
@@ -169,7 +169,9 @@ fn of_nginx_only_its_own_way_of_writing_is_read() {
 #[test]
 fn a_byte_sequence_stands_between_colons_and_a_chain_is_bounded() {
     assert_eq!(read_byte_sequence(b":MAA=:"), Ok(vec![0x30, 0]));
-    for wrong in ["", ":", "MAA=", ":MAA=", ":MAA:", ":MAB=:", ":MAA=: ", ":M-A_:", ":MAA=:;a=1", ":{placeholder}:"] {
+    for wrong in
+        ["", ":", "::", "MAA=", ":MAA=", ":MAA:", ":MAB=:", ":MAA=: ", ":M-A_:", ":MAA=:;a=1", ":{placeholder}:"]
+    {
         assert_eq!(read_byte_sequence(wrong.as_bytes()), Err(Fault::NotByteSequence), "{wrong}");
     }
     let chain = |lines: &[&str]| read_byte_sequences(lines.iter().map(|line| line.as_bytes()));

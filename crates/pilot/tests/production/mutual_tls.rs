@@ -423,8 +423,29 @@ fn curl_and_the_command_line_show_their_certificates() {
     curl.args(["-sS", "--cacert", "ca.pem", "--cert", "ana.pem", "--key", "ana.key", &format!("{url}/v1/session")]);
     assert_eq!(finish(curl, None).expect(0).json(), json!({"actor_id": "ana", "role": "initiator"}));
     let mut openssl = house.installation.prepare(Command::new("openssl"));
-    openssl.args(["x509", "-noout", "-subject", "-nameopt", "RFC2253", "-in", "ana.pem"]);
+    openssl.args(["x509", "-noout", "-subject", "-nameopt", "RFC2253,-esc_msb,utf8", "-in", "ana.pem"]);
     assert_eq!(finish(openssl, None).expect(0).stdout, "subject=CN=ana,O=Example\n");
+}
+
+#[test]
+fn a_subject_of_any_script_is_what_openssl_prints() {
+    let house = house(CLIENTS);
+    let subject = [(DnType::OrganizationName, "Beispiel, \"Söhne\"; & Co=1"), (DnType::CommonName, "Ana\\Müller")];
+    let ana = house.clients.issue_client(&subject, None, 1, far());
+    house.installation.write("ana.pem", &ana.certificate);
+    house.installation.write("ana.key", &ana.key);
+    let mut openssl = house.installation.prepare(Command::new("openssl"));
+    openssl.args(["x509", "-in", "ana.pem", "-noout", "-subject", "-nameopt", "RFC2253,-esc_msb,utf8"]);
+    let printed = finish(openssl, None).expect(0).stdout;
+    let name = printed.trim_end().strip_prefix("subject=").unwrap();
+    let actors = json!([{"actor_id": "ana", "role": "initiator", "subject": name}]);
+    let map = json!({"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": actors});
+    house.installation.write("role-map.json", &map.to_string());
+    let server = house.installation.serve();
+    let url = server.url();
+    let shown = ["--ca-file", "ca.pem", "--client-cert", "ana.pem", "--client-key", "ana.key"];
+    let session = [&["session", "--url", &url, "--output", "json"][..], &shown].concat();
+    assert_eq!(house.installation.pilot(&session).expect(0).json()["actor_id"], "ana");
 }
 
 #[test]

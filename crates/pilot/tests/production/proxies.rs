@@ -102,7 +102,7 @@ fn check(kind: Kind) {
     assert!(finished.stderr.contains("127.0.0.1"), "the caller's address was recorded");
 }
 
-/// A stranger's issuer, and a certificate that its issuer has revoked: the proxy does not know that, Pilot does.
+/// A certificate of another issuer does not get past the proxy; one of ours that the role map does not know gets 401.
 fn assert_others_are_refused(stage: &Stage, option: &str) {
     let stranger = Authority::new("Elsewhere").issue_client(&[], Some(RUNNER), 1, far());
     let answer = stage.session(Some(&stranger), &[option]);
