@@ -14,6 +14,7 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "access_token", dictionary: Some("fuzz/json.dict"), kib_max: 128 },
     Target { name: "authorization", dictionary: None, kib_max: 16 },
     Target { name: "bundle", dictionary: Some("fuzz/json.dict"), kib_max: 256 },
+    Target { name: "client_certificate", dictionary: None, kib_max: 16 },
     Target { name: "credential_file", dictionary: Some("fuzz/json.dict"), kib_max: 256 },
     Target { name: "evidence_text", dictionary: None, kib_max: 64 },
     Target { name: "leak_guard", dictionary: None, kib_max: 256 },

@@ -23,6 +23,7 @@ mod observe;
 mod pages;
 mod places;
 mod postgres;
+mod proxies;
 mod readers;
 mod schema;
 mod step;
@@ -52,6 +53,7 @@ cargo xtask COMMAND
                           provenance, checksums, and with a key (of ssh) a signature over them
   dist sign DIRECTORY --sign-key FILE
                           sign the checksums of what was built elsewhere
+  proxies                 install the proxies that the tests start in front of the service
   readers                 install the libraries with which the tests read permit tokens
   verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,000 or so many
   vault                   build a Vault-compatible server, for the tests that read credentials from one
@@ -106,13 +108,14 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
         ["dist", rest @ ..] => distribution::command(rest),
+        ["proxies"] => proxies::install_missing(),
         ["readers"] => readers::install_missing(),
         ["vault"] => vault::install(),
         ["verifiers", rest @ ..] => verifiers::command(rest),
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "observe" | "pages" | "readers" | "vault", surplus, ..] => {
+        ["check" | "deny" | "observe" | "pages" | "proxies" | "readers" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),

@@ -7,6 +7,7 @@ pub mod access_token;
 pub mod actor;
 pub mod bearer;
 pub mod certain;
+pub mod client_certificate;
 pub mod credentials;
 pub mod decide;
 pub mod digest;

@@ -71,7 +71,7 @@ pub struct Trust {
 
 /// An issuer, with those below it that are in `client_ca` too.
 pub struct Authority {
-    /// Its subject, as `openssl x509 -noout -subject -nameopt RFC2253` prints it.
+    /// Its subject, as `openssl x509 -noout -subject -nameopt RFC2253,-esc_msb,utf8` prints it.
     pub name: String,
     /// Names and keys of all of them.
     issuers: Vec<(Vec<u8>, Vec<u8>)>,

@@ -6,7 +6,7 @@ use data_encoding::HEXLOWER;
 use x509_parser::der_parser::asn1_rs::{Any, Tag};
 use x509_parser::prelude::X509Name;
 
-/// As `openssl x509 -noout -subject -nameopt RFC2253` prints it: the last part first.
+/// As `openssl x509 -noout -subject -nameopt RFC2253,-esc_msb,utf8` prints it: the last part first.
 pub(crate) fn distinguished(name: &X509Name<'_>) -> Option<String> {
     let mut text = String::new();
     let parts: Vec<_> = name.iter_rdn().collect();

@@ -3,25 +3,21 @@
 use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderMap;
-use http::header::{FORWARDED, HeaderName};
+use http::header::{FORWARDED, HeaderName, HeaderValue};
 use http::request::Parts;
+use pilot_core::client_certificate::{self, Certificates, Fault};
 use pilot_core::digest::Digest;
 use pilot_core::limits::MESH_SECRETS_MAX;
 use pilot_core::token;
-use pilot_setup::config::{ClientAddress, Mesh};
+use pilot_setup::config::{ClientAddress, ClientCertificate, Mesh};
 use pilot_wire::framing::Malformed;
 use pilot_wire::peer::{Peer, PeerCertificate};
-use rustls::pki_types::CertificateDer;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// RFC 9440.
-const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
-const CLIENT_CERT_CHAIN: HeaderName = HeaderName::from_static("client-cert-chain");
-/// Longer chains occur only in attempts to keep us busy.
-const CHAIN_MAX: usize = 8;
+const CLIENT_CERT_CHAIN: &str = "Client-Cert-Chain";
 /// Headers with which a proxy speaks for its callers. From anyone else they are just the caller's claim, and are
 /// removed.
-const CLAIMS: [&str; 9] = [
+const CLAIMS: [&str; 10] = [
     "forwarded",
     "x-forwarded-for",
     "x-forwarded-host",
@@ -30,6 +26,7 @@ const CLAIMS: [&str; 9] = [
     "x-real-ip",
     "client-cert",
     "client-cert-chain",
+    "x-ssl-client-cert",
     MESH_SECRET,
 ];
 /// The header by which a mesh with a secret is recognised. It goes no further than this file.
@@ -69,15 +66,17 @@ impl Edge {
             return Err(Malformed::Framing("Connect through the mesh: this peer is not part of it."));
         }
         let address = trusted.and_then(|mesh| caller(mesh, &head.headers)).unwrap_or(peer);
-        let certificate = trusted.and_then(|_| certificate(&head.headers));
-        // Searched first: almost no request has one, and a search costs less than nine removals.
+        let certificate = trusted.map(|mesh| certificate(mesh.client_certificate, &head.headers));
+        // Searched first: almost no request has one, and a search costs less than ten removals.
         if head.headers.keys().any(|name| CLAIMS.contains(&name.as_str())) {
             for claim in CLAIMS {
                 head.headers.remove(claim);
             }
         }
-        if let Some(certificate) = certificate {
-            head.extensions.insert(certificate);
+        match certificate {
+            Some(Ok(Some(certificate))) => drop(head.extensions.insert(certificate)),
+            Some(Err(unread)) => drop(head.extensions.insert(unread)),
+            Some(Ok(None)) | None => {}
         }
         Ok(address)
     }
@@ -141,25 +140,60 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     address.map(|address: IpAddr| address.to_canonical())
 }
 
-/// RFC 9440: one structured byte sequence, `:base64:`, and a list of them for the chain to the issuer.
-fn certificate(headers: &HeaderMap) -> Option<PeerCertificate> {
-    let mut lines = headers.get_all(CLIENT_CERT).iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
-    let first = byte_sequence(line.as_bytes())?;
-    let lines = headers.get_all(CLIENT_CERT_CHAIN).iter();
-    let others = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).take(CHAIN_MAX);
-    let others = others.map(|part| byte_sequence(part.trim_ascii())).collect::<Option<Vec<_>>>()?;
-    Some(PeerCertificate([first].into_iter().chain(others).collect()))
+/// Why there is no certificate although the mesh sent something about one. For the request's log line: it contains nothing
+/// of what was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnreadCertificate {
+    #[error("{header} {fault}")]
+    Unreadable { header: &'static str, fault: Fault },
+    // The caller may have written it, and a plain hint would then open the door to all of them.
+    #[error(
+        "no {expected}, but {found}: set client_certificate = \"{setting}\" if the mesh writes it; if it comes from the caller, the mesh must remove it"
+    )]
+    OtherFormat { expected: &'static str, found: &'static str, setting: &'static str },
 }
 
-fn byte_sequence(text: &[u8]) -> Option<CertificateDer<'static>> {
-    let encoded = text.strip_prefix(b":")?.strip_suffix(b":")?;
-    Some(data_encoding::BASE64.decode(encoded).ok()?.into())
+const fn header_of(format: ClientCertificate) -> &'static str {
+    match format {
+        ClientCertificate::Rfc9440 => "Client-Cert",
+        ClientCertificate::Nginx => "X-SSL-Client-Cert",
+        ClientCertificate::Xfcc => "X-Forwarded-Client-Cert",
+    }
+}
+
+fn certificate(format: ClientCertificate, headers: &HeaderMap) -> Result<Option<PeerCertificate>, UnreadCertificate> {
+    let header = header_of(format);
+    let unreadable = |header| move |fault| UnreadCertificate::Unreadable { header, fault };
+    let lines = |header| headers.get_all(header).iter().map(HeaderValue::as_bytes);
+    let Some(line) = client_certificate::only(lines(header)).map_err(unreadable(header))? else {
+        return find_other_format(format, headers).map_or(Ok(None), Err);
+    };
+    let certificates: Certificates = match format {
+        ClientCertificate::Rfc9440 => {
+            let chain = client_certificate::read_byte_sequences(lines(CLIENT_CERT_CHAIN));
+            let chain = chain.map_err(unreadable(CLIENT_CERT_CHAIN))?;
+            client_certificate::read_byte_sequence(line).map(|first| [vec![first], chain].concat())
+        }
+        ClientCertificate::Nginx => client_certificate::read_escaped_pem(line),
+        ClientCertificate::Xfcc => client_certificate::read_xfcc(line),
+    }
+    .map_err(unreadable(header))?;
+    Ok(Some(PeerCertificate(certificates.into_iter().map(Into::into).collect())))
+}
+
+fn find_other_format(format: ClientCertificate, headers: &HeaderMap) -> Option<UnreadCertificate> {
+    if format == ClientCertificate::Rfc9440 && headers.contains_key(CLIENT_CERT_CHAIN) {
+        return Some(UnreadCertificate::Unreadable { header: CLIENT_CERT_CHAIN, fault: Fault::ChainOnly });
+    }
+    let other = ClientCertificate::ALL.into_iter().find(|other| headers.contains_key(header_of(*other)))?;
+    let (expected, found) = (header_of(format), header_of(other));
+    Some(UnreadCertificate::OtherFormat { expected, found, setting: other.as_str() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use expect_test::{Expect, expect};
     use http::Request;
 
     fn head(peer: &str, lines: &[(&str, &str)]) -> Parts {
@@ -173,7 +207,9 @@ mod tests {
     }
 
     fn mesh(client_address: ClientAddress) -> Mesh {
-        Mesh { trusted: vec!["10.0.0.0/8".parse().unwrap()], client_address, clients: None, secret_file: None }
+        let trusted = vec!["10.0.0.0/8".parse().unwrap()];
+        let client_certificate = ClientCertificate::Rfc9440;
+        Mesh { trusted, client_address, client_certificate, clients: None, secret_file: None }
     }
 
     #[track_caller]
@@ -220,11 +256,119 @@ mod tests {
             ("client-cert", ":AAAA:"),
             ("client-cert-chain", ":AAAA:"),
             ("x-forwarded-client-cert", "Hash=00"),
+            ("x-ssl-client-cert", "-----BEGIN%20CERTIFICATE-----%0A"),
         ];
         check(ClientAddress::XForwardedFor, "192.0.2.9", &claims, "192.0.2.9");
         let mut head = head("192.0.2.9", &claims);
         Edge::default().admit(&mut head).unwrap();
         assert!(head.headers.is_empty() && head.extensions.get::<PeerCertificate>().is_none());
+        assert!(head.extensions.get::<UnreadCertificate>().is_none(), "nor does anyone say what was wrong with them");
+    }
+
+    const RFC9440: (&str, &str) = ("client-cert", ":MAA=:");
+    const NGINX: (&str, &str) =
+        ("x-ssl-client-cert", "-----BEGIN%20CERTIFICATE-----%0AMAA%3D%0A-----END%20CERTIFICATE-----%0A");
+    const XFCC: (&str, &str) = (
+        "x-forwarded-client-cert",
+        "Hash=e4f60d0aa6d7f3d3b6a6494b1c861b99f649c6f9ec51abaf201b20f297327c95;Cert=\"-----BEGIN%20CERTIFICATE-----%0AMAA%3D%0A-----END%20CERTIFICATE-----%0A\"",
+    );
+
+    /// What identity gets to see of these headers.
+    #[track_caller]
+    fn check_certificate(client_certificate: ClientCertificate, lines: &[(&str, &str)], expected: &Expect) {
+        let mut head = head("10.1.1.1", lines);
+        let mesh = Mesh { client_certificate, ..mesh(ClientAddress::XForwardedFor) };
+        Edge::new(Some(mesh), false, Vec::new()).admit(&mut head).unwrap();
+        assert!(head.headers.is_empty(), "no claim is left");
+        let (read, unread) = (head.extensions.get::<PeerCertificate>(), head.extensions.get::<UnreadCertificate>());
+        let verdict = match (read, unread) {
+            (Some(certificate), None) => format!("{} certificates", certificate.0.len()),
+            (None, Some(unread)) => unread.to_string(),
+            (None, None) => "nothing".to_owned(),
+            both @ (Some(_), Some(_)) => panic!("{both:?}"),
+        };
+        expected.assert_eq(&verdict);
+    }
+
+    #[test]
+    fn exactly_the_configured_header_is_believed() {
+        use ClientCertificate::{Nginx, Rfc9440, Xfcc};
+        let all = [RFC9440, NGINX, XFCC];
+        for (format, own) in [(Rfc9440, RFC9440), (Nginx, NGINX), (Xfcc, XFCC)] {
+            check_certificate(format, &[own], &expect!["1 certificates"]);
+            check_certificate(format, &all, &expect!["1 certificates"]);
+            check_certificate(format, &[], &expect!["nothing"]);
+        }
+        check_certificate(
+            Rfc9440,
+            &[NGINX],
+            &expect![[
+                r#"no Client-Cert, but X-SSL-Client-Cert: set client_certificate = "nginx" if the mesh writes it; if it comes from the caller, the mesh must remove it"#
+            ]],
+        );
+        check_certificate(
+            Rfc9440,
+            &[XFCC],
+            &expect![[
+                r#"no Client-Cert, but X-Forwarded-Client-Cert: set client_certificate = "xfcc" if the mesh writes it; if it comes from the caller, the mesh must remove it"#
+            ]],
+        );
+        check_certificate(
+            Nginx,
+            &[RFC9440],
+            &expect![[
+                r#"no X-SSL-Client-Cert, but Client-Cert: set client_certificate = "rfc9440" if the mesh writes it; if it comes from the caller, the mesh must remove it"#
+            ]],
+        );
+        check_certificate(
+            Xfcc,
+            &[NGINX],
+            &expect![[
+                r#"no X-Forwarded-Client-Cert, but X-SSL-Client-Cert: set client_certificate = "nginx" if the mesh writes it; if it comes from the caller, the mesh must remove it"#
+            ]],
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_which_header_and_why_and_nothing_of_its_value() {
+        use ClientCertificate::{Nginx, Rfc9440, Xfcc};
+        check_certificate(
+            Rfc9440,
+            &[("client-cert", ":{placeholder}:")],
+            &expect!["Client-Cert is not a byte sequence, `:base64:`"],
+        );
+        check_certificate(Rfc9440, &[RFC9440, RFC9440], &expect!["Client-Cert was sent more than once"]);
+        check_certificate(
+            Rfc9440,
+            &[RFC9440, ("client-cert-chain", "MQA=")],
+            &expect!["Client-Cert-Chain is not a byte sequence, `:base64:`"],
+        );
+        check_certificate(
+            Rfc9440,
+            &[("client-cert-chain", ":MQA=:")],
+            &expect!["Client-Cert-Chain came without `Client-Cert`"],
+        );
+        check_certificate(Nginx, &[NGINX, NGINX], &expect!["X-SSL-Client-Cert was sent more than once"]);
+        check_certificate(
+            Nginx,
+            &[("x-ssl-client-cert", ":MAA=:")],
+            &expect![
+                "X-SSL-Client-Cert is not exactly one certificate in PEM, URL-encoded as in nginx's `$ssl_client_escaped_cert`"
+            ],
+        );
+        check_certificate(Xfcc, &[XFCC, XFCC], &expect!["X-Forwarded-Client-Cert was sent more than once"]);
+        check_certificate(
+            Xfcc,
+            &[("x-forwarded-client-cert", "Hash=00,Hash=01")],
+            &expect![
+                "X-Forwarded-Client-Cert has more than one element, so more than one proxy wrote it or a certificate forged it"
+            ],
+        );
+        check_certificate(
+            Xfcc,
+            &[("x-forwarded-client-cert", "Hash=00;URI=spiffe://example.org/a")],
+            &expect!["X-Forwarded-Client-Cert must have exactly one `Cert`"],
+        );
     }
 
     #[test]

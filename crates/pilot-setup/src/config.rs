@@ -29,7 +29,8 @@ mod store;
 pub use claims::{RoleValue, RoleValues, TokenTypes};
 pub use console::{Colour, Console};
 pub use edge::{
-    ClientAddress, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls, TlsFiles,
+    ClientAddress, ClientCertificate, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls,
+    TlsFiles,
 };
 pub use logging::{LogFormat, LogLevel, Logging, Origin};
 pub use network::{Network, NotANetwork};

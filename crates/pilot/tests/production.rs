@@ -7,6 +7,8 @@ mod gate;
 mod https;
 mod mesh;
 mod mutual_tls;
+mod proxies;
+mod proxy;
 mod rate;
 mod rotation_evidence;
 mod secrets;

@@ -30,6 +30,7 @@ use sha2::{Digest, Sha256};
 use super::denial::{Denial, Unknown};
 use crate::caller::Caller;
 use crate::client_trust::{ClientIssuers, Trust};
+use crate::edge::UnreadCertificate;
 
 mod subject;
 
@@ -37,8 +38,8 @@ use subject::Subject;
 
 /// No more certificates than this are in use at once; those of strangers are never kept.
 const KEPT_MAX: usize = 16 * 1024;
-/// Longer chains occur only in attempts to keep us busy.
-const CHAIN_MAX: usize = 8;
+/// With its own certificate. Longer chains occur only in attempts to keep us busy.
+const CHAIN_MAX: usize = 9;
 /// How many certificates are judged anew before others get a turn.
 const AT_ONCE: usize = 32;
 /// The prefix of a certificate's name; its SHA-256 follows.
@@ -71,6 +72,15 @@ struct Known {
 /// owner's name. A header that no page can set says which site's page it was; other programs do not send it.
 pub fn is_of_another_site(headers: &HeaderMap) -> bool {
     headers.get_all(SEC_FETCH_SITE).iter().any(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
+}
+
+/// Why there is no certificate; a mesh may have sent one that cannot be read.
+fn missing(head: &Parts) -> Denial {
+    match head.extensions.get::<UnreadCertificate>() {
+        Some(unread @ UnreadCertificate::Unreadable { .. }) => Denial::because(Unknown::Malformed, &unread.to_string()),
+        Some(unread @ UnreadCertificate::OtherFormat { .. }) => Denial::because(Unknown::Missing, &unread.to_string()),
+        None => Denial::because(Unknown::Missing, "no client certificate was presented"),
+    }
 }
 
 impl MutualTls {
@@ -136,9 +146,8 @@ impl MutualTls {
     }
 
     pub fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
-        let missing = || Denial::because(Unknown::Missing, "no client certificate was presented");
-        let PeerCertificate(chain) = head.extensions.get().ok_or_else(missing)?;
-        let leaf = chain.first().ok_or_else(missing)?;
+        let PeerCertificate(chain) = head.extensions.get().ok_or_else(|| missing(head))?;
+        let leaf = chain.first().ok_or_else(|| missing(head))?;
         if chain.len() > CHAIN_MAX {
             let cause = format!("more than {CHAIN_MAX} certificates were presented");
             return Err(Denial::because(Unknown::Malformed, &cause));

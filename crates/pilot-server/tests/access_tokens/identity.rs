@@ -186,7 +186,7 @@ async fn a_role_in_the_token_narrows_the_role_map_and_never_adds_to_it() {
         (
             "every role, and not in the role map",
             with("eve", &["propose", "approve"]),
-            "the token's subject is not in the role map",
+            "the token's subject is not in the role map, or another issuer names that actor",
         ),
         ("in other letter case", with("ana", &["Propose"]), &lacks),
     ] {

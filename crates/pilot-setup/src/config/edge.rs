@@ -43,6 +43,7 @@ pub struct ClientTrust {
 pub struct Mesh {
     pub trusted: Vec<Network>,
     pub client_address: ClientAddress,
+    pub client_certificate: ClientCertificate,
     /// The mesh hands certificates on; they are judged here once more.
     pub clients: Option<ClientTrust>,
     /// What the mesh says with each request, so that it is known by more than its address: one secret a line.
@@ -64,6 +65,32 @@ pub enum ClientAddress {
     XForwardedFor,
     #[serde(rename = "forwarded")]
     Forwarded,
+}
+
+/// In which header, and how, the mesh writes the caller's certificate. Only that one is believed, for the same reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientCertificate {
+    // `Client-Cert`, and `Client-Cert-Chain`: HAProxy, Caddy.
+    #[default]
+    Rfc9440,
+    // `X-SSL-Client-Cert` with nginx's `$ssl_client_escaped_cert`.
+    Nginx,
+    // Envoy's `X-Forwarded-Client-Cert`.
+    Xfcc,
+}
+
+impl ClientCertificate {
+    pub const ALL: [ClientCertificate; 3] =
+        [ClientCertificate::Rfc9440, ClientCertificate::Nginx, ClientCertificate::Xfcc];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ClientCertificate::Rfc9440 => "rfc9440",
+            ClientCertificate::Nginx => "nginx",
+            ClientCertificate::Xfcc => "xfcc",
+        }
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -95,6 +122,11 @@ struct TlsSection {
     /// The header in which the mesh names the caller's address; no other header is read for it. Only with `termination`.
     #[schemars(extend("default" = ClientAddress::default()))]
     client_address: Option<ClientAddress>,
+    /// How the mesh passes on the caller's certificate: `rfc9440` in `Client-Cert` (HAProxy, Caddy), `nginx` in
+    /// `X-SSL-Client-Cert`, `xfcc` in Envoy's `X-Forwarded-Client-Cert`. No other header is read for it. Only with
+    /// `termination`.
+    #[schemars(extend("default" = ClientCertificate::default()))]
+    client_certificate: Option<ClientCertificate>,
     /// A file with the secret that the mesh sends in `Pilot-Mesh-Secret`, one per line. Only with `termination`; required
     /// in production with `mechanism = "mutual_tls"`.
     #[schemars(extend("format" = "path"))]
@@ -113,8 +145,11 @@ impl TryFrom<TlsSection> for Tls {
             termination,
             trusted,
             client_address,
+            client_certificate,
             mesh_secret_file: secret_file,
         } = section;
+        let is_about_mesh =
+            trusted.is_some() || client_address.is_some() || client_certificate.is_some() || secret_file.is_some();
         let clients = match (client_ca, crl) {
             (Some(client_ca), crl) => Some(ClientTrust { client_ca, crl }),
             (None, None) => None,
@@ -127,13 +162,14 @@ impl TryFrom<TlsSection> for Tls {
             (Some(Termination::Mesh), ..) => match trusted {
                 Some(Networks(trusted)) if !trusted.is_empty() => {
                     let client_address = client_address.unwrap_or_default();
-                    Ok(Tls::Mesh(Mesh { trusted, client_address, clients, secret_file }))
+                    let client_certificate = client_certificate.unwrap_or_default();
+                    Ok(Tls::Mesh(Mesh { trusted, client_address, client_certificate, clients, secret_file }))
                 }
                 _ => Err("[tls] termination = \"mesh\" needs trusted: the addresses of the mesh"),
             },
-            (None, ..) if trusted.is_some() || client_address.is_some() || secret_file.is_some() => {
-                Err("[tls] trusted, client_address and mesh_secret_file are for termination = \"mesh\"")
-            }
+            (None, ..) if is_about_mesh => Err(
+                "[tls] trusted, client_address, client_certificate and mesh_secret_file are for termination = \"mesh\"",
+            ),
             (None, Some(certificate), Some(key)) => Ok(Tls::Here(TlsFiles { certificate, key, clients })),
             (None, ..) => Err("[tls] needs certificate and key, or termination = \"mesh\" with trusted"),
         }
@@ -350,14 +386,14 @@ mod tests {
             "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']",
             &[],
             &expect![
-                "Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor, clients: None, secret_file: None })) None None"
+                "Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor, client_certificate: Rfc9440, clients: None, secret_file: None })) None None"
             ],
         );
         check(
             "",
             &[("PILOT_TLS__TERMINATION", "mesh"), ("PILOT_TLS__TRUSTED", "127.0.0.1, fd00::/8")],
             &expect![
-                "Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor, clients: None, secret_file: None })) None None"
+                "Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor, client_certificate: Rfc9440, clients: None, secret_file: None })) None None"
             ],
         );
         for (text, expected) in [
@@ -399,8 +435,24 @@ mod tests {
             (
                 "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ntrusted = ['127.0.0.1']",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] trusted, client_address and mesh_secret_file are for termination = "mesh""#
+                    r#"pilot.toml, line 1, column 1: [tls] trusted, client_address, client_certificate and mesh_secret_file are for termination = "mesh""#
                 ]],
+            ),
+            (
+                "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\nclient_certificate = 'nginx'",
+                expect![[
+                    r#"pilot.toml, line 1, column 1: [tls] trusted, client_address, client_certificate and mesh_secret_file are for termination = "mesh""#
+                ]],
+            ),
+            (
+                "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\nclient_certificate = 'xfcc'",
+                expect![
+                    "Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor, client_certificate: Xfcc, clients: None, secret_file: None })) None None"
+                ],
+            ),
+            (
+                "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\nclient_certificate = 'any'",
+                expect!["pilot.toml, line 4, column 22: is not known, expected one of `rfc9440`, `nginx`, `xfcc`"],
             ),
             (
                 "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ncrl = 'r.pem'",
@@ -410,7 +462,7 @@ mod tests {
                 "[tls]\ncert = 'c.pem'",
                 expect![[r#"
                     pilot.toml, line 1, column 1: [tls] needs certificate and key, or termination = "mesh" with trusted
-                    pilot.toml, line 2, column 1: unknown field `cert`, expected one of `certificate`, `key`, `client_ca`, `crl`, `termination`, `trusted`, `client_address`, `mesh_secret_file`"#]],
+                    pilot.toml, line 2, column 1: unknown field `cert`, expected one of `certificate`, `key`, `client_ca`, `crl`, `termination`, `trusted`, `client_address`, `client_certificate`, `mesh_secret_file`"#]],
             ),
         ] {
             check(text, &[], &expected);

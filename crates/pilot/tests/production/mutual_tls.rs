@@ -16,23 +16,23 @@ use crate::support::harness::{Installation, PATIENCE, Port, TOKEN, finish, now};
 
 const CLIENTS: &str =
     "[tls]\ncertificate = 'tls.pem'\nkey = 'tls.key'\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
-const MESH: &str =
+pub const MESH: &str =
     "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\nclient_ca = 'clients.pem'\ncrl = 'clients.crl'\n";
-const SECRET: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-1";
-const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nwrites_per_minute = 1000000\nanonymous_per_minute = 1000000\nfailed_per_minute = 1000000\n";
-const IDENTITY: &str = "[identity]\nmechanism = 'mutual_tls'\n";
-const RUNNER: &str = "spiffe://example.org/pilot/runner";
-const ANA: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "ana")];
-const SAM: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "sam")];
+pub const SECRET: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-1";
+pub const MANY: &str = "[rate_limits]\nreads_per_minute = 1000000\nwrites_per_minute = 1000000\nanonymous_per_minute = 1000000\nfailed_per_minute = 1000000\n";
+pub const IDENTITY: &str = "[identity]\nmechanism = 'mutual_tls'\n";
+pub const RUNNER: &str = "spiffe://example.org/pilot/runner";
+pub const ANA: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "ana")];
+pub const SAM: [(DnType, &str); 2] = [(DnType::OrganizationName, "Example"), (DnType::CommonName, "sam")];
 
 /// An issuer of clients beside the issuer of the service; ana and sam by their subjects, a runner by its SPIFFE ID.
-struct House {
-    installation: Installation,
-    services: Authority,
-    clients: Authority,
+pub struct House {
+    pub installation: Installation,
+    pub services: Authority,
+    pub clients: Authority,
 }
 
-fn house(tls: &str) -> House {
+pub fn house(tls: &str) -> House {
     let (services, clients) = (Authority::new("Services"), Authority::new("Clients"));
     let installation = Installation::with(&[]);
     let actors = json!([
@@ -51,7 +51,7 @@ fn house(tls: &str) -> House {
     House { installation, services, clients }
 }
 
-fn far() -> Time {
+pub fn far() -> Time {
     "2090-01-01T00:00:00Z".parse().unwrap()
 }
 
@@ -375,6 +375,9 @@ fn behind_a_mesh_the_certificate_it_hands_on_is_judged_once_more() {
     }
     let both = [header(&runner), header(&runner)];
     assert_eq!(server.get("/v1/session", &[mesh, &both[0], &both[1]]).status, 401, "two are none");
+    server.wait_for_log("Client-Cert was sent more than once");
+    assert_eq!(server.get("/v1/session", &[mesh, "X-Forwarded-Client-Cert: Hash=5eed"]).status, 401);
+    server.wait_for_log("no Client-Cert, but X-Forwarded-Client-Cert: set client_certificate = ");
     // Certificates are public. A process at the mesh's address that has one, and not the secret, is nobody.
     for wrong in [&[][..], &["Pilot-Mesh-Secret: mesh-mesh-mesh-mesh-mesh-mesh-mesh-2"], &[mesh, mesh]] {
         let certificate = header(&runner);
@@ -383,6 +386,7 @@ fn behind_a_mesh_the_certificate_it_hands_on_is_judged_once_more() {
     }
     let finished = server.stop().expect(0);
     finished.never_says(SECRET);
+    finished.never_says("5eed");
 }
 
 #[test]
@@ -423,8 +427,29 @@ fn curl_and_the_command_line_show_their_certificates() {
     curl.args(["-sS", "--cacert", "ca.pem", "--cert", "ana.pem", "--key", "ana.key", &format!("{url}/v1/session")]);
     assert_eq!(finish(curl, None).expect(0).json(), json!({"actor_id": "ana", "role": "initiator"}));
     let mut openssl = house.installation.prepare(Command::new("openssl"));
-    openssl.args(["x509", "-noout", "-subject", "-nameopt", "RFC2253", "-in", "ana.pem"]);
+    openssl.args(["x509", "-noout", "-subject", "-nameopt", "RFC2253,-esc_msb,utf8", "-in", "ana.pem"]);
     assert_eq!(finish(openssl, None).expect(0).stdout, "subject=CN=ana,O=Example\n");
+}
+
+#[test]
+fn a_subject_of_any_script_is_what_openssl_prints() {
+    let house = house(CLIENTS);
+    let subject = [(DnType::OrganizationName, "Beispiel, \"Söhne\"; & Co=1"), (DnType::CommonName, "Ana\\Müller")];
+    let ana = house.clients.issue_client(&subject, None, 1, far());
+    house.installation.write("ana.pem", &ana.certificate);
+    house.installation.write("ana.key", &ana.key);
+    let mut openssl = house.installation.prepare(Command::new("openssl"));
+    openssl.args(["x509", "-in", "ana.pem", "-noout", "-subject", "-nameopt", "RFC2253,-esc_msb,utf8"]);
+    let printed = finish(openssl, None).expect(0).stdout;
+    let name = printed.trim_end().strip_prefix("subject=").unwrap();
+    let actors = json!([{"actor_id": "ana", "role": "initiator", "subject": name}]);
+    let map = json!({"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": actors});
+    house.installation.write("role-map.json", &map.to_string());
+    let server = house.installation.serve();
+    let url = server.url();
+    let shown = ["--ca-file", "ca.pem", "--client-cert", "ana.pem", "--client-key", "ana.key"];
+    let session = [&["session", "--url", &url, "--output", "json"][..], &shown].concat();
+    assert_eq!(house.installation.pilot(&session).expect(0).json()["actor_id"], "ana");
 }
 
 #[test]
