@@ -159,7 +159,11 @@ impl MutualTls {
             Some(known) => {
                 let trust = self.issuers.current();
                 if known.generation.load(Ordering::Acquire) != trust.generation {
-                    self.review(&known, &trust)?;
+                    self.review(&known, &trust).inspect_err(|denial| {
+                        if matches!(denial.unknown, Unknown::Revoked | Unknown::Expired) {
+                            self.register.note_refusal(&known.named, denial.unknown.as_str());
+                        }
+                    })?;
                 }
                 known
             }

@@ -100,7 +100,8 @@ fn the_page_for_an_audit_works_as_it_is_written() {
     let home = installation.path("").canonicalize().unwrap();
     let variables = [("PILOT_URL", server.url()), ("PILOT_TOKEN", token("ada")), ("FROM", middle), ("TO", present())];
     let mut shell = Shell::start(&home, &variables);
-    Page::open("docs/audit/auditors-guide.md").run(&mut shell, &mut Recorder::new(home.to_str().unwrap()));
+    Page::open("docs/audit/auditors-guide.md")
+        .run(&mut shell, &mut Recorder::new(home.to_str().unwrap()).with_files("22"));
     server.stop().expect(0);
     running.stop().expect(0);
 }

@@ -2,9 +2,12 @@
 //! into them is what the profile reads.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+use std::path::Path;
 use std::process::Command;
 
+use pilot_setup::private_file;
 use serde_json::{Value, json};
 
 use crate::support::authority::{IDENTITY, MESH, RATE_LIMITS, ROLE_MAP, TLS, configure, installation};
@@ -104,11 +107,30 @@ fn root_is_told_to_run_as_the_user_whose_data_it_is() {
         &["check-config"][..],
         &["backup", "--out", "copy"],
         &["restore", "copy"],
+        &["logging", "set", "--level", "debug"],
         &["evidence", "erase", "--item", "01a1ddce-467e-7b6f-8336-8446ede0db6a", "--why", "w"],
     ] {
         installation.pilot(command).expect(2).says(&["belongs to the user #65532", "runuser -u #65532 -- pilot"]);
     }
     assert_eq!(fs::read_dir(installation.path("data")).unwrap().count(), 0, "nothing of root's was left there");
+}
+
+#[test]
+fn root_does_not_follow_a_link_that_the_services_user_has_planted() {
+    let installation = in_a_pod("production");
+    let (target, data) = (installation.write("of-root", "keep me"), installation.path("data"));
+    for (name, write) in [
+        ("clock.json", private_file::replace as fn(&Path, &[u8]) -> io::Result<()>),
+        ("rotation-record.jsonl", |path, bytes| private_file::append(path)?.write_all(bytes)),
+    ] {
+        symlink(&target, data.join(name)).unwrap();
+        let written = write(&data.join(name), b"written");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "keep me", "{name}: {written:?}");
+        assert_eq!(fs::metadata(&target).unwrap().uid(), 0, "{name}");
+        let _ = fs::remove_file(data.join(name));
+        write(&data.join(name), b"written").unwrap();
+        assert_eq!(fs::metadata(data.join(name)).unwrap().uid(), USER, "{name}: the service must be able to use it");
+    }
 }
 
 #[test]
