@@ -9,8 +9,8 @@ use pilot_core::access_token::{
     Unverified, find_signed,
 };
 use pilot_core::key_set::KeySet;
-use pilot_core::role::Role;
 use pilot_core::limits::{ACCESS_TOKEN_BYTES_MAX, KEY_SET_BYTES_MAX};
+use pilot_core::role::Role;
 use pilot_core::time::Time;
 
 fuzz_target!(|text: &[u8]| {
