@@ -22,15 +22,7 @@ const FILES: &[(&str, &str)] = &[
     ("deploy/systemd/port-443.conf", "usr/share/doc/pilot/examples/port-443.conf"),
     ("deploy/systemd/load-credential.conf", "usr/share/doc/pilot/examples/load-credential.conf"),
     ("CHANGELOG.md", "usr/share/doc/pilot/CHANGELOG.md"),
-    ("docs/operate/install.md", "usr/share/doc/pilot/install.md"),
     ("docs/reference/configuration.md", "usr/share/doc/pilot/configuration.md"),
-    ("docs/operate/production.md", "usr/share/doc/pilot/production.md"),
-    ("docs/operate/proxies.md", "usr/share/doc/pilot/proxies.md"),
-    ("docs/operate/rotation.md", "usr/share/doc/pilot/rotation.md"),
-    ("docs/operate/backup.md", "usr/share/doc/pilot/backup.md"),
-    ("docs/operate/agent.md", "usr/share/doc/pilot/agent.md"),
-    ("docs/operate/audit-sink.md", "usr/share/doc/pilot/audit-sink.md"),
-    ("docs/operate/alerts.md", "usr/share/doc/pilot/alerts.md"),
     ("docs/reference/metrics.md", "usr/share/doc/pilot/metrics.md"),
     ("deploy/proxy/haproxy.cfg", "usr/share/doc/pilot/examples/proxy/haproxy.cfg"),
     ("deploy/proxy/nginx.conf", "usr/share/doc/pilot/examples/proxy/nginx.conf"),
@@ -49,6 +41,11 @@ pub(super) fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure
     }
     for (from, to) in FILES {
         copy(&root().join(from), &installed.join(to))?;
+    }
+    let operate = root().join("docs/operate");
+    for path in pages(&operate)?.into_iter().chain(pages(&operate.join("identity"))?) {
+        let to = path.strip_prefix(&operate).unwrap_or(&path);
+        copy(&path, &installed.join("usr/share/doc/pilot").join(to))?;
     }
     for path in samples()? {
         copy(&path, &installed.join("usr/share/doc/pilot/examples").join(name_of(&path)))?;
@@ -73,10 +70,20 @@ pub(super) fn add_bills(place: &Place) -> Result<(), Failure> {
 
 /// The sample configurations for production, one for each way to identify callers.
 pub(super) fn samples() -> Result<Vec<PathBuf>, Failure> {
-    let directory = root().join("deploy");
-    let entries = fs::read_dir(&directory).map_err(|error| at(&directory, &error))?;
+    files_with(&root().join("deploy"), "toml")
+}
+
+/// What operators read: all of it, so that nobody needs this repository at night.
+fn pages(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    files_with(directory, "md")
+}
+
+fn files_with(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Failure> {
+    let entries = fs::read_dir(directory).map_err(|error| at(directory, &error))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    Ok(paths.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect())
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|found| found == ending)).collect();
+    paths.sort();
+    Ok(paths)
 }
 
 /// Debian requires a changelog in its own format; ours is next to it.

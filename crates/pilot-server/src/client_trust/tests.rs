@@ -93,7 +93,7 @@ fn a_list_that_its_issuer_did_not_sign_is_refused() {
 #[test]
 fn a_list_replaces_another_only_if_it_is_neither_older_nor_early_nor_missing() {
     let ours = ca("Ours");
-    let files = Files::new(&[&ours], &[list(&ours, 2025, 2027)]);
+    let files = Files::new(&[&ours], &[list(&ours, 2025, 2029)]);
     let former = files.load(None).unwrap();
     let after = |lists: &[String], now| {
         files.write(&[&ours], lists);
@@ -109,7 +109,7 @@ fn a_list_replaces_another_only_if_it_is_neither_older_nor_early_nor_missing() {
             "clients.crl: the revocation list of `CN=Ours` was made at 2024-01-01T00:00:00.000000Z, before the one in force; {fetch}"
         ))
     );
-    assert_eq!(after(&[list(&ours, 2026, 2026)], at(2026)), Ok(()), "it is overdue, and knows more");
+    assert_eq!(after(&[list(&ours, 2026, 2027)], at(2028)), Ok(()), "it is overdue, and knows more");
     assert_eq!(
         after(&[list(&ours, 2027, 2028)], at(2026)),
         Err("clients.crl: the revocation list of `CN=Ours` is dated 2027-01-01T00:00:00.000000Z, which is in the future; it is tried again until then".to_owned())
