@@ -30,7 +30,7 @@ mod signature;
 use issuer::Issuer;
 use revocation::RevocationList;
 
-/// More issuers than any organisation has; each may have to be tried for a certificate that was not seen before.
+/// More issuers than any organisation has.
 const AUTHORITIES_MAX: usize = 64;
 /// An issuer's clock may be ahead of ours by this much.
 const SKEW: Duration = Duration::from_hours(1);
@@ -64,6 +64,7 @@ pub struct Trust {
     pub authorities: Vec<Authority>,
     /// Grows with every change.
     pub generation: u64,
+    /// One for each issuer, in the same order.
     anchors: Vec<TrustAnchor<'static>>,
     issuers: Vec<Issuer>,
     lists: Vec<RevocationList>,
@@ -73,8 +74,8 @@ pub struct Trust {
 pub struct Authority {
     /// Its subject, as `openssl x509 -noout -subject -nameopt RFC2253,-esc_msb,utf8` prints it.
     pub name: String,
-    /// Names and keys of all of them.
-    issuers: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The places of all of them among the issuers.
+    places: Vec<usize>,
 }
 
 impl Trust {
@@ -90,21 +91,18 @@ impl Trust {
             None => Vec::new(),
         };
         let (handshake, anchors) = verifier(files, &issuers, &lists)?;
-        let mut authorities: Vec<(&Issuer, Vec<&Issuer>)> = Vec::new();
-        for issuer in &issuers {
+        let mut authorities: Vec<(&Issuer, Vec<usize>)> = Vec::new();
+        for (place, issuer) in issuers.iter().enumerate() {
             let top = issuer.top(&issuers);
             match authorities.iter_mut().find(|(known, _)| known.is_same_as(top)) {
-                Some((_, below)) => below.push(issuer),
-                None => authorities.push((top, vec![issuer])),
+                Some((_, places)) => places.push(place),
+                None => authorities.push((top, vec![place])),
             }
         }
         if authorities.len() > AUTHORITIES_MAX {
             return Err(TrustError::TooMany(path.clone()));
         }
-        let authority = |(top, below): (&Issuer, Vec<&Issuer>)| {
-            let issuers = below.into_iter().map(|issuer| (issuer.subject.clone(), issuer.key.clone())).collect();
-            Authority { name: top.name.clone(), issuers }
-        };
+        let authority = |(top, places): (&Issuer, Vec<usize>)| Authority { name: top.name.clone(), places };
         let authorities: Vec<_> = authorities.into_iter().map(authority).collect();
         if let Some(role_map) = role_map {
             check_names(path, &authorities, role_map)?;
@@ -123,9 +121,8 @@ impl Trust {
         let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
         let usage = webpki::KeyUsage::client_auth();
         let path = leaf.verify_for_usage(algorithms, &self.anchors, others, at, usage, None, None).ok()?;
-        let (subject, key) = (path.anchor().subject.as_ref(), path.anchor().subject_public_key_info.as_ref());
-        let is_anchor = |(of, with): &(Vec<u8>, Vec<u8>)| is_content(of, subject) && is_content(with, key);
-        self.authorities.iter().find(|authority| authority.issuers.iter().any(is_anchor))
+        let place = self.anchors.iter().position(|anchor| anchor == path.anchor())?;
+        self.authorities.iter().find(|authority| authority.places.contains(&place))
     }
 
     /// Whether this may replace the trust in force.
@@ -249,11 +246,6 @@ fn verifier(
     Ok((built, anchors))
 }
 
-/// An anchor has a name and a key without the head of their outermost sequence.
-fn is_content(whole: &[u8], content: &[u8]) -> bool {
-    whole.len() > content.len() && whole.ends_with(content) && whole.len() - content.len() <= 4
-}
-
 /// With several authorities each actor needs an issuer: otherwise a partner's authority could name your security_admin.
 fn check_names(path: &Path, authorities: &[Authority], role_map: &RoleMap) -> Result<(), TrustError> {
     for (index, Authority { name, .. }) in authorities.iter().enumerate() {
@@ -278,7 +270,7 @@ fn check_names(path: &Path, authorities: &[Authority], role_map: &RoleMap) -> Re
     })
 }
 
-/// The trust in force. Replaced as a whole when its files are, if the new ones are better than none.
+/// The trust in force. Replaced as a whole when its files are, if the new ones pass the checks.
 pub struct ClientIssuers {
     files: config::ClientTrust,
     role_map: Option<RoleMap>,

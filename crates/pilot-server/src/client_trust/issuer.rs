@@ -13,7 +13,7 @@ pub(super) struct Issuer {
     /// The same as it stands in the certificate, as those below it name it.
     pub subject: Vec<u8>,
     pub not_after: Time,
-    pub key: Vec<u8>,
+    key: Vec<u8>,
     above: Vec<u8>,
     signed: (Vec<u8>, Vec<u8>),
 }
@@ -42,10 +42,15 @@ impl Issuer {
         self.above == other.subject && !self.is_same_as(other) && is_signature(&other.der, message, signature)
     }
 
-    /// The one that nobody else in the list has issued. Two that issued each other are ended by the number of steps.
+    /// The one that nobody else in the list has issued. One whose own root is in the list stays by itself: a certificate by
+    /// which another authority vouches for it does not make it part of that one, which could then name its people. Two that
+    /// issued each other are ended by the number of steps.
     pub(super) fn top<'i>(&'i self, all: &'i [Issuer]) -> &'i Issuer {
         let mut top = self;
         for _ in all {
+            if let Some(root) = all.iter().find(|other| other.is_same_as(top) && other.above == other.subject) {
+                return root;
+            }
             match all.iter().find(|other| top.is_issued_by(other)) {
                 Some(above) => top = above,
                 None => break,

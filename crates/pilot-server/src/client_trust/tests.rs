@@ -162,6 +162,22 @@ fn a_certificate_that_may_not_issue_others_is_not_an_authority() {
 }
 
 #[test]
+fn an_authority_that_another_one_vouches_for_stays_an_authority_of_its_own() {
+    let (ours, partner_key) = (ca("Ours"), KeyPair::generate().unwrap());
+    let again = KeyPair::from_pem(&partner_key.serialize_pem()).unwrap();
+    let partner = CertifiedIssuer::self_signed(params("Partner"), partner_key).unwrap();
+    let vouched = CertifiedIssuer::signed_by(params("Partner"), again, &ours).unwrap();
+    let names = |issuers: &[&Ca]| {
+        let files = Files::new(issuers, &[]);
+        let trust = Trust::load(&files.named(false), None).unwrap();
+        trust.authorities.into_iter().map(|authority| (authority.name, authority.places)).collect::<Vec<_>>()
+    };
+    let apart = |name: &str, places: &[usize]| (name.to_owned(), places.to_vec());
+    assert_eq!(names(&[&ours, &vouched, &partner]), [apart("CN=Ours", &[0]), apart("CN=Partner", &[1, 2])]);
+    assert_eq!(names(&[&ours, &vouched]), [apart("CN=Ours", &[0, 1])], "without a root of its own it is ours");
+}
+
+#[test]
 fn an_actor_whose_issuer_is_not_there_is_named_in_a_warning() {
     let ours = ca("Ours");
     let files = Files::new(&[&ours], &[list(&ours, 2024, 2099)]);
