@@ -127,7 +127,7 @@ pub struct Claims {
 /// The claims of a token that was signed by the issuer, is meant for this service and is valid now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// Who it speaks of, for the role map.
+    /// The subject to look up in the role map.
     pub subject: String,
     /// The token's own `sub`: the same, unless another claim names the subject.
     pub sub: String,

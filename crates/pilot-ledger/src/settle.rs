@@ -53,7 +53,7 @@ pub enum Settled {
     Repeated(Repeated),
 }
 
-/// Who asks for something to be recorded.
+/// The actor behind a write, and where the request came from.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking<'a> {
     pub actor: &'a Actor,

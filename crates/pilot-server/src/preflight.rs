@@ -226,7 +226,7 @@ fn check_credential_file(
     findings
 }
 
-/// Who could sign in now.
+/// Which credentials are valid now, and what that leaves nobody able to do.
 fn check_dates(profile: Profile, credentials: &Credentials, now: Time) -> Vec<Finding> {
     let is_live = |credential: &&Credential| {
         credential.not_before.is_none_or(|from| from <= now) && credential.expires_at.is_none_or(|end| now < end)

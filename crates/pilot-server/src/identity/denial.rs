@@ -27,7 +27,7 @@ impl From<Unknown> for Denial {
         let cause = match unknown {
             Unknown::Missing => "no credential was sent",
             Unknown::Malformed => "the Authorization header is not `Bearer` and one well-formed token",
-            Unknown::Unrecognised => "there is no credential with this token",
+            Unknown::Unrecognised => "no credential has this token",
             _ => return Denial::because(unknown, &format!("the credential {}", unknown.state())),
         };
         Denial::because(unknown, cause)

@@ -40,7 +40,7 @@ use subject::Subject;
 const KEPT_MAX: usize = 16 * 1024;
 /// With its own certificate. Longer chains occur only in attempts to keep us busy.
 const CHAIN_MAX: usize = 9;
-/// How many certificates are judged anew before others get a turn.
+/// How many certificates are checked again before other tasks get a turn.
 const AT_ONCE: usize = 32;
 /// The prefix of a certificate's name; its SHA-256 follows.
 const PREFIX: &str = "x509:";
