@@ -255,6 +255,13 @@ pub const SOURCE_PATIENCE: Duration = Duration::from_secs(10);
 /// People and supervisors would think that a longer start hangs.
 pub const SOURCE_PATIENCE_MAX: Duration = Duration::from_mins(1);
 
+/// How long a program that signs with the log's key may take for one signature, unless configured otherwise.
+pub const SIGNER_PATIENCE: Duration = Duration::from_secs(5);
+/// How many signatures, other than those of checkpoints, may wait for such a program.
+pub const SIGNATURES_WAITING_MAX: usize = 64;
+/// The most that such a program may answer with.
+pub const SIGNER_ANSWER_BYTES_MAX: usize = 4 * 1024;
+
 /// How far the machine's clock may jump ahead of the time elapsed and still be trusted.
 pub const CLOCK_LEAP_MAX: Duration = Duration::from_mins(10);
 /// After a restart of the machine it is not known how long it was off; this much is accepted, unless configured

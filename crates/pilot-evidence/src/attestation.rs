@@ -3,13 +3,14 @@
 
 use data_encoding::{BASE64, HEXLOWER};
 use pilot_core::actor::{Actor, ActorId};
+use pilot_core::certain::Certain as _;
 use pilot_core::document::ContentDigest;
 use pilot_core::item::{ItemId, WorkflowRef};
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use serde::{Deserialize, Serialize};
 
-use crate::note::{NoteKey, VerifierKey, check_ed25519};
+use crate::note::{NoteError, NoteKey, VerifierKey};
 
 pub const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 pub const PREDICATE: &str = "urn:pilot:outcome:v1";
@@ -135,15 +136,37 @@ fn key_id(key: &VerifierKey) -> String {
     format!("{}+{}", key.name, HEXLOWER.encode(&key.id))
 }
 
-impl Envelope {
-    pub fn sign(statement: &Statement, key: &NoteKey) -> serde_json::Result<Envelope> {
-        let payload = serde_json::to_vec(statement)?;
-        let sig = BASE64.encode(&key.sign_bytes(&encoded(PAYLOAD, &payload)));
+/// A statement as it will be sent, once it is signed.
+pub struct Unsigned {
+    payload: Vec<u8>,
+}
+
+impl Unsigned {
+    pub fn new(statement: &Statement) -> serde_json::Result<Unsigned> {
+        Ok(Unsigned { payload: serde_json::to_vec(statement)? })
+    }
+
+    /// What the log's key has to sign.
+    pub fn message(&self) -> Vec<u8> {
+        encoded(PAYLOAD, &self.payload)
+    }
+
+    /// The attestation, if this key's private half has signed [`Unsigned::message`].
+    pub fn signed(self, key: &VerifierKey, signature: &[u8; 64]) -> Result<Envelope, NoteError> {
+        key.check(&self.message(), signature)?;
         Ok(Envelope {
             payload_type: PAYLOAD.to_owned(),
-            payload: BASE64.encode(&payload),
-            signatures: vec![Signature { keyid: key_id(&key.verifier()), sig }],
+            payload: BASE64.encode(&self.payload),
+            signatures: vec![Signature { keyid: key_id(key), sig: BASE64.encode(signature) }],
         })
+    }
+}
+
+impl Envelope {
+    pub fn sign(statement: &Statement, key: &NoteKey) -> serde_json::Result<Envelope> {
+        let unsigned = Unsigned::new(statement)?;
+        let signature = key.sign_bytes(&unsigned.message());
+        Ok(unsigned.signed(&key.verifier(), &signature).certain("a key can check its own signature"))
     }
 
     /// The statement, if this key has signed it.
@@ -153,9 +176,8 @@ impl Envelope {
         let payload = BASE64.decode(envelope.payload.as_bytes()).map_err(|error| format(error.to_string()))?;
         let message = encoded(&envelope.payload_type, &payload);
         // The id is a hint: the signature decides.
-        let is_signed = |line: &Signature| {
-            BASE64.decode(line.sig.as_bytes()).is_ok_and(|sig| check_ed25519(&key.public_key, &message, &sig).is_ok())
-        };
+        let is_signed =
+            |line: &Signature| BASE64.decode(line.sig.as_bytes()).is_ok_and(|sig| key.check(&message, &sig).is_ok());
         if !envelope.signatures.iter().any(is_signed) {
             return Err(AttestationError::Unsigned(key_id(key)));
         }

@@ -60,12 +60,21 @@ impl NoteKey {
 
     /// One signature line, without the line end: `— name base64(id, signature)`.
     pub fn sign(&self, text: &str) -> String {
-        signature_line(&self.name, self.verifier().id, &self.key.sign(text.as_bytes()).to_bytes())
+        signature_line(&self.name, self.verifier().id, &self.sign_bytes(text.as_bytes()))
     }
 
-    /// A signature of bytes that are not a note, and cannot be mistaken for one.
-    pub(crate) fn sign_bytes(&self, bytes: &[u8]) -> [u8; 64] {
+    pub fn sign_bytes(&self, bytes: &[u8]) -> [u8; 64] {
         self.key.sign(bytes).to_bytes()
+    }
+
+    /// For other tools: the private key as PEM (RFC 8410).
+    pub fn to_pem(&self) -> Zeroizing<String> {
+        // A version, the algorithm's identifier, 1.3.101.112, and the seed as an octet string in another.
+        let head = [0x30, 0x2E, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+        let seed = Zeroizing::new(self.key.to_bytes());
+        let der = Zeroizing::new([&head[..], seed.as_slice()].concat());
+        let encoded = Zeroizing::new(BASE64.encode(&der));
+        Zeroizing::new(format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", *encoded))
     }
 
     pub fn verifier(&self) -> VerifierKey {
@@ -82,8 +91,20 @@ pub struct VerifierKey {
 }
 
 impl VerifierKey {
-    fn new(name: &str, public_key: [u8; 32]) -> VerifierKey {
+    pub fn new(name: &str, public_key: [u8; 32]) -> VerifierKey {
         VerifierKey { name: name.to_owned(), id: key_id(name, ED25519, &public_key), public_key }
+    }
+
+    /// The note that a signature of `text` makes of it, if this key's private half made the signature.
+    pub fn note(&self, mut text: String, signature: &[u8; 64]) -> Result<String, NoteError> {
+        self.check(text.as_bytes(), signature)?;
+        text.extend(["\n", &signature_line(&self.name, self.id, signature), "\n"]);
+        Ok(text)
+    }
+
+    /// Whether this key's private half has signed these bytes.
+    pub fn check(&self, message: &[u8], signature: &[u8]) -> Result<(), NoteError> {
+        check_ed25519(&self.public_key, message, signature)
     }
 
     /// For other tools: the public key as PEM (RFC 8410).
@@ -239,6 +260,12 @@ impl<'n> Note<'n> {
             ours = Ok(self.text);
         }
         ours
+    }
+
+    /// The note with this key's signature only, if it has one.
+    pub fn signed_by(&self, key: &VerifierKey) -> Option<String> {
+        let ours = self.claimed(&key.name, key.id).next()?;
+        Some(format!("{}\n{}\n", self.text, ours.line))
     }
 
     /// Signatures that claim to be by this key; a wrong one among them invalidates the note.

@@ -358,16 +358,18 @@ fn check_permits(config: &Config) -> Option<Finding> {
 }
 
 fn check_log_key(config: &Config) -> Finding {
-    let path = config.log_key_path();
+    let has_signer = config.log.signer.is_some();
+    let path = if has_signer { config.log_public_key_path() } else { config.log_key_path() };
     let shown = path.display();
-    if path.exists() {
-        return match log_key::load(&path) {
+    if log_key::is_known(config) {
+        return match log_key::verifier(config) {
+            Ok(key) if has_signer => Finding::new("log key", Verdict::Ok, format!("log.signer has to sign for {key}")),
             Ok(_) => Finding::new("log key", Verdict::Ok, format!("{shown} can be used")),
             Err(error) => Finding::failed("log key", &error),
         };
     }
     if config.sqlite_path().is_some_and(|store| store.exists()) || config.checkpoint_path().exists() {
-        let detail = format!("{shown}: is missing, but the store exists; restore the key from your copy");
+        let detail = format!("{shown}: is missing, but the store exists; restore it from your copy");
         return Finding::new("log key", Verdict::Refused, detail);
     }
     Finding::new("log key", Verdict::Ok, format!("{shown} will be created at the start"))

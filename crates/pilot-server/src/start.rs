@@ -26,7 +26,8 @@ use pilot_ledger::workflows::Workflows;
 use pilot_setup::config::{self, Config, Mechanism, Profile};
 use pilot_setup::error::{StartError, no_such_store};
 use pilot_setup::exposed::too_few_approvers;
-use pilot_setup::{log_key, private_file, production, random};
+use pilot_setup::log_key::LogKey;
+use pilot_setup::{private_file, production, random};
 use pilot_store::Store;
 use pilot_store::archive::{Hear, Now};
 use pilot_store::postgres::{Identity as NodeIdentity, Postgres};
@@ -183,7 +184,7 @@ async fn open_register(
 async fn open_signer(config: &Config, store: &Arc<dyn Store>) -> Result<Arc<Signer>, StartError> {
     let place = SecondPlace::open(&config.checkpoint_path(), store.is_shared())?;
     let is_begun = store.head().borrow().size() > 0 || place.path().exists();
-    let key = log_key::load_or_make(&config.log_key_path(), is_begun)?;
+    let key = LogKey::open(config, is_begun).await?;
     let was_kept = LastStart::read(&**store).await?.second_place;
     Signer::open(key, Arc::clone(store), place, was_kept).await
 }

@@ -23,6 +23,7 @@ mod network;
 mod node;
 mod oauth;
 mod permits;
+mod signer;
 mod source;
 mod store;
 
@@ -37,6 +38,7 @@ pub use network::{Network, NotANetwork};
 pub use node::Node;
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
 pub use permits::{Issuer, Permits};
+pub use signer::Signer;
 pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 pub use store::Store;
 
@@ -161,6 +163,7 @@ pub struct Log {
     /// Certificate authorities to trust for witnesses and for `timestamps`, in addition to the system's. A PEM file.
     #[schemars(extend("format" = "path"))]
     pub ca_file: Option<PathBuf>,
+    pub signer: Option<Signer>,
     /// Who timestamps the log's checkpoints (RFC 3161). Without it, only witnesses date them.
     pub timestamps: Option<Timestamps>,
 }
@@ -299,6 +302,9 @@ impl Config {
         config.foreign_hand = foreign_hand.map(|error| error.to_string());
         config.resolve(path.parent().unwrap_or(Path::new("")));
         config.credentials.look_around(environment);
+        if let Some(signer) = &mut config.log.signer {
+            signer.exec.look_around(environment);
+        }
         Ok(config)
     }
 
@@ -402,6 +408,11 @@ impl Config {
 
     pub fn log_key_path(&self) -> PathBuf {
         self.data_dir.join("log.key")
+    }
+
+    /// The public half of a key that is in no file, as it was when the log began.
+    pub fn log_public_key_path(&self) -> PathBuf {
+        self.data_dir.join("log.pub")
     }
 
     /// The keys that sign permit tokens.

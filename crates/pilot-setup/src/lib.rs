@@ -1,6 +1,7 @@
 //! What the command line and the service read before anything runs: configuration, private files, credential sources.
 
 pub mod backup_record;
+mod child;
 pub mod config;
 pub mod credential_source;
 pub mod credentials;

@@ -12,5 +12,6 @@ mod monitor;
 mod older;
 mod revocations;
 pub mod second_place;
+mod signer;
 mod timestamps;
 pub mod witnesses;

@@ -117,10 +117,9 @@ impl Manifest {
     }
 
     pub fn sign(&self, key: &NoteKey) -> String {
-        let mut note = self.text();
-        let signature = key.sign(&note);
-        note.extend(["\n", &signature, "\n"]);
-        note
+        let text = self.text();
+        let signature = key.sign(&text);
+        format!("{text}\n{signature}\n")
     }
 
     /// Reads the text of a manifest; anything that would not be written exactly this way is refused.

@@ -17,7 +17,7 @@ use crate::bundle::{
     entries_path, kept_checkpoint_path, proof_path, role_map_path, stamped_path, timestamp_path,
 };
 use crate::merkle::Hash;
-use crate::note::NoteKey;
+use crate::note::{NoteError, NoteKey, VerifierKey};
 use crate::tlog_proof::TlogProof;
 use crate::witness::hash_lines;
 
@@ -33,6 +33,8 @@ pub enum BundleError {
     Definition(String),
     #[error("the report could not be generated: {0}")]
     Report(String),
+    #[error("the manifest: {0}")]
+    Signature(#[from] NoteError),
 }
 
 /// Writes the files of a bundle one after another. It holds one file at a time: what is ready can be sent immediately.
@@ -164,11 +166,39 @@ impl BundleWriter {
         self.zip.take_ready()
     }
 
+    /// Nothing more is added: what is left is to sign the manifest.
+    pub fn close(self, origin: &str) -> Closed {
+        let BundleWriter { zip, scope, made, cosigned, absent, files, paths } = self;
+        drop(paths);
+        let manifest = Manifest { origin: origin.to_owned(), scope, made, cosigned, absent, files };
+        Closed { zip, manifest: manifest.text() }
+    }
+
     /// Signs the manifest and returns the rest of the bundle.
     pub fn finish(self, key: &NoteKey) -> Result<Vec<u8>, BundleError> {
-        let BundleWriter { mut zip, scope, made, cosigned, absent, files, paths } = self;
-        drop(paths);
-        let note = Manifest { origin: key.verifier().name, scope, made, cosigned, absent, files }.sign(key);
+        let verifier = key.verifier();
+        let closed = self.close(&verifier.name);
+        let signature = key.sign_bytes(closed.manifest().as_bytes());
+        closed.finish(&verifier, &signature)
+    }
+}
+
+/// A bundle that lacks only the signature of its manifest.
+pub struct Closed {
+    zip: ZipWriter,
+    manifest: String,
+}
+
+impl Closed {
+    /// What the log's key has to sign.
+    pub fn manifest(&self) -> &str {
+        &self.manifest
+    }
+
+    /// The rest of the bundle, if the signature of the manifest is by this key's private half.
+    pub fn finish(self, key: &VerifierKey, signature: &[u8; 64]) -> Result<Vec<u8>, BundleError> {
+        let Closed { mut zip, manifest } = self;
+        let note = key.note(manifest, signature)?;
         if !zip.add(MANIFEST, note.as_bytes()) {
             return Err(BundleError::TooLarge(MANIFEST.to_owned()));
         }

@@ -18,7 +18,7 @@ use super::exports::Place;
 use super::plan::Plan;
 use super::sources::{EvidenceError, Sources};
 use crate::proofs::{self, Inclusions};
-use crate::signer::Signed;
+use crate::signer::{Signed, Signer};
 
 /// Where the pieces of a bundle go; an error cuts the answer short.
 type Pieces = mpsc::Sender<Result<Bytes, Broken>>;
@@ -124,7 +124,7 @@ impl<'g> Gatherer<'g> {
         self.proofs().await?;
         self.report().await?;
         let Gatherer { sources, writer, sender, place, .. } = self;
-        let rest = sources.signer.sign_bundle(writer)?;
+        let rest = finish(&sources.signer, writer).await?;
         drop(place);
         sender.send(Ok(rest.into())).await.map_err(|_| EvidenceError::Gone)
     }
@@ -291,7 +291,7 @@ impl<'g> Gatherer<'g> {
             self.writer.absent("report", why);
             return Ok(());
         };
-        bundle.extend(self.sources.signer.sign_bundle(self.writer.clone())?);
+        bundle.extend(finish(&self.sources.signer, self.writer.clone()).await?);
         let trust = self.sources.witnesses.trust(self.sources.signer.verifier());
         let (cause, why) = match report(&bundle, &trust) {
             Ok(html) if self.sources.guard.find(html.as_bytes()).is_none() => return Ok(self.writer.report(&html)?),
@@ -318,4 +318,12 @@ impl<'g> Gatherer<'g> {
     fn still_wanted(&self) -> Result<(), EvidenceError> {
         if self.sender.is_closed() { Err(EvidenceError::Gone) } else { Ok(()) }
     }
+}
+
+/// Signs the manifest and returns the rest of the bundle.
+async fn finish(signer: &Signer, bundle: BundleWriter) -> Result<Vec<u8>, EvidenceError> {
+    let verifier = signer.verifier();
+    let closed = bundle.close(&verifier.name);
+    let signature = signer.sign_manifest(closed.manifest()).await?;
+    Ok(closed.finish(&verifier, &signature)?)
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::merkle::Edge;
-use pilot_evidence::note::NoteKey;
+use pilot_evidence::note::VerifierKey;
 use pilot_setup::error::StartError;
+use pilot_setup::log_key::{Haste, LogKey};
 use pilot_store::Store;
 use tokio::sync::watch;
 
@@ -62,16 +63,17 @@ impl From<Refused> for StartError {
 impl Signer {
     /// Compares the ledger with the second place. `was_kept` says whether the ledger itself knows that there was one.
     pub async fn open(
-        key: NoteKey,
+        key: LogKey,
         store: Arc<dyn Store>,
         place: SecondPlace,
         was_kept: bool,
     ) -> Result<Arc<Signer>, StartError> {
         let failed = |error: std::io::Error| StartError::environment(place.path().display().to_string(), error);
         let kept = place.read().map_err(failed)?;
+        let verifier = key.verifier();
         let (edge, signed) = match &kept {
             Some(note) => {
-                let checkpoint = read(note, &key, place.path())?;
+                let checkpoint = read(note, &verifier, place.path())?;
                 catch_up(&*store, checkpoint.size).await;
                 let edge = continued(&*store, &checkpoint, place.path()).await?;
                 (edge, Signed { checkpoint, note: note.clone() })
@@ -80,11 +82,12 @@ impl Signer {
             None if was_kept && !store.is_shared() => {
                 return Err(Refused::Missing { place: place.path().display().to_string() }.into());
             }
-            None => begin(&*store, &key, &place)?,
+            None => begin(&*store, &key, &place).await?,
         };
         let known = vec![Some(signed.note.clone())];
         Ok(Arc::new(Signer {
             key,
+            verifier,
             head: store.head(),
             store,
             place,
@@ -106,7 +109,7 @@ async fn catch_up(store: &dyn Store, size: u64) {
 }
 
 /// Reads a checkpoint of this log found at `place`.
-pub fn read(note: &str, key: &NoteKey, place: &Path) -> Result<Checkpoint, Refused> {
+pub fn read(note: &str, key: &VerifierKey, place: &Path) -> Result<Checkpoint, Refused> {
     let wrong = |cause| Refused::OtherKey { place: place.display().to_string(), cause };
     read_checkpoint(note, key).map_err(wrong)
 }
@@ -123,7 +126,7 @@ pub async fn continued(store: &dyn Store, kept: &Checkpoint, place: &Path) -> Re
 }
 
 /// The first checkpoint: of a new ledger, or of one from before there was a second place.
-fn begin(store: &dyn Store, key: &NoteKey, place: &SecondPlace) -> Result<(Edge, Signed), StartError> {
+async fn begin(store: &dyn Store, key: &LogKey, place: &SecondPlace) -> Result<(Edge, Signed), StartError> {
     let edge = Edge::clone(&store.head().borrow());
     if edge.size() > 0 {
         let place = place.path().display();
@@ -132,7 +135,7 @@ fn begin(store: &dyn Store, key: &NoteKey, place: &SecondPlace) -> Result<(Edge,
         );
     }
     let checkpoint = Checkpoint { origin: key.verifier().name, size: edge.size(), root: edge.root() };
-    let note = checkpoint.sign(key);
+    let note = key.note(checkpoint.text(), Haste::Checkpoint).await?;
     let swapped = place.swap(&[None], &note);
     swapped.map_err(|error| StartError::environment(place.path().display().to_string(), error))?;
     Ok((edge, Signed { checkpoint, note }))

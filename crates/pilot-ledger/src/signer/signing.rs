@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pilot_evidence::attestation::{Envelope, Statement};
-use pilot_evidence::bundle::{BundleError, BundleWriter};
+use pilot_evidence::attestation::{Envelope, Unsigned};
 use pilot_evidence::checkpoint::Checkpoint;
 use pilot_evidence::merkle::Edge;
-use pilot_evidence::note::{NoteKey, VerifierKey};
+use pilot_evidence::note::{Note, VerifierKey};
 use pilot_evidence::proof::check_consistency;
+use pilot_setup::log_key::{Haste, LogKey, SignatureError};
 use pilot_store::{Store, StoreError};
 use pilot_wire::exposition::Exposition;
 use tokio::sync::watch;
@@ -37,6 +37,12 @@ pub enum SignError {
     Unavailable(String),
 }
 
+impl From<SignatureError> for SignError {
+    fn from(error: SignatureError) -> Self {
+        SignError::Unavailable(error.to_string())
+    }
+}
+
 impl From<StoreError> for SignError {
     fn from(error: StoreError) -> Self {
         match error {
@@ -52,7 +58,8 @@ pub struct Signed {
 }
 
 pub struct Signer {
-    pub(super) key: NoteKey,
+    pub(super) key: LogKey,
+    pub(super) verifier: VerifierKey,
     pub(super) store: Arc<dyn Store>,
     pub(super) head: watch::Receiver<Arc<Edge>>,
     pub(super) place: SecondPlace,
@@ -75,7 +82,7 @@ pub(super) struct Work {
 
 impl Signer {
     pub fn verifier(&self) -> VerifierKey {
-        self.key.verifier()
+        self.verifier.clone()
     }
 
     /// The newest checkpoint, and a notification whenever there is a newer one.
@@ -118,12 +125,13 @@ impl Signer {
         check_consistency(size, root, newest.size, newest.root, &path).map_err(|error| {
             SignError::Broken(format!("the tree of {size} entries is not part of the log: {error}"))
         })?;
-        Ok(Checkpoint { origin: self.key.verifier().name, size, root }.sign(&self.key))
+        let checkpoint = Checkpoint { origin: self.verifier.name.clone(), size, root };
+        Ok(self.key.note(checkpoint.text(), Haste::CanWait).await?)
     }
 
     /// A checkpoint that another node has signed, without the signatures of others; `None` if it is not one of this log.
     pub(crate) async fn signed_elsewhere(&self, note: &str) -> Option<Signed> {
-        let checkpoint = match read_checkpoint(note, &self.key) {
+        let checkpoint = match read_checkpoint(note, &self.verifier) {
             Ok(checkpoint) => checkpoint,
             Err(cause) => {
                 tracing::error!(cause, "a checkpoint that another node is said to have signed is not one of this log");
@@ -134,18 +142,19 @@ impl Signer {
             return None;
         }
         let edge = edge_at(&*self.store, checkpoint.size).await.ok()?;
-        // Signing the same again gives the same signature.
-        (edge.root() == checkpoint.root).then(|| Signed { note: checkpoint.sign(&self.key), checkpoint })
+        let own = Note::parse(note).ok()?.signed_by(&self.verifier)?;
+        (edge.root() == checkpoint.root).then_some(Signed { note: own, checkpoint })
     }
 
-    /// Signs a bundle's manifest, and returns the rest of the bundle.
-    pub fn sign_bundle(&self, bundle: BundleWriter) -> Result<Vec<u8>, BundleError> {
-        bundle.finish(&self.key)
+    /// A signature of a bundle's manifest. Whoever puts it into the bundle checks it.
+    pub async fn sign_manifest(&self, manifest: &str) -> Result<[u8; 64], SignError> {
+        Ok(self.key.sign(manifest.as_bytes(), Haste::CanWait).await?)
     }
 
     /// Signs a statement about an item.
-    pub fn sign_statement(&self, statement: &Statement) -> serde_json::Result<Envelope> {
-        Envelope::sign(statement, &self.key)
+    pub async fn sign_statement(&self, statement: Unsigned) -> Result<Envelope, SignError> {
+        let signature = self.key.sign(&statement.message(), Haste::CanWait).await?;
+        Ok(statement.signed(&self.verifier, &signature).map_err(SignatureError::from)?)
     }
 
     async fn sign(self: Arc<Self>, size: u64) -> Result<Arc<Signed>, SignError> {
@@ -171,8 +180,8 @@ impl Signer {
     async fn sign_head(self: &Arc<Self>, work: &mut Work) -> Result<Arc<Signed>, SignError> {
         let head = Arc::clone(&self.head.borrow());
         let edge = self.recomputed(work.edge.clone(), &head).await?;
-        let checkpoint = Checkpoint { origin: self.key.verifier().name, size: edge.size(), root: edge.root() };
-        let note = checkpoint.sign(&self.key);
+        let checkpoint = Checkpoint { origin: self.verifier.name.clone(), size: edge.size(), root: edge.root() };
+        let note = self.key.note(checkpoint.text(), Haste::Checkpoint).await?;
         self.keep(work, checkpoint.size, &note).await?;
         work.edge = edge;
         let signed = Arc::new(Signed { checkpoint, note });
@@ -244,7 +253,7 @@ impl Signer {
         };
         let broken = |reason: String| SignError::Broken(reason);
         let foreign = |cause| broken(format!("{} holds a checkpoint that is not this log's: {cause}", path.display()));
-        let theirs = read_checkpoint(&note, &self.key).map_err(foreign)?;
+        let theirs = read_checkpoint(&note, &self.verifier).map_err(foreign)?;
         if theirs.size > self.head.borrow().size() {
             let ahead = "another node has signed more entries than this one knows yet";
             return Err(SignError::Unavailable(ahead.into()));

@@ -23,6 +23,7 @@ use pilot_ledger::second_place::SecondPlace;
 use pilot_ledger::signer::Signer;
 use pilot_ledger::starts::{self, KnownCredentials, LastStart, Starting};
 use pilot_ledger::workflows::Workflows;
+use pilot_setup::log_key::LogKey;
 use pilot_store::Store;
 use pilot_testing::{Dice, Scratch, scratch_in_memory};
 use serde_json::json;
@@ -99,7 +100,7 @@ impl House {
         let present: BTreeSet<_> = credentials(start.unix_micros()).into_iter().filter(|_| dice.chance(80)).collect();
         let place = SecondPlace::open(&outside.file("log.checkpoint"), false).unwrap();
         let was_kept = LastStart::read(&**store).await.unwrap().second_place;
-        let key = NoteKey::generate(LOG, &[7; 32]).unwrap();
+        let key = LogKey::from(NoteKey::generate(LOG, &[7; 32]).unwrap());
         let signer = Signer::open(key, Arc::clone(store), place, was_kept).await;
         let signer = signer.unwrap_or_else(|refused| panic!("nothing was lost, and the signer says: {refused}"));
         let former = KnownCredentials::read(&**store).await.unwrap().former(&present);

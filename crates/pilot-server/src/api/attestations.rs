@@ -7,7 +7,7 @@ use http::header::{CACHE_CONTROL, HeaderValue};
 use pilot_core::actor::Actor;
 use pilot_core::item::Item;
 use pilot_core::limits::ATTESTED_ARTIFACTS_MAX;
-use pilot_evidence::attestation::{LogHead, MEDIA_TYPE, Outcome, Statement, Voted};
+use pilot_evidence::attestation::{LogHead, MEDIA_TYPE, Outcome, Statement, Unsigned, Voted};
 use serde_json::Value;
 
 use crate::api::answers::page;
@@ -43,9 +43,10 @@ pub async fn get_attestation(call: &Call) -> Answer {
             root: head.checkpoint.root.to_base64(),
         },
     };
-    let statement = Statement::new(outcome, artifacts(&item));
-    let signed = app.ledger.signer.sign_statement(&statement).and_then(|envelope| serde_json::to_vec(&envelope));
-    let mut response = page(MEDIA_TYPE, Bytes::from(signed.map_err(|error| Problem::internal(&error))?));
+    let internal = |error: serde_json::Error| Problem::internal(&error);
+    let statement = Unsigned::new(&Statement::new(outcome, artifacts(&item))).map_err(internal)?;
+    let signed = app.ledger.signer.sign_statement(statement).await?;
+    let mut response = page(MEDIA_TYPE, Bytes::from(serde_json::to_vec(&signed).map_err(internal)?));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Uri;
 use pilot_ledger::clock::Clock;
 use pilot_setup::config::Config;
+use pilot_setup::log_key::LogKey;
 use pilot_store::postgres;
 use tokio::net::TcpStream;
 
@@ -18,14 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks all of them at the same time.
 pub async fn reach(config: &Config) -> Vec<Finding> {
-    let (provider, database) = tokio::join!(reach_provider(config), reach_database(config));
+    let (provider, database, signer) =
+        tokio::join!(reach_provider(config), reach_database(config), reach_signer(config));
     let witnesses = config.log.witnesses.iter().map(|witness| ("witnesses", witness.url.clone()));
     let authority = config.log.timestamps.iter().map(|timestamps| ("timestamps", timestamps.url.clone()));
     let asked: Vec<_> = witnesses
         .chain(authority)
         .map(|(check, url)| tokio::spawn(async move { reach_url(check, &url).await }))
         .collect();
-    let mut findings: Vec<_> = database.into_iter().chain(provider).collect();
+    let mut findings: Vec<_> = database.into_iter().chain(provider).chain(signer).collect();
     for asked in asked {
         findings.extend(asked.await.ok().flatten());
     }
@@ -35,6 +37,18 @@ pub async fn reach(config: &Config) -> Vec<Finding> {
 async fn in_time<T>(asked: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let late = |_| format!("there was no answer within {} s", PATIENCE.as_secs());
     tokio::time::timeout(PATIENCE, asked).await.map_err(late).flatten()
+}
+
+/// Nothing if the log's key is in a file.
+async fn reach_signer(config: &Config) -> Option<Finding> {
+    let signer = config.log.signer.as_ref()?;
+    Some(match LogKey::expected(config, signer).await {
+        Ok(key) => {
+            let detail = format!("{} signs for {}", signer.exec.program.display(), key.verifier());
+            Finding::new("log signer", Verdict::Ok, detail)
+        }
+        Err(error) => Finding::failed("log signer", &error),
+    })
 }
 
 async fn reach_provider(config: &Config) -> Vec<Finding> {

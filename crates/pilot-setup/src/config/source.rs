@@ -45,7 +45,7 @@ pub struct Systemd {
     pub directory: Option<PathBuf>,
 }
 
-/// A program that prints the file.
+/// A program that does something for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exec {
     pub program: PathBuf,
@@ -107,12 +107,16 @@ impl Credentials {
                     environment.iter().find(|(name, value)| name == "CREDENTIALS_DIRECTORY" && !value.is_empty());
                 systemd.directory = found.map(|(_, value)| value.into());
             }
-            Source::Exec(exec) => {
-                let is_handed_on = |(name, _): &&(String, String)| HANDED_ON.contains(&name.as_str());
-                exec.environment = environment.iter().filter(is_handed_on).cloned().collect();
-            }
+            Source::Exec(exec) => exec.look_around(environment),
             Source::File(_) | Source::Vault(_) => {}
         }
+    }
+}
+
+impl Exec {
+    pub(super) fn look_around(&mut self, environment: &[(String, String)]) {
+        let is_handed_on = |(name, _): &&(String, String)| HANDED_ON.contains(&name.as_str());
+        self.environment = environment.iter().filter(is_handed_on).cloned().collect();
     }
 }
 
@@ -307,7 +311,7 @@ fn credential_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     if is_usable { Ok(text) } else { Err(D::Error::custom(wrong)) }
 }
 
-fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(PathBuf, Vec<String>), D::Error> {
+pub(super) fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(PathBuf, Vec<String>), D::Error> {
     let mut words = Vec::<String>::deserialize(deserializer)?.into_iter();
     let program = words.next().map(PathBuf::from).filter(|program| program.is_absolute());
     let wrong =
@@ -316,7 +320,7 @@ fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(PathBuf, Vec<S
     Ok((program, words.collect()))
 }
 
-struct Seconds(Duration);
+pub(super) struct Seconds(pub Duration);
 
 impl JsonSchema for Seconds {
     fn schema_name() -> Cow<'static, str> {

@@ -1,17 +1,15 @@
 //! A program that prints the credential file: without a shell, with its own environment, a deadline and a size limit.
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 
 use pilot_core::limits::PRIVATE_FILE_BYTES_MAX;
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use super::fetched::{Fetched, plain_words};
+use crate::child::{self, how};
 use crate::config::Exec;
-use crate::error::{StartError, with_cause};
-use crate::private_file;
+use crate::error::StartError;
 
 /// Any further output is ignored.
 const REMARKS_BYTES_MAX: u64 = 8 * 1024;
@@ -20,19 +18,13 @@ const REMARK_CHARS_MAX: usize = 200;
 
 pub(super) async fn run(exec: &Exec) -> Result<Fetched, StartError> {
     let refused = |what: String| StartError::Refused(format!("credentials.exec: {what}"));
-    private_file::check_program(&exec.program).map_err(|error| refused(with_cause(&error)))?;
     let program = exec.program.display();
-    let mut command = Command::new(&exec.program);
-    command.args(&exec.arguments).env_clear().envs(exec.environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Its own process group, so that whatever it starts ends with it.
-    command.process_group(0).kill_on_drop(true);
-    let cannot = |error| refused(format!("{program}: cannot be started; name an executable program ({error})"));
-    let mut child = command.spawn().map_err(cannot)?;
-    let id = child.id();
+    let mut child = child::start(exec, Stdio::null()).map_err(refused)?;
+    let group = child::group(&child);
     let finished = tokio::time::timeout(exec.timeout, listen(&mut child)).await;
     // Also after a regular end: what it left running would go on with what it knows.
-    end(id, &mut child).await;
+    child::kill(group);
+    let _ = child.wait().await;
     match finished {
         Err(_) => Err(StartError::Environment {
             what: format!(
@@ -95,22 +87,6 @@ async fn hear_some(stream: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Un
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
     }
     Ok(bytes)
-}
-
-async fn end(id: Option<u32>, child: &mut Child) {
-    let group = id.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    if let Some(group) = group {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    let _ = child.wait().await;
-}
-
-fn how(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit code {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "ended for an unknown reason".into(),
-    }
 }
 
 fn remarks(said: &[u8]) -> Vec<String> {

@@ -104,7 +104,12 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
             from.place()
         )));
     }
-    let key = log_key::load(&config.log_key_path())?;
+    let key = log_key::verifier(config)?;
+    if arguments.with_key && config.log.signer.is_some() {
+        let remedy =
+            "make the backup without --with-key; the key is backed up with the device or service that holds it";
+        return Err(Failure::Usage(format!("--with-key: the log's key is in no file (log.signer); {remedy}")));
+    }
     // Before the database: then the copy has everything the checkpoint covers.
     let place = config.checkpoint_path();
     let note = second_place::read(&place).map_err(|error| Failure::environment(place.display(), error))?;
@@ -128,7 +133,7 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
         )));
     }
     if let Some(note) = &note {
-        check(note, &key.verifier(), &*copy)?;
+        check(note, &key, &*copy)?;
         write(&directory.join(CHECKPOINT), note.as_bytes())?;
     }
     let revocations = config.revocations_path();
@@ -138,10 +143,10 @@ fn fill(directory: &Path, arguments: &Arguments, config: &Config) -> Result<(Man
         write(&directory.join(REVOCATIONS), &bytes)?;
     }
     if arguments.with_key {
-        write(&directory.join(KEY), key.to_line().as_bytes())?;
+        write(&directory.join(KEY), log_key::load(&config.log_key_path())?.to_line().as_bytes())?;
     }
     copy_files(directory, &arguments.config, config)?;
-    let manifest = Manifest::make(directory, Clock::System.now(), &report, note.as_deref(), &key.verifier())?;
+    let manifest = Manifest::make(directory, Clock::System.now(), &report, note.as_deref(), &key)?;
     write(&directory.join(manifest::NAME), &manifest.to_bytes()?)?;
     Ok((manifest, report))
 }

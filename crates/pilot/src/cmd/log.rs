@@ -1,11 +1,10 @@
 //! `pilot log`: the transparency log.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use pilot_evidence::note::NoteKey;
 use pilot_setup::config::Config;
-use pilot_setup::private_file::{self, Others};
+use pilot_setup::{log_key, private_file};
 use pilot_store::archive::Report;
 
 use crate::environment::Environment;
@@ -59,13 +58,16 @@ pub(crate) struct KeyArguments {
     /// Print the public key as PEM, for other tools: they check attestations with it
     #[arg(long)]
     pem: bool,
+    /// Write the PRIVATE key to a new file as PEM, to move it into a hardware security module; delete the file afterwards
+    #[arg(long, value_name = "FILE", conflicts_with = "pem")]
+    private_pem: Option<PathBuf>,
 }
 
 pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Key(arguments) => {
             let config = Config::load(&arguments.common.config, environment.variables())?;
-            key(&config.log_key_path(), arguments)
+            key(&config, arguments)
         }
         Command::Checkpoint(arguments) => checkpoint::run(arguments, environment),
         Command::Follow(arguments) => follow::run(arguments, environment),
@@ -79,11 +81,13 @@ pub(crate) fn run(command: &Command, environment: &Environment) -> Result<(), Fa
     }
 }
 
-fn key(path: &Path, arguments: &KeyArguments) -> Result<(), Failure> {
-    let file = private_file::read(path, Others::MayNothing).map_err(|error| Failure::Usage(error.to_string()))?;
-    let key = NoteKey::parse(&String::from_utf8_lossy(&file.bytes));
-    let key = key.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-    let key = key.verifier();
+fn key(config: &Config, arguments: &KeyArguments) -> Result<(), Failure> {
+    if let Some(path) = &arguments.private_pem {
+        let key = log_key::load_checked(config).map_err(|error| Failure::Usage(error.to_string()))?;
+        let written = private_file::write_new(path, key.to_pem().as_bytes());
+        return written.map_err(|error| Failure::environment(path.display(), error));
+    }
+    let key = log_key::verifier(config).map_err(|error| Failure::Usage(error.to_string()))?;
     match (arguments.common.output.output, arguments.pem) {
         (Output::Json, _) => print_json(&serde_json::json!({ "verifier_key": key.to_string(), "pem": key.to_pem() })),
         (Output::Table, true) => print(&key.to_pem()),

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilot_evidence::checkpoint::Checkpoint;
-use pilot_evidence::note::NoteKey;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::second_place::SecondPlace;
 use pilot_setup::config::Config;
 use pilot_setup::error::StartError;
-use pilot_setup::log_key;
-use pilot_setup::{private_file, random};
+use pilot_setup::log_key::{Haste, LogKey};
+use pilot_setup::private_file;
 use pilot_store::archive::{Archive, Staged};
 use pilot_store::engines;
 use pilot_store::{Store, StoreError};
@@ -28,11 +27,13 @@ use crate::output::{Output, OutputArguments, print, print_json};
 use crate::reason;
 
 mod entry;
+mod keys;
 mod outside;
 mod places;
 mod revocations;
 
 use entry::{Credentials, Restored};
+use keys::Keys;
 use outside::{Outside, Verdict};
 use revocations::Revocations;
 
@@ -140,19 +141,24 @@ fn restore(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
     let directory = backup.map(|backup| backup.directory);
-    let key = find_key(config, directory)?;
+    let keys = runtime.block_on(Keys::find(config, backup))?;
     let store = staged.open(Arc::new(|| Clock::System.now()));
     let store = store.map_err(|error| Failure::Refused(error.to_string()))?;
     let outside = Outside { config, place, given: arguments.checkpoint.as_deref(), is_present: backup.is_none() };
-    let verdict = runtime.block_on(outside.judge(key.as_ref(), &store))?;
-    let old_log = key.as_ref().map(|key| key.verifier().name);
-    let (key, is_new) = match (key, &verdict, &arguments.accept_loss) {
-        (Some(key), Verdict::Whole(_), _) => (key, false),
-        (key, _, Some(_)) => (new_key(key.as_ref())?, true),
-        (_, Verdict::Whole(why) | Verdict::Refused(why), None) => {
+    let verdict = runtime.block_on(outside.judge(&keys, &store))?;
+    let old_log = keys.known.as_ref().map(|key| key.name.clone());
+    let is_new = matches!(verdict, Verdict::Refused(_));
+    let key = match (&verdict, &arguments.accept_loss) {
+        (Verdict::Whole(_), _) => keys.keep(),
+        (Verdict::Refused(_), Some(_)) => keys.renew(),
+        (Verdict::Refused(why), None) => Err(Failure::Refused(format!("nothing was restored: {why}"))),
+    };
+    let key = match key {
+        Ok(key) => key,
+        Err(failure) => {
             drop(store);
             staged.discard();
-            return Err(Failure::Refused(format!("nothing was restored: {why}")));
+            return Err(failure);
         }
     };
     let old_log = old_log.filter(|_| is_new).unwrap_or_else(|| key.verifier().name);
@@ -172,7 +178,7 @@ fn restore(
     };
     let entries = store.head().borrow().size();
     runtime.block_on(restored.write(&*store))?;
-    let note = sign(&*store, &key);
+    let note = runtime.block_on(sign(&*store, &key))?;
     drop(store);
     let mut remarks = ended.remarks.clone();
     // Before the database is in place: a restore that is interrupted in between has lost none.
@@ -204,32 +210,10 @@ fn restore(
     }
 }
 
-/// The existing key, or the one in the backup.
-fn find_key(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, Failure> {
-    let here = config.log_key_path();
-    if here.exists() {
-        return Ok(Some(log_key::load(&here)?));
-    }
-    let there = backup.map(|path| path.join(backup::KEY)).filter(|path| path.exists());
-    Ok(there.map(|path| log_key::load(&path)).transpose()?)
-}
-
-/// With another name too: to witnesses and auditors it is a different log, which begins with what is left of this one.
-fn new_key(old: Option<&NoteKey>) -> Result<NoteKey, Failure> {
-    let name = match old.map(|key| key.verifier().name) {
-        Some(name) => match name.rsplit_once(".r").and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?)))
-        {
-            Some((base, number)) => format!("{base}.r{}", number + 1),
-            None => format!("{name}.r2"),
-        },
-        None => format!("pilot.local/{:08x}", u32::from_ne_bytes(random::bytes()?)),
-    };
-    NoteKey::generate(&name, &random::bytes()?).map_err(|error| Failure::Environment(error.to_string()))
-}
-
-fn sign(store: &dyn Store, key: &NoteKey) -> String {
+async fn sign(store: &dyn Store, key: &LogKey) -> Result<String, Failure> {
     let head = Arc::clone(&store.head().borrow());
-    Checkpoint { origin: key.verifier().name, size: head.size(), root: head.root() }.sign(key)
+    let checkpoint = Checkpoint { origin: key.verifier().name, size: head.size(), root: head.root() };
+    Ok(key.note(checkpoint.text(), Haste::Checkpoint).await.map_err(StartError::from)?)
 }
 
 fn in_short(entries: u64, new_key: Option<String>, verdict: &Verdict, files: &[String]) -> String {

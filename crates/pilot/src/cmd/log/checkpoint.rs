@@ -69,7 +69,7 @@ fn kept(config: &Config) -> Result<(String, Option<VerifierKey>), Failure> {
     let note = second_place::read(&path).map_err(|error| Failure::environment(path.display(), error))?;
     let note = note.ok_or_else(|| Failure::Refused(format!("{}: there is no checkpoint yet", path.display())))?;
     // A user who can read the checkpoint may not be allowed to read the key.
-    let key = log_key::load(&config.log_key_path()).ok().map(|key| key.verifier());
+    let key = log_key::verifier(config).ok();
     Ok((note, key))
 }
 

@@ -1,9 +1,7 @@
 //! Compares a ledger with what its log has signed: the key, and the checkpoint in the second place.
 
-use std::path::Path;
-
 use pilot_evidence::checkpoint::Checkpoint;
-use pilot_evidence::note::NoteKey;
+use pilot_evidence::note::VerifierKey;
 use pilot_ledger::starts::LastStart;
 use pilot_ledger::{second_place, signer};
 use pilot_setup::config::Config;
@@ -22,7 +20,7 @@ pub(crate) fn examine_signed(config: &Config, ledger: &dyn Archive) -> Result<Re
     let mut report = examine(ledger)?;
     let mut faults = Faults { place: place.display().to_string(), found: Vec::new() };
     let is_begun = report.entries > 0 || place.exists();
-    let key = faults.key(&config.log_key_path(), is_begun);
+    let key = faults.key(config, is_begun);
     match (kept, key) {
         (Err(error), _) => faults.second_place(format!("cannot be read: {error}")),
         (Ok(None), _) => faults.missing(ledger),
@@ -43,16 +41,20 @@ impl Faults {
         self.found.push(StoredFault { place: format!("checkpoint {}", self.place), what: what.into() });
     }
 
-    fn key(&mut self, path: &Path, is_begun: bool) -> Option<NoteKey> {
+    fn key(&mut self, config: &Config, is_begun: bool) -> Option<VerifierKey> {
+        let path = match config.log.signer {
+            Some(_) => config.log_public_key_path(),
+            None => config.log_key_path(),
+        };
         let place = format!("log key {}", path.display());
-        if !path.exists() {
+        if !log_key::is_known(config) {
             if is_begun {
                 let what = "is missing, but the ledger is not empty; put it back from your copy".to_owned();
                 self.found.push(StoredFault { place, what });
             }
             return None;
         }
-        match log_key::load(path) {
+        match log_key::verifier(config) {
             Ok(key) => Some(key),
             Err(StartError::Refused(what) | StartError::Environment { what, .. }) => {
                 let said = format!("{}: ", path.display());
@@ -72,7 +74,7 @@ impl Faults {
         }
     }
 
-    fn checkpoint(&mut self, note: &str, key: &NoteKey, report: &Report, ledger: &dyn Archive) {
+    fn checkpoint(&mut self, note: &str, key: &VerifierKey, report: &Report, ledger: &dyn Archive) {
         let checkpoint = match signer::read_checkpoint(note, key) {
             Ok(checkpoint) => checkpoint,
             Err(cause) => {

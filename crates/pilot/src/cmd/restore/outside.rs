@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pilot_evidence::checkpoint::Checkpoint;
-use pilot_evidence::note::NoteKey;
+use pilot_evidence::note::VerifierKey;
 use pilot_ledger::second_place::{self, SecondPlace};
 use pilot_ledger::signer::{Signed, continued, read};
 use pilot_ledger::witnesses::{Seen, Witnesses, ask};
 use pilot_setup::config::Config;
 use pilot_setup::error::StartError;
+use pilot_setup::log_key::Haste;
 use pilot_store::Store;
 
+use super::keys::Keys;
 use crate::exit::Failure;
 use crate::output::complain;
 
@@ -43,8 +45,8 @@ struct Said {
 impl Outside<'_> {
     /// Compares the ledger that would be restored with everything known outside of it. Evidence that reaches at least
     /// as far as the ledger counts; evidence that ends before it cannot show whether anything came after.
-    pub(super) async fn judge(&self, key: Option<&NoteKey>, store: &Arc<dyn Store>) -> Result<Verdict, Failure> {
-        let Some(key) = key else {
+    pub(super) async fn judge(&self, keys: &Keys, store: &Arc<dyn Store>) -> Result<Verdict, Failure> {
+        let Some(key) = &keys.known else {
             return Ok(Verdict::Refused("there is no log signing key here or in the backup".into()));
         };
         let mut said = Said::default();
@@ -61,7 +63,7 @@ impl Outside<'_> {
                 None => {}
             }
         }
-        if let Err(why) = self.ask_witnesses(key, store, &mut said).await? {
+        if let Err(why) = self.ask_witnesses(keys, store, &mut said).await? {
             return Ok(Verdict::Refused(why));
         }
         if said.enough.is_empty() {
@@ -96,14 +98,22 @@ impl Outside<'_> {
     /// refuse; one that has not seen all of it cannot show that nothing is missing.
     async fn ask_witnesses(
         &self,
-        key: &NoteKey,
+        keys: &Keys,
         store: &Arc<dyn Store>,
         said: &mut Said,
     ) -> Result<Result<(), String>, Failure> {
         let witnesses = Witnesses::new(&self.config.log).map_err(|error| Failure::Usage(error.to_string()))?;
+        if witnesses.list().is_empty() {
+            return Ok(Ok(()));
+        }
+        let Some(key) = keys.own() else {
+            said.too_little.push("no witness could be asked: the log's own key is not at hand to sign with".into());
+            return Ok(Ok(()));
+        };
         let head = Arc::clone(&store.head().borrow());
         let checkpoint = Checkpoint { origin: key.verifier().name, size: head.size(), root: head.root() };
-        let signed = Signed { note: checkpoint.sign(key), checkpoint };
+        let note = key.note(checkpoint.text(), Haste::Checkpoint).await.map_err(StartError::from)?;
+        let signed = Signed { note, checkpoint };
         for witness in witnesses.list() {
             let name = witness.name();
             match ask(witnesses.outgoing(), witness, &signed).await {
@@ -132,7 +142,7 @@ fn say(text: &str) {
 }
 
 /// Whether the ledger begins with what a checkpoint says, and how far that reaches.
-async fn fits(note: &str, key: &NoteKey, store: &dyn Store, path: &Path) -> Result<Result<u64, String>, Failure> {
+async fn fits(note: &str, key: &VerifierKey, store: &dyn Store, path: &Path) -> Result<Result<u64, String>, Failure> {
     let checkpoint = match read(note, key, path) {
         Ok(checkpoint) => checkpoint,
         Err(refused) => return Ok(Err(refused.to_string())),

@@ -4,25 +4,30 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use pilot_evidence::note::NoteKey;
 use pilot_setup::config::Config;
+use pilot_setup::log_key::{self, LogKey};
 use pilot_setup::private_file;
 
 use crate::cmd::backup;
 use crate::exit::Failure;
 
-/// Into the place of the log signing key. A new key retires the old one, which is kept; `stamp` is part of its new name.
-pub(super) fn put_key(key: &NoteKey, is_new: bool, stamp: &str, config: &Config) -> Result<(), Failure> {
-    let path = config.log_key_path();
-    let put = || -> io::Result<()> {
-        if is_new && path.exists() {
-            let mut retired = path.clone().into_os_string();
-            retired.push(format!(".retired-{stamp}"));
-            fs::rename(&path, retired)?;
+/// Into the place of the log's key. A new key retires the old one, which is kept; `stamp` is part of its new name.
+pub(super) fn put_key(key: &LogKey, is_new: bool, stamp: &str, config: &Config) -> Result<(), Failure> {
+    let (private, public) = (config.log_key_path(), config.log_public_key_path());
+    for path in [&private, &public].into_iter().filter(|path| is_new && path.exists()) {
+        let mut retired = path.clone().into_os_string();
+        retired.push(format!(".retired-{stamp}"));
+        fs::rename(path, retired).map_err(|error| Failure::environment(path.display(), error))?;
+    }
+    match key {
+        LogKey::File(_) if private.exists() => Ok(()),
+        LogKey::File(key) => {
+            let written = private_file::write_new(&private, key.to_line().as_bytes());
+            written.map_err(|error| Failure::environment(private.display(), error))
         }
-        if path.exists() { Ok(()) } else { private_file::write_new(&path, key.to_line().as_bytes()) }
-    };
-    put().map_err(|error| Failure::environment(path.display(), error))
+        LogKey::Helper(_) if public.exists() => Ok(()),
+        LogKey::Helper(_) => Ok(log_key::remember(&public, &key.verifier())?),
+    }
 }
 
 /// Role map and definitions, if there are none; existing ones are newer than a backup, and are not changed.

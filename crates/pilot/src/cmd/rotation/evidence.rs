@@ -95,9 +95,9 @@ fn whom_to_trust(
         return Err(Failure::Usage(format!("the key to verify the evidence with is missing: give {remedy}")));
     };
     let config = Config::load(path, environment.variables())?;
-    let key = log_key::load(&config.log_key_path());
+    let key = log_key::verifier(&config);
     let key = key.map_err(|error| Failure::Usage(format!("{error}; or name the verifier key with --key")))?;
-    Ok(Trust::log(key.verifier()))
+    Ok(Trust::log(key))
 }
 
 /// Without documents: they are about items, and none is needed here.
