@@ -96,6 +96,7 @@ pub(crate) fn run(pages: Pages) -> Result<(), Failure> {
 
 fn install_tools() -> Result<(), Failure> {
     tools::install_missing(&[CC, CXX, STRACE, CURL, JQ, OPENSSL, VISUDO, SSH_KEYGEN])?;
+    tools::install_missing_token()?;
     tools::install_missing_syslog()?;
     postgres::install()?;
     tools::install_packages("identity provider", tools::PROVIDER)?;

@@ -19,7 +19,8 @@ const BACKUP: &str = "docs/operate/backup.md";
 const ROTATION: &str = "docs/operate/rotation.md";
 const AGENT: &str = "docs/operate/agent.md";
 const FROM_PILOT: &str = "docs/operate/from-pilot.md";
-const PAGES: [&str; 6] = [INSTALL, PRODUCTION, BACKUP, ROTATION, AGENT, FROM_PILOT];
+const SIGNER: &str = "docs/operate/signer.md";
+const PAGES: [&str; 7] = [INSTALL, PRODUCTION, BACKUP, ROTATION, AGENT, FROM_PILOT, SIGNER];
 
 const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
 {"actor_id":"ana","role":"initiator"},{"actor_id":"ben","role":"approver"},{"actor_id":"sam","role":"security_admin"},
@@ -32,12 +33,14 @@ const SESSION: &str = "pilot session --url https://pilot.example:7450 --ca-file 
 
 pub(crate) fn run_all() -> Result<(), Failure> {
     tools::install_missing(&[CURL, OPENSSL, DPKG_DEB, SYSTEMD, UNSHARE, IP, TAR])?;
+    tools::install_missing_token()?;
     build_programs()?;
     let package = distribution::quick_package(&target_dir().join("debug"))?;
     let brought = Brought::make("new", &package)?;
     let carried = first_machine(&brought)?;
     second_machine(&Brought::make("carried", &package)?, &carried)?;
     converted_machine(&brought)?;
+    signer_machine(&brought)?;
     upgraded_machine("upgraded-running", &brought, "true")?;
     upgraded_machine("upgraded-stopped", &brought, "systemctl stop pilot")?;
     every_block_was_run()
@@ -222,6 +225,25 @@ const SAME: &str = "cmp former.key /var/lib/pilot/house/data/log.key\n\
     test \"$(pilot item show $(cat kept.id) --token-file ana.token --fields title)\" = kept\n\
     runuser -u pilot -- pilot log fsck --config /var/lib/pilot/house/pilot.toml";
 
+/// The log's key moves into a token, and its file goes.
+fn signer_machine(brought: &Brought) -> Result<(), Failure> {
+    let machine = Machine::boot("signer", &brought.0)?;
+    page(&machine, PRODUCTION, "certificate")?;
+    page(&machine, INSTALL, "package")?;
+    machine.run("the key before", "pilot log key --config /etc/pilot/pilot.toml > before.key; cat before.key")?;
+    for block in ["token", "section", "remove"] {
+        page(&machine, SIGNER, block)?;
+        machine.run("an entry under the same key", SIGNED)?;
+    }
+    Ok(())
+}
+
+const SIGNED: &str = "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem; echo '{\"purpose\":\"p\"}' > draft.json\n\
+    pilot item new --token-file ana.token --title t --payload draft.json --fields id\n\
+    pilot log key --config /etc/pilot/pilot.toml | cmp - before.key\n\
+    pilot log checkpoint --token-file ana.token --key \"$(cat before.key)\"\n\
+    runuser -u pilot -- pilot log fsck --config /etc/pilot/pilot.toml";
+
 /// A service as earlier packages ran it, upgraded while it runs or after it was stopped. Ledger, key and tokens stay.
 fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Result<(), Failure> {
     let machine = Machine::boot(name, &brought.0)?;
@@ -252,7 +274,7 @@ fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Resu
 
 /// A marked block that no step above runs would look as if it were tested.
 fn every_block_was_run() -> Result<(), Failure> {
-    const RUN: [(&str, &str); 19] = [
+    const RUN: [(&str, &str); 22] = [
         (PRODUCTION, "certificate"),
         (INSTALL, "package"),
         (INSTALL, "first look"),
@@ -265,6 +287,9 @@ fn every_block_was_run() -> Result<(), Failure> {
         (PRODUCTION, "renewal"),
         (INSTALL, "logging"),
         (BACKUP, "loss"),
+        (SIGNER, "token"),
+        (SIGNER, "section"),
+        (SIGNER, "remove"),
         (FROM_PILOT, "keep"),
         (FROM_PILOT, "step 1"),
         (FROM_PILOT, "back out of step 1"),

@@ -32,6 +32,12 @@ pub(crate) const OPENSSL: Tool = Tool { program: "openssl", package: "openssl" }
 const RSYSLOG: Tool = Tool { program: "/usr/sbin/rsyslogd", package: "rsyslog" };
 /// Not a program, so that it is always asked for; see [`install_missing_syslog`].
 const RSYSLOG_TLS: Tool = Tool { program: "lmnsd_gtls.so", package: "rsyslog-gnutls" };
+/// A token that keeps keys, and what makes keys in it.
+const SOFTHSM: Tool = Tool { program: "softhsm2-util", package: "softhsm2" };
+const PKCS11_TOOL: Tool = Tool { program: "pkcs11-tool", package: "opensc" };
+/// Not a program, so that it is always asked for; see [`install_missing_token`].
+const PYKCS11: Tool =
+    Tool { program: "/usr/lib/python3/dist-packages/PyKCS11/__init__.py", package: "python3-pykcs11" };
 /// schemathesis is written in it.
 pub(crate) const PYTHON: Tool = Tool { program: "python3", package: "python3-venv" };
 /// The console is tested in it.
@@ -79,6 +85,14 @@ pub(crate) fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
     let mut install = program("apt-get", &options);
     install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
     run(&mut update).and_then(|()| run_timed("install", &mut install)).map_err(|_| Failure::environment(by_hand()))
+}
+
+/// A hardware security module in software, and the library that the signer in `deploy/signer` uses it with.
+pub(crate) fn install_missing_token() -> Result<(), Failure> {
+    if Path::new(PYKCS11.program).exists() {
+        return install_missing(&[SOFTHSM, PKCS11_TOOL]);
+    }
+    install_missing(&[SOFTHSM, PKCS11_TOOL, PYKCS11])
 }
 
 /// The same for packages that bring services: these are neither started now nor with the machine.

@@ -295,6 +295,12 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "the start fails, exit code 3",
     ),
     (
+        "Signature by the program in `log.signer`",
+        "configurable, 1 to 60 s; default 5 s; an answer of 4 KiB",
+        "it is killed; writes get 503 `unavailable` until it signs again",
+    ),
+    ("Signatures waiting for that program, other than of checkpoints", "64", "503 `unavailable`"),
+    (
         "Request body",
         "comment 32 KiB, new item and edit 128 KiB, action 256 KiB, anything else 1 MiB",
         "413 `body_too_large`",

@@ -29,6 +29,7 @@ const FILES: &[(&str, &str)] = &[
     ("deploy/proxy/Caddyfile", "usr/share/doc/pilot/examples/proxy/Caddyfile"),
     ("deploy/proxy/envoy.yaml", "usr/share/doc/pilot/examples/proxy/envoy.yaml"),
     ("deploy/proxy/envoy-mesh-secret.yaml", "usr/share/doc/pilot/examples/proxy/envoy-mesh-secret.yaml"),
+    ("deploy/signer/pilot-signer-pkcs11", "usr/share/doc/pilot/examples/pilot-signer-pkcs11"),
     ("deploy/observe/prometheus.yml", "usr/share/doc/pilot/examples/prometheus.yml"),
     ("deploy/observe/pilot.rules.yml", "usr/share/doc/pilot/examples/pilot.rules.yml"),
     ("deploy/observe/grafana-dashboard.json", "usr/share/doc/pilot/examples/grafana-dashboard.json"),

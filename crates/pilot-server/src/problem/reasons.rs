@@ -108,7 +108,7 @@ impl From<NotNow> for Problem {
                 "The disk is nearly full. Writes are refused until there is space again; reads still work."
             }
             NotNow::NoCheckpoint => {
-                "The log's checkpoint cannot be saved, so writes are refused until it can; reads still work."
+                "The log's checkpoint cannot be signed or saved, so writes are refused until it can; reads still work."
             }
         };
         Problem::new(Code::Unavailable, detail)

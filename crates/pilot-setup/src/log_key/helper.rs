@@ -302,3 +302,6 @@ async fn listen(stream: ChildStderr, program: String, last: Arc<Mutex<String>>) 
     }
     let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,7 +141,8 @@ fn restore(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
     let directory = backup.map(|backup| backup.directory);
-    let keys = runtime.block_on(Keys::find(config, backup))?;
+    let made = backup.map(|backup| (backup.directory, &backup.manifest));
+    let keys = runtime.block_on(Keys::find(config, made))?;
     let store = staged.open(Arc::new(|| Clock::System.now()));
     let store = store.map_err(|error| Failure::Refused(error.to_string()))?;
     let outside = Outside { config, place, given: arguments.checkpoint.as_deref(), is_present: backup.is_none() };

@@ -121,7 +121,7 @@ fn removing_the_second_place_or_the_database_is_no_way_around_it() {
     }
     is_refused(&installation, &["the ledger has 0 entries", "checkpoint of 4"]);
     fs::remove_file(installation.path("data/log.key")).unwrap();
-    is_refused(&installation, &["the log signing key is missing"]);
+    is_refused(&installation, &["the log's signing key is missing"]);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The keys of a restore: the one that the log had, and the one under which it continues.
 
+use std::path::Path;
+
 use pilot_evidence::note::{NoteKey, VerifierKey};
 use pilot_setup::config::Config;
 use pilot_setup::log_key::{self, LogKey};
 use pilot_setup::random;
 
-use super::Backup;
-use crate::cmd::backup;
+use crate::cmd::backup::{self, Manifest};
 use crate::exit::Failure;
 
 pub(super) struct Keys {
@@ -17,16 +18,17 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) async fn find(config: &Config, backup: Option<&Backup<'_>>) -> Result<Keys, Failure> {
+    /// `backup` is its directory and its manifest.
+    pub(super) async fn find(config: &Config, backup: Option<(&Path, &Manifest)>) -> Result<Keys, Failure> {
         let Some(signer) = &config.log.signer else {
-            let key = from_files(config, backup)?;
+            let key = from_files(config, backup.map(|(directory, _)| directory))?;
             return Ok(Keys { known: key.as_ref().map(NoteKey::verifier), at_hand: key.map(LogKey::from) });
         };
         let known = match (config.log_public_key_path(), config.log_key_path()) {
             (public, _) if public.exists() => Some(log_key::read_public(&public)?),
             (_, private) if private.exists() => Some(log_key::load(&private)?.verifier()),
             // The manifest's claims were compared with the backup's files.
-            _ => backup.and_then(|backup| VerifierKey::parse(&backup.manifest.verifier_key).ok()),
+            _ => backup.and_then(|(_, manifest)| VerifierKey::parse(&manifest.verifier_key).ok()),
         };
         Ok(Keys { known, at_hand: Some(LogKey::offered(signer).await?) })
     }
@@ -79,11 +81,11 @@ impl Keys {
 }
 
 /// The existing key, or the one in the backup.
-fn from_files(config: &Config, backup: Option<&Backup>) -> Result<Option<NoteKey>, Failure> {
+fn from_files(config: &Config, backup: Option<&Path>) -> Result<Option<NoteKey>, Failure> {
     if config.log_key_path().exists() {
         return Ok(Some(log_key::load_checked(config)?));
     }
-    let there = backup.map(|backup| backup.directory.join(backup::KEY)).filter(|path| path.exists());
+    let there = backup.map(|directory| directory.join(backup::KEY)).filter(|path| path.exists());
     Ok(there.map(|path| log_key::load(&path)).transpose()?)
 }
 
