@@ -99,6 +99,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["check"] => check::run(Pages::Run),
         ["check", "--without-pages"] => check::run(Pages::LeftOut),
         ["pages"] => pages::run_all(),
+        ["pages", "--fresh"] => pages::run_fresh(),
         ["manifests", rest @ ..] => manifests::command(rest),
         ["observe"] => observe::check(),
         ["console"] => console::build(),

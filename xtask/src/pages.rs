@@ -9,9 +9,10 @@ use crate::step::{Failure, build_programs, root, target_dir};
 use crate::tools::{self, CURL, DPKG_DEB, IP, OPENSSL, SYSTEMD, TAR, UNSHARE};
 
 mod blocks;
+mod debian;
 mod machine;
 
-use machine::Machine;
+use machine::{Base, Machine};
 
 const INSTALL: &str = "docs/operate/install.md";
 const PRODUCTION: &str = "docs/operate/production.md";
@@ -31,18 +32,29 @@ const FORMER_UNIT: &str = "[Service]\nType=notify\nExecStart=/usr/bin/pilot serv
     StateDirectoryMode=0700\nUMask=0077\nPrivateUsers=yes\n[Install]\nWantedBy=multi-user.target\n";
 const SESSION: &str = "pilot session --url https://pilot.example:7450 --ca-file tls.pem --token-file ana.token";
 
+/// Over this machine's files, which takes seconds.
 pub(crate) fn run_all() -> Result<(), Failure> {
+    run_on(&Base::Here)
+}
+
+/// Over a Debian that was just installed, which has nothing of this machine.
+pub(crate) fn run_fresh() -> Result<(), Failure> {
+    run_on(&Base::Debian(debian::root()?))
+}
+
+fn run_on(base: &Base) -> Result<(), Failure> {
     tools::install_missing(&[CURL, OPENSSL, DPKG_DEB, SYSTEMD, UNSHARE, IP, TAR])?;
     tools::install_missing_token()?;
     build_programs()?;
     let package = distribution::quick_package(&target_dir().join("debug"))?;
     let brought = Brought::make("new", &package)?;
-    let carried = first_machine(&brought)?;
-    second_machine(&Brought::make("carried", &package)?, &carried)?;
-    converted_machine(&brought)?;
-    signer_machine(&brought)?;
-    upgraded_machine("upgraded-running", &brought, "true")?;
-    upgraded_machine("upgraded-stopped", &brought, "systemctl stop pilot")?;
+    let carried = first_machine(base, &brought)?;
+    second_machine(base, &Brought::make("carried", &package)?, &carried)?;
+    converted_machine(base, &brought)?;
+    signer_machine(base, &brought)?;
+    upgraded_machine("upgraded-running", base, &brought, "true")?;
+    older_machine(base, &brought)?;
+    upgraded_machine("upgraded-stopped", base, &brought, "systemctl stop pilot")?;
     every_block_was_run()
 }
 
@@ -58,10 +70,21 @@ impl Brought {
         }
         fs::create_dir_all(&directory).map_err(failed)?;
         fs::write(directory.join("role-map.json"), ROLE_MAP).map_err(failed)?;
+        copy_older(&directory.join("older")).map_err(failed)?;
         let name = package.file_name().unwrap_or_default();
         fs::hard_link(package, directory.join(name)).map_err(failed)?;
         Ok(Brought(directory))
     }
+}
+
+/// An installation of an earlier version.
+fn copy_older(to: &Path) -> std::io::Result<()> {
+    fs::create_dir(to)?;
+    for file in fs::read_dir(root().join("crates/pilot/tests/fixtures/ledger-of-schema-2"))? {
+        let file = file?;
+        fs::copy(file.path(), to.join(file.file_name()))?;
+    }
+    Ok(())
 }
 
 fn page(machine: &Machine, page: &str, name: &str) -> Result<(), Failure> {
@@ -77,8 +100,8 @@ fn page_with(machine: &Machine, page: &str, name: &str, before: &str) -> Result<
 }
 
 /// Install, back up, restore, erase and rotate on one machine. Returns what an operator keeps elsewhere.
-fn first_machine(brought: &Brought) -> Result<PathBuf, Failure> {
-    let machine = Machine::boot("first", &brought.0)?;
+fn first_machine(base: &Base, brought: &Brought) -> Result<PathBuf, Failure> {
+    let machine = Machine::boot("first", base, &brought.0)?;
     page(&machine, PRODUCTION, "certificate")?;
     page(&machine, INSTALL, "package")?;
     page(&machine, INSTALL, "first look")?;
@@ -151,10 +174,10 @@ const OWNERS: &str = "test -z \"$(find /var/lib/pilot ! -user pilot)\"\n\
     test \"$(stat -c '%U:%G %a' /etc/pilot/secrets/credentials.json)\" = 'root:pilot 640'";
 
 /// A fresh machine with only the package and what was kept.
-fn second_machine(brought: &Brought, carried: &Path) -> Result<(), Failure> {
+fn second_machine(base: &Base, brought: &Brought, carried: &Path) -> Result<(), Failure> {
     fs::copy(carried, brought.0.join("carried.tar.b64"))
         .map_err(|error| Failure::environment(format!("{}: {error}", carried.display())))?;
-    let machine = Machine::boot("second", &brought.0)?;
+    let machine = Machine::boot("second", base, &brought.0)?;
     let unpack = "base64 -d carried.tar.b64 | tar -xC / && mkdir carried && mv /var/backups/pilot/* carried/";
     machine.run("what was carried here", unpack)?;
     page(&machine, BACKUP, "new machine")?;
@@ -176,8 +199,8 @@ fn second_machine(brought: &Brought, carried: &Path) -> Result<(), Failure> {
 
 /// A pilot that was installed by hand becomes production, and back, and production again. Each back-out is run, and its
 /// step once more.
-fn converted_machine(brought: &Brought) -> Result<(), Failure> {
-    let machine = Machine::boot("converted", &brought.0)?;
+fn converted_machine(base: &Base, brought: &Brought) -> Result<(), Failure> {
+    let machine = Machine::boot("converted", base, &brought.0)?;
     page(&machine, PRODUCTION, "certificate")?;
     machine.run("a pilot, installed by hand", PILOT)?;
     page(&machine, FROM_PILOT, "keep")?;
@@ -226,11 +249,14 @@ const SAME: &str = "cmp former.key /var/lib/pilot/house/data/log.key\n\
     runuser -u pilot -- pilot log fsck --config /var/lib/pilot/house/pilot.toml";
 
 /// The log's key moves into a token, and its file goes.
-fn signer_machine(brought: &Brought) -> Result<(), Failure> {
-    let machine = Machine::boot("signer", &brought.0)?;
+fn signer_machine(base: &Base, brought: &Brought) -> Result<(), Failure> {
+    let machine = Machine::boot("signer", base, &brought.0)?;
     page(&machine, PRODUCTION, "certificate")?;
     page(&machine, INSTALL, "package")?;
-    machine.run("the key before", "pilot log key --config /etc/pilot/pilot.toml > before.key; cat before.key")?;
+    machine.run(
+        "the key before",
+        "runuser -u pilot -- pilot log key --config /etc/pilot/pilot.toml > before.key; cat before.key",
+    )?;
     for block in ["token", "section", "remove"] {
         page(&machine, SIGNER, block)?;
         machine.run("an entry under the same key", SIGNED)?;
@@ -240,13 +266,13 @@ fn signer_machine(brought: &Brought) -> Result<(), Failure> {
 
 const SIGNED: &str = "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem; echo '{\"purpose\":\"p\"}' > draft.json\n\
     pilot item new --token-file ana.token --title t --payload draft.json --fields id\n\
-    pilot log key --config /etc/pilot/pilot.toml | cmp - before.key\n\
+    runuser -u pilot -- pilot log key --config /etc/pilot/pilot.toml | cmp - before.key\n\
     pilot log checkpoint --token-file ana.token --key \"$(cat before.key)\"\n\
     runuser -u pilot -- pilot log fsck --config /etc/pilot/pilot.toml";
 
 /// A service as earlier packages ran it, upgraded while it runs or after it was stopped. Ledger, key and tokens stay.
-fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Result<(), Failure> {
-    let machine = Machine::boot(name, &brought.0)?;
+fn upgraded_machine(name: &'static str, base: &Base, brought: &Brought, before: &str) -> Result<(), Failure> {
+    let machine = Machine::boot(name, base, &brought.0)?;
     page(&machine, PRODUCTION, "certificate")?;
     let former = format!(
         "dpkg-deb --extract pilot_*_amd64.deb former; install former/usr/bin/pilot /usr/bin/pilot\n\
@@ -271,6 +297,30 @@ fn upgraded_machine(name: &'static str, brought: &Brought, before: &str) -> Resu
     )?;
     Ok(())
 }
+
+/// The ledger that an earlier version wrote, under this one: its key, items and revocations stay.
+fn older_machine(base: &Base, brought: &Brought) -> Result<(), Failure> {
+    let machine = Machine::boot("older", base, &brought.0)?;
+    page(&machine, PRODUCTION, "certificate")?;
+    machine.run("a ledger of an earlier version", OLDER)?;
+    machine.run("the start that converts it", "systemctl start pilot")?;
+    machine.run("everything is there", CONVERTED).map(drop)
+}
+
+/// The fixture was written once, and the machine's clock has gone on.
+const OLDER: &str = "dpkg --install pilot_*_amd64.deb; cd older\n\
+    install -m 600 -o pilot -g pilot pilot.db log.key log.checkpoint log.checkpoint.revocations /var/lib/pilot/\n\
+    install -m 640 -g pilot credentials.json ../tls.pem ../tls.key /etc/pilot/secrets/\n\
+    install -m 640 -g pilot role_map.json /etc/pilot/secrets/role-map.json\n\
+    printf '\\n[clock]\\noutage_days = 60000\\n' >> /etc/pilot/pilot.toml\n\
+    runuser -u pilot -- pilot log fsck --config /etc/pilot/pilot.toml";
+
+const CONVERTED: &str = "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FILE=tls.pem; umask 077\n\
+    for who in ana ada old; do printf 'fixture-%s-fixture-%s-fixture-%s-1' $who $who $who > $who.token; done\n\
+    pilot session --token-file ana.token; ! pilot session --token-file old.token\n\
+    pilot item list --token-file ada.token | grep 'Rotate the signing key'\n\
+    runuser -u pilot -- pilot log key --config /etc/pilot/pilot.toml | cmp - older/key.txt\n\
+    runuser -u pilot -- pilot log fsck --config /etc/pilot/pilot.toml";
 
 /// A marked block that no step above runs would look as if it were tested.
 fn every_block_was_run() -> Result<(), Failure> {

@@ -18,16 +18,20 @@ pub(super) fn names(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("<!-- run: ")?.strip_suffix(" -->")).collect()
 }
 
-/// What follows root's prompt, `# `, including the lines that a backslash at the end continues to.
+/// What follows root's prompt, `# `, including the lines that a backslash at the end continues to, and the text up to
+/// the word after `<<`.
 fn commands(text: &str, name: &str) -> Option<Vec<String>> {
     let mut lines = text.lines().skip_while(|line| *line != format!("<!-- run: {name} -->")).skip(1);
     lines.next().filter(|fence| *fence == "```console")?;
     let mut commands = Vec::new();
-    let mut goes_on = false;
+    let (mut goes_on, mut until) = (false, None);
     for line in lines.take_while(|line| !line.starts_with("```")) {
-        let command = line.strip_prefix("# ");
-        if let Some(command) = command.or(Some(line).filter(|_| goes_on)) {
+        if until.is_some() {
+            until = until.filter(|word| *word != line);
+            commands.push(line.to_owned());
+        } else if let Some(command) = line.strip_prefix("# ").or(Some(line).filter(|_| goes_on)) {
             goes_on = command.ends_with('\\');
+            until = command.split_once("<<").map(|(_, word)| word.trim().trim_matches('\''));
             commands.push(command.to_owned());
         }
     }
@@ -45,6 +49,12 @@ mod tests {
     fn commands_of_root_are_run_and_output_is_not() {
         assert_eq!(commands(PAGE, "one").unwrap(), ["first \\", "    --more", "second"]);
         assert_eq!(names(PAGE), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_text_for_a_command_belongs_to_it_up_to_its_last_word() {
+        let page = "<!-- run: text -->\n```console\n# cat > file <<'END'\n# one\ntwo\nEND\noutput\n# last\n```\n";
+        assert_eq!(commands(page, "text").unwrap(), ["cat > file <<'END'", "# one", "two", "END", "last"]);
     }
 
     #[test]

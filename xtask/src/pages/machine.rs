@@ -1,8 +1,8 @@
-//! A disposable machine: systemd as process 1 over this machine's files, with its own processes, network and names.
-//! What it writes is in memory, and disappears with it.
+//! A disposable machine with systemd as process 1, and its own processes, network and names: over this machine's files, or
+//! over a Debian that was just installed. What it writes is in memory, and disappears with it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -12,10 +12,20 @@ const BOOT: &str = include_str!("boot.sh");
 /// Far more than it needs, even on a busy machine.
 const BOOT_PATIENCE: Duration = Duration::from_mins(2);
 const CANNOT: &str = "this machine cannot run the pages (root, unshare, overlayfs and cgroup2 are needed)";
+const BROUGHT: &str = "mkdir -p /srv/pages; cp -r /srv/brought/. /srv/pages\n\
+    echo '127.0.0.1 localhost pilot.example' > /etc/hosts";
+
+/// What is on the machine before the first command.
+pub(super) enum Base {
+    /// What is on this machine.
+    Here,
+    /// Debian's smallest system, in this directory.
+    Debian(PathBuf),
+}
 
 pub(super) struct Machine {
     name: &'static str,
-    unshare: Child,
+    container: Child,
     /// Its process 1, as this machine numbers it.
     init: u32,
     group: String,
@@ -23,26 +33,40 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Starts the machine with the files of `brought` in `/srv/pages`.
-    pub(super) fn boot(name: &'static str, brought: &Path) -> Result<Machine, Failure> {
-        let directory = target_dir().join("pages/machines").join(name);
-        fs::create_dir_all(&directory)
-            .map_err(|error| Failure::environment(format!("{}: {error}", directory.display())))?;
+    pub(super) fn boot(name: &'static str, base: &Base, brought: &Path) -> Result<Machine, Failure> {
         let group = format!("pilot-pages-{}-{name}", std::process::id());
         // If this program is killed, the machine ends with it.
-        let mut command = program("setpriv", &["--pdeathsig", "KILL", "unshare", "--kill-child", "--fork"]);
-        command.args(["--mount", "--pid", "--uts", "--ipc", "--net", "sh", "-c", BOOT, "boot"]);
-        command.arg(&directory).arg(brought).env("PILOT_PAGES_GROUP", &group).stdin(Stdio::null());
-        let unshare = command.spawn().map_err(|error| Failure::environment(format!("{CANNOT}: {error}")))?;
-        let mut machine = Machine { name, unshare, init: 0, group };
+        let mut command = program("setpriv", &["--pdeathsig", "KILL"]);
+        match base {
+            Base::Here => {
+                let directory = target_dir().join("pages/machines").join(name);
+                fs::create_dir_all(&directory)
+                    .map_err(|error| Failure::environment(format!("{}: {error}", directory.display())))?;
+                command.args(["unshare", "--kill-child", "--fork", "--mount", "--pid", "--uts", "--ipc", "--net"]);
+                command.args(["sh", "-c", BOOT, "boot"]).arg(&directory).arg(brought).env("PILOT_PAGES_GROUP", &group);
+            }
+            Base::Debian(root) => {
+                command.args(["systemd-nspawn", "--quiet", "--boot", "--volatile=overlay", "--private-network"]);
+                command.args(["--register=no", "--keep-unit", "--console=passive"]).arg(format!("--machine={group}"));
+                command.arg(format!("--directory={}", root.display()));
+                command.arg(format!("--bind-ro={}:/srv/brought", brought.display())).stdout(Stdio::null());
+            }
+        }
+        let container = command.stdin(Stdio::null()).spawn();
+        let container = container.map_err(|error| Failure::environment(format!("{CANNOT}: {error}")))?;
+        let mut machine = Machine { name, container, init: 0, group };
         machine.wait_until_it_runs()?;
+        if let Base::Debian(_) = base {
+            machine.run("what was brought", BROUGHT)?;
+        }
         Ok(machine)
     }
 
     fn wait_until_it_runs(&mut self) -> Result<(), Failure> {
         let watch = Stopwatch::start();
-        let (mut last, id) = (String::new(), self.unshare.id());
+        let (mut last, id) = (String::new(), self.container.id());
         while watch.elapsed() < BOOT_PATIENCE {
-            if let Ok(Some(status)) = self.unshare.try_wait() {
+            if let Ok(Some(status)) = self.container.try_wait() {
                 return Err(Failure::environment(format!("{CANNOT}: {} ended with {status}", self.name)));
             }
             let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
@@ -80,7 +104,7 @@ impl Machine {
         command.args(["--target", &init, "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"]);
         command.args(["env", "--ignore-environment", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"]);
         command.args(["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-c"]);
-        command.arg(format!("cd /srv/pages; exec 2>&1; set -euo pipefail; umask 022\n{script}"));
+        command.arg(format!("cd /srv/pages 2>/dev/null || cd /; exec 2>&1; set -euo pipefail; umask 022\n{script}"));
         match command.stdin(Stdio::null()).output() {
             Ok(output) => (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()),
             Err(error) => (format!("nsenter cannot be started: {error}"), false),
@@ -91,8 +115,8 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         // Kills its process 1, and with it all its other processes; none of ours.
-        let _ = self.unshare.kill();
-        let _ = self.unshare.wait();
+        let _ = self.container.kill();
+        let _ = self.container.wait();
         let script = "mount -t cgroup2 none /mnt && find \"/mnt/$0\" -depth -type d -exec rmdir {} +";
         // The kernel takes a moment to release processes that were killed.
         for _ in 0..20 {
