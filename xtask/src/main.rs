@@ -45,6 +45,7 @@ cargo xtask COMMAND
   schema [EXAMPLES] [SEED] run schemathesis against the OpenAPI document, as each role and without a credential
   deny                    check licences, sources and bans of the dependencies
   pages                   run the commands of the operators' pages on machines made for that, with systemd and the package
+  pages --fresh           the same on a Debian that is installed for it; some minutes the first time
   manifests               check deploy/kubernetes and deploy/helm with Helm and the schemas that Kubernetes publishes
   manifests --write       make deploy/kubernetes/pilot.yaml from the chart in deploy/helm
   observe                 check deploy/observe with promtool: alerting rules, their unit tests, the dashboard's queries

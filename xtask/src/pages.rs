@@ -53,9 +53,10 @@ fn run_on(base: &Base) -> Result<(), Failure> {
     converted_machine(base, &brought)?;
     signer_machine(base, &brought)?;
     upgraded_machine("upgraded-running", base, &brought, "true")?;
-    older_machine(base, &brought)?;
     upgraded_machine("upgraded-stopped", base, &brought, "systemctl stop pilot")?;
-    every_block_was_run()
+    older_machine(base, &brought)?;
+    every_block_was_run()?;
+    print_newcomers_times()
 }
 
 /// What an operator has before the first command.
@@ -356,5 +357,27 @@ fn every_block_was_run() -> Result<(), Failure> {
             )));
         }
     }
+    Ok(())
+}
+
+/// How fast people read a manual, and type what is in it.
+const WORDS_PER_MINUTE: usize = 200;
+const CHARACTERS_PER_MINUTE: usize = 200;
+
+/// What the pages ask of someone who sees them for the first time. The machine's part is printed above, and is small.
+fn print_newcomers_times() -> Result<(), Failure> {
+    println!("\n  {:32} {:>6} {:>9} {:>6} {:>8}", "page", "words", "commands", "typed", "minutes");
+    for page in PAGES {
+        let text = fs::read_to_string(root().join(page)).unwrap_or_default();
+        let scripts: Vec<_> =
+            blocks::names(&text).into_iter().map(|name| blocks::script(page, name)).collect::<Result<_, _>>()?;
+        let words = text.split_whitespace().count();
+        let (commands, typed) = scripts.iter().fold((0, 0), |(commands, typed), script| {
+            (commands + script.lines().count(), typed + script.chars().count())
+        });
+        let minutes = words.div_ceil(WORDS_PER_MINUTE) + typed.div_ceil(CHARACTERS_PER_MINUTE);
+        println!("  {page:32} {words:>6} {commands:>9} {typed:>6} {minutes:>8}");
+    }
+    println!("  (reading {WORDS_PER_MINUTE} words and typing {CHARACTERS_PER_MINUTE} characters a minute)");
     Ok(())
 }
