@@ -262,6 +262,11 @@ pub const SIGNATURES_WAITING_MAX: usize = 64;
 /// The most that such a program may answer with.
 pub const SIGNER_ANSWER_BYTES_MAX: usize = 4 * 1024;
 
+/// Spans that wait for a collector, how many are sent at a time, and how long that may take.
+pub const SPANS_WAITING_MAX: usize = 4_096;
+pub const SPANS_IN_A_BATCH: usize = 512;
+pub const SPAN_DEADLINE: Duration = Duration::from_secs(5);
+
 /// How far the machine's clock may jump ahead of the time elapsed and still be trusted.
 pub const CLOCK_LEAP_MAX: Duration = Duration::from_mins(10);
 /// After a restart of the machine it is not known how long it was off; this much is accepted, unless configured
@@ -299,6 +304,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "configurable, 1 to 60 s; default 5 s; an answer of 4 KiB",
         "it is killed; writes get 503 `unavailable` until it signs again",
     ),
+    ("Spans waiting for the collector in `[traces]`", "4,096", "the newest are dropped and counted"),
     ("Signatures waiting for that program, other than of checkpoints", "64", "503 `unavailable`"),
     (
         "Request body",

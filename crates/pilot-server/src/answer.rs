@@ -31,6 +31,7 @@ use crate::log::RequestLine;
 use crate::problem::{Problem, is_for_known_callers};
 use crate::rate::Standing;
 use crate::routes::{Found, Guarded, Handler, RequestBody, Router, is_under_v1};
+use crate::spans::{Answered, Parent};
 use crate::upload::Upload;
 use crate::workshop::Asker;
 
@@ -50,6 +51,11 @@ struct Trace {
 }
 
 impl Trace {
+    /// These are counted; a line for each would crowd out what matters.
+    const fn is_unremarkable(&self, status: u16) -> bool {
+        self.is_open && status < 400
+    }
+
     /// Who sent the request, as far as known.
     fn whose(&self) -> String {
         let actor = self.caller.as_ref().map(|caller| caller.actor.actor_id.to_string());
@@ -93,6 +99,7 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
     let (method, version, guarded) = (head.method.clone(), head.version, is_under_v1(head.uri.path()));
     // Only reads: the answer to a write may be a permit token, and secrets are never compressed.
     let accepts_gzip = method.is_safe() && encoding::accepts(&head.headers, "gzip");
+    let traced = app.spans.as_ref().map(|spans| (spans, app.clock.now(), Parent::read(&head.headers)));
     let (mut trace, mut upload) = (Trace::default(), Some(Upload::new(&head.headers, body)));
     let admitted = admit(app, &mut head, &mut trace).await;
     let mut answered = match admitted.and_then(|()| begin(&door, head, &mut upload, &mut trace)) {
@@ -159,6 +166,20 @@ pub async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Response<Bod
     let micros = watch.micros();
     app.metrics.answered(trace.operation.map(|(index, _)| index), status, micros);
     write_log_line(app, &request_id, known(&method), &trace, status, micros);
+    if let Some((spans, begun, parent)) = traced.filter(|_| !trace.is_unremarkable(status)) {
+        let route = trace.operation.and_then(|(index, _)| door.router.routes().get(index));
+        spans.note(&Answered {
+            // An outsider must not decide what is sent.
+            parent: parent.filter(|_| trace.caller.is_some()),
+            begun,
+            micros,
+            request_id: &request_id,
+            method: known(&method),
+            route: route.map(|route| (route.operation, route.path)),
+            role: trace.caller.as_ref().map(|caller| caller.actor.role.as_str()),
+            status,
+        });
+    }
     if let Ok(request_id) = HeaderValue::try_from(request_id) {
         response.headers_mut().insert(X_REQUEST_ID, request_id);
     }
@@ -274,8 +295,7 @@ pub(crate) fn remove_body(response: &mut Response<Body>) {
 }
 
 fn write_log_line(app: &App, request_id: &str, method: &str, trace: &Trace, status: u16, micros: u64) {
-    // These are counted; a line for each would crowd out what matters.
-    if trace.is_open && status < 400 {
+    if trace.is_unremarkable(status) {
         return;
     }
     let caller = trace.caller.as_ref();

@@ -30,6 +30,7 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::permits::PermitIssuer;
 use crate::rate::Limits;
+use crate::spans::Spans;
 use crate::work_metrics::WorkMetrics;
 use crate::workshop::Workshop;
 
@@ -49,6 +50,8 @@ pub struct App {
     /// For what others have dated: credentials. What is compared with the ledger uses the ledger's clock.
     pub clock: Clock,
     pub log: Log,
+    /// Where spans of requests go, if they go anywhere.
+    pub(crate) spans: Option<Arc<Spans>>,
     /// Whether callers' addresses are recorded.
     pub origin: config::Origin,
     pub ledger: Ledger,

@@ -25,6 +25,7 @@ use crate::api::ops::{Operations, answer_ops};
 use crate::app::App;
 use crate::feeds;
 use crate::logging;
+use crate::spans;
 use crate::tls::CertificateFiles;
 use crate::work_metrics::Counting;
 
@@ -111,6 +112,9 @@ impl Service {
                 backup_record: self.backup_record,
             };
             serving.start(counting.run());
+        }
+        if let Some(spans) = &app.spans {
+            serving.start(spans::run(Arc::clone(spans)));
         }
         let (logging, path) = self.logging;
         serving.start(logging::follow(app.log.clone(), logging, path, app.clock.clone()));

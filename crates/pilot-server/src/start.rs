@@ -54,6 +54,7 @@ use crate::permits::PermitIssuer;
 use crate::rate::Limits;
 use crate::routes::{Router, table};
 use crate::run::Service;
+use crate::spans::Spans;
 use crate::workshop::Workshop;
 
 /// Checks everything and binds the addresses. `adopt` puts this configuration in force for all nodes.
@@ -112,6 +113,10 @@ pub async fn start(
     let ledger = Ledger { store, signer, reserve, clock: ledger_clock, clock_keeper, refusals };
     let openapi = serde_json::to_vec_pretty(&openapi::document(router.routes()));
     let openapi = openapi.map_err(|error| StartError::environment("this build is faulty", error))?;
+    let node_name = config.node.name()?;
+    let spans = config.traces.as_ref().map(|traces| Spans::new(traces, &node_name, Arc::clone(&guard)));
+    let spans = spans.transpose().map_err(|error| StartError::Refused(format!("traces.ca_file: {error}")))?;
+    let spans = spans.map(Arc::new);
     let app = App {
         openapi: Bytes::from(openapi),
         docs: Bytes::from(openapi::page(router.routes())),
@@ -126,6 +131,7 @@ pub async fn start(
         started: clock.now(),
         clock,
         log: log.clone(),
+        spans,
         origin: config.logging.origin,
         ledger,
         workflows: Arc::new(workflows),
@@ -140,7 +146,7 @@ pub async fn start(
         workshop,
         feeds: Arc::default(),
         ids: Ids::default(),
-        node_name: config.node.name()?,
+        node_name,
         stop,
         console: config.console.clone(),
         request_ids: RequestIds::new(run),

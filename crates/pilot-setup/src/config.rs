@@ -26,6 +26,7 @@ mod permits;
 mod signer;
 mod source;
 mod store;
+mod traces;
 
 pub use claims::{RoleValue, RoleValues, TokenTypes};
 pub use console::{Colour, Console};
@@ -41,9 +42,10 @@ pub use permits::{Issuer, Permits};
 pub use signer::Signer;
 pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 pub use store::Store;
+pub use traces::Traces;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "profile",
     "listen",
     "data_dir",
@@ -60,10 +62,18 @@ const NAMES: [&str; 16] = [
     "clock",
     "node",
     "permits",
+    "traces",
 ];
 /// Keys whose value is a number; the environment has texts alone.
-const NUMBERS: [&str; 6] =
-    ["lifetime_days_max", "require_witnesses", "every_minutes", "idle_minutes", "timeout_seconds", "outage_days"];
+const NUMBERS: [&str; 7] = [
+    "lifetime_days_max",
+    "require_witnesses",
+    "every_minutes",
+    "idle_minutes",
+    "timeout_seconds",
+    "outage_days",
+    "sample_percent",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
@@ -115,6 +125,8 @@ pub struct Config {
     /// Tokens by which targets, such as a secret manager or a cluster, let an executor in for one approved operation.
     /// Without this section none are issued.
     pub permits: Option<Permits>,
+    /// Spans of requests, for an OpenTelemetry collector. Without this section none are sent.
+    pub traces: Option<Traces>,
     /// Set when someone else could have written the file this was read from.
     #[serde(skip)]
     pub foreign_hand: Option<String>,
@@ -245,6 +257,7 @@ impl Default for Config {
             clock: Clock::default(),
             node: Node::default(),
             permits: None,
+            traces: None,
             foreign_hand: None,
         }
     }
@@ -321,6 +334,7 @@ impl Config {
         let contradiction = |message: String| ConfigError::Contradiction { path: path.to_owned(), message };
         let identity = self.identity.as_ref().and_then(IdentitySection::contradiction).map(str::to_owned);
         let faults = identity.into_iter().chain(self.trusts_itself()).chain(self.log.contradiction());
+        let faults = faults.chain(self.traces.as_ref().and_then(Traces::contradiction));
         let faults = faults.chain(self.store.fault()).chain(self.same_address());
         let faults: Vec<_> = faults.map(contradiction).collect();
         if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
@@ -382,6 +396,9 @@ impl Config {
         self.workflows.dir = self.workflows.dir.as_ref().map(|path| base.join(path));
         self.log.checkpoint = self.log.checkpoint.as_ref().map(|path| base.join(path));
         self.log.ca_file = self.log.ca_file.as_ref().map(|path| base.join(path));
+        if let Some(traces) = &mut self.traces {
+            traces.ca_file = traces.ca_file.as_ref().map(|path| base.join(path));
+        }
         if let Some(tls) = &mut self.tls {
             tls.resolve(base);
         }
@@ -548,7 +565,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`, `traces`"
             ],
         );
         check(

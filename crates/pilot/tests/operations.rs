@@ -14,4 +14,5 @@ mod revocations;
 pub mod second_place;
 mod signer;
 mod timestamps;
+mod traces;
 pub mod witnesses;

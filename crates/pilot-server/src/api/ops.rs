@@ -58,6 +58,9 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
             app.register.metrics(app.clock.now(), &mut text);
             app.identity.metrics(&mut text);
             app.log.metrics(&mut text);
+            if let Some(spans) = &app.spans {
+                spans.metrics(&mut text);
+            }
             let is_ready = health::get_readiness(app).is_ok();
             text.gauge("pilot_ready", "Whether /readyz says that the service is ready.", u8::from(is_ready));
             app.work_metrics.write(&mut text);

@@ -23,8 +23,10 @@ pub async fn reach(config: &Config) -> Vec<Finding> {
         tokio::join!(reach_provider(config), reach_database(config), reach_signer(config));
     let witnesses = config.log.witnesses.iter().map(|witness| ("witnesses", witness.url.clone()));
     let authority = config.log.timestamps.iter().map(|timestamps| ("timestamps", timestamps.url.clone()));
+    let collector = config.traces.iter().map(|traces| ("traces", traces.url.clone()));
     let asked: Vec<_> = witnesses
         .chain(authority)
+        .chain(collector)
         .map(|(check, url)| tokio::spawn(async move { reach_url(check, &url).await }))
         .collect();
     let mut findings: Vec<_> = database.into_iter().chain(provider).chain(signer).collect();

@@ -15,6 +15,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("Scopes, groups or roles read from an access token", &["every_required_scope_must_be_in_the_token", "the_roles_claim_is_a_list_of_strings_wherever_it_is"]),
     ("Requests waiting for a key of the identity provider", &["no_more_than_so_many_wait_for_a_provider_that_hangs"]),
     ("Signature by the program in `log.signer`", &["while_a_signer_fails_nothing_is_accepted_and_when_it_recovers_everything_is"]),
+    ("Spans waiting for the collector in `[traces]`", &["what_cannot_be_sent_fast_enough_is_dropped_and_counted"]),
     ("Signatures waiting for that program, other than of checkpoints", &["a_checkpoint_waits_for_one_signature_at_most_and_so_many_others_may_wait"]),
     ("Request body", &["a_body_that_is_too_large_for_its_operation_is_refused_with_the_limit", "one_byte_over_the_limit_of_an_operation_is_too_large_with_and_without_a_length"]),
     ("Values in a request body, at every level", &["a_body_with_too_many_values_or_faults_is_refused_and_the_answer_stays_small", "values_are_counted_before_they_are_kept", "a_body_of_more_values_than_there_may_be_costs_little"]),
