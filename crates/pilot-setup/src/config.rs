@@ -27,6 +27,7 @@ mod signer;
 mod source;
 mod store;
 mod traces;
+mod url;
 
 pub use claims::{RoleValue, RoleValues, TokenTypes};
 pub use console::{Colour, Console};
@@ -43,6 +44,7 @@ pub use signer::Signer;
 pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 pub use store::Store;
 pub use traces::Traces;
+use url::plain_url;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
 const NAMES: [&str; 17] = [
@@ -185,7 +187,7 @@ pub struct Log {
 #[serde(deny_unknown_fields)]
 pub struct Timestamps {
     /// The address of the authority, such as `https://host/path`, without a user, a query or a fragment.
-    #[serde(deserialize_with = "witness_url")]
+    #[serde(deserialize_with = "plain_url")]
     #[schemars(with = "String", extend("format" = "uri"))]
     pub url: Uri,
     /// How often it is asked, in minutes, while the log grows: 1 to 1440.
@@ -204,25 +206,13 @@ impl Timestamps {
 #[serde(deny_unknown_fields)]
 pub struct Witness {
     /// The address of the witness, such as `https://host/prefix`, without a user, a query or a fragment.
-    #[serde(deserialize_with = "witness_url")]
+    #[serde(deserialize_with = "plain_url")]
     #[schemars(with = "String", extend("format" = "uri"))]
     pub url: Uri,
     /// The public key of the witness, as `pilot log witness --print-key` prints it.
     #[serde(deserialize_with = "witness_key")]
     #[schemars(with = "String")]
     pub key: CosignerVerifier,
-}
-
-fn witness_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uri, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let uri: Option<Uri> = text.parse().ok();
-    let is_usable = |uri: &Uri| {
-        let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
-        matches!(uri.scheme_str(), Some("http" | "https")) && is_plain && uri.query().is_none()
-    };
-    let wrong =
-        "is not an address that can be used: give it as https://host/prefix, without a user, a query or a fragment";
-    uri.filter(|uri| is_usable(uri) && !text.contains('#')).ok_or_else(|| D::Error::custom(wrong))
 }
 
 fn witness_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CosignerVerifier, D::Error> {

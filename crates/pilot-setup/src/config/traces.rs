@@ -6,14 +6,14 @@ use http::Uri;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::witness_url;
+use super::url::plain_url;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traces {
     /// The address of an OpenTelemetry collector (OTLP over HTTP, in JSON), such as `http://127.0.0.1:4318/v1/traces`,
     /// without a user, a query or a fragment.
-    #[serde(deserialize_with = "witness_url")]
+    #[serde(deserialize_with = "plain_url")]
     #[schemars(with = "String", extend("format" = "uri"))]
     pub url: Uri,
     /// Certificate authorities to trust for it, in addition to the system's. A PEM file.
