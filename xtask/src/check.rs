@@ -36,6 +36,8 @@ const EMBEDDED_ONLY: &[(&str, &str)] = &[
     ("operations::older::", "ledger files of older versions"),
     ("operations::revocations::", "replaces the ledger's file by an older one"),
     ("operations::second_place::", "replaces the ledger's file by an older one"),
+    ("signer::a_log_whose_key_is_in_a_token", "replaces the ledger's file by a backup"),
+    ("signer::a_restore_with_loss", "replaces the ledger's file by a backup"),
     ("witnesses::a_witness_or_a_checkpoint_that_ends_before", "replaces the ledger's file by an older one"),
     ("witnesses::a_second_history_under_the_same_key", "replaces the ledger's file by an older one"),
     ("monitor::a_log_that_contradicts", "copies the ledger's file"),

@@ -114,7 +114,10 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Kills its process 1, and with it all its other processes; none of ours.
+        // Kills its process 1, and with it all its other processes; none of ours. systemd-nspawn leaves it to us.
+        if self.init > 1 {
+            let _ = program("kill", &["-KILL", &self.init.to_string()]).stderr(Stdio::null()).status();
+        }
         let _ = self.container.kill();
         let _ = self.container.wait();
         let script = "mount -t cgroup2 none /mnt && find \"/mnt/$0\" -depth -type d -exec rmdir {} +";
