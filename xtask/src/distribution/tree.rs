@@ -20,6 +20,7 @@ const FILES: &[(&str, &str)] = &[
     ("deploy/debian/lintian-overrides", "usr/share/lintian/overrides/pilot"),
     ("deploy/systemd/sysusers.conf", "usr/lib/sysusers.d/pilot.conf"),
     ("deploy/systemd/port-443.conf", "usr/share/doc/pilot/examples/port-443.conf"),
+    ("deploy/systemd/unix-socket.conf", "usr/share/doc/pilot/examples/unix-socket.conf"),
     ("deploy/systemd/load-credential.conf", "usr/share/doc/pilot/examples/load-credential.conf"),
     ("CHANGELOG.md", "usr/share/doc/pilot/CHANGELOG.md"),
     ("docs/reference/configuration.md", "usr/share/doc/pilot/configuration.md"),
