@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::console;
 use crate::step::{self, Failure, output_of, program};
-use crate::tools::{self, CC, DPKG_DEB, LINTIAN, MUSL, SSH_KEYGEN, SYSTEMD_ANALYZE};
+use crate::tools::{self, DPKG_DEB, LINTIAN, SSH_KEYGEN, SYSTEMD_ANALYZE};
 
+mod architecture;
 mod build;
+mod cross;
 mod materials;
 mod package;
 mod place;
@@ -16,7 +18,8 @@ mod provenance;
 mod sums;
 mod tree;
 
-use place::{Place, at, copy, name_of, write};
+use architecture::Architecture;
+use place::{Place, at, copy, name_of, versioned, write};
 use provenance::Origin;
 use sums::Key;
 
@@ -52,28 +55,22 @@ pub(crate) fn command(arguments: &[&str]) -> Result<(), Failure> {
 }
 
 fn run(key: Option<&Key>, builder: Option<&str>) -> Result<(), Failure> {
-    tools::install_missing(&[CC, MUSL, DPKG_DEB, LINTIAN, SYSTEMD_ANALYZE])?;
+    for architecture in Architecture::ALL {
+        tools::install_missing(&architecture.tools())?;
+    }
+    tools::install_missing(&[DPKG_DEB, LINTIAN, SYSTEMD_ANALYZE])?;
     let origin = Origin::look(builder)?;
     let epoch = output_of(&mut program("git", &["log", "-1", "--format=%ct"]))?.trim().to_owned();
     let place = Place::make(epoch)?;
     console::build()?;
-    let programs = build::run(&place.stage)?;
-    for path in &programs {
-        proof::is_static(path)?;
-        proof::names_no_place_of_this_machine(path)?;
+    let native = build::run(&place, Architecture::X86)?;
+    for architecture in Architecture::ALL {
+        let programs =
+            if architecture == Architecture::X86 { native.clone() } else { build::run(&place, architecture)? };
+        deliver(&place, architecture, &programs, &native)?;
     }
-    proof::serves(&place, &programs)?;
-    materials::write(&place)?;
-    tree::add_bills(&place)?;
-    tree::make(&place, &programs)?;
     check_unit(&place)?;
-    package::tarball(&place)?;
-    package::image(&place)?;
     package::chart(&place)?;
-    package::inspect(&package::debian(&place, "xz")?)?;
-    for path in &programs {
-        copy(path, &place.out.join(name_of(path)))?;
-    }
     provenance::make(&origin, &place.out)?;
     summarise(&place)?;
     if origin.is_changed() {
@@ -82,21 +79,46 @@ fn run(key: Option<&Key>, builder: Option<&str>) -> Result<(), Failure> {
     sums::seal(&place.out, key)
 }
 
+/// Everything for one processor, after the programs have been tried out.
+fn deliver(
+    place: &Place,
+    architecture: Architecture,
+    programs: &[PathBuf; 2],
+    native: &[PathBuf; 2],
+) -> Result<(), Failure> {
+    for path in programs {
+        proof::is_static(path, architecture)?;
+        proof::names_no_place_of_this_machine(path)?;
+    }
+    proof::serves(place, programs, architecture)?;
+    materials::write(place, architecture)?;
+    tree::add_bills(place, architecture)?;
+    tree::make(place, architecture, programs, native)?;
+    package::tarball(place, architecture)?;
+    package::image(place, architecture)?;
+    package::inspect(&package::debian(place, architecture, "xz")?)?;
+    for path in programs {
+        copy(path, &place.out.join(versioned(&name_of(path), architecture)))?;
+    }
+    Ok(())
+}
+
 /// A package of the programs in `from`, built like the real one: for trying out, not for delivery.
 pub(crate) fn quick_package(from: &Path) -> Result<PathBuf, Failure> {
     let place = Place::make_as("pages/package", "0".to_owned())?;
-    let programs = build::PROGRAMS.map(|name| place.stage.join("programs").join(name));
+    let architecture = Architecture::X86;
+    let programs = build::PROGRAMS.map(|name| place.programs(architecture).join(name));
     for path in &programs {
         copy(&from.join(name_of(path)), path)?;
         step::run(program("strip", &["--strip-debug"]).arg(path))?;
     }
-    tree::make(&place, &programs)?;
-    package::debian(&place, "none")
+    tree::make(&place, architecture, &programs, &programs)?;
+    package::debian(&place, architecture, "none")
 }
 
 /// Lets systemd read the unit, with the program that was just built in place of the installed one.
 fn check_unit(place: &Place) -> Result<(), Failure> {
-    let installed = place.installed();
+    let installed = place.installed(Architecture::X86);
     let text = fs::read_to_string(installed.join(tree::UNIT)).map_err(|error| at(&installed, &error))?;
     let unit = place.stage.join("pilot.service");
     write(&unit, &text.replace("/usr/bin/pilot", &installed.join("usr/bin/pilot").to_string_lossy()))?;
@@ -111,10 +133,10 @@ fn check_unit(place: &Place) -> Result<(), Failure> {
 
 /// Checksums for those who download, and a table for those who build.
 fn summarise(place: &Place) -> Result<(), Failure> {
-    println!("\n{:<34}{:>11}  SHA-256", place.out.display(), "bytes");
+    println!("\n{:<44}{:>11}  SHA-256", place.out.display(), "bytes");
     for (name, sum) in sums::write(&place.out)? {
         let bytes = fs::metadata(place.out.join(&name)).map_or(0, |found| found.len());
-        println!("{name:<34}{bytes:>11}  {sum}");
+        println!("{name:<44}{bytes:>11}  {sum}");
     }
     Ok(())
 }

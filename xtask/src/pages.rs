@@ -21,7 +21,8 @@ const ROTATION: &str = "docs/operate/rotation.md";
 const AGENT: &str = "docs/operate/agent.md";
 const FROM_PILOT: &str = "docs/operate/from-pilot.md";
 const SIGNER: &str = "docs/operate/signer.md";
-const PAGES: [&str; 7] = [INSTALL, PRODUCTION, BACKUP, ROTATION, AGENT, FROM_PILOT, SIGNER];
+const PROXIES: &str = "docs/operate/proxies.md";
+const PAGES: [&str; 8] = [INSTALL, PRODUCTION, BACKUP, ROTATION, AGENT, FROM_PILOT, SIGNER, PROXIES];
 
 const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
 {"actor_id":"ana","role":"initiator"},{"actor_id":"ben","role":"approver"},{"actor_id":"sam","role":"security_admin"},
@@ -55,6 +56,7 @@ fn run_on(base: &Base) -> Result<(), Failure> {
     upgraded_machine("upgraded-running", base, &brought, "true")?;
     upgraded_machine("upgraded-stopped", base, &brought, "systemctl stop pilot")?;
     older_machine(base, &brought)?;
+    machine_with_socket(base, &brought)?;
     every_block_was_run()?;
     print_newcomers_times()
 }
@@ -323,9 +325,37 @@ const CONVERTED: &str = "export PILOT_URL=https://pilot.example:7450 PILOT_CA_FI
     runuser -u pilot -- pilot log key --config /etc/pilot/pilot.toml | cmp - older/key.txt\n\
     runuser -u pilot -- pilot log fsck --config /etc/pilot/pilot.toml";
 
+/// The service on a Unix socket, under the unit with all its restrictions.
+fn machine_with_socket(base: &Base, brought: &Brought) -> Result<(), Failure> {
+    let machine = Machine::boot("socket", base, &brought.0)?;
+    page(&machine, PRODUCTION, "certificate")?;
+    page(&machine, INSTALL, "package")?;
+    page(&machine, PROXIES, "socket")?;
+    machine.run("the configuration of the page", ON_SOCKET)?;
+    machine.run("who is answered, and who is not", ANSWERED)?;
+    machine.run("a service that was killed comes back, and one that is stopped leaves nothing", KILLED).map(drop)
+}
+
+const ON_SOCKET: &str = "sed -i -e 's,^listen   .*,listen = \"unix:/run/pilot/pilot.sock\",' -e '/^\\[tls\\]/,/^$/d' /etc/pilot/pilot.toml\n\
+    printf '\\n[socket]\\ngroup = \"pilot-socket\"\\n\\n[tls]\\ntermination = \"mesh\"\\ntrusted_users = [\"www-data\"]\\n' >> /etc/pilot/pilot.toml\n\
+    cat /etc/pilot/pilot.toml; systemctl restart pilot\n\
+    test \"$(stat -c '%U:%G %a' /run/pilot/pilot.sock)\" = 'pilot:pilot-socket 660'";
+
+/// Root may connect to anything, and is still not the mesh. Another user may not even connect.
+const ANSWERED: &str = "ask='curl -s --unix-socket /run/pilot/pilot.sock http://localhost/v1/session'\n\
+    runuser -u www-data -- $ask -H \"Authorization: Bearer $(cat ana.token)\" | grep '\"actor_id\":\"ana\"'\n\
+    $ask -H \"Authorization: Bearer $(cat ana.token)\" | grep 'Connect through the mesh'\n\
+    code=0; runuser -u nobody -- $ask || code=$?; test $code = 7";
+
+const KILLED: &str = "systemctl kill --signal=KILL pilot\n\
+    for try in $(seq 100); do test \"$(systemctl show -P NRestarts pilot)\" = 1 && systemctl is-active --quiet pilot && break\n\
+    sleep 0.1; done\n\
+    runuser -u www-data -- curl -s --unix-socket /run/pilot/pilot.sock http://localhost/healthz\n\
+    systemctl stop pilot; test ! -e /run/pilot";
+
 /// A marked block that no step above runs would look as if it were tested.
 fn every_block_was_run() -> Result<(), Failure> {
-    const RUN: [(&str, &str); 22] = [
+    const RUN: [(&str, &str); 23] = [
         (PRODUCTION, "certificate"),
         (INSTALL, "package"),
         (INSTALL, "first look"),
@@ -348,6 +378,7 @@ fn every_block_was_run() -> Result<(), Failure> {
         (FROM_PILOT, "back out of step 2"),
         (FROM_PILOT, "step 3"),
         (FROM_PILOT, "back out of step 3"),
+        (PROXIES, "socket"),
     ];
     for page in PAGES {
         let text = fs::read_to_string(root().join(page)).unwrap_or_default();

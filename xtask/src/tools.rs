@@ -45,6 +45,9 @@ pub(crate) const CHROMIUM: Tool = Tool { program: "chromium", package: "chromium
 pub(crate) const FIREFOX: Tool = Tool { program: "firefox-esr", package: "firefox-esr" };
 /// The static build's C library.
 pub(crate) const MUSL: Tool = Tool { program: "musl-gcc", package: "musl-tools" };
+/// Builds for arm64, and runs what was built.
+pub(crate) const AARCH64_GCC: Tool = Tool { program: "aarch64-linux-gnu-gcc", package: "gcc-aarch64-linux-gnu" };
+pub(crate) const AARCH64_QEMU: Tool = Tool { program: "qemu-aarch64-static", package: "qemu-user-static" };
 pub(crate) const DPKG_DEB: Tool = Tool { program: "dpkg-deb", package: "dpkg" };
 /// Checks packages as Debian's own archive would.
 pub(crate) const LINTIAN: Tool = Tool { program: "lintian", package: "lintian" };

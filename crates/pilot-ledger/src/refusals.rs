@@ -5,7 +5,6 @@
 //! a minute old. So all nodes together record one entry, and a node that is killed loses little.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use pilot_core::entry::details::{Attempts, Details};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_store::{Duty, Fact, NoRecord, Record, Situation, Store, StoreError, Subject, Write};
+use pilot_wire::peer::Address;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -63,7 +63,7 @@ struct Counted {
     /// again.
     telling: Option<u64>,
     additions: u64,
-    origins: Vec<IpAddr>,
+    origins: Vec<Address>,
 }
 
 /// What all nodes have counted, as stored.
@@ -75,11 +75,11 @@ struct Tally {
     /// The number of the last addition by each run of a node.
     additions: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    origins: Vec<IpAddr>,
+    origins: Vec<Address>,
 }
 
 /// Adds what is not there yet, as far as there is room.
-fn add_origins(origins: &mut Vec<IpAddr>, more: impl IntoIterator<Item = IpAddr>) {
+fn add_origins(origins: &mut Vec<Address>, more: impl IntoIterator<Item = Address>) {
     for origin in more {
         if origins.len() < ORIGINS_MAX && !origins.contains(&origin) {
             origins.push(origin);
@@ -94,12 +94,12 @@ impl Refusals {
     }
 
     /// With an origin, the entry will say where the attempt came from.
-    pub fn note(&self, actor: &Actor, origin: Option<IpAddr>, action: &str, code: &'static str, now: Time) {
+    pub fn note(&self, actor: &Actor, origin: Option<Address>, action: &str, code: &'static str, now: Time) {
         self.gather(Attempt::new(Kind::Refused, actor, action, code), origin, now);
     }
 
     /// A live token was seen where it does not belong. True for the first time within a minute.
-    pub fn note_exposure(&self, actor: &Actor, origin: Option<IpAddr>, code: &'static str, now: Time) -> bool {
+    pub fn note_exposure(&self, actor: &Actor, origin: Option<Address>, code: &'static str, now: Time) -> bool {
         self.gather(Attempt::exposure(actor, code), origin, now) == 1
     }
 
@@ -107,7 +107,7 @@ impl Refusals {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn gather(&self, attempt: Attempt, origin: Option<IpAddr>, now: Time) -> u64 {
+    fn gather(&self, attempt: Attempt, origin: Option<Address>, now: Time) -> u64 {
         // The first exposure is written immediately.
         let told = u64::from(attempt.kind == Kind::TokenExposed);
         let mut counted = self.counted();
@@ -161,7 +161,7 @@ impl Attempt {
         format!("{FACTS}{}", sha256_of_canonical(self))
     }
 
-    fn entry(&self, situation: &Situation<'_>, count: u64, since: Time, origins: &[IpAddr]) -> Entry {
+    fn entry(&self, situation: &Situation<'_>, count: u64, since: Time, origins: &[Address]) -> Entry {
         let origins = origins.iter().map(ToString::to_string).collect();
         let attempts = Attempts { code: self.code.clone(), count, since: Some(since), origins };
         let details = match self.kind {
@@ -234,7 +234,7 @@ async fn tell(refusals: &Refusals, store: &dyn Store) {
 struct Addition {
     since: Time,
     amount: u64,
-    origins: Vec<IpAddr>,
+    origins: Vec<Address>,
     run: String,
     number: u64,
 }
@@ -298,7 +298,7 @@ async fn write_tally(store: &dyn Store, name: String) {
 }
 
 /// An exposed token cannot wait.
-pub async fn write_exposure(store: &dyn Store, actor: &Actor, origin: Option<IpAddr>, code: &'static str, now: Time) {
+pub async fn write_exposure(store: &dyn Store, actor: &Actor, origin: Option<Address>, code: &'static str, now: Time) {
     let attempt = Attempt::exposure(actor, code);
     let origins: Vec<_> = origin.into_iter().collect();
     let decide = move |situation: &Situation<'_>| Ok(Record::of(attempt.entry(situation, 1, now, &origins)));

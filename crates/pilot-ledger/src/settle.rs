@@ -1,6 +1,5 @@
 //! From a decision to the ledger and back: the path of every write that a caller asks for.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use pilot_core::entry::Entry;
 use pilot_core::item::Item;
 use pilot_core::refusal::Refusal;
 use pilot_store::{Outcome, Store, StoreError, Write};
+use pilot_wire::peer::Address;
 
 use crate::clock::{ClockKeeper, LedgerClock};
 use crate::refusals::Refusals;
@@ -58,7 +58,7 @@ pub enum Settled {
 pub struct Asking<'a> {
     pub actor: &'a Actor,
     /// Where the request came from, if a refusal is to be recorded with it.
-    pub origin: Option<IpAddr>,
+    pub origin: Option<Address>,
 }
 
 /// Where callers' writes go.

@@ -1,8 +1,7 @@
 //! Who is let in (401) and who may do what (403). Nothing else in the service gives either answer.
 
-use std::net::IpAddr;
-
 use http::request::Parts;
+use pilot_wire::peer::Address;
 
 use crate::app::App;
 use crate::caller::{Access, Caller};
@@ -15,7 +14,7 @@ use crate::rate::{Budget, Standing};
 pub async fn authenticate(
     app: &App,
     head: &Parts,
-    address: IpAddr,
+    address: Address,
     standing: &mut Option<Standing>,
 ) -> Result<Caller, Problem> {
     check_current(app)?;

@@ -1,7 +1,6 @@
 //! A request's path through the service, in the order of the checks: framing, token in the URL, credential, rate limit,
 //! route and method, role, then the handler.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{
@@ -18,6 +17,7 @@ use pilot_wire::caps::Cap;
 use pilot_wire::clock::Stopwatch;
 use pilot_wire::deadline::PeerIsLate;
 use pilot_wire::framing::{self, Malformed};
+use pilot_wire::peer::Address;
 use pilot_wire::served::Served;
 use pilot_wire::traffic::Traffic;
 
@@ -45,7 +45,7 @@ struct Trace {
     cause: Option<String>,
     /// What is left of the budget that the request was charged to.
     standing: Option<Standing>,
-    address: Option<IpAddr>,
+    address: Option<Address>,
     /// Health, documentation and the console's files, which anyone requests all the time.
     is_open: bool,
 }
@@ -241,7 +241,7 @@ async fn admit(app: &Arc<App>, head: &mut Parts, trace: &mut Trace) -> Result<()
 async fn identify(
     app: &App,
     head: &Parts,
-    address: IpAddr,
+    address: Address,
     standing: &mut Option<Standing>,
 ) -> Result<Caller, Problem> {
     let caller = access::authenticate(app, head, address, standing).await?;

@@ -1,7 +1,6 @@
 //! What handlers share: built once at the start, never replaced.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +17,7 @@ use pilot_ledger::timestamps::Timestamps;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_ledger::workflows::Workflows;
 use pilot_setup::config;
+use pilot_wire::peer::Address;
 use tokio::sync::watch;
 
 use crate::budget::Budget;
@@ -110,7 +110,7 @@ impl RequestIds {
 
 impl App {
     /// The address, if entries about refusals are to have it.
-    pub fn origin_in_ledger(&self, address: IpAddr) -> Option<IpAddr> {
+    pub fn origin_in_ledger(&self, address: Address) -> Option<Address> {
         Some(address).filter(|_| self.origin == config::Origin::LogAndLedger)
     }
 

@@ -1,7 +1,6 @@
 //! A request on its way to its handler, and its answer.
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use http::Response;
 use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
 use pilot_wire::body::Body;
+use pilot_wire::peer::Address;
 
 use crate::app::App;
 use crate::budget::Share;
@@ -24,7 +24,7 @@ pub struct Call {
     pub app: Arc<App>,
     pub caller: Caller,
     /// Where the request comes from, as far as known.
-    pub address: Option<IpAddr>,
+    pub address: Option<Address>,
     pub head: Parts,
     /// For operations that read a body, until it was read.
     pub upload: Option<Upload>,

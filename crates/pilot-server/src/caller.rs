@@ -1,12 +1,12 @@
 //! Who is calling, and who may.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use pilot_core::actor::Actor;
 use pilot_core::role::Role;
 use pilot_ledger::register::ShownCredential;
 use pilot_ledger::settle::Asking;
+use pilot_wire::peer::Address;
 
 /// Who may call an operation. An operation without a rule cannot be in the route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Caller {
     /// The client of the identity provider that the actor calls through, as it may stand in a log.
     pub client: Option<Arc<str>>,
     /// Where the request came from, if refusals are to be recorded with it.
-    pub origin: Option<IpAddr>,
+    pub origin: Option<Address>,
 }
 
 impl Caller {

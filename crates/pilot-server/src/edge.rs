@@ -11,7 +11,7 @@ use pilot_core::limits::MESH_SECRETS_MAX;
 use pilot_core::token;
 use pilot_setup::config::{ClientAddress, ClientCertificate, Mesh};
 use pilot_wire::framing::Malformed;
-use pilot_wire::peer::{Peer, PeerCertificate};
+use pilot_wire::peer::{Address, Peer, PeerCertificate};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const CLIENT_CERT_CHAIN: &str = "Client-Cert-Chain";
@@ -36,6 +36,8 @@ const MESH_SECRET: &str = "pilot-mesh-secret";
 #[derive(Debug, Default)]
 pub struct Edge {
     mesh: Option<Mesh>,
+    /// Who the mesh is on a Unix socket.
+    users: Vec<u32>,
     /// Any of these identifies a peer as the mesh; without any, its address does. Digests, since nobody needs the
     /// secrets again.
     secrets: Vec<Digest>,
@@ -48,7 +50,13 @@ pub struct Edge {
 
 impl Edge {
     pub fn new(mesh: Option<Mesh>, mesh_only: bool, secrets: Vec<Digest>) -> Edge {
-        Edge { mesh_only: mesh_only && mesh.is_some(), mesh, secrets, https_only: false }
+        Edge { mesh_only: mesh_only && mesh.is_some(), mesh, users: Vec::new(), secrets, https_only: false }
+    }
+
+    /// On a Unix socket these users are the mesh.
+    #[must_use]
+    pub fn with_users(self, users: Vec<u32>) -> Edge {
+        Edge { users, ..self }
     }
 
     /// TLS ends here.
@@ -58,14 +66,15 @@ impl Edge {
 
     /// The address the request comes from, which is the caller's and not the mesh's. Afterwards the head contains no
     /// claims of an untrusted peer.
-    pub fn admit(&self, head: &mut Parts) -> Result<IpAddr, Malformed> {
-        let peer = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
-        let trusted = self.mesh.as_ref().filter(|mesh| mesh.trusts(peer) && self.is_mesh(&head.headers));
+    pub fn admit(&self, head: &mut Parts) -> Result<Address, Malformed> {
+        let peer = head.extensions.get::<Peer>().map_or(Address::Ip(IpAddr::from([0, 0, 0, 0])), |peer| peer.0);
+        let mesh = self.mesh.as_ref().filter(|mesh| is_place_of(mesh, &self.users, peer));
+        let trusted = mesh.filter(|_| self.is_mesh(&head.headers));
         if trusted.is_none() && self.mesh_only {
-            // The same whether the address or the secret was wrong.
+            // The same whether the address, the user or the secret was wrong.
             return Err(Malformed::Framing("Connect through the mesh: this peer is not part of it."));
         }
-        let address = trusted.and_then(|mesh| caller(mesh, &head.headers)).unwrap_or(peer);
+        let address = trusted.and_then(|mesh| caller(mesh, &head.headers)).map_or(peer, Address::Ip);
         let certificate = trusted.map(|mesh| certificate(mesh.client_certificate, &head.headers));
         // Searched first: almost no request has one, and a search costs less than ten removals.
         if head.headers.keys().any(|name| CLAIMS.contains(&name.as_str())) {
@@ -92,6 +101,14 @@ impl Edge {
         let (Some(line), None) = (lines.next(), lines.next()) else { return false };
         let shown = Digest::of(line.as_bytes());
         self.secrets.iter().fold(false, |found, secret| secret.matches(&shown) | found)
+    }
+}
+
+/// Whether the mesh's connections come from there. On a Unix socket only a user counts, and otherwise only an address.
+pub fn is_place_of(mesh: &Mesh, users: &[u32], peer: Address) -> bool {
+    match peer {
+        Address::Ip(address) => mesh.trusts(address),
+        Address::User(id) => users.contains(&id),
     }
 }
 
@@ -209,7 +226,8 @@ mod tests {
     fn mesh(client_address: ClientAddress) -> Mesh {
         let trusted = vec!["10.0.0.0/8".parse().unwrap()];
         let client_certificate = ClientCertificate::Rfc9440;
-        Mesh { trusted, client_address, client_certificate, clients: None, secret_file: None }
+        let trusted_users = Vec::new();
+        Mesh { trusted, trusted_users, client_address, client_certificate, clients: None, secret_file: None }
     }
 
     #[track_caller]
@@ -395,6 +413,22 @@ mod tests {
         let edge = Edge::new(Some(mesh(ClientAddress::XForwardedFor)), true, Vec::new());
         assert!(edge.admit(&mut head("10.1.1.1", &[])).is_ok());
         assert!(edge.admit(&mut head("192.0.2.9", &[])).is_err());
+    }
+
+    #[test]
+    fn on_a_unix_socket_the_listed_users_are_the_mesh_and_nobody_else() {
+        let edge = |only| Edge::new(Some(mesh(ClientAddress::XForwardedFor)), only, Vec::new()).with_users(vec![33]);
+        let claims = [RFC9440, ("x-forwarded-for", "192.0.2.7")];
+        for (peer, address, is_mesh) in
+            [("uid:33", "192.0.2.7", true), ("uid:0", "uid:0", false), ("uid:34", "uid:34", false)]
+        {
+            let mut admitted = head(peer, &claims);
+            assert_eq!(edge(false).admit(&mut admitted).unwrap().to_string(), address);
+            assert_eq!(admitted.extensions.get::<PeerCertificate>().is_some(), is_mesh, "{peer}");
+            assert!(admitted.headers.is_empty(), "no claim is left");
+            assert_eq!(edge(true).admit(&mut head(peer, &claims)).is_ok(), is_mesh, "{peer}");
+        }
+        assert_eq!(edge(false).admit(&mut head("uid:33", &[])).unwrap().to_string(), "uid:33");
     }
 
     const SECRET: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-1";

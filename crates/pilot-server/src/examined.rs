@@ -18,16 +18,18 @@ use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::exposed::{refuse_tokens_in_definitions, tokens_in_names};
 use pilot_setup::{database, definitions, permit_key};
 use pilot_setup::{private_file, production};
+use pilot_wire::socket_file::Wanted;
 
 use crate::client_trust::ClientIssuers;
 use crate::edge;
 use crate::identity::oauth::Trusted;
+use crate::socket;
 use crate::tls::CertificateFiles;
 
 pub(crate) struct Examined {
     pub(crate) clients: Option<Arc<ClientIssuers>>,
     pub(crate) certificate: Option<Arc<CertificateFiles>>,
-    pub(crate) mesh_secrets: Vec<Digest>,
+    pub(crate) peers: Peers,
     pub(crate) credentials: Credentials,
     pub(crate) role_map: Option<RoleMapFile>,
     pub(crate) guard: Arc<LeakGuard>,
@@ -36,10 +38,26 @@ pub(crate) struct Examined {
     pub(crate) trusted: Option<Trusted>,
 }
 
+/// How others connect, and how the mesh is recognised among them.
+pub(crate) struct Peers {
+    pub(crate) mesh_secrets: Vec<Digest>,
+    /// Who the mesh is on a Unix socket.
+    pub(crate) mesh_users: Vec<u32>,
+    /// If the service listens on one.
+    pub(crate) socket: Option<Wanted>,
+}
+
+fn peers(config: &Config, found: &mut Found) -> Option<Peers> {
+    let mesh_secrets = found.take(mesh_secrets(config));
+    let mesh_users = found.take(socket::trusted_users(config));
+    let socket = found.take(socket::wanted(config));
+    Some(Peers { mesh_secrets: mesh_secrets?, mesh_users: mesh_users?, socket: socket? })
+}
+
 pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartError> {
     let mut found = Found::default();
     found.refused.extend(production::refusal(config));
-    let mesh_secrets = found.take(mesh_secrets(config));
+    let peers = peers(config, &mut found);
     for exposed in found.take(database::check_files(config)).into_iter().flatten() {
         tracing::warn!("{exposed}");
     }
@@ -69,12 +87,12 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
     let witnesses = found.take(Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
     let timestamps = found.take(Timestamps::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
     let trusted = found.take(Trusted::open(config, clock));
-    match (found.settle()?, clients, certificate, mesh_secrets, loaded, guard, witnesses, timestamps, trusted) {
+    match (found.settle()?, clients, certificate, peers, loaded, guard, witnesses, timestamps, trusted) {
         (
             (),
             Some(clients),
             Some(certificate),
-            Some(mesh_secrets),
+            Some(peers),
             Some((credentials, role_map)),
             Some(guard),
             Some(witnesses),
@@ -82,17 +100,7 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
             Some(trusted),
         ) => {
             let (guard, witnesses, timestamps) = (Arc::new(guard), Arc::new(witnesses), Arc::new(timestamps));
-            Ok(Examined {
-                clients,
-                certificate,
-                mesh_secrets,
-                credentials,
-                role_map,
-                guard,
-                witnesses,
-                timestamps,
-                trusted,
-            })
+            Ok(Examined { clients, certificate, peers, credentials, role_map, guard, witnesses, timestamps, trusted })
         }
         _ => Err(StartError::Refused("something is missing, but it is not known what".to_owned())),
     }

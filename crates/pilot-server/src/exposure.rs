@@ -1,7 +1,6 @@
 //! A live token where it does not belong: in a URL, or in content. Its holder is protected first, then the exposure is
 //! recorded.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
@@ -10,6 +9,7 @@ use pilot_core::credentials::CredentialId;
 use pilot_core::leak::LeakGuard;
 use pilot_ledger::refusals;
 use pilot_ledger::register::{self, Automatic};
+use pilot_wire::peer::Address;
 use serde_json::Value;
 
 use crate::app::App;
@@ -29,7 +29,7 @@ pub struct Exposed {
 }
 
 /// 400 if the request target contains a live token.
-pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, address: IpAddr, asker: Asker) -> Result<(), Problem> {
+pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, address: Address, asker: Asker) -> Result<(), Problem> {
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     // Our own prefix is not part of a token; with it, every item's id would be tried in a dozen combinations.
     let target = target.strip_prefix("/v1/").unwrap_or(target);
@@ -86,7 +86,12 @@ pub struct Found {
 
 /// Called after content was refused for a token in it. The answer tells the sender that the text is a token, so the
 /// attempt is charged like a failed sign-in; and if the token is someone else's, a stranger knows it.
-pub async fn in_content(app: &Arc<App>, caller: &Caller, address: Option<IpAddr>, found: Found) -> Result<(), Problem> {
+pub async fn in_content(
+    app: &Arc<App>,
+    caller: &Caller,
+    address: Option<Address>,
+    found: Found,
+) -> Result<(), Problem> {
     if let (Some(limits), Some(address)) = (&app.limits, address) {
         let standing = limits.take_of_address(rate::Budget::Failed, address);
         if let Some(seconds) = standing.retry_after {
@@ -106,7 +111,7 @@ pub async fn in_content(app: &Arc<App>, caller: &Caller, address: Option<IpAddr>
     Ok(())
 }
 
-async fn write_down(app: &Arc<App>, actor: &Actor, origin: Option<IpAddr>, code: Code) {
+async fn write_down(app: &Arc<App>, actor: &Actor, origin: Option<Address>, code: Code) {
     let (ledger, now) = (&app.ledger, app.ledger.clock.now());
     if ledger.refusals.note_exposure(actor, origin, code.as_str(), now) {
         refusals::write_exposure(&*ledger.store, actor, origin, code.as_str(), now).await;

@@ -32,6 +32,7 @@ pub mod rate;
 pub mod reference;
 pub mod routes;
 pub mod run;
+mod socket;
 mod spans;
 pub mod start;
 pub mod tls;

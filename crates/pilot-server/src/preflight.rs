@@ -9,19 +9,21 @@ use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::witnesses::Witnesses;
-use pilot_setup::config::{self, Config, Mechanism, Profile};
+use pilot_setup::config::{self, Config, Listen, Mechanism, Profile};
 use pilot_setup::credentials::{self, RoleMapFile};
 use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::exposed;
 use pilot_setup::private_file::{self, FileError, Others};
 use pilot_setup::{database, definitions};
 use pilot_setup::{log_key, permit_key, production};
+use pilot_wire::socket_file::{self, SocketFileError};
 use rustix::fs::Access;
 use serde::Serialize;
 
 use crate::client_trust::Trust;
 use crate::examined::mesh_secrets;
 use crate::identity::oauth::Trusted;
+use crate::socket;
 use crate::tls::{Described, Pair};
 
 mod network;
@@ -105,10 +107,32 @@ fn check_profile(config: &Config) -> Vec<Finding> {
 }
 
 fn check_listener(config: &Config) -> Finding {
-    let listen = config.listen;
+    let listen = match &config.listen {
+        Listen::Tcp(address) => address,
+        Listen::Unix(path) => return check_socket(config, path),
+    };
     if config.tls.is_none() && !listen.ip().is_loopback() {
         let detail = format!("{listen}, without TLS: anyone on the network path can read every token");
         return Finding::new("listen", Verdict::Warning, detail);
+    }
+    Finding::new("listen", Verdict::Ok, listen.to_string())
+}
+
+fn check_socket(config: &Config, path: &Path) -> Finding {
+    if let Err(error) = socket::wanted(config) {
+        return Finding::failed("listen", &error);
+    }
+    if let Err(error) = socket_file::check(path) {
+        let verdict = match error {
+            SocketFileError::NotASocket { .. } | SocketFileError::OpenDirectory { .. } => Verdict::Refused,
+            _ => Verdict::Environment,
+        };
+        return Finding::new("listen", verdict, with_cause(&error));
+    }
+    let listen = &config.listen;
+    if config.tls.is_none() {
+        let detail = "without [tls] trusted_users: if a proxy connects, all of its callers count as one user";
+        return Finding::new("listen", Verdict::Warning, format!("{listen}, {detail}"));
     }
     Finding::new("listen", Verdict::Ok, listen.to_string())
 }
@@ -134,10 +158,14 @@ fn check_termination(config: &Config, now: Time) -> Vec<Finding> {
     let files = match &config.tls {
         None => return ok("off".into()),
         Some(config::Tls::Mesh(mesh)) => {
-            let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
-            if let Err(error) = mesh_secrets(config) {
+            if let Err(error) = mesh_secrets(config).and_then(|_| socket::trusted_users(config)) {
                 return vec![Finding::failed("tls", &error)];
             }
+            if !mesh.trusted_users.is_empty() {
+                let users: Vec<_> = mesh.trusted_users.iter().map(ToString::to_string).collect();
+                return ok(format!("ends at the mesh, which runs as {}", users.join(", ")));
+            }
+            let trusted: Vec<_> = mesh.trusted.iter().map(ToString::to_string).collect();
             return ok(format!("ends at the mesh, which is at {}", trusted.join(", ")));
         }
         Some(config::Tls::Here(files)) => files,

@@ -4,7 +4,6 @@
 //! table of fixed size, so that a million addresses cost no more memory than one.
 
 use std::hash::{BuildHasher, RandomState};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::Method;
@@ -14,6 +13,7 @@ use pilot_core::limits::{RATE_ACTORS_MAX, RATE_ADDRESSES_MAX};
 
 use pilot_setup::config::RateLimits;
 use pilot_wire::clock::Stopwatch;
+use pilot_wire::peer::{Address, origin};
 
 mod table;
 
@@ -169,12 +169,12 @@ impl Limits {
     }
 
     /// Charges a request to its address.
-    pub fn take_of_address(&self, budget: Budget, address: IpAddr) -> Standing {
+    pub fn take_of_address(&self, budget: Budget, address: Address) -> Standing {
         self.take(budget, self.hasher.hash_one(place_of(address)), self.started.micros())
     }
 
     /// Whether an address has called too often without a valid credential. Charges nothing.
-    pub fn is_used_up(&self, address: IpAddr) -> bool {
+    pub fn is_used_up(&self, address: Address) -> bool {
         let (key, now) = (self.hasher.hash_one(place_of(address)), self.started.micros());
         [&self.anonymous, &self.failed].into_iter().any(|kept| kept.is_used_up(key, now, self.nodes()))
     }
@@ -190,16 +190,19 @@ impl Limits {
     }
 }
 
-/// The first half of an IPv6 address: subscribers can choose the second half themselves.
-fn place_of(address: IpAddr) -> u128 {
-    match address.to_canonical() {
-        IpAddr::V4(address) => u32::from(address).into(),
-        IpAddr::V6(address) => u128::from(address) >> 64 << 64,
+/// What is charged together: with IPv6 the first half of the address, because subscribers can choose the second half
+/// themselves.
+fn place_of(address: Address) -> Address {
+    match address {
+        Address::Ip(address) => origin(Address::Ip(address.to_canonical())),
+        Address::User(_) => address,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     const SECOND: u64 = 1_000_000;
@@ -303,7 +306,7 @@ mod tests {
         let flooder = limits.hasher.hash_one(place_of("192.0.2.1".parse().unwrap()));
         while limits.take(Budget::Failed, flooder, 0).retry_after.is_none() {}
         for number in 0..1_000_000_u32 {
-            let address = IpAddr::from(number.to_be_bytes());
+            let address = Address::Ip(IpAddr::from(number.to_be_bytes()));
             limits.take(Budget::Failed, limits.hasher.hash_one(place_of(address)), 0);
         }
         assert_eq!(limits.failed.table.places(), room);

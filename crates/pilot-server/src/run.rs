@@ -66,10 +66,14 @@ impl Loops {
 }
 
 impl Service {
-    /// The line for standard output, with the real port.
+    /// The line for standard output, with the real port, or the path of the socket.
     pub fn announcement(&self) -> io::Result<String> {
-        let scheme = if self.certificate.is_some() { "https" } else { "http" };
-        Ok(format!("listening on {scheme}://{}", self.main.address()?))
+        let address = self.main.address()?;
+        Ok(match &self.certificate {
+            _ if address.starts_with("unix:") => format!("listening on {address}"),
+            Some(_) => format!("listening on https://{address}"),
+            None => format!("listening on http://{address}"),
+        })
     }
 
     /// The line with which others check what this log signs.

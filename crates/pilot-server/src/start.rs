@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use pilot_core::credentials::Credentials;
-use pilot_core::digest::Digest;
 use pilot_core::document::Document;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role_map::RoleMap;
@@ -23,7 +22,7 @@ use pilot_ledger::settle::Ledger;
 use pilot_ledger::signer::Signer;
 use pilot_ledger::starts::{self, KnownCredentials, LastStart, Starting};
 use pilot_ledger::workflows::Workflows;
-use pilot_setup::config::{self, Config, Mechanism, Profile};
+use pilot_setup::config::{self, Config, Listen, Mechanism, Profile};
 use pilot_setup::error::{StartError, no_such_store};
 use pilot_setup::exposed::too_few_approvers;
 use pilot_setup::log_key::LogKey;
@@ -34,14 +33,15 @@ use pilot_store::postgres::{Identity as NodeIdentity, Postgres};
 use pilot_store::sqlite::Sqlite;
 use pilot_wire::clock::has_date;
 use pilot_wire::listen::Listener;
+use pilot_wire::socket_file::{SocketFileError, Wanted};
 use tokio::sync::watch;
 
 use crate::answer::Door;
 use crate::app::{App, RequestIds};
 use crate::budget::Budget;
 use crate::client_trust::ClientIssuers;
-use crate::edge::Edge;
-use crate::examined::{Examined, examine};
+use crate::edge::{Edge, is_place_of};
+use crate::examined::{Examined, Peers, examine};
 use crate::flood::Flood;
 use crate::identity::Identity;
 use crate::identity::credential_file::CredentialFile;
@@ -72,7 +72,7 @@ pub async fn start(
     let ahead = Arc::new(AtomicI64::new(0));
     let clock_guard = Arc::new(ClockGuard::new(Wall::Shared(Arc::clone(&ahead)), SinceBoot::System));
     let clock = Clock::Guarded(Arc::clone(&clock_guard));
-    let Examined { clients, certificate, mesh_secrets, credentials, role_map, guard, witnesses, timestamps, trusted } =
+    let Examined { clients, certificate, peers, credentials, role_map, guard, witnesses, timestamps, trusted } =
         examine(config, &clock)?;
     log.guard_with(Arc::clone(&guard));
     let left_out = role_map.as_ref().and_then(|file| production::roles_left_out(config, &file.map));
@@ -85,7 +85,7 @@ pub async fn start(
     let (store, ledger_clock) = open_store(config, &clock, &clock_keeper, ahead)?;
     let signer = open_signer(config, &store).await?;
     let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
-    let main = main_listener(config, certificate.as_ref().map(|certificate| certificate.tls()))?;
+    let main = main_listener(config, &peers, certificate.as_ref().map(|certificate| certificate.tls()))?;
     let ops = match &config.ops {
         Some(ops) => Some(bind(ops.listen)?),
         None => None,
@@ -125,7 +125,7 @@ pub async fn start(
         register,
         limits: config.rate_limits.as_ref().map(Limits::new),
         flood: Flood::default(),
-        edge: edge(config, mesh_secrets),
+        edge: edge(config, peers),
         guard,
         metrics,
         started: clock.now(),
@@ -195,8 +195,32 @@ async fn open_signer(config: &Config, store: &Arc<dyn Store>) -> Result<Arc<Sign
     Signer::open(key, Arc::clone(store), place, was_kept).await
 }
 
-fn main_listener(config: &Config, tls: Option<Arc<pilot_wire::tls::Tls>>) -> Result<Listener, StartError> {
-    let mut main = bind(config.listen)?;
+fn bind_main(config: &Config, socket: Option<&Wanted>) -> Result<Listener, StartError> {
+    match (&config.listen, socket) {
+        (Listen::Unix(_), Some(wanted)) => Listener::bind_file(wanted).map_err(|error| {
+            let what = error.to_string();
+            match error {
+                // Someone has to change something; the same start would fail again.
+                SocketFileError::NotASocket { .. } | SocketFileError::OpenDirectory { .. } => StartError::Refused(what),
+                SocketFileError::Directory { source, .. }
+                | SocketFileError::Owner { source, .. }
+                | SocketFileError::Other { source, .. } => StartError::environment(what, source),
+                SocketFileError::InUse { .. } | SocketFileError::Starting { .. } => {
+                    StartError::Environment { what, source: None }
+                }
+            }
+        }),
+        (Listen::Tcp(address), _) => bind(*address),
+        (Listen::Unix(_), None) => Err(StartError::Refused("listen: names a socket that was not examined".into())),
+    }
+}
+
+fn main_listener(
+    config: &Config,
+    peers: &Peers,
+    tls: Option<Arc<pilot_wire::tls::Tls>>,
+) -> Result<Listener, StartError> {
+    let mut main = bind_main(config, peers.socket.as_ref())?;
     main.limit_connections(connections_possible());
     if let Some(tls) = tls {
         main.encrypt(tls);
@@ -204,8 +228,8 @@ fn main_listener(config: &Config, tls: Option<Arc<pilot_wire::tls::Tls>>) -> Res
     // While callers are unknown, long tasks are limited by address.
     main.tell_peers();
     if let Some(config::Tls::Mesh(mesh)) = &config.tls {
-        let mesh = mesh.clone();
-        main.share_addresses(move |address| mesh.trusts(address));
+        let (mesh, users) = (mesh.clone(), peers.mesh_users.clone());
+        main.share_addresses(move |address| is_place_of(&mesh, &users, address));
     }
     Ok(main)
 }
@@ -246,10 +270,11 @@ fn open_identity(
     }
 }
 
-fn edge(config: &Config, mesh_secrets: Vec<Digest>) -> Edge {
+fn edge(config: &Config, peers: Peers) -> Edge {
     match &config.tls {
         Some(config::Tls::Mesh(mesh)) => {
-            Edge::new(Some(mesh.clone()), config.profile == Profile::Production, mesh_secrets)
+            Edge::new(Some(mesh.clone()), config.profile == Profile::Production, peers.mesh_secrets)
+                .with_users(peers.mesh_users)
         }
         Some(config::Tls::Here(_)) => Edge::encrypted(config.profile == Profile::Production),
         None => Edge::default(),

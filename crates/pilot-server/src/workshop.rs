@@ -5,12 +5,11 @@
 //! evidence.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 
 use pilot_core::actor::ActorId;
 use pilot_core::limits::{ACTOR_LONG_TASKS_MAX, ACTOR_LONG_TASKS_WAITING_MAX, LONG_TASKS_MAX};
-use pilot_wire::peer;
+use pilot_wire::peer::{Address, origin};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// How much lower the priority is: enough that answering comes first, and not so much that long tasks starve.
@@ -22,13 +21,13 @@ type Task = Box<dyn FnOnce() + Send>;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Asker {
     Actor(ActorId),
-    Address(IpAddr),
+    Address(Address),
 }
 
 impl Asker {
     /// Anyone at this address; with IPv6, everyone in the network that one customer is assigned.
-    pub fn at(address: IpAddr) -> Asker {
-        Asker::Address(peer::origin(address))
+    pub fn at(address: Address) -> Asker {
+        Asker::Address(origin(address))
     }
 }
 

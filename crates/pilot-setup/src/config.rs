@@ -14,10 +14,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::private_file::{self, Others};
 
+mod account;
 mod claims;
 mod console;
 mod edge;
 mod faults;
+mod listen;
 mod logging;
 mod network;
 mod node;
@@ -29,12 +31,14 @@ mod store;
 mod traces;
 mod url;
 
+pub use account::{Account, AccountError};
 pub use claims::{RoleValue, RoleValues, TokenTypes};
 pub use console::{Colour, Console};
 pub use edge::{
     ClientAddress, ClientCertificate, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls,
     TlsFiles,
 };
+pub use listen::{Listen, NoListen, Socket, SocketMode};
 pub use logging::{LogFormat, LogLevel, Logging, Origin};
 pub use network::{Network, NotANetwork};
 pub use node::Node;
@@ -47,9 +51,10 @@ pub use traces::Traces;
 use url::plain_url;
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "profile",
     "listen",
+    "socket",
     "data_dir",
     "store",
     "credentials",
@@ -91,9 +96,11 @@ pub enum Profile {
 pub struct Config {
     /// With `production` the service does not start without TLS, a role map, rate limits and an identity mechanism.
     pub profile: Profile,
-    /// Address and port of the main listener. Port 0 picks a free one.
-    #[schemars(extend("format" = "socket-address"))]
-    pub listen: SocketAddr,
+    /// Address and port of the main listener; port 0 picks a free one. Or a Unix socket, such as
+    /// `unix:/run/pilot/pilot.sock`: an absolute path of at most 107 bytes.
+    pub listen: Listen,
+    /// The file of the Unix socket. Only if `listen` names one.
+    pub socket: Option<Socket>,
     /// The directory of the ledger and its keys. It is created with mode 0700 if it does not exist.
     #[schemars(extend("format" = "path"))]
     pub data_dir: PathBuf,
@@ -232,7 +239,8 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             profile: Profile::Pilot,
-            listen: SocketAddr::from(([127, 0, 0, 1], 7450)),
+            listen: Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 7450))),
+            socket: None,
             data_dir: "data".into(),
             store: Store::default(),
             credentials: Credentials::default(),
@@ -326,6 +334,7 @@ impl Config {
         let faults = identity.into_iter().chain(self.trusts_itself()).chain(self.log.contradiction());
         let faults = faults.chain(self.traces.as_ref().and_then(Traces::contradiction));
         let faults = faults.chain(self.store.fault()).chain(self.same_address());
+        let faults = faults.chain(self.socket_fault().map(str::to_owned));
         let faults: Vec<_> = faults.map(contradiction).collect();
         if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
     }
@@ -341,10 +350,32 @@ impl Config {
 
     /// Two listeners cannot share an address.
     fn same_address(&self) -> Option<String> {
-        let (main, ops) = (self.listen, self.ops.as_ref()?.listen);
+        let (main, ops) = (self.listen.address()?, self.ops.as_ref()?.listen);
         let is_same = main.ip() == ops.ip() || main.ip().is_unspecified() || ops.ip().is_unspecified();
         (is_same && main.port() == ops.port() && main.port() != 0)
             .then(|| format!("ops.listen: {ops} is also what listen ({main}) uses; give it another port"))
+    }
+
+    /// What a Unix socket can do and an address cannot, and the other way round.
+    fn socket_fault(&self) -> Option<&'static str> {
+        match (&self.listen, &self.tls) {
+            (Listen::Tcp(_), Some(Tls::Mesh(mesh))) if !mesh.trusted_users.is_empty() => Some(
+                "tls.trusted_users: only a Unix socket tells who is at its other end; set listen to one, or use trusted \
+                 instead",
+            ),
+            (Listen::Tcp(_), _) if self.socket.is_some() => Some(
+                "socket: is for a Unix socket, but listen is an address; remove the section, or set listen to a socket",
+            ),
+            (Listen::Unix(_), Some(Tls::Mesh(mesh))) if mesh.trusted_users.is_empty() => Some(
+                "tls.trusted_users: is missing; on a Unix socket a mesh has no address and is known by its users, so list \
+                 them",
+            ),
+            (Listen::Unix(_), Some(Tls::Here(_))) => Some(
+                "tls.certificate: there is no TLS on a Unix socket. Let it end at the proxy, with termination = \"mesh\" and \
+                 trusted_users, or set listen to an address",
+            ),
+            _ => None,
+        }
     }
 
     fn parse(path: &Path, text: &str, environment: &[(String, String)]) -> Result<Config, ConfigError> {
@@ -537,7 +568,7 @@ mod tests {
             "",
             &[("PILOT_LISTEN", "nowhere")],
             expect![
-                "the environment overrides the configuration with an invalid value: invalid socket address syntax (set by PILOT_LISTEN)"
+                "the environment overrides the configuration with an invalid value: must be an address and a port, such as 127.0.0.1:7450, or a socket, such as unix:/run/pilot/pilot.sock (set by PILOT_LISTEN)"
             ],
         );
         check(
@@ -555,7 +586,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`, `traces`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `socket`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`, `traces`"
             ],
         );
         check(
@@ -569,7 +600,13 @@ mod tests {
 
     #[test]
     fn a_faulty_value_is_refused_with_its_line() {
-        check("\nlisten = 'here'", &[], expect!["pilot.toml, line 2, column 10: invalid socket address syntax"]);
+        check(
+            "\nlisten = 'here'",
+            &[],
+            expect![
+                "pilot.toml, line 2, column 10: must be an address and a port, such as 127.0.0.1:7450, or a socket, such as unix:/run/pilot/pilot.sock"
+            ],
+        );
         check(
             "profile = 'prod'",
             &[],
@@ -578,7 +615,7 @@ mod tests {
         check(
             "listen = 7450",
             &[],
-            expect!["pilot.toml, line 1, column 10: has the wrong type, expected socket address"],
+            expect!["pilot.toml, line 1, column 10: has the wrong type, expected an address and a port, or a socket"],
         );
         check(
             "",
@@ -596,6 +633,60 @@ mod tests {
         );
         check("[store", &[], expect!["pilot.toml, line 1, column 7: unclosed table, expected `]`"]);
         check("[ops]\n", &[], expect!["pilot.toml, line 1, column 1: missing field `listen`"]);
+    }
+
+    #[test]
+    fn a_socket_and_what_belongs_to_it_come_together_or_not_at_all() {
+        const SOCKET: &str = "listen = 'unix:/run/pilot/pilot.sock'\n";
+        const USERS: &str = "[tls]\ntermination = 'mesh'\ntrusted_users = ['haproxy', 33]\n";
+        let with = |parts: &[&str]| parts.concat();
+        for (text, environment) in [
+            (with(&[SOCKET]), [].as_slice()),
+            (with(&[SOCKET, "[socket]\ngroup = 'web'\nmode = '0600'\n", USERS]), &[]),
+            (with(&[SOCKET]), &[("PILOT_TLS__TERMINATION", "mesh"), ("PILOT_TLS__TRUSTED_USERS", "haproxy, 33")]),
+        ] {
+            check(&text, environment, expect!["unix:/run/pilot/pilot.sock sqlite:pilot.db None"]);
+        }
+        check(
+            &with(&["[socket]\n"]),
+            &[],
+            expect![
+                "pilot.toml: socket: is for a Unix socket, but listen is an address; remove the section, or set listen to a socket"
+            ],
+        );
+        check(
+            &with(&[USERS]),
+            &[],
+            expect![
+                "pilot.toml: tls.trusted_users: only a Unix socket tells who is at its other end; set listen to one, or use trusted instead"
+            ],
+        );
+        check(
+            &with(&[SOCKET, "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\n"]),
+            &[],
+            expect![
+                "pilot.toml: tls.trusted_users: is missing; on a Unix socket a mesh has no address and is known by its users, so list them"
+            ],
+        );
+        check(
+            &with(&[SOCKET, "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\n"]),
+            &[],
+            expect![[
+                r#"pilot.toml: tls.certificate: there is no TLS on a Unix socket. Let it end at the proxy, with termination = "mesh" and trusted_users, or set listen to an address"#
+            ]],
+        );
+        check(
+            &with(&[SOCKET, "[socket]\nmode = '0666'\n"]),
+            &[],
+            expect![[
+                r#"pilot.toml, line 3, column 8: must be "0600" or "0660": to connect, a user needs both rights, and other users must have none. To let a user in, add it to the socket's group"#
+            ]],
+        );
+        check(
+            &with(&[SOCKET, "[socket]\ngroup = 'not a name'\n"]),
+            &[],
+            expect!["pilot.toml, line 3, column 9: must be a name or a number, such as haproxy or 101"],
+        );
     }
 
     #[test]

@@ -3,15 +3,20 @@
 use pilot_core::role::Role;
 use pilot_core::role_map::RoleMap;
 
-use crate::config::{Config, Mechanism, Profile, Tls};
+use crate::config::{Config, Mechanism, Mesh, Profile, Tls};
 
 const MESH_REMEDY: &str = "certificates are public, and any process at a trusted address could present another \
                            actor's; set [tls] mesh_secret_file, and have the mesh send the secret in it";
 
+/// On a Unix socket the kernel names the peer's user, and no address is believed.
+fn is_known_by_address_only(mesh: &Mesh) -> bool {
+    mesh.secret_file.is_none() && mesh.trusted_users.is_empty()
+}
+
 /// Client certificates behind a mesh that is known only by its address: a client there can claim to be anyone.
 fn knows_mesh_by_address_only(config: &Config) -> bool {
     let mesh = config.tls.as_ref().and_then(Tls::mesh);
-    config.mechanism() == Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none())
+    config.mechanism() == Mechanism::MutualTls && mesh.is_some_and(is_known_by_address_only)
 }
 
 const PLAIN_STORE: &str = "store: sslmode=disable lets anyone on the network path read and change what goes to the \
@@ -47,7 +52,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         warnings.push(EVERY_CLIENT.to_owned());
     }
     let mesh = config.tls.as_ref().and_then(Tls::mesh);
-    if config.mechanism() != Mechanism::MutualTls && mesh.is_some_and(|mesh| mesh.secret_file.is_none()) {
+    if config.mechanism() != Mechanism::MutualTls && mesh.is_some_and(is_known_by_address_only) {
         let warning = "tls: the mesh is identified only by its address, so any process there can choose the address \
                        that its requests are counted under; set [tls] mesh_secret_file to prevent that";
         warnings.push(warning.to_owned());
@@ -73,7 +78,7 @@ pub fn missing(config: &Config) -> Vec<String> {
     let mut missing = Vec::new();
     let in_production = config.profile == Profile::Production;
     if in_production && config.tls.is_none() {
-        let remedy = "set [tls] certificate and key, or termination = \"mesh\" with trusted";
+        let remedy = "set [tls] certificate and key, or termination = \"mesh\" with trusted, or with trusted_users on a Unix socket";
         missing.push(format!("TLS: {remedy}"));
     }
     if in_production && let Some(foreign_hand) = &config.foreign_hand {

@@ -112,6 +112,7 @@ fn shape(schema: &Value) -> String {
         Some("string") => match format {
             "path" => "path",
             "socket-address" => "address and port",
+            "listen" => "address and port, or socket",
             "uri" => "http or https address",
             "https-uri" => "https address; http only on this machine",
             _ => "string",
@@ -213,6 +214,7 @@ fn explained_in(section: &str) -> Option<&'static str> {
         "ops" => "[health and metrics](../operate/install.md#health-and-metrics)",
         "permits" => "[enforcing at the target](../guide/enforcing-at-the-target.md)",
         "rate_limits" => "[rate limits](../operate/production.md#rate-limits)",
+        "socket" => "[proxies](../operate/proxies.md#over-a-unix-socket)",
         "store" => "[the ledger on disk](../operate/ledger.md)",
         "tls" => "[TLS](../operate/production.md#tls) and [behind a mesh](../operate/production.md#behind-a-mesh)",
         "workflows" => "[your own workflows](../operate/install.md#your-own-workflows)",

@@ -7,7 +7,6 @@ mod state;
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub use self::state::{Deadlines, Lasts, TICK};
 use self::state::{End, Event, State};
+use crate::peer::Address;
 
 /// In the extensions of an answer: the peer is late, so the connection ends as soon as nothing else is in progress on
 /// it.
@@ -32,7 +32,7 @@ pub struct Watchdog {
     connections: Mutex<Vec<Weak<Connection>>>,
     /// Addresses for which no connection could be closed in this tick. Searching all connections for each new one is
     /// exactly what a flood would want.
-    crowded: Mutex<HashMap<Option<IpAddr>, u64>>,
+    crowded: Mutex<HashMap<Option<Address>, u64>>,
 }
 
 impl Watchdog {
@@ -41,7 +41,7 @@ impl Watchdog {
         Arc::new(Watchdog { deadlines, tick, connections, crowded: Mutex::default() })
     }
 
-    pub fn watch(&self, address: Option<IpAddr>) -> Arc<Connection> {
+    pub fn watch(&self, address: Option<Address>) -> Arc<Connection> {
         let (deadlines, tick) = (self.deadlines, Arc::clone(&self.tick));
         let state = Mutex::new(Heard { state: State::new(tick.load(Ordering::Relaxed), &deadlines), waker: None });
         let connection = Arc::new(Connection { deadlines, tick, address, state });
@@ -76,7 +76,7 @@ impl Watchdog {
 
     /// Closes the anonymous connections that have idled longest, to make room for others: one percent of all, and at
     /// least one; only those of one address, if given. Returns how many.
-    pub fn make_room(&self, address: Option<IpAddr>) -> usize {
+    pub fn make_room(&self, address: Option<Address>) -> usize {
         let now = self.tick.load(Ordering::Relaxed);
         let mut crowded = self.crowded.lock().unwrap_or_else(PoisonError::into_inner);
         if crowded.get(&address) == Some(&now) {
@@ -113,7 +113,7 @@ impl Watchdog {
 pub struct Connection {
     deadlines: Deadlines,
     tick: Arc<AtomicU64>,
-    address: Option<IpAddr>,
+    address: Option<Address>,
     state: Mutex<Heard>,
 }
 
@@ -280,6 +280,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     const SECOND: u64 = 4;
@@ -450,7 +452,7 @@ mod tests {
     #[test]
     fn room_is_made_by_those_who_have_idled_longest_and_are_not_known() {
         let watchdog = Watchdog::new(Deadlines::default());
-        let origin = |last| Some(IpAddr::from([127, 0, 0, last]));
+        let origin = |last| Some(Address::Ip(IpAddr::from([127, 0, 0, last])));
         let names = ["known", "oldest", "busy", "feeding", "of another address", "youngest"];
         let connections: Vec<_> = names
             .iter()

@@ -10,5 +10,6 @@ pub mod listen;
 pub mod outgoing;
 pub mod peer;
 pub mod served;
+pub mod socket_file;
 pub mod tls;
 pub mod traffic;

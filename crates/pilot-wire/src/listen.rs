@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,7 +20,7 @@ use pilot_core::limits::{
     URL_BYTES_MAX,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::server::TlsStream;
 
@@ -29,8 +29,9 @@ use crate::caps::Cap;
 use crate::clock;
 use crate::deadline::{Connection, Deadlines, PeerIsLate, TICK, Told, Watchdog, Watched};
 use crate::framing::{Ambiguous, Malformed};
-use crate::peer::{Peer, PeerCertificate, origin};
+use crate::peer::{Address, Peer, PeerCertificate, origin};
 use crate::served::Served;
+use crate::socket_file::{SocketFile, SocketFileError, Wanted};
 use crate::tls::Tls;
 
 mod crowd;
@@ -46,12 +47,23 @@ pub const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 const WAITING_CONNECTIONS_MAX: u32 = 4096;
 
 pub struct Listener {
-    socket: TcpListener,
+    door: Door,
     deadlines: Deadlines,
     connections_max: usize,
     tls: Option<Arc<Tls>>,
     tells_peers: bool,
     shared: Shared,
+}
+
+/// Where connections arrive.
+enum Door {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
 }
 
 impl Listener {
@@ -61,18 +73,32 @@ impl Listener {
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         let socket = socket.listen(WAITING_CONNECTIONS_MAX)?;
-        Ok(Listener {
-            socket,
+        Ok(Listener::at(Door::Tcp(socket)))
+    }
+
+    /// On a Unix socket, where a peer is known by its user. The file is removed when the listener ends.
+    pub fn bind_file(wanted: &Wanted) -> Result<Listener, SocketFileError> {
+        let (socket, file) = SocketFile::bind(wanted, WAITING_CONNECTIONS_MAX)?;
+        Ok(Listener::at(Door::Unix(socket, file)))
+    }
+
+    fn at(door: Door) -> Listener {
+        Listener {
+            door,
             deadlines: Deadlines::default(),
             connections_max: CONNECTIONS_MAX,
             tls: None,
             tells_peers: false,
             shared: Box::new(|_| false),
-        })
+        }
     }
 
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+    /// The address and the real port, or the socket's path after `unix:`.
+    pub fn address(&self) -> io::Result<String> {
+        match &self.door {
+            Door::Tcp(socket) => Ok(socket.local_addr()?.to_string()),
+            Door::Unix(_, file) => Ok(format!("unix:{}", file.path().display())),
+        }
     }
 
     /// Never more connections than the process may have open files.
@@ -86,11 +112,11 @@ impl Listener {
     }
 
     /// Addresses that many callers share, such as a mesh's: they may take every place.
-    pub fn share_addresses(&mut self, shared: impl Fn(IpAddr) -> bool + Send + Sync + 'static) {
+    pub fn share_addresses(&mut self, shared: impl Fn(Address) -> bool + Send + Sync + 'static) {
         self.shared = Box::new(shared);
     }
 
-    /// From now on connections begin with a TLS handshake.
+    /// From now on connections begin with a TLS handshake, unless they arrive on a Unix socket.
     pub fn encrypt(&mut self, tls: Arc<Tls>) {
         self.tls = Some(tls);
     }
@@ -114,24 +140,33 @@ impl Listener {
             let accepted = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                accepted = accept(&self.socket) => accepted,
+                accepted = accept(&self.door) => accepted,
             };
-            let Some((socket, address)) = accepted else { continue };
+            let Some((stream, address)) = accepted else { continue };
             let Some(place) = find_place(&*app, &places, &crowd, &watchdog, address, &mut stop).await else { continue };
             let (app, connection) = (Arc::clone(&app), watchdog.watch(Some(origin(address))));
             let (tls, peer) = (self.tls.clone(), self.tells_peers.then_some(Peer(address)));
             tokio::spawn(async move {
                 app.traffic().connection_opened();
-                let socket = Watched { socket, connection: Arc::clone(&connection) };
                 let end = OtherEnd { peer, certificate: None, place };
-                match tls {
-                    None => serve_connection(&app, socket, connection, end, handler).await,
-                    Some(tls) => serve_encrypted(&app, &tls, socket, end, connection, handler).await,
+                match (stream, tls) {
+                    (Stream::Unix(socket), _) => {
+                        let socket = Watched { socket, connection: Arc::clone(&connection) };
+                        serve_connection(&app, socket, connection, end, handler).await;
+                    }
+                    (Stream::Tcp(socket), None) => {
+                        let socket = Watched { socket, connection: Arc::clone(&connection) };
+                        serve_connection(&app, socket, connection, end, handler).await;
+                    }
+                    (Stream::Tcp(socket), Some(tls)) => {
+                        let socket = Watched { socket, connection: Arc::clone(&connection) };
+                        serve_encrypted(&app, &tls, socket, end, connection, handler).await;
+                    }
                 }
                 app.traffic().connection_closed();
             });
         }
-        drop(self.socket);
+        drop(self.door);
         watchdog.stop();
         let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
         if tokio::time::timeout(DRAIN_DEADLINE, places.acquire_many(all)).await.is_err() {
@@ -141,13 +176,20 @@ impl Listener {
     }
 }
 
-async fn accept(socket: &TcpListener) -> Option<(TcpStream, IpAddr)> {
-    match socket.accept().await {
-        Ok((stream, address)) => {
+async fn accept(door: &Door) -> Option<(Stream, Address)> {
+    let accepted = match door {
+        Door::Tcp(socket) => socket.accept().await.map(|(stream, address)| {
             // Answers are written whole; waiting to fill a packet would only delay them.
             let _ = stream.set_nodelay(true);
-            Some((stream, address.ip().to_canonical()))
-        }
+            (Stream::Tcp(stream), Address::Ip(address.ip().to_canonical()))
+        }),
+        Door::Unix(socket, _) => socket.accept().await.and_then(|(stream, _)| {
+            let user = stream.peer_cred()?.uid();
+            Ok((Stream::Unix(stream), Address::User(user)))
+        }),
+    };
+    match accepted {
+        Ok(accepted) => Some(accepted),
         Err(error) => {
             // Out of file descriptors, most likely. Pausing lets connections end; spinning would not.
             tracing::warn!(error = %error, "a connection could not be accepted");

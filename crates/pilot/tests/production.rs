@@ -14,6 +14,7 @@ mod rotation_evidence;
 mod secrets;
 mod sources;
 mod tls;
+mod unix_socket;
 mod vault;
 mod vault_double;
 mod vault_server;

@@ -1,19 +1,20 @@
-//! The bill of materials of each program: CycloneDX, every crate with version, licence and checksum.
+//! The bill of materials of each program, for each processor: CycloneDX, every crate with version, licence and checksum.
 
 use std::fs;
 use std::path::PathBuf;
 
+use super::architecture::Architecture;
 use super::build;
-use super::place::{self, Place, VERSION, at};
+use super::place::{self, Place, at, versioned};
 use crate::step::{Failure, cargo, root, run_timed};
 use crate::tools;
 
 const CYCLONEDX_VERSION: &str = "0.5.9";
 
-pub(super) fn write(place: &Place) -> Result<(), Failure> {
+pub(super) fn write(place: &Place, architecture: Architecture) -> Result<(), Failure> {
     tools::install_missing_crate("cargo-cyclonedx", CYCLONEDX_VERSION)?;
     let mut cyclonedx = cargo(&["cyclonedx", "--quiet", "--format", "json", "--spec-version", "1.5"]);
-    cyclonedx.args(["--target", build::TARGET]).env("SOURCE_DATE_EPOCH", &place.epoch);
+    cyclonedx.args(["--target", architecture.target()]).env("SOURCE_DATE_EPOCH", &place.epoch);
     build::with_tools(&mut cyclonedx)?;
     let made = run_timed("bill of materials", &mut cyclonedx);
     let bills = take_bills()?;
@@ -24,7 +25,7 @@ pub(super) fn write(place: &Place) -> Result<(), Failure> {
         };
         // The tool names our own crates by their paths.
         let bill = bill.replace(&*root().to_string_lossy(), "/pilot");
-        write_bill(place, name, &bill)?;
+        place::write(&place.out.join(file_of(name, architecture)), &bill)?;
     }
     Ok(())
 }
@@ -46,6 +47,6 @@ fn take_bills() -> Result<Vec<(String, String)>, Failure> {
     Ok(bills)
 }
 
-fn write_bill(place: &Place, name: &str, bill: &str) -> Result<(), Failure> {
-    place::write(&place.out.join(format!("{name}-{VERSION}.cdx.json")), bill)
+pub(super) fn file_of(name: &str, architecture: Architecture) -> String {
+    format!("{}.cdx.json", versioned(name, architecture))
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::place::{Place, VERSION, copy, make_directory, name_of, write};
+use super::architecture::Architecture;
+use super::place::{Place, VERSION, copy, make_directory, name_of, versioned, write};
 use super::tree;
 use crate::step::{Failure, output_of, program, root, run};
 
@@ -19,9 +20,9 @@ fn tar(place: &Place, directory: &Path, owner: &str) -> Command {
 }
 
 /// Programs, pages, completions, units and samples, to be installed anywhere.
-pub(super) fn tarball(place: &Place) -> Result<(), Failure> {
-    let name = format!("pilot-{VERSION}-x86_64-linux");
-    let (from, to) = (place.installed(), place.stage.join(&name));
+pub(super) fn tarball(place: &Place, architecture: Architecture) -> Result<(), Failure> {
+    let name = versioned("pilot", architecture);
+    let (from, to) = (place.installed(architecture), place.stage.join(&name));
     make_directory(&to)?;
     copy_all(&from.join("usr/bin"), &to.join("bin"))?;
     copy_all(&from.join("usr/share"), &to.join("share"))?;
@@ -38,18 +39,19 @@ fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
     run(program("cp", &["--recursive", "--preserve=mode"]).arg(from).arg(to))
 }
 
-/// The root of an image, and its recipe.
-pub(super) fn image(place: &Place) -> Result<(), Failure> {
-    let tree = place.stage.join("image");
-    copy(&place.installed().join("usr/bin/pilot"), &tree.join("usr/bin/pilot"))?;
+/// The root of an image. Its recipe takes the one for the processor that is asked for.
+pub(super) fn image(place: &Place, architecture: Architecture) -> Result<(), Failure> {
+    let name = format!("pilot-image-{}", architecture.debian());
+    let tree = place.stage.join(&name);
+    copy(&place.installed(architecture).join("usr/bin/pilot"), &tree.join("usr/bin/pilot"))?;
     make_directory(&tree.join("etc/pilot"))?;
     make_directory(&tree.join("var/lib/pilot"))?;
     run(program("chmod", &["0700"]).arg(tree.join("var/lib/pilot")))?;
-    let archive = place.stage.join("pilot-image.tar");
+    let archive = place.stage.join(format!("{name}.tar"));
     run(tar(place, &tree, "0").arg("--create").arg("--file").arg(&archive).args(["etc", "usr"]))?;
     run(tar(place, &tree, IMAGE_USER).arg("--append").arg("--file").arg(&archive).arg("var/lib/pilot"))?;
     run(program("gzip", &["--no-name", "--best"]).arg(&archive))?;
-    copy(&archive.with_extension("tar.gz"), &place.out.join("pilot-image.tar.gz"))?;
+    copy(&archive.with_extension("tar.gz"), &place.out.join(format!("{name}.tar.gz")))?;
     copy(&root().join("deploy/Dockerfile"), &place.out.join("Dockerfile"))
 }
 
@@ -63,13 +65,13 @@ pub(super) fn chart(place: &Place) -> Result<(), Failure> {
 }
 
 /// Builds the package from the tree with dpkg's own tool.
-pub(super) fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failure> {
-    let tree = place.installed();
+pub(super) fn debian(place: &Place, architecture: Architecture, compression: &str) -> Result<PathBuf, Failure> {
+    let tree = place.installed(architecture);
     let about = tree.join("DEBIAN");
     make_directory(&about)?;
     let kilobytes = output_of(program("du", &["--apparent-size", "--summarize", "--block-size=1024"]).arg(&tree))?;
     let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0").to_owned();
-    write(&about.join("control"), &control(&kilobytes))?;
+    write(&about.join("control"), &control(architecture, &kilobytes))?;
     write(&about.join("conffiles"), "/etc/pilot/pilot.toml\n")?;
     let mut sums = program("sh", &["-c", "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum"]);
     write(&about.join("md5sums"), &output_of(sums.current_dir(&tree))?)?;
@@ -78,7 +80,7 @@ pub(super) fn debian(place: &Place, compression: &str) -> Result<PathBuf, Failur
     }
     run(program("chmod", &["0755"]).args(["postinst", "prerm", "postrm"].map(|script| about.join(script))))?;
     run(program("chmod", &["0644"]).args(["control", "conffiles", "md5sums"].map(|file| about.join(file))))?;
-    let package = place.out.join(format!("pilot_{VERSION}_amd64.deb"));
+    let package = place.out.join(format!("pilot_{VERSION}_{}.deb", architecture.debian()));
     let mut build = program("dpkg-deb", &["--root-owner-group", &format!("-Z{compression}"), "--build"]);
     run(build.arg(&tree).arg(&package).env("SOURCE_DATE_EPOCH", &place.epoch))?;
     Ok(package)
@@ -90,9 +92,9 @@ pub(super) fn inspect(package: &Path) -> Result<(), Failure> {
     print_contents(package)
 }
 
-fn control(kilobytes: &str) -> String {
+fn control(architecture: Architecture, kilobytes: &str) -> String {
     format!(
-        "Package: pilot\nVersion: {VERSION}\nArchitecture: amd64\nMaintainer: {}\n\
+        "Package: pilot\nVersion: {VERSION}\nArchitecture: {}\nMaintainer: {}\n\
          Installed-Size: {kilobytes}\nSection: admin\nPriority: optional\nRecommends: ca-certificates\n\
          Description: workflow service for operations nobody should carry out alone\n \
          One person proposes an operation, another approves, a third clears, a fourth\n \
@@ -100,6 +102,7 @@ fn control(kilobytes: &str) -> String {
          others. Every step is an entry in a signed ledger.\n .\n \
          The service, its tools, the operator console and the verifier of evidence.\n \
          Installing the package does not start the service: configure it first.\n",
+        architecture.debian(),
         tree::MAINTAINER
     )
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::architecture::Architecture;
 use crate::step::{Failure, root, target_dir};
 
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -35,9 +36,18 @@ impl Place {
     }
 
     /// The files as a package installs them.
-    pub(super) fn installed(&self) -> PathBuf {
-        self.stage.join("installed")
+    pub(super) fn installed(&self, architecture: Architecture) -> PathBuf {
+        self.stage.join("installed").join(architecture.debian())
     }
+
+    pub(super) fn programs(&self, architecture: Architecture) -> PathBuf {
+        self.stage.join("programs").join(architecture.debian())
+    }
+}
+
+/// What a file about a program for this processor is called, without its ending.
+pub(super) fn versioned(name: &str, architecture: Architecture) -> String {
+    format!("{name}-{VERSION}-{}", architecture.name())
 }
 
 pub(super) fn name_of(path: &Path) -> String {

@@ -5,16 +5,23 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::architecture::Architecture;
 use super::place::{Place, at};
 use crate::places;
 use crate::step::{Failure, output_of, program, run, shown};
 
-pub(super) fn is_static(path: &Path) -> Result<(), Failure> {
-    let found = output_of(&mut program("ldd", &[&path.to_string_lossy()]))?;
-    if found.contains("statically linked") {
-        return Ok(());
+/// For this processor, and complete: no interpreter is asked for, and no library.
+pub(super) fn is_static(path: &Path, architecture: Architecture) -> Result<(), Failure> {
+    let found =
+        output_of(program("readelf", &["--file-header", "--program-headers", "--dynamic", "--wide"]).arg(path))?;
+    let machine = found.lines().find_map(|line| line.trim().strip_prefix("Machine:")).map(str::trim);
+    match machine {
+        Some(machine) if machine != architecture.machine() => {
+            Err(Failure::refuted(format!("{}: is for {machine}", path.display())))
+        }
+        Some(_) if !found.contains("INTERP") && !found.contains("(NEEDED)") => Ok(()),
+        _ => Err(Failure::refuted(format!("{}: needs system libraries:\n{found}", path.display()))),
     }
-    Err(Failure::refuted(format!("{}: needs system libraries:\n{found}", path.display())))
 }
 
 /// Neither the directory of the sources nor that of other people's crates: paths reveal who built it, and differ.
@@ -31,26 +38,27 @@ pub(super) fn names_no_place_of_this_machine(path: &Path) -> Result<(), Failure>
 }
 
 /// Starts a demo, asks it by name over the network who its first actor is, and stops it.
-pub(super) fn serves(place: &Place, [pilot, verify]: &[PathBuf; 2]) -> Result<(), Failure> {
-    run(&mut program(&verify.to_string_lossy(), &["--version"]))?;
-    let mut demo = Demo::start(pilot, &place.stage.join("demo"))?;
+pub(super) fn serves(place: &Place, [pilot, verify]: &[PathBuf; 2], architecture: Architecture) -> Result<(), Failure> {
+    run(architecture.command(verify).arg("--version"))?;
+    let directory = place.stage.join(format!("demo-{}", architecture.debian()));
+    let mut demo = Demo::start(architecture.command(pilot), &directory)?;
     let (token, port) = demo.introduction()?;
-    let mut session = program(&pilot.to_string_lossy(), &["session", "--url", &format!("http://localhost:{port}")]);
-    run(session.env("PILOT_TOKEN", token))?;
+    let mut session = architecture.command(pilot);
+    run(session.args(["session", "--url", &format!("http://localhost:{port}")]).env("PILOT_TOKEN", token))?;
     demo.stop()
 }
 
 struct Demo(Child);
 
 impl Demo {
-    fn start(pilot: &Path, directory: &Path) -> Result<Demo, Failure> {
+    fn start(mut command: Command, directory: &Path) -> Result<Demo, Failure> {
         // If it is stopped while it creates its samples, it complains; nobody needs to read that.
         let complaints = directory.with_extension("log");
         let complaints = File::create(&complaints).map_err(|error| at(&complaints, &error))?;
-        let mut command = Command::new(pilot);
         command.args(["demo", "--listen", "127.0.0.1:0", "--dir"]).arg(directory);
         command.stdout(Stdio::piped()).stderr(complaints);
-        command.spawn().map(Demo).map_err(|error| at(pilot, &error))
+        let line = shown(&command);
+        command.spawn().map(Demo).map_err(|error| Failure::environment(format!("`{line}`: {error}")))
     }
 
     /// The first actor's token and the port, from the demo's output.

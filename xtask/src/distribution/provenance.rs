@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::build;
+use super::architecture::Architecture;
 use super::place::{at, write};
 use super::sums::{digests, sha256};
 use crate::step::{Failure, output_of, program, root};
@@ -80,7 +80,7 @@ fn statement(origin: &Origin, files: &[(String, String)]) -> String {
   "predicate": {{
     "buildDefinition": {{
       "buildType": {build_type},
-      "externalParameters": {{"command": "cargo xtask dist", "target": {target}}},
+      "externalParameters": {{"command": "cargo xtask dist", "targets": [{targets}]}},
       "resolvedDependencies": [
         {dependencies}
       ]
@@ -93,7 +93,7 @@ fn statement(origin: &Origin, files: &[(String, String)]) -> String {
 "#,
         subjects = subjects.join(",\n    "),
         build_type = quoted(BUILD_TYPE),
-        target = quoted(build::TARGET),
+        targets = Architecture::ALL.map(|one| quoted(one.target())).join(", "),
         dependencies = dependencies.join(",\n        "),
         builder = quoted(builder),
         rustc = quoted(rustc),
@@ -148,7 +148,7 @@ mod tests {
   "predicate": {
     "buildDefinition": {
       "buildType": "urn:pilot:build:xtask-dist:v1",
-      "externalParameters": {"command": "cargo xtask dist", "target": "x86_64-unknown-linux-musl"},
+      "externalParameters": {"command": "cargo xtask dist", "targets": ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"]},
       "resolvedDependencies": [
         {"name": "source", "digest": {"gitCommit": "0123456789abcdef0123456789abcdef01234567"}, "annotations": {"changed": false}},
         {"name": "Cargo.lock", "digest": {"sha256": "1111111111111111111111111111111111111111111111111111111111111111"}}

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::architecture::Architecture;
+use super::materials;
 use super::place::{Place, VERSION, at, copy, make_directory, name_of, write};
 use crate::step::{Failure, output_of, program, root, run};
 
@@ -20,6 +22,7 @@ const FILES: &[(&str, &str)] = &[
     ("deploy/debian/lintian-overrides", "usr/share/lintian/overrides/pilot"),
     ("deploy/systemd/sysusers.conf", "usr/lib/sysusers.d/pilot.conf"),
     ("deploy/systemd/port-443.conf", "usr/share/doc/pilot/examples/port-443.conf"),
+    ("deploy/systemd/unix-socket.conf", "usr/share/doc/pilot/examples/unix-socket.conf"),
     ("deploy/systemd/load-credential.conf", "usr/share/doc/pilot/examples/load-credential.conf"),
     ("CHANGELOG.md", "usr/share/doc/pilot/CHANGELOG.md"),
     ("docs/reference/configuration.md", "usr/share/doc/pilot/configuration.md"),
@@ -35,8 +38,14 @@ const FILES: &[(&str, &str)] = &[
     ("deploy/observe/grafana-dashboard.json", "usr/share/doc/pilot/examples/grafana-dashboard.json"),
 ];
 
-pub(super) fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure> {
-    let installed = place.installed();
+/// `native` are the same programs for this machine, which write their own pages.
+pub(super) fn make(
+    place: &Place,
+    architecture: Architecture,
+    programs: &[PathBuf; 2],
+    native: &[PathBuf; 2],
+) -> Result<(), Failure> {
+    let installed = place.installed(architecture);
     for path in programs {
         copy(path, &installed.join("usr/bin").join(name_of(path)))?;
     }
@@ -53,7 +62,7 @@ pub(super) fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure
     }
     write(&installed.join("usr/share/doc/pilot/changelog"), &debian_changelog(&place.epoch)?)?;
     make_directory(&installed.join("etc/pilot/secrets"))?;
-    let [pilot, verify] = programs;
+    let [pilot, verify] = native;
     run(program(&pilot.to_string_lossy(), &["help-pages"]).arg(installed.join("usr/share")))?;
     write(&installed.join("usr/share/man/man1/pilot-verify.1"), &manual_of_verifier(verify)?)?;
     pack_texts(&installed)?;
@@ -61,10 +70,10 @@ pub(super) fn make(place: &Place, programs: &[PathBuf; 2]) -> Result<(), Failure
 }
 
 /// Adds the lists of what the programs contain, for those who install them.
-pub(super) fn add_bills(place: &Place) -> Result<(), Failure> {
+pub(super) fn add_bills(place: &Place, architecture: Architecture) -> Result<(), Failure> {
     for name in super::build::PROGRAMS {
-        let to = place.installed().join("usr/share/doc/pilot").join(format!("{name}.cdx.json"));
-        copy(&place.out.join(format!("{name}-{VERSION}.cdx.json")), &to)?;
+        let to = place.installed(architecture).join("usr/share/doc/pilot").join(format!("{name}.cdx.json"));
+        copy(&place.out.join(materials::file_of(name, architecture)), &to)?;
     }
     Ok(())
 }

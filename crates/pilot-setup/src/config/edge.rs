@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::account::{Account, Accounts};
 use super::network::{Network, Networks};
 use super::oauth::Oauth;
 
@@ -42,6 +43,8 @@ pub struct ClientTrust {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mesh {
     pub trusted: Vec<Network>,
+    /// Who the mesh is on a Unix socket.
+    pub trusted_users: Vec<Account>,
     pub client_address: ClientAddress,
     pub client_certificate: ClientCertificate,
     /// The mesh hands certificates on; they are judged here once more.
@@ -115,10 +118,13 @@ struct TlsSection {
     /// Revocation lists for client certificates. A PEM file; needs `client_ca`.
     #[schemars(extend("format" = "path"))]
     crl: Option<PathBuf>,
-    /// Set to `mesh` if TLS ends before the service. Needs `trusted`, and excludes `certificate` and `key`.
+    /// Set to `mesh` if TLS ends before the service. Needs `trusted` or `trusted_users`, and excludes `certificate` and `key`.
     termination: Option<Termination>,
     /// Addresses and networks of the mesh, such as `10.0.0.0/8`. Only with `termination`.
     trusted: Option<Networks>,
+    /// Users of the mesh on a Unix socket, by name or number. Only they may speak for callers. Only with `termination`, and
+    /// required with it if `listen` is a socket; `trusted` then only lists further proxies in front.
+    trusted_users: Option<Accounts>,
     /// The header in which the mesh names the caller's address; no other header is read for it. Only with `termination`.
     #[schemars(extend("default" = ClientAddress::default()))]
     client_address: Option<ClientAddress>,
@@ -128,7 +134,7 @@ struct TlsSection {
     #[schemars(extend("default" = ClientCertificate::default()))]
     client_certificate: Option<ClientCertificate>,
     /// A file with the secret that the mesh sends in `Pilot-Mesh-Secret`, one per line. Only with `termination`; required
-    /// in production with `mechanism = "mutual_tls"`.
+    /// in production with `mechanism = "mutual_tls"`, except on a Unix socket.
     #[schemars(extend("format" = "path"))]
     mesh_secret_file: Option<PathBuf>,
 }
@@ -144,12 +150,16 @@ impl TryFrom<TlsSection> for Tls {
             crl,
             termination,
             trusted,
+            trusted_users,
             client_address,
             client_certificate,
             mesh_secret_file: secret_file,
         } = section;
-        let is_about_mesh =
-            trusted.is_some() || client_address.is_some() || client_certificate.is_some() || secret_file.is_some();
+        let is_about_mesh = trusted.is_some()
+            || trusted_users.is_some()
+            || client_address.is_some()
+            || client_certificate.is_some()
+            || secret_file.is_some();
         let clients = match (client_ca, crl) {
             (Some(client_ca), crl) => Some(ClientTrust { client_ca, crl }),
             (None, None) => None,
@@ -159,16 +169,21 @@ impl TryFrom<TlsSection> for Tls {
             (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
                 Err("[tls] has both files and termination = \"mesh\"; choose one")
             }
-            (Some(Termination::Mesh), ..) => match trusted {
-                Some(Networks(trusted)) if !trusted.is_empty() => {
-                    let client_address = client_address.unwrap_or_default();
-                    let client_certificate = client_certificate.unwrap_or_default();
-                    Ok(Tls::Mesh(Mesh { trusted, client_address, client_certificate, clients, secret_file }))
+            (Some(Termination::Mesh), ..) => {
+                let trusted = trusted.map_or_else(Vec::new, |Networks(networks)| networks);
+                let trusted_users = trusted_users.map_or_else(Vec::new, |Accounts(accounts)| accounts);
+                if trusted.is_empty() && trusted_users.is_empty() {
+                    return Err(
+                        "[tls] termination = \"mesh\" needs trusted: the addresses of the mesh, or trusted_users: its \
+                                users on a Unix socket",
+                    );
                 }
-                _ => Err("[tls] termination = \"mesh\" needs trusted: the addresses of the mesh"),
-            },
+                let client_address = client_address.unwrap_or_default();
+                let client_certificate = client_certificate.unwrap_or_default();
+                Ok(Tls::Mesh(Mesh { trusted, trusted_users, client_address, client_certificate, clients, secret_file }))
+            }
             (None, ..) if is_about_mesh => Err(
-                "[tls] trusted, client_address, client_certificate and mesh_secret_file are for termination = \"mesh\"",
+                "[tls] trusted, trusted_users, client_address, client_certificate and mesh_secret_file are for termination = \"mesh\"",
             ),
             (None, Some(certificate), Some(key)) => Ok(Tls::Here(TlsFiles { certificate, key, clients })),
             (None, ..) => Err("[tls] needs certificate and key, or termination = \"mesh\" with trusted"),
@@ -386,14 +401,14 @@ mod tests {
             "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']",
             &[],
             &expect![
-                "Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor, client_certificate: Rfc9440, clients: None, secret_file: None })) None None"
+                "Some(Mesh(Mesh { trusted: [127.0.0.1/32], trusted_users: [], client_address: XForwardedFor, client_certificate: Rfc9440, clients: None, secret_file: None })) None None"
             ],
         );
         check(
             "",
             &[("PILOT_TLS__TERMINATION", "mesh"), ("PILOT_TLS__TRUSTED", "127.0.0.1, fd00::/8")],
             &expect![
-                "Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], client_address: XForwardedFor, client_certificate: Rfc9440, clients: None, secret_file: None })) None None"
+                "Some(Mesh(Mesh { trusted: [127.0.0.1/32, fd00::/8], trusted_users: [], client_address: XForwardedFor, client_certificate: Rfc9440, clients: None, secret_file: None })) None None"
             ],
         );
         for (text, expected) in [
@@ -416,13 +431,13 @@ mod tests {
             (
                 "[tls]\ntermination = 'mesh'",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses of the mesh"#
+                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses of the mesh, or trusted_users: its users on a Unix socket"#
                 ]],
             ),
             (
                 "[tls]\ntermination = 'mesh'\ntrusted = []",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses of the mesh"#
+                    r#"pilot.toml, line 1, column 1: [tls] termination = "mesh" needs trusted: the addresses of the mesh, or trusted_users: its users on a Unix socket"#
                 ]],
             ),
             (
@@ -435,19 +450,19 @@ mod tests {
             (
                 "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\ntrusted = ['127.0.0.1']",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] trusted, client_address, client_certificate and mesh_secret_file are for termination = "mesh""#
+                    r#"pilot.toml, line 1, column 1: [tls] trusted, trusted_users, client_address, client_certificate and mesh_secret_file are for termination = "mesh""#
                 ]],
             ),
             (
                 "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\nclient_certificate = 'nginx'",
                 expect![[
-                    r#"pilot.toml, line 1, column 1: [tls] trusted, client_address, client_certificate and mesh_secret_file are for termination = "mesh""#
+                    r#"pilot.toml, line 1, column 1: [tls] trusted, trusted_users, client_address, client_certificate and mesh_secret_file are for termination = "mesh""#
                 ]],
             ),
             (
                 "[tls]\ntermination = 'mesh'\ntrusted = ['127.0.0.1']\nclient_certificate = 'xfcc'",
                 expect![
-                    "Some(Mesh(Mesh { trusted: [127.0.0.1/32], client_address: XForwardedFor, client_certificate: Xfcc, clients: None, secret_file: None })) None None"
+                    "Some(Mesh(Mesh { trusted: [127.0.0.1/32], trusted_users: [], client_address: XForwardedFor, client_certificate: Xfcc, clients: None, secret_file: None })) None None"
                 ],
             ),
             (
@@ -462,7 +477,7 @@ mod tests {
                 "[tls]\ncert = 'c.pem'",
                 expect![[r#"
                     pilot.toml, line 1, column 1: [tls] needs certificate and key, or termination = "mesh" with trusted
-                    pilot.toml, line 2, column 1: unknown field `cert`, expected one of `certificate`, `key`, `client_ca`, `crl`, `termination`, `trusted`, `client_address`, `client_certificate`, `mesh_secret_file`"#]],
+                    pilot.toml, line 2, column 1: unknown field `cert`, expected one of `certificate`, `key`, `client_ca`, `crl`, `termination`, `trusted`, `trusted_users`, `client_address`, `client_certificate`, `mesh_secret_file`"#]],
             ),
         ] {
             check(text, &[], &expected);

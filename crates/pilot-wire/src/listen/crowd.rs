@@ -1,7 +1,6 @@
 //! Who holds how many connections, and which ones are closed when there are too many.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,10 +12,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::caps::Cap;
 use crate::deadline::Watchdog;
-use crate::peer::origin;
+use crate::peer::{Address, origin};
 use crate::served::Served;
 
-pub(super) type Shared = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
+pub(super) type Shared = Box<dyn Fn(Address) -> bool + Send + Sync>;
 
 /// How long a newly accepted connection waits for another to end. After that it is turned away: others are waiting
 /// behind it, and one of them may be a known caller.
@@ -26,12 +25,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Crowd {
     of_address_max: usize,
     shared: Shared,
-    held: Mutex<HashMap<IpAddr, usize>>,
+    held: Mutex<HashMap<Address, usize>>,
     /// How many connections each address has opened recently: each second, as many are forgotten as may be opened in
     /// one.
-    arrived: Mutex<HashMap<IpAddr, usize>>,
+    arrived: Mutex<HashMap<Address, usize>>,
     /// HTTP/2 requests, of which one connection may have many: by address, and in total.
-    streams: Mutex<(HashMap<IpAddr, usize>, usize)>,
+    streams: Mutex<(HashMap<Address, usize>, usize)>,
 }
 
 impl Crowd {
@@ -40,12 +39,12 @@ impl Crowd {
         Crowd { of_address_max, shared, held: Mutex::default(), arrived: Mutex::default(), streams: Mutex::default() }
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn held(&self) -> MutexGuard<'_, HashMap<Address, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether this address may open one more connection now.
-    fn admits(&self, address: IpAddr) -> bool {
+    fn admits(&self, address: Address) -> bool {
         let mut arrived = self.arrived();
         let lately = arrived.entry(origin(address)).or_default();
         let is_admitted = *lately < ADDRESS_ARRIVALS_MAX || (self.shared)(address);
@@ -63,11 +62,11 @@ impl Crowd {
         });
     }
 
-    fn arrived(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn arrived(&self) -> MutexGuard<'_, HashMap<Address, usize>> {
         self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_full_for(&self, address: IpAddr) -> bool {
+    fn is_full_for(&self, address: Address) -> bool {
         let held = self.held().get(&origin(address)).copied().unwrap_or(0);
         held >= self.of_address_max && !(self.shared)(address)
     }
@@ -76,16 +75,16 @@ impl Crowd {
 /// A connection's place: one of all, and one of its address's.
 pub(super) struct Place {
     crowd: Arc<Crowd>,
-    origin: IpAddr,
+    origin: Address,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Place {
-    pub(super) fn origin(&self) -> IpAddr {
+    pub(super) fn origin(&self) -> Address {
         self.origin
     }
 
-    fn new(crowd: &Arc<Crowd>, address: IpAddr, permit: OwnedSemaphorePermit) -> Place {
+    fn new(crowd: &Arc<Crowd>, address: Address, permit: OwnedSemaphorePermit) -> Place {
         let origin = origin(address);
         *crowd.held().entry(origin).or_default() += 1;
         Place { crowd: Arc::clone(crowd), origin, _permit: permit }
@@ -107,7 +106,7 @@ impl Drop for Place {
 /// An HTTP/2 request, until its answer has been received.
 pub(super) struct Stream {
     crowd: Arc<Crowd>,
-    origin: IpAddr,
+    origin: Address,
 }
 
 impl Place {
@@ -147,7 +146,7 @@ pub(super) async fn find_place(
     places: &Arc<Semaphore>,
     crowd: &Arc<Crowd>,
     watchdog: &Watchdog,
-    address: IpAddr,
+    address: Address,
     stop: &mut watch::Receiver<bool>,
 ) -> Option<Place> {
     let caps = &app.traffic().caps;
@@ -177,14 +176,20 @@ pub(super) async fn find_place(
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+
+    fn at(address: [u8; 4]) -> Address {
+        Address::Ip(IpAddr::from(address))
+    }
 
     #[test]
     fn one_address_holds_a_quarter_of_all_places_unless_many_come_from_it() {
-        let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9]))));
+        let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == at([192, 0, 2, 9]))));
         let places = Arc::new(Semaphore::new(16));
         let take = |address: [u8; 4]| {
-            let address = IpAddr::from(address);
+            let address = at(address);
             (!crowd.is_full_for(address))
                 .then(|| Place::new(&crowd, address, Arc::clone(&places).try_acquire_owned().unwrap()))
         };
@@ -199,8 +204,8 @@ mod tests {
 
     #[test]
     fn one_address_opens_so_many_connections_a_second_unless_many_come_from_it() {
-        let crowd = Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9])));
-        let arrive = |last: u8, times: usize| (0..times).filter(|_| crowd.admits([192, 0, 2, last].into())).count();
+        let crowd = Crowd::new(16, Box::new(|address| address == at([192, 0, 2, 9])));
+        let arrive = |last: u8, times: usize| (0..times).filter(|_| crowd.admits(at([192, 0, 2, last]))).count();
         assert_eq!(arrive(1, ADDRESS_ARRIVALS_MAX + 100), ADDRESS_ARRIVALS_MAX);
         assert_eq!((arrive(2, 10), arrive(9, ADDRESS_ARRIVALS_MAX + 100)), (10, ADDRESS_ARRIVALS_MAX + 100));
         crowd.forget_arrivals(Duration::from_millis(250));
@@ -211,10 +216,10 @@ mod tests {
 
     #[test]
     fn requests_over_http_2_are_counted_until_they_are_done() {
-        let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == IpAddr::from([192, 0, 2, 9]))));
+        let crowd = Arc::new(Crowd::new(16, Box::new(|address| address == at([192, 0, 2, 9]))));
         let places = Arc::new(Semaphore::new(16));
         let place =
-            |address: [u8; 4]| Place::new(&crowd, address.into(), Arc::clone(&places).try_acquire_owned().unwrap());
+            |address: [u8; 4]| Place::new(&crowd, at(address), Arc::clone(&places).try_acquire_owned().unwrap());
         let (one, other, mesh) = (place([192, 0, 2, 1]), place([192, 0, 2, 2]), place([192, 0, 2, 9]));
         let mut streams: Vec<_> = (0..ADDRESS_HTTP2_STREAMS_MAX).map(|_| one.begin_stream().unwrap()).collect();
         assert!(one.begin_stream().is_none());

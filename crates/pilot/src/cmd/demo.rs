@@ -54,7 +54,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         lifetime_days_max: None,
     };
     config.console.name = Some("Demo".to_owned());
-    config.listen = arguments.listen.unwrap_or_else(|| free_address(config.listen));
+    let free = || config.listen.address().map(free_address);
+    if let Some(address) = arguments.listen.or_else(free) {
+        config.listen = config::Listen::Tcp(address);
+    }
     config.logging =
         config::Logging { level: config::LogLevel::Warn, format: config::LogFormat::Text, ..config.logging };
     let log = Log::start(Format::Text, LevelFilter::WARN, Clock::System);

@@ -35,11 +35,7 @@ impl Served for Health {
 }
 
 /// Serves until `stop`; gives the address.
-pub(crate) fn serve(
-    listen: SocketAddr,
-    gauges: Arc<Gauges>,
-    stop: watch::Receiver<bool>,
-) -> Result<SocketAddr, Failure> {
+pub(crate) fn serve(listen: SocketAddr, gauges: Arc<Gauges>, stop: watch::Receiver<bool>) -> Result<String, Failure> {
     let failed = |error| Failure::environment(format!("{listen}: cannot listen on this address"), error);
     let mut listener = Listener::bind(listen).map_err(failed)?;
     listener.limit_connections(CONNECTIONS_MAX);

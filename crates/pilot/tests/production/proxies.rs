@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use data_encoding::{BASE64, HEXLOWER};
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use crate::production::https::der;
 use crate::production::mutual_tls::{ANA, House, IDENTITY, MANY, MESH, RUNNER, SAM, SECRET, far, house};
-use crate::production::proxy::{Kind, Proxy};
+use crate::production::proxy::{Kind, Proxy, Service};
 use crate::support::authority::{Authority, Pair, ROLE_MAP, configure};
-use crate::support::harness::{Server, finish};
+use crate::support::harness::{Server, finish, set_mode};
 
 const WRONG: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-wrong";
 const ORIGINS: &str = "[logging]\norigin = 'log'\n";
@@ -37,7 +38,7 @@ fn stage(kind: Kind) -> Stage {
     configure(&house.installation, "production", &[&tls, ROLE_MAP, MANY, IDENTITY, ORIGINS]);
     house.installation.write("mesh-secret", &format!("{SECRET}\n"));
     let server = house.installation.serve();
-    let proxy = Proxy::start(kind, &house, server.address, SECRET);
+    let proxy = Proxy::start(kind, &house, &Service::Address(server.address), SECRET);
     let runner = house.clients.issue_client(&[], Some(RUNNER), 1, far());
     let ana = house.clients.issue_client(&ANA, None, 2, far());
     Stage { house, server, proxy, runner, ana }
@@ -73,6 +74,43 @@ impl Stage {
             _ => "refused".to_owned(),
         }
     }
+}
+
+/// The same over a Unix socket: the proxy is known by its user, and nobody has a secret.
+fn stage_on_socket(kind: Kind, directory: &TempDir) -> Stage {
+    set_mode(directory.path(), 0o711);
+    let socket = directory.path().join("pilot.sock");
+    let user = kind.user();
+    let tls = format!(
+        "[tls]\ntermination = 'mesh'\ntrusted_users = ['{user}']\nclient_ca = 'clients.pem'\nclient_certificate = '{}'\n",
+        kind.client_certificate()
+    );
+    let house = house(&tls);
+    let group = if user.parse::<u32>().is_ok() { String::new() } else { format!("[socket]\ngroup = '{user}'\n") };
+    let head = format!("profile = 'production'\nlisten = 'unix:{}'\n{group}", socket.display());
+    house.installation.write("pilot.toml", &[&*head, &tls, ROLE_MAP, MANY, IDENTITY, ORIGINS].concat());
+    let server = house.installation.serve();
+    let proxy = Proxy::start(kind, &house, &Service::Socket(socket), WRONG);
+    let runner = house.clients.issue_client(&[], Some(RUNNER), 1, far());
+    let ana = house.clients.issue_client(&ANA, None, 2, far());
+    Stage { house, server, proxy, runner, ana }
+}
+
+fn check_on_socket(kind: Kind) {
+    let directory = tempfile::Builder::new().prefix("pilot-socket-").tempdir().unwrap();
+    let stage = stage_on_socket(kind, &directory);
+    for (option, version) in [("--http2", "2"), ("--http1.1", "1.1")] {
+        assert_eq!(stage.session(Some(&stage.runner), &[option]), as_runner(version), "{}", stage.proxy.said());
+        let nobody = stage.session(None, &[option]);
+        assert!(nobody.starts_with(&format!("401 {version} ")), "{nobody}");
+        assert_claims_change_nothing(&stage, option, version);
+    }
+    assert_a_feed_passes_at_once(&stage);
+    let Stage { server, proxy, .. } = stage;
+    drop(proxy);
+    let finished = server.stop().expect(0);
+    finished.never_says(CLAIMED);
+    assert!(finished.stderr.contains("127.0.0.1"), "the caller's address was recorded");
 }
 
 fn as_runner(version: &str) -> String {
@@ -232,7 +270,7 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 fn assert_nothing_passes_without_the_secret(kind: Kind, stage: &Stage) {
-    let impostor = Proxy::start(kind, &stage.house, stage.server.address, WRONG);
+    let impostor = Proxy::start(kind, &stage.house, &Service::Address(stage.server.address), WRONG);
     for path in ["--http2", "--http1.1"] {
         let answer = stage.session_at(impostor.port, Some(&stage.runner), &[path]);
         assert!(answer.starts_with("400 ") && answer.contains("Connect through the mesh"), "{answer}");
@@ -257,4 +295,24 @@ fn behind_caddy_a_certificate_counts_and_claims_do_not() {
 #[test]
 fn behind_envoy_a_certificate_counts_and_claims_do_not() {
     check(Kind::Envoy);
+}
+
+#[test]
+fn over_a_unix_socket_haproxy_is_known_by_its_user_and_needs_no_secret() {
+    check_on_socket(Kind::HaProxy);
+}
+
+#[test]
+fn over_a_unix_socket_nginx_is_known_by_its_user_and_needs_no_secret() {
+    check_on_socket(Kind::Nginx);
+}
+
+#[test]
+fn over_a_unix_socket_caddy_is_known_by_its_user_and_needs_no_secret() {
+    check_on_socket(Kind::Caddy);
+}
+
+#[test]
+fn over_a_unix_socket_envoy_is_known_by_its_user_and_needs_no_secret() {
+    check_on_socket(Kind::Envoy);
 }

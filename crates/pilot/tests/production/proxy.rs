@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::production::mutual_tls::House;
 use crate::support::harness::{PATIENCE, Port, now};
@@ -48,6 +48,40 @@ impl Kind {
         }
     }
 
+    /// Who connects to the service. A proxy that is started as root goes on as another user if its file says so.
+    pub fn user(self) -> String {
+        match self {
+            Kind::HaProxy if getuid().is_root() => "haproxy".to_owned(),
+            Kind::Nginx if getuid().is_root() => "www-data".to_owned(),
+            _ => getuid().to_string(),
+        }
+    }
+
+    /// The line of its recipe for a Unix socket, and the one it stands for.
+    const fn lines(self) -> [(&'static str, &'static str); 2] {
+        match self {
+            Kind::HaProxy => [
+                ("    server pilot 127.0.0.1:7450\n", ""),
+                ("    #server pilot unix@/run/pilot/pilot.sock", "    server pilot unix@/run/pilot/pilot.sock"),
+            ],
+            Kind::Nginx => [
+                ("    server 127.0.0.1:7450;\n", ""),
+                ("    #server unix:/run/pilot/pilot.sock;", "    server unix:/run/pilot/pilot.sock;"),
+            ],
+            Kind::Caddy => [
+                ("reverse_proxy @certificate 127.0.0.1:7450", "reverse_proxy @certificate unix//run/pilot/pilot.sock"),
+                ("reverse_proxy 127.0.0.1:7450", "reverse_proxy unix//run/pilot/pilot.sock"),
+            ],
+            Kind::Envoy => [
+                (
+                    "      endpoints: [{ lb_endpoints: [{ endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: 7450 } } } }] }]\n",
+                    "",
+                ),
+                ("      #endpoints:", "      endpoints:"),
+            ],
+        }
+    }
+
     fn program(self) -> PathBuf {
         let program = match self {
             Kind::HaProxy => PathBuf::from("/usr/sbin/haproxy"),
@@ -69,6 +103,12 @@ fn envoy() -> PathBuf {
     programs.find(|program| program.exists()).unwrap_or(libraries)
 }
 
+/// Where the service is.
+pub enum Service {
+    Address(SocketAddr),
+    Socket(PathBuf),
+}
+
 pub struct Proxy {
     child: Child,
     kind: Kind,
@@ -78,7 +118,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// In front of a service at this address, with this secret.
-    pub fn start(kind: Kind, house: &House, service: SocketAddr, secret: &str) -> Proxy {
+    pub fn start(kind: Kind, house: &House, service: &Service, secret: &str) -> Proxy {
         let port = Port::reserve();
         let directory = house.installation.path(&format!("proxy-{}", port.address().port()));
         fs::create_dir(&directory).unwrap();
@@ -93,7 +133,7 @@ impl Proxy {
         let substitute = |name: &str| adapt(kind, &recipe(name), &directory, port.address().port(), service);
         write("mesh-secret.yaml", &substitute("envoy-mesh-secret.yaml"));
         write("config", &substitute(kind.recipe()));
-        write("nginx-main", &nginx_main(&directory));
+        write("nginx-main", &nginx_main(&directory, service));
         let child = command(kind, &directory, secret).spawn().unwrap();
         let mut proxy = Proxy { child, kind, directory, port: port.address().port() };
         proxy.wait(port.address());
@@ -136,42 +176,56 @@ fn recipe(name: &str) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The recipe with this directory and these ports. What only root can do is left out.
-fn adapt(kind: Kind, recipe: &str, directory: &Path, port: u16, service: SocketAddr) -> String {
-    let mut text = recipe.replace(kind.directory(), directory.to_str().unwrap());
-    let service_port = service.port().to_string();
-    let changes: &[(&str, String)] = match kind {
-        Kind::HaProxy => &[
-            ("bind :443 ", format!("bind 127.0.0.1:{port} ")),
-            ("127.0.0.1:7450", service.to_string()),
-            ("    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n", String::new()),
-        ],
-        Kind::Nginx => &[("listen 443 ", format!("listen 127.0.0.1:{port} ")), ("127.0.0.1:7450", service.to_string())],
-        Kind::Caddy => &[
-            ("https://pilot.example {\n", format!("https://pilot.example:{port} {{\n\tbind 127.0.0.1\n")),
-            ("127.0.0.1:7450", service.to_string()),
-        ],
-        Kind::Envoy => &[
-            ("address: 0.0.0.0, port_value: 443 ", format!("address: 127.0.0.1, port_value: {port} ")),
-            ("port_value: 7450 ", format!("port_value: {service_port} ")),
-        ],
-    };
-    let is_whole = recipe.contains("7450");
-    for (from, to) in changes {
-        assert!(!is_whole || text.contains(from), "{kind:?}: the recipe no longer has {from:?}");
-        text = text.replace(from, to);
+/// The recipe with this directory, and listening on this port. What only root can do is left out.
+fn adapt(kind: Kind, recipe: &str, directory: &Path, port: u16, service: &Service) -> String {
+    let text = recipe.replace(kind.directory(), directory.to_str().unwrap());
+    if !recipe.contains("7450") {
+        return text;
     }
-    text
+    let listens = match kind {
+        Kind::HaProxy => ("bind :443 ", format!("bind 127.0.0.1:{port} ")),
+        Kind::Nginx => ("listen 443 ", format!("listen 127.0.0.1:{port} ")),
+        Kind::Caddy => ("https://pilot.example {\n", format!("https://pilot.example:{port} {{\n\tbind 127.0.0.1\n")),
+        Kind::Envoy => ("address: 0.0.0.0, port_value: 443 ", format!("address: 127.0.0.1, port_value: {port} ")),
+    };
+    let mut changes = vec![listens];
+    match service {
+        Service::Address(address) => {
+            let port = |address: &SocketAddr| format!("port_value: {} ", address.port());
+            changes.push(match kind {
+                Kind::Envoy => ("port_value: 7450 ", port(address)),
+                _ => ("127.0.0.1:7450", address.to_string()),
+            });
+        }
+        Service::Socket(path) => {
+            changes.extend(kind.lines().map(|(from, to)| (from, to.to_owned())));
+            changes.push(("/run/pilot/pilot.sock", path.to_str().unwrap().to_owned()));
+        }
+    }
+    if kind == Kind::HaProxy {
+        changes.push(("    chroot /var/lib/haproxy\n", String::new()));
+        if !getuid().is_root() {
+            changes.push(("    user haproxy\n    group haproxy\n", String::new()));
+        }
+    }
+    changes.into_iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "{kind:?}: the recipe no longer has {from:?}");
+        text.replace(from, &to)
+    })
 }
 
 /// Around nginx's recipe, which is one of several files that its main one includes.
-fn nginx_main(directory: &Path) -> String {
+fn nginx_main(directory: &Path, service: &Service) -> String {
+    let user = match service {
+        Service::Socket(_) if getuid().is_root() => format!("user {};\n", Kind::Nginx.user()),
+        _ => String::new(),
+    };
     let place = directory.display();
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("    {name}_temp_path {place}/{name};\n"))
         .concat();
     format!(
-        "daemon off;\npid {place}/pid;\nerror_log stderr info;\nevents {{}}\nhttp {{\n    access_log off;\n{temporary}    include {place}/config;\n}}\n"
+        "{user}daemon off;\npid {place}/pid;\nerror_log stderr info;\nevents {{}}\nhttp {{\n    access_log off;\n{temporary}    include {place}/config;\n}}\n"
     )
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -303,7 +304,9 @@ struct Log {
 /// A running service.
 pub struct Server {
     child: Option<Child>,
+    /// Not an address that can be used if the service listens on a Unix socket.
     pub address: SocketAddr,
+    /// `http`, `https`, or `unix:` with the path.
     scheme: String,
     log: Arc<Log>,
     /// Standard output so far; whole once `stdout_ended` was heard.
@@ -332,7 +335,10 @@ impl Server {
     }
 
     pub fn wire(&self) -> Wire {
-        Wire::connect(self.address)
+        match self.scheme.strip_prefix("unix:") {
+            Some(path) => Wire::over_unix(UnixStream::connect(path).unwrap()),
+            None => Wire::connect(self.address),
+        }
     }
 
     /// Sends bytes on a connection of their own and reads one answer.
@@ -473,6 +479,9 @@ fn follow_stdout(stdout: ChildStdout) -> (Arc<Mutex<String>>, Receiver<Announced
             let url = line.trim_end().strip_prefix("listening on ");
             if let Some((scheme, address)) = url.and_then(|url| url.split_once("://")) {
                 let _ = found.send((scheme.to_owned(), address.parse().unwrap()));
+            }
+            if let Some(path) = url.and_then(|url| url.strip_prefix("unix:")) {
+                let _ = found.send((format!("unix:{path}"), SocketAddr::from(([0, 0, 0, 0], 0))));
             }
             line.clear();
         }

@@ -2,6 +2,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -83,6 +85,13 @@ impl Wire {
     pub fn over(stream: TcpStream) -> Wire {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
+        Wire { stream, received: Vec::new() }
+    }
+
+    /// Over a Unix socket, for which reading, writing and patience are the same.
+    pub fn over_unix(stream: UnixStream) -> Wire {
+        let stream = TcpStream::from(OwnedFd::from(stream));
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Wire { stream, received: Vec::new() }
     }
 
