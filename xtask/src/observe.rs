@@ -1,5 +1,5 @@
 //! `cargo xtask observe`: checks what operators watch the service with, by Prometheus's own tool: the alerting rules,
-//! their unit tests, the example configuration, and every query of the dashboard.
+//! their unit tests, the example configuration, and every query of the dashboard; and the dashboard by Grafana's types.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use crate::step::{Failure, program, root, run, run_timed, target_dir};
 use crate::tools::{self, DPKG_DEB};
 
 const DIRECTORY: &str = "deploy/observe";
+const TYPES: &str = "xtask/grafana";
 const DASHBOARD: &str = "grafana-dashboard.json";
 
 pub(crate) fn check() -> Result<(), Failure> {
@@ -20,7 +21,20 @@ pub(crate) fn check() -> Result<(), Failure> {
     ] {
         run(program(&promtool, &arguments).current_dir(&directory))?;
     }
-    check_queries(&promtool, &directory.join(DASHBOARD))
+    check_queries(&promtool, &directory.join(DASHBOARD))?;
+    check_types(&directory.join(DASHBOARD))
+}
+
+/// With the types that Grafana publishes of its dashboards.
+fn check_types(dashboard: &Path) -> Result<(), Failure> {
+    tools::install_packages("Grafana's types", TYPES)?;
+    let directory = root().join(TYPES);
+    let failed = |error: std::io::Error| Failure::environment(format!("{}: {error}", directory.display()));
+    let head = fs::read_to_string(directory.join("head.ts")).map_err(failed)?;
+    let text = fs::read_to_string(dashboard).map_err(failed)?;
+    let checked = format!("{head}\nexport const dashboard: Plain<Checked> = {text}");
+    fs::write(directory.join("dashboard.ts"), checked).map_err(failed)?;
+    run(program("node_modules/.bin/tsc", &["--project", "."]).current_dir(&directory))
 }
 
 /// As rules, because the tool reads nothing else. A string of JSON is one of YAML, too.

@@ -186,6 +186,9 @@ pub const EXPORTS_PER_ACTOR_MAX: usize = 1;
 pub const PERMITS_MAX: usize = 8;
 /// One agent may execute several items.
 pub const PERMITS_PER_ACTOR_MAX: usize = 4;
+/// Attestations that are being signed. A key that is in no file may take long for each.
+pub const ATTESTATIONS_MAX: usize = 16;
+pub const ATTESTATIONS_PER_ACTOR_MAX: usize = 4;
 /// The largest permit that `pilot permit verify` and `pilot gate` read, and how much of approved files the gate copies
 /// into memory for one command.
 pub const PERMIT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -256,7 +259,8 @@ pub const SOURCE_PATIENCE: Duration = Duration::from_secs(10);
 pub const SOURCE_PATIENCE_MAX: Duration = Duration::from_mins(1);
 
 /// How long a program that signs with the log's key may take for one signature, unless configured otherwise.
-pub const SIGNER_PATIENCE: Duration = Duration::from_secs(5);
+pub const SIGNER_PATIENCE_SECONDS: u8 = 5;
+pub const SIGNER_PATIENCE_SECONDS_MAX: u8 = 10;
 /// How many signatures, other than those of checkpoints, may wait for such a program.
 pub const SIGNATURES_WAITING_MAX: usize = 64;
 /// The most that such a program may answer with.
@@ -301,9 +305,10 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ),
     (
         "Signature by the program in `log.signer`",
-        "configurable, 1 to 60 s; default 5 s; an answer of 4 KiB",
+        "configurable, 1 to 10 s; default 5 s; an answer of 4 KiB",
         "it is killed; writes get 503 `unavailable` until it signs again",
     ),
+    ("Attestations in progress", "16, at most 4 per actor", "503 `unavailable`"),
     ("Spans waiting for the collector in `[traces]`", "4,096", "the newest are dropped and counted"),
     ("Signatures waiting for that program, other than of checkpoints", "64", "503 `unavailable`"),
     (

@@ -67,6 +67,8 @@ pub struct App {
     pub issuer: Option<PermitIssuer>,
     /// Who is downloading a permit.
     pub permits: Arc<Exports>,
+    /// Who is having an attestation signed.
+    pub attestations: Arc<Exports>,
     /// Bytes held for requests and answers.
     pub budget: Budget,
     pub workshop: Workshop,

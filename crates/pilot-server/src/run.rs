@@ -156,6 +156,9 @@ impl Service {
         }
         serving.stop();
         timers.abort();
+        if let Some(spans) = &app.spans {
+            spans.send_last().await;
+        }
         drop(done_refusing);
         let _ = refusing.await;
         drop(done);

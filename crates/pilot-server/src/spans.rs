@@ -1,7 +1,7 @@
 //! Spans of requests for an OpenTelemetry collector (OTLP over HTTP, in JSON). Nothing waits for it: what cannot be sent is
 //! dropped and counted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -72,7 +72,10 @@ pub(crate) struct Spans {
     sample_percent: u8,
     guard: Arc<LeakGuard>,
     resource: Value,
-    waiting: Mutex<Vec<Value>>,
+    /// Each as JSON.
+    waiting: Mutex<Vec<String>>,
+    /// Taken from those that wait, and not sent yet.
+    in_flight: AtomicUsize,
     sent: AtomicU64,
     dropped: AtomicU64,
     /// The last attempt failed, and that was said.
@@ -90,6 +93,7 @@ impl Spans {
             guard,
             resource: json!({ "attributes": resource.map(|(key, value)| text(key, value)) }),
             waiting: Mutex::default(),
+            in_flight: AtomicUsize::new(0),
             sent: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             trouble: Mutex::default(),
@@ -99,17 +103,19 @@ impl Spans {
     /// Keeps the span for the next batch, if its trace is one of those that are sent.
     pub(crate) fn note(&self, answered: &Answered) {
         // A token that someone sends as the id of a trace must not get out under that name.
-        let parent =
-            answered.parent.filter(|parent| self.guard.find(HEXLOWER.encode(&parent.trace).as_bytes()).is_none());
+        let parent = answered.parent.filter(|parent| {
+            let (trace, span) = (HEXLOWER.encode(&parent.trace), HEXLOWER.encode(&parent.span));
+            let texts = [&trace, &format!("{trace}{span}")];
+            texts.iter().all(|text| self.guard.find(text.as_bytes()).is_none())
+        });
         let (Ok(new_trace), Ok(new_span)) = (random::nonce(), random::nonce()) else { return };
         let is_sampled = parent.map_or_else(|| self.is_sampled(new_trace), |parent| parent.is_sampled);
         if !is_sampled {
             return;
         }
-        let span = span(answered, parent, new_trace, new_span);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < SPANS_WAITING_MAX {
-            waiting.push(span);
+        if waiting.len() + self.in_flight.load(Ordering::Relaxed) < SPANS_WAITING_MAX {
+            waiting.push(span(answered, parent, new_trace, new_span).to_string());
         } else {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -121,28 +127,40 @@ impl Spans {
     }
 
     async fn send(&self) {
-        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            self.in_flight.store(waiting.len(), Ordering::Relaxed);
+            std::mem::take(&mut *waiting)
+        };
         for batch in waiting.chunks(SPANS_IN_A_BATCH) {
-            let scope = json!({ "name": "pilot", "version": env!("CARGO_PKG_VERSION") });
-            let spans = json!({ "resourceSpans": [{
-                "resource": self.resource, "scopeSpans": [{ "scope": scope, "spans": batch }]
-            }] });
-            let body = spans.to_string();
-            let count = batch.len() as u64;
-            let outcome = if self.guard.find(body.as_bytes()).is_some() {
-                Err("a batch contained a live token and was withheld".to_owned())
-            } else {
-                let sending = self.outgoing.post_bytes(&self.url, "application/json", body.into_bytes(), SPAN_DEADLINE);
-                match sending.await {
-                    Ok(reply) if (200..300).contains(&reply.status) => Ok(()),
-                    Ok(reply) => Err(format!("it answered {}", reply.status)),
-                    Err(error) => Err(error.to_string()),
-                }
-            };
+            let outcome = self.send_batch(batch).await;
             let counter = if outcome.is_ok() { &self.sent } else { &self.dropped };
-            counter.fetch_add(count, Ordering::Relaxed);
+            counter.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            self.in_flight.fetch_sub(batch.len(), Ordering::Relaxed);
             self.tell(outcome);
         }
+    }
+
+    async fn send_batch(&self, batch: &[String]) -> Result<(), String> {
+        let scope = json!({ "name": "pilot", "version": env!("CARGO_PKG_VERSION") });
+        let (resource, spans) = (&self.resource, batch.join(","));
+        let body = format!(
+            r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":[{spans}]}}]}}]}}"#
+        );
+        if self.guard.find(body.as_bytes()).is_some() {
+            return Err("a batch contained a live token and was withheld".to_owned());
+        }
+        let sending = self.outgoing.post_bytes(&self.url, "application/json", body.into_bytes(), SPAN_DEADLINE);
+        match sending.await {
+            Ok(reply) if (200..300).contains(&reply.status) => Ok(()),
+            Ok(reply) => Err(format!("it answered {}", reply.status)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// What is still waiting when the service stops: sent once more, and not for long.
+    pub(crate) async fn send_last(&self) {
+        let _ = tokio::time::timeout(SPAN_DEADLINE, self.send()).await;
     }
 
     /// Says what is wrong once, and when it is over.
@@ -179,7 +197,7 @@ fn text(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
-/// As OTLP's mapping to JSON wants it: ids in hexadecimal, and 64-bit numbers as text.
+/// In OTLP's JSON: ids in hexadecimal, and 64-bit numbers as text.
 fn span(answered: &Answered, parent: Option<Parent>, new_trace: [u8; 16], new_span: [u8; 16]) -> Value {
     let begun = u128::try_from(answered.begun.unix_micros()).unwrap_or_default();
     let ended = begun + u128::from(answered.micros);
@@ -242,7 +260,7 @@ mod tests {
         for _ in 0..2 {
             headers.append(TRACEPARENT, format!("00-{trace}-{span}-01").parse().unwrap());
         }
-        assert_eq!(Parent::read(&headers), None, "two are none");
+        assert_eq!(Parent::read(&headers), None, "there must be one");
     }
 
     #[test]

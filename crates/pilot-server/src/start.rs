@@ -142,6 +142,7 @@ pub async fn start(
         exports: Arc::new(Exports::of_evidence()),
         issuer,
         permits: Arc::new(Exports::of_permits()),
+        attestations: Arc::new(Exports::of_attestations()),
         budget: Budget::default(),
         workshop,
         feeds: Arc::default(),
@@ -205,7 +206,7 @@ fn bind_main(config: &Config, socket: Option<&Wanted>) -> Result<Listener, Start
                 SocketFileError::Directory { source, .. }
                 | SocketFileError::Owner { source, .. }
                 | SocketFileError::Other { source, .. } => StartError::environment(what, source),
-                SocketFileError::InUse { .. } | SocketFileError::Starting { .. } => {
+                SocketFileError::InUse { .. } | SocketFileError::Locked { .. } => {
                     StartError::Environment { what, source: None }
                 }
             }

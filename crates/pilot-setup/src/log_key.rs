@@ -124,7 +124,7 @@ fn check_same(known: &VerifierKey, offered: &VerifierKey) -> Result<(), StartErr
         return Ok(());
     }
     Err(StartError::Refused(format!(
-        "log.signer: the program has another key than this log.\n\
+        "log.signer: the program has a different key from this log.\n\
          the log's key: {known}\n\
          the program's: {offered}\n\
          Fix: let log.signer name the log's key and its name, or put the log.key file back; another key would begin another log."
@@ -150,7 +150,7 @@ fn load_or_make(config: &Config, is_begun: bool) -> Result<NoteKey, StartError> 
     make(&path, &name)
 }
 
-/// The key from a file. If the log's key was with a program before, it must be the same key.
+/// The key from a file. If a program held the log's key before, it must be the same key.
 pub fn load_checked(config: &Config) -> Result<NoteKey, StartError> {
     let (path, public) = (config.log_key_path(), config.log_public_key_path());
     if !public.exists() {
@@ -161,7 +161,7 @@ pub fn load_checked(config: &Config) -> Result<NoteKey, StartError> {
     if !path.exists() {
         let public = public.display();
         return Err(refused(format!(
-            "there is no such file: the log's key is with a program ({public}); configure log.signer, or put the key back"
+            "there is no such file: the log's key is held by a program ({public}); configure log.signer, or put the key back"
         )));
     }
     let key = load(&path)?;

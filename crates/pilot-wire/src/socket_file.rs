@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid, chownat, fchmod, flock, fstat, open};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::geteuid;
 use tokio::net::{UnixListener, UnixSocket};
 
 /// How long a path may be: the kernel has 108 bytes for it, and the last one is zero.
 pub const PATH_BYTES_MAX: usize = 107;
 /// What the file has until its owner and group are right.
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
-const OTHERS_MAY_WRITE: u32 = 0o002;
-const STICKY: u32 = 0o1000;
+const OTHERS_MAY_WRITE: u32 = 0o022;
 
 /// How the file should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +35,10 @@ pub enum SocketFileError {
     NotASocket { path: PathBuf },
     #[error("{}: another service answers on this socket; stop it, or listen elsewhere", path.display())]
     InUse { path: PathBuf },
-    #[error("{}: another service is being started on a socket in the same directory; try again", path.display())]
-    Starting { path: PathBuf },
+    #[error("{}: another service listens on this socket, or is about to; stop it, or listen elsewhere", path.display())]
+    Locked { path: PathBuf },
     #[error(
-        "{}: every user can write to this directory, and could put another socket in place of the service's; use one that only root or the service can write to",
+        "{}: someone other than root and the service can write to this directory, and could put another socket in place of the service's; use a directory of its own",
         path.display()
     )]
     OpenDirectory { path: PathBuf },
@@ -58,18 +58,16 @@ pub enum SocketFileError {
 pub struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
+    /// Released after the file is removed.
+    _lock: File,
 }
 
 impl SocketFile {
     pub(crate) fn bind(wanted: &Wanted, waiting_max: u32) -> Result<(UnixListener, SocketFile), SocketFileError> {
         let path = &wanted.path;
         let other = |source: io::Error| SocketFileError::Other { path: path.clone(), source };
-        let directory = check_directory(path)?;
-        // Until the socket listens, it looks like one that was left behind.
-        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(SocketFileError::Starting { path: path.clone() }),
-            locked => locked.map_err(|error| other(error.into()))?,
-        }
+        check_directory(path)?;
+        let lock = lock(path)?;
         if let Left::Behind = look(path)? {
             fs::remove_file(path).map_err(other)?;
         }
@@ -77,7 +75,7 @@ impl SocketFile {
         // The file gets this mode, less what the process's mask takes away. A mask of our own would be every thread's.
         fchmod(&socket, PRIVATE).map_err(|error| other(error.into()))?;
         socket.bind(path).map_err(other)?;
-        let file = SocketFile::of(path).map_err(other)?;
+        let file = SocketFile::of(path, lock).map_err(other)?;
         hand_over(wanted)?;
         let listener = socket.listen(waiting_max).map_err(other)?;
         Ok((listener, file))
@@ -87,8 +85,8 @@ impl SocketFile {
         &self.path
     }
 
-    fn of(path: &Path) -> io::Result<SocketFile> {
-        Ok(SocketFile { path: path.to_owned(), identity: identity(&fs::symlink_metadata(path)?) })
+    fn of(path: &Path, lock: File) -> io::Result<SocketFile> {
+        Ok(SocketFile { path: path.to_owned(), identity: identity(&fs::symlink_metadata(path)?), _lock: lock })
     }
 }
 
@@ -122,15 +120,28 @@ pub fn check(path: &Path) -> Result<(), SocketFileError> {
     }
 }
 
-fn check_directory(path: &Path) -> Result<File, SocketFileError> {
+fn check_directory(path: &Path) -> Result<(), SocketFileError> {
     let path = path.parent().unwrap_or(Path::new("/"));
-    let failed = |source| SocketFileError::Directory { path: path.to_owned(), source };
-    let directory = File::open(path).map_err(failed)?;
-    let mode = directory.metadata().map_err(failed)?.permissions().mode();
-    if mode & OTHERS_MAY_WRITE != 0 && mode & STICKY == 0 {
+    let found = fs::metadata(path).map_err(|source| SocketFileError::Directory { path: path.to_owned(), source })?;
+    let is_ours = found.uid() == 0 || found.uid() == geteuid().as_raw();
+    if !is_ours || found.permissions().mode() & OTHERS_MAY_WRITE != 0 {
         return Err(SocketFileError::OpenDirectory { path: path.to_owned() });
     }
-    Ok(directory)
+    Ok(())
+}
+
+/// Until a socket listens, it looks like one that was left behind, and two starts at the same time would both find one. The
+/// lock is a file that nobody else can open: anyone who can read a directory can lock it.
+fn lock(path: &Path) -> Result<File, SocketFileError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let other = |source: io::Error| SocketFileError::Other { path: PathBuf::from(&name), source };
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = open(Path::new(&name), flags, PRIVATE).map_err(|error| other(error.into()))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(SocketFileError::Locked { path: path.to_owned() }),
+        locked => locked.map(|()| file.into()).map_err(|error| other(error.into())),
+    }
 }
 
 fn look(path: &Path) -> Result<Left, SocketFileError> {
@@ -208,10 +219,13 @@ mod tests {
         let wanted = wanted(&directory);
         drop(std::os::unix::net::UnixListener::bind(&wanted.path).unwrap());
         let bound = bind(&wanted).unwrap();
-        assert!(matches!(bind(&wanted), Err(SocketFileError::InUse { .. })));
+        assert!(matches!(bind(&wanted), Err(SocketFileError::Locked { .. })));
         assert!(check(&wanted.path).is_ok());
         assert!(wanted.path.exists());
         drop(bound);
+        let foreign = std::os::unix::net::UnixListener::bind(&wanted.path).unwrap();
+        assert!(matches!(bind(&wanted), Err(SocketFileError::InUse { .. })));
+        drop(foreign);
     }
 
     #[tokio::test]
@@ -235,32 +249,35 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let wanted = wanted(&directory);
         let bound = bind(&wanted).unwrap();
-        fs::remove_file(&wanted.path).unwrap();
-        let other = bind(&wanted).unwrap();
+        let was = directory.path().join("was");
+        fs::rename(&wanted.path, &was).unwrap();
+        let other = std::os::unix::net::UnixListener::bind(&wanted.path).unwrap();
         drop(bound);
         assert!(wanted.path.exists());
         drop(other);
-        assert!(!wanted.path.exists());
     }
 
     #[tokio::test]
-    async fn in_a_directory_where_everyone_can_write_there_is_no_socket() {
+    async fn in_a_directory_where_others_can_write_there_is_no_socket() {
         let directory = tempfile::tempdir().unwrap();
         let wanted = wanted(&directory);
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(bind(&wanted), Err(SocketFileError::OpenDirectory { .. })));
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
-        assert!(bind(&wanted).is_ok());
+        for (mode, is_refused) in [(0o777, true), (0o1777, true), (0o2775, true), (0o755, false), (0o711, false)] {
+            fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let refused = matches!(bind(&wanted), Err(SocketFileError::OpenDirectory { .. }));
+            assert_eq!(refused, is_refused, "{mode:o}");
+            assert_eq!(check(&wanted.path).is_err(), is_refused, "{mode:o}");
+        }
     }
 
     #[tokio::test]
     async fn while_one_starts_another_does_not_take_its_socket_for_one_that_was_left_behind() {
         let directory = tempfile::tempdir().unwrap();
         let wanted = wanted(&directory);
-        let held = File::open(directory.path()).unwrap();
-        flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert!(matches!(bind(&wanted), Err(SocketFileError::Starting { .. })));
+        let held = lock(&wanted.path).unwrap();
+        assert!(matches!(bind(&wanted), Err(SocketFileError::Locked { .. })));
         drop(held);
         assert!(bind(&wanted).is_ok());
+        // Nobody else can open it, and so nobody else can hold it.
+        assert_eq!(fs::metadata(directory.path().join("s.lock")).unwrap().mode() & 0o7777, 0o600);
     }
 }

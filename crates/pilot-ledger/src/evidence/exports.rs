@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pilot_core::actor::ActorId;
-use pilot_core::limits::{EXPORTS_MAX, EXPORTS_PER_ACTOR_MAX, PERMITS_MAX, PERMITS_PER_ACTOR_MAX};
+use pilot_core::limits::{
+    ATTESTATIONS_MAX, ATTESTATIONS_PER_ACTOR_MAX, EXPORTS_MAX, EXPORTS_PER_ACTOR_MAX, PERMITS_MAX,
+    PERMITS_PER_ACTOR_MAX,
+};
 
 /// The actors whose bundles are being made, and how many there may be.
 pub struct Exports {
@@ -15,11 +18,11 @@ pub struct Exports {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Busy {
     #[error(
-        "You are already downloading as many such bundles as an actor can: at most {0} at a time. Wait until one has \
+        "You are already downloading as many of these as an actor can: at most {0} at a time. Wait until one has \
          arrived, then try again."
     )]
     ForActor(usize),
-    #[error("The service builds at most {0} such bundles at a time. Try again in a moment.")]
+    #[error("The service makes at most {0} of these at a time. Try again in a moment.")]
     ForAll(usize),
 }
 
@@ -36,6 +39,10 @@ impl Exports {
 
     pub fn of_permits() -> Exports {
         Exports { under_way: Mutex::default(), max: PERMITS_MAX, per_actor_max: PERMITS_PER_ACTOR_MAX }
+    }
+
+    pub fn of_attestations() -> Exports {
+        Exports { under_way: Mutex::default(), max: ATTESTATIONS_MAX, per_actor_max: ATTESTATIONS_PER_ACTOR_MAX }
     }
 
     pub fn begin(self: &Arc<Self>, actor_id: &ActorId) -> Result<Place, Busy> {
@@ -63,6 +70,20 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attestations_have_places_of_their_own_and_an_actor_has_four_at_a_time() {
+        let exports = Arc::new(Exports::of_attestations());
+        let actor = |name: &str| name.parse::<ActorId>().unwrap();
+        let mut held: Vec<_> = (0..4).map(|_| exports.begin(&actor("ana")).unwrap()).collect();
+        assert_eq!(exports.begin(&actor("ana")).err(), Some(Busy::ForActor(4)));
+        for name in ["ben", "eva", "sam"] {
+            held.extend((0..4).map(|_| exports.begin(&actor(name)).unwrap()));
+        }
+        assert_eq!(exports.begin(&actor("ada")).err(), Some(Busy::ForAll(16)));
+        held.pop();
+        assert!(exports.begin(&actor("ada")).is_ok());
+    }
 
     #[test]
     fn an_actor_has_one_bundle_at_a_time_and_all_have_two() {

@@ -1,6 +1,7 @@
 //! Signs the head of the log. The signed root is computed here, from entries read back from the store, and the
 //! checkpoint is stored in the second place before anyone sees it.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,8 @@ use crate::second_place::{SecondPlace, SwapError};
 
 /// How often a growing log is signed even if nobody asks: each entry is under a checkpoint within a second.
 const PAUSE: Duration = Duration::from_millis(500);
+/// A checkpoint that takes longer is one that cannot be made now.
+const LATE: Duration = Duration::from_secs(2);
 /// How many entries are read back at a time.
 const READ_MAX: u64 = 1_024;
 /// How often in a row another node may write the second place first.
@@ -146,7 +149,7 @@ impl Signer {
         (edge.root() == checkpoint.root).then_some(Signed { note: own, checkpoint })
     }
 
-    /// A signature of a bundle's manifest. Whoever puts it into the bundle checks it.
+    /// A signature of a bundle's manifest. It is checked when it is put into the bundle.
     pub async fn sign_manifest(&self, manifest: &str) -> Result<[u8; 64], SignError> {
         Ok(self.key.sign(manifest.as_bytes(), Haste::CanWait).await?)
     }
@@ -166,7 +169,16 @@ impl Signer {
         if let Some(reason) = &*self.broken.borrow() {
             return Err(SignError::Broken(reason.clone()));
         }
-        let signed = self.sign_head(&mut work).await;
+        let signed = {
+            let mut signing = pin!(self.sign_head(&mut work));
+            tokio::select! {
+                signed = &mut signing => signed,
+                () = tokio::time::sleep(LATE) => {
+                    self.is_behind.store(true, Ordering::Relaxed);
+                    signing.await
+                }
+            }
+        };
         self.is_behind.store(signed.is_err(), Ordering::Relaxed);
         if let Err(error) = &signed {
             self.failures.fetch_add(1, Ordering::Relaxed);

@@ -18,6 +18,7 @@ use crate::problem::Problem;
 pub async fn get_attestation(call: &Call) -> Answer {
     Query::read(call, &[])?;
     let app = &call.app;
+    let _place = app.attestations.begin(&call.caller.actor.actor_id)?;
     let item = app.ledger.store.item(item_id(call)?).await?.ok_or_else(Problem::no_such_item)?;
     let definition = app.workflows.kept_by(&item)?;
     // After the item was read, so that it covers what led to it.

@@ -159,7 +159,7 @@ impl From<MissingDefinition> for Problem {
 
 impl From<SignError> for Problem {
     fn from(error: SignError) -> Self {
-        Problem::unavailable("No checkpoint can be signed right now.", &error)
+        Problem::unavailable("The log's key cannot sign right now. Try again in a moment.", &error)
     }
 }
 

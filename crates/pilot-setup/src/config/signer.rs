@@ -1,12 +1,14 @@
 //! The section `[log.signer]`: a program that signs with the log's key, for a key that is not in a file.
 
-use pilot_core::limits::SIGNER_PATIENCE;
+use std::time::Duration;
+
+use pilot_core::limits::{SIGNER_PATIENCE_SECONDS, SIGNER_PATIENCE_SECONDS_MAX};
 use pilot_evidence::note::NoteKey;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::source::{Exec, Seconds, command};
+use super::source::{Exec, command};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "SignerSection")]
@@ -30,19 +32,26 @@ struct SignerSection {
     #[schemars(with = "Vec<String>")]
     command: (std::path::PathBuf, Vec<String>),
     /// How long one signature may take.
-    #[serde(default = "patience")]
-    #[schemars(default = "patience")]
-    timeout_seconds: Seconds,
+    #[serde(default = "patience", deserialize_with = "seconds")]
+    #[schemars(range(min = 1, max = 10))]
+    timeout_seconds: u8,
 }
 
-const fn patience() -> Seconds {
-    Seconds(SIGNER_PATIENCE)
+const fn patience() -> u8 {
+    SIGNER_PATIENCE_SECONDS
+}
+
+/// Longer ones would have to be waited for when the service stops, and nothing is accepted meanwhile.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    let seconds = i64::deserialize(deserializer)?;
+    let valid = u8::try_from(seconds).ok().filter(|seconds| (1..=SIGNER_PATIENCE_SECONDS_MAX).contains(seconds));
+    valid.ok_or_else(|| D::Error::custom(format!("{seconds} is not from 1 to {SIGNER_PATIENCE_SECONDS_MAX}")))
 }
 
 impl From<SignerSection> for Signer {
     fn from(section: SignerSection) -> Signer {
         let (program, arguments) = section.command;
-        let Seconds(timeout) = section.timeout_seconds;
+        let timeout = Duration::from_secs(section.timeout_seconds.into());
         Signer { name: section.name, exec: Exec { program, arguments, timeout, environment: Vec::new() } }
     }
 }

@@ -320,7 +320,7 @@ pub(super) fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Pat
     Ok((program, words.collect()))
 }
 
-pub(super) struct Seconds(pub Duration);
+struct Seconds(Duration);
 
 impl JsonSchema for Seconds {
     fn schema_name() -> Cow<'static, str> {

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::child::{self, how, plain_words};
@@ -26,8 +27,8 @@ const PROBE: &[u8] = b"pilot: can this key sign?";
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const REMARKS_MAX: usize = 10;
 const REMARK_CHARS_MAX: usize = 200;
-/// A word of this length may be the secret of a key management service; the names of errors and most paths are shorter.
-const WORD_CHARS_MAX: usize = 40;
+/// A word of this length may be a PIN or a token, unless it is the name of an error or a path.
+const WORD_CHARS_MAX: usize = 20;
 
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum SignatureError {
@@ -66,8 +67,8 @@ pub struct Helper {
     verifier: VerifierKey,
     line: tokio::sync::Mutex<Line>,
     /// Held by the one signature that can wait and has its turn.
-    turn: tokio::sync::Mutex<()>,
-    waiting: Semaphore,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    waiting: Arc<Semaphore>,
 }
 
 enum Line {
@@ -89,8 +90,8 @@ impl Helper {
             exec: exec.clone(),
             verifier,
             line: tokio::sync::Mutex::new(Line::Up(Box::new(running))),
-            turn: tokio::sync::Mutex::new(()),
-            waiting: Semaphore::new(SIGNATURES_WAITING_MAX),
+            turn: Arc::default(),
+            waiting: Arc::new(Semaphore::new(SIGNATURES_WAITING_MAX)),
         }))
     }
 
@@ -98,16 +99,23 @@ impl Helper {
         &self.verifier
     }
 
-    /// What the program says is the signature; whoever uses it checks it.
+    /// A signature that was checked.
     pub(super) async fn sign(self: &Arc<Self>, message: &[u8], haste: Haste) -> Result<[u8; 64], SignatureError> {
         let too_many = |_| unavailable(&self.exec, "too many signatures are waiting for it");
-        let (_place, _turn) = match haste {
-            Haste::Checkpoint => (None, None),
-            Haste::CanWait => (Some(self.waiting.try_acquire().map_err(too_many)?), Some(self.turn.lock().await)),
+        let place = match haste {
+            Haste::Checkpoint => None,
+            Haste::CanWait => Some(Arc::clone(&self.waiting).try_acquire_owned().map_err(too_many)?),
         };
-        // In its own task: a program whose answer nobody waits for would be out of step.
+        // In its own task: a program whose answer nobody waits for would be out of step. The task keeps place and turn, so
+        // that callers who go away make no room for more.
         let (helper, message) = (Arc::clone(self), message.to_vec());
-        let signing = tokio::spawn(async move { helper.exchange(&message).await });
+        let signing = tokio::spawn(async move {
+            let _turn = match &place {
+                Some(_) => Some(Arc::clone(&helper.turn).lock_owned().await),
+                None => None,
+            };
+            helper.exchange(&message).await
+        });
         signing.await.unwrap_or_else(|error| Err(SignatureError::Unavailable(error.to_string())))
     }
 
@@ -115,6 +123,14 @@ impl Helper {
         let mut line = self.line.lock().await;
         let running = self.running(&mut line).await?;
         let signed = running.sign(&self.exec, message).await;
+        let signed = signed.and_then(|signature| {
+            self.verifier.check(message, &signature).map_err(|_| {
+                // Perhaps it is the answer to an earlier request.
+                running.is_in_step = false;
+                unavailable(&self.exec, "what it answered is not a signature by the log's key")
+            })?;
+            Ok(signature)
+        });
         if !running.is_in_step {
             let why = signed.as_ref().err().cloned();
             let why = why.unwrap_or_else(|| unavailable(&self.exec, "wrote more than it was asked for"));
@@ -144,7 +160,7 @@ impl Helper {
         if running.public_key(&self.exec).await? == self.verifier.public_key {
             return Ok(running);
         }
-        Err(unavailable(&self.exec, "it has another key than when the service started"))
+        Err(unavailable(&self.exec, "it has a different key from the one at the start"))
     }
 }
 
@@ -163,8 +179,9 @@ struct Running {
     group: Option<Pid>,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// The last thing it wrote to standard error.
+    /// The last thing it wrote to standard error, and the task that reads it.
     remark: Arc<Mutex<String>>,
+    listening: JoinHandle<()>,
     /// The next line it writes answers the next request.
     is_in_step: bool,
 }
@@ -184,8 +201,9 @@ impl Running {
             return Err(unavailable(exec, "it has no streams"));
         };
         let remark = Arc::new(Mutex::new(String::new()));
-        tokio::spawn(listen(remarks, exec.program.display().to_string(), Arc::clone(&remark)));
+        let listening = tokio::spawn(listen(remarks, exec.program.display().to_string(), Arc::clone(&remark)));
         Ok(Running {
+            listening,
             group: child::group(&child),
             child,
             requests,
@@ -219,7 +237,7 @@ impl Running {
             }
             Answer::PublicKey(_) | Answer::Signature(_) => {
                 self.is_in_step = false;
-                unavailable(exec, "it answered something else than it was asked")
+                unavailable(exec, "its answer does not match the request")
             }
         }
     }
@@ -256,6 +274,7 @@ impl Running {
             Ok(Ok(status)) => how(status),
             _ => "closed its output and was killed".to_owned(),
         };
+        let _ = tokio::time::timeout(LAST_WORDS, &mut self.listening).await;
         let remark = self.remark.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let remark =
             if remark.is_empty() { "it reported nothing".to_owned() } else { format!("it reported: {remark}") };
@@ -269,7 +288,13 @@ fn unavailable(exec: &Exec, what: &str) -> SignatureError {
 
 /// What the program says, fit to be repeated.
 fn remark(text: &str) -> String {
-    plain_words(text, WORD_CHARS_MAX).chars().take(REMARK_CHARS_MAX).collect()
+    let is_name = |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || b"_:;,.()".contains(&byte));
+    let word = |word: &str| match word {
+        _ if word.starts_with('/') || is_name(word) => word.replace(char::is_control, ""),
+        _ => plain_words(word, WORD_CHARS_MAX),
+    };
+    let words: Vec<_> = text.split_whitespace().map(word).collect();
+    words.join(" ").chars().take(REMARK_CHARS_MAX).collect()
 }
 
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {

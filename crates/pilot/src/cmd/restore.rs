@@ -142,7 +142,13 @@ fn restore(
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
     let directory = backup.map(|backup| backup.directory);
     let made = backup.map(|backup| (backup.directory, &backup.manifest));
-    let keys = runtime.block_on(Keys::find(config, made))?;
+    let keys = match runtime.block_on(Keys::find(config, made)) {
+        Ok(keys) => keys,
+        Err(failure) => {
+            staged.discard();
+            return Err(failure);
+        }
+    };
     let store = staged.open(Arc::new(|| Clock::System.now()));
     let store = store.map_err(|error| Failure::Refused(error.to_string()))?;
     let outside = Outside { config, place, given: arguments.checkpoint.as_deref(), is_present: backup.is_none() };
@@ -151,7 +157,7 @@ fn restore(
     let is_new = matches!(verdict, Verdict::Refused(_));
     let key = match (&verdict, &arguments.accept_loss) {
         (Verdict::Whole(_), _) => keys.keep(),
-        (Verdict::Refused(_), Some(_)) => keys.renew(),
+        (Verdict::Refused(_), Some(_)) => keys.renew(config),
         (Verdict::Refused(why), None) => Err(Failure::Refused(format!("nothing was restored: {why}"))),
     };
     let key = match key {
@@ -179,8 +185,15 @@ fn restore(
     };
     let entries = store.head().borrow().size();
     runtime.block_on(restored.write(&*store))?;
-    let note = runtime.block_on(sign(&*store, &key))?;
+    let note = runtime.block_on(sign(&*store, &key));
     drop(store);
+    let note = match note {
+        Ok(note) => note,
+        Err(failure) => {
+            staged.discard();
+            return Err(failure);
+        }
+    };
     let mut remarks = ended.remarks.clone();
     // Before the database is in place: a restore that is interrupted in between has lost none.
     let revoked = ended.write(config, &key.verifier().name)?;
@@ -193,6 +206,7 @@ fn restore(
     places::put_key(&key, is_new, &stamp, config)?;
     let written = private_file::replace(place.path(), note.as_bytes());
     written.map_err(|error| Failure::environment(place.path().display(), error))?;
+    let _ = std::fs::remove_file(keys::next_name_path(config));
     let mut files = directory.map_or(Ok(Vec::new()), |path| places::put_files(path, config))?;
     files.append(&mut remarks);
     let new_key = is_new.then(|| key.verifier().to_string());

@@ -179,7 +179,7 @@ fn a_key_moves_from_a_file_into_a_token_and_back_and_the_log_continues() {
     installation
         .serve_in_vain()
         .expect(2)
-        .says(&["the log's key is with a program", "configure log.signer, or put the key back"]);
+        .says(&["the log's key is held by a program", "configure log.signer, or put the key back"]);
     prints(&pilot(&installation, "log fsck").expect(1), &["log key"]);
     installation.pilot(&["init", "other"]).expect(0);
     installation.write("data/log.key", &installation.read("other/data/log.key"));
@@ -205,7 +205,7 @@ fn a_signer_with_another_key_another_name_or_a_wrong_pin_does_not_start() {
         prints(&pilot(&installation, "check-config").expect(2), words);
     };
     hsm.signs(NAME, "other");
-    refused(&["log.signer: the program has another key than this log.", "another key would begin another log"]);
+    refused(&["log.signer: the program has a different key from this log.", "another key would begin another log"]);
     hsm.signs("log.example.com", "log");
     refused(&["log.signer.name: the log is named log.example.org", "its name cannot be changed"]);
     installation.write("wrong-pin", "000000\n");
@@ -237,22 +237,45 @@ fn a_restore_with_loss_needs_a_new_key_in_the_token_and_says_so() {
     };
     let with_loss = ["--accept-loss", "the disk is gone"];
     restore(&[]).expect(1).says(&["acknowledged entries are missing"]);
-    let how = ["make another Ed25519 key there", "name = \"log.example.org.r2\"", "run this again"];
-    restore(&with_loss).expect(1).says(&how);
+    // It chooses a name that no log ever had, and stays with it.
+    let next = name_to_set(&restore(&with_loss).expect(1));
+    assert!(next.starts_with("log.example.org.r2-") && next.len() == 27, "{next}");
     hsm.make_key("next");
-    hsm.signs(NAME, "next");
-    restore(&with_loss).expect(1).says(&how);
-    hsm.signs("log.example.org.r2", "log");
-    restore(&with_loss).expect(1).says(&how);
-    hsm.signs("log.example.org.r2", "next");
-    prints(&restore(&with_loss).expect(0), &["THE LOG HAS A NEW KEY", "log.example.org.r2+"]);
+    for (name, key) in [(NAME, "next"), ("log.example.org.r2", "next"), (&next, "log")] {
+        hsm.signs(name, key);
+        assert_eq!(name_to_set(&restore(&with_loss).expect(1)), next, "{name} {key}");
+    }
+    assert!(!installation.path("data/pilot.db.restoring.db").exists(), "nothing is left of the attempts");
+    hsm.signs(&next, "next");
+    prints(&restore(&with_loss).expect(0), &["THE LOG HAS A NEW KEY", &format!("{next}+")]);
     let key = verifier_key(&installation).to_string();
-    assert!(key.starts_with("log.example.org.r2+"), "{key}");
+    assert!(key.starts_with(&format!("{next}+")), "{key}");
     // Credentials older than the loss are in doubt, and would be refused.
     pilot(&installation, "credential trust --all --why tested").expect(0);
     let server = installation.serve();
     is_signed(&installation, &server, &key);
     server.stop().expect(0);
+
+    // Another machine with the same configuration and the same old backup: the same key must not begin a second history
+    // under the name of the first.
+    fs::rename(installation.path("data"), installation.path("first")).unwrap();
+    let again = name_to_set(&restore(&with_loss).expect(1));
+    assert!(again.starts_with("log.example.org.r2-") && again != next, "{again}");
+    // Without any word of which key the log had, nothing is certain.
+    fs::rename(installation.path("first"), installation.path("data")).unwrap_or_else(|_| {
+        fs::remove_dir_all(installation.path("data")).unwrap();
+        fs::rename(installation.path("first"), installation.path("data")).unwrap();
+    });
+    fs::remove_file(installation.path("data/log.pub")).unwrap();
+    let unknown = ["restore", "--config", "pilot.toml", "--accept-loss", "no idea"];
+    installation.pilot(&unknown).expect(1).says(&["log.pub is missing", "run this again"]);
+}
+
+/// The name that a refused restore tells its operator to set.
+fn name_to_set(refused: &Finished) -> String {
+    refused.says(&["make another Ed25519 key there", "then run this again"]);
+    let (_, rest) = refused.stderr.split_once("name = \"").expect("a name");
+    rest.split('"').next().unwrap().to_owned()
 }
 
 /// A program that signs with openssl, unless the file `mode` says otherwise, and counts how often it was started.
@@ -343,12 +366,12 @@ fn while_a_signer_fails_nothing_is_accepted_and_when_it_recovers_everything_is()
     for (mode, said) in [
         ("errs", "the token is away"),
         ("signs with another key", "what it answered is not a signature by the log's key"),
-        ("answers something else", "it answered something else than it was asked"),
+        ("answers something else", "its answer does not match the request"),
         ("dies", "ended with exit code 1; it reported: something broke"),
         ("babbles", "its answer is not a line of JSON"),
         ("floods", "its answer is longer than 4096 bytes"),
         ("hangs", "did not answer within 2 s and was killed"),
-        ("has another key", "it has another key than when the service started"),
+        ("has another key", "it has a different key from the one at the start"),
     ] {
         if mode == "has another key" {
             // It is noticed when the program is started again.

@@ -106,20 +106,28 @@ fn each_request_is_a_span_in_the_trace_of_a_known_caller_and_says_nothing_about_
     server.stop().expect(0);
 }
 
+const LONG: &str = "00112233445566778899aabbccddeeff0123456789abcdef";
+
 #[test]
 fn a_live_token_as_the_id_of_a_trace_does_not_get_out() {
     // Sixteen bytes in hexadecimal are a token that the configuration accepts, and look like the id of a trace.
     let secret = "0af7651916cd43dd8448eb211c80319c";
-    let installation = Installation::with(&[("ana", "initiator", secret)]);
+    let installation = Installation::with(&[("ana", "initiator", secret), ("ben", "approver", LONG)]);
     let ops = Port::reserve();
     let (address, received) = collector("200 OK");
     configure(&installation, &ops, &format!("url = 'http://{address}/v1/traces'"));
     let server = installation.serve();
     let traced = format!("traceparent: 00-{secret}-{SPAN}-01");
     assert_eq!(server.get("/v1/session", &[&bearer(secret), &traced]).status, 200);
-    let spans = spans(&received, 1);
+    // Answered just before the end, and still sent.
+    let halves = format!("traceparent: 00-{}-{}-01", &LONG[..32], &LONG[32..]);
+    assert_eq!(server.get("/v1/session", &[&bearer(LONG), &halves]).status, 200);
+    let finished = server.stop().expect(0);
+    finished.never_says(LONG);
+    let spans = spans(&received, 2);
     assert_ne!(spans[0]["traceId"], secret);
-    server.stop().expect(0).never_says(secret);
+    assert_ne!(spans[1]["traceId"], LONG[..32]);
+    finished.expect(0).never_says(secret);
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn a_socket_that_answers_is_left_alone_and_one_of_a_killed_service_is_replaced()
     let place = Place::new();
     let (first, second) = (place.installation("pilot", &[]), place.installation("pilot", &[]));
     let server = first.serve();
-    second.serve_in_vain().expect(3).says(&["pilot.sock: another service answers on this socket"]);
+    second.serve_in_vain().expect(3).says(&["pilot.sock: another service listens on this socket"]);
     // The check is for the configuration, and the service may well be running.
     second.pilot(&["check-config"]).expect(0);
     assert_eq!(session(&server, &[&bearer(TOKEN)]).verdict(), "200");
@@ -158,7 +158,11 @@ fn what_cannot_work_is_refused_by_the_check_and_the_start_alike() {
             "socket.group: `no-such-group` is not in /etc/group",
         ),
         (2, format!("listen = '{socket}'\n{}", mesh_of(NOBODY)), "tls.trusted_users: 65534 cannot be trusted"),
-        (2, format!("listen = 'unix:{}'\n", open.join("s").display()), "every user can write to this directory"),
+        (
+            2,
+            format!("listen = 'unix:{}'\n", open.join("s").display()),
+            "someone other than root and the service can write to this directory",
+        ),
         (3, format!("listen = 'unix:{}'\n", missing.display()), "missing: the directory cannot be used; create it"),
     ] {
         installation.write("pilot.toml", &text);

@@ -107,7 +107,7 @@ impl Outside<'_> {
             return Ok(Ok(()));
         }
         let Some(key) = keys.own() else {
-            said.too_little.push("no witness could be asked: the log's own key is not at hand to sign with".into());
+            said.too_little.push("no witness could be asked: the log's own key is not available".into());
             return Ok(Ok(()));
         };
         let head = Arc::clone(&store.head().borrow());

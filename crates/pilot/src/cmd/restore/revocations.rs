@@ -8,6 +8,7 @@ use pilot_setup::config::Config;
 use pilot_store::archive::Archive;
 
 use super::entry::Credentials;
+use super::keys::lineage;
 use crate::cmd::backup;
 use crate::exit::Failure;
 
@@ -34,7 +35,7 @@ impl Revocations {
         let (mut known, mut remarks) = (EndedCredentials::of_log(log.unwrap_or_default()), Vec::new());
         let here = EndedCredentials::read(&config.revocations_path()).map_err(refused)?;
         // Every revocation is in it before it is acknowledged. One of another log knows nothing of this one.
-        let is_complete = here.as_ref().zip(log).is_some_and(|(here, log)| lineage(here.log()) == lineage(log));
+        let is_complete = here.as_ref().zip(log).is_some_and(|(here, log)| lineage(here.log()).0 == lineage(log).0);
         let there = match backup {
             Some(backup) => EndedCredentials::read(&backup.join(backup::REVOCATIONS)).map_err(refused)?,
             None => None,
@@ -61,14 +62,6 @@ impl Revocations {
         all.merge(self.known);
         all.write(&path).map_err(|error| Failure::environment(path.display(), error))?;
         Ok(all.revoked())
-    }
-}
-
-/// A log that continues under a new key after a loss has its old name, plus a number.
-fn lineage(log: &str) -> &str {
-    match log.rsplit_once(".r") {
-        Some((name, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => log,
     }
 }
 
