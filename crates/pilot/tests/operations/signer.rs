@@ -291,6 +291,7 @@ def sign(key, message):
 for line in sys.stdin:
     request = json.loads(line)
     mode = open(path("mode")).read()
+    while mode == "is slow": mode = open(path("mode")).read()
     if mode == "refuses": print(json.dumps({"refused": "the PIN is wrong"}), flush=True)
     elif mode == "errs": print(json.dumps({"error": "the token is away"}), flush=True)
     elif mode == "dies": sys.exit("something broke")
@@ -390,6 +391,22 @@ fn while_a_signer_fails_nothing_is_accepted_and_when_it_recovers_everything_is()
     is_signed(&installation, &server, &key);
     server.stop().expect(0);
     pilot(&installation, "log fsck").expect(0);
+}
+
+#[test]
+fn a_signature_that_takes_long_stops_writes_before_it_has_failed() {
+    let installation = team();
+    let double = Double::new(&installation);
+    let program = installation.path("double.py").display().to_string();
+    configure(&installation, NAME, &[program], 10);
+    let server = installation.serve();
+    let starts = double.starts();
+    double.mode("is slow");
+    wait_until(&server, "refused", || !is_accepted(&server));
+    double.mode("signs");
+    wait_until(&server, "accepted again", || is_accepted(&server));
+    assert_eq!(double.starts(), starts, "the program was asked once, and answered in time");
+    server.stop().expect(0);
 }
 
 #[test]
