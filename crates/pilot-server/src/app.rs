@@ -67,7 +67,7 @@ pub struct App {
     pub issuer: Option<PermitIssuer>,
     /// Who is downloading a permit.
     pub permits: Arc<Exports>,
-    /// Who is having an attestation signed.
+    /// The actors whose attestations are being signed.
     pub attestations: Arc<Exports>,
     /// Bytes held for requests and answers.
     pub budget: Budget,

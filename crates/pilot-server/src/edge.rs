@@ -36,7 +36,7 @@ const MESH_SECRET: &str = "pilot-mesh-secret";
 #[derive(Debug, Default)]
 pub struct Edge {
     mesh: Option<Mesh>,
-    /// Who the mesh is on a Unix socket.
+    /// The users that count as the mesh on a Unix socket.
     users: Vec<u32>,
     /// Any of these identifies a peer as the mesh; without any, its address does. Digests, since nobody needs the
     /// secrets again.

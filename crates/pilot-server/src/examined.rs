@@ -41,7 +41,7 @@ pub(crate) struct Examined {
 /// How others connect, and how the mesh is recognised among them.
 pub(crate) struct Peers {
     pub(crate) mesh_secrets: Vec<Digest>,
-    /// Who the mesh is on a Unix socket.
+    /// The users that count as the mesh on a Unix socket.
     pub(crate) mesh_users: Vec<u32>,
     /// If the service listens on one.
     pub(crate) socket: Option<Wanted>,

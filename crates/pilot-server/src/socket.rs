@@ -14,7 +14,7 @@ pub(crate) fn wanted(config: &Config) -> Result<Option<Wanted>, StartError> {
     Ok(Some(Wanted { path: path.to_owned(), owner, group, mode: section.mode.bits() }))
 }
 
-/// Who the mesh is on a Unix socket; empty if there is none.
+/// The users that count as the mesh on a Unix socket; empty without a mesh.
 pub(crate) fn trusted_users(config: &Config) -> Result<Vec<u32>, StartError> {
     let listed = config.tls.as_ref().and_then(Tls::mesh).map_or(&[][..], |mesh| &mesh.trusted_users);
     let refused = |error| StartError::Refused(format!("tls.trusted_users: {error}"));

@@ -30,7 +30,7 @@ pub(crate) struct Parent {
 }
 
 impl Parent {
-    /// Nothing if there is none, there are two, or it is not one.
+    /// `None` unless there is exactly one, and it is well-formed.
     pub(crate) fn read(headers: &HeaderMap) -> Option<Parent> {
         let mut given = headers.get_all(TRACEPARENT).iter();
         let (Some(text), None) = (given.next(), given.next()) else { return None };

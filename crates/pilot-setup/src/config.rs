@@ -371,7 +371,7 @@ impl Config {
                  them",
             ),
             (Listen::Unix(_), Some(Tls::Here(_))) => Some(
-                "tls.certificate: there is no TLS on a Unix socket. Let it end at the proxy, with termination = \"mesh\" and \
+                "tls.certificate: TLS is not used on a Unix socket. End TLS at the proxy, with termination = \"mesh\" and \
                  trusted_users, or set listen to an address",
             ),
             _ => None,
@@ -672,7 +672,7 @@ mod tests {
             &with(&[SOCKET, "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\n"]),
             &[],
             expect![[
-                r#"pilot.toml: tls.certificate: there is no TLS on a Unix socket. Let it end at the proxy, with termination = "mesh" and trusted_users, or set listen to an address"#
+                r#"pilot.toml: tls.certificate: TLS is not used on a Unix socket. End TLS at the proxy, with termination = "mesh" and trusted_users, or set listen to an address"#
             ]],
         );
         check(

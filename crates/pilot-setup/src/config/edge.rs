@@ -43,7 +43,7 @@ pub struct ClientTrust {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mesh {
     pub trusted: Vec<Network>,
-    /// Who the mesh is on a Unix socket.
+    /// The users that count as the mesh on a Unix socket.
     pub trusted_users: Vec<Account>,
     pub client_address: ClientAddress,
     pub client_certificate: ClientCertificate,
