@@ -249,7 +249,7 @@ class Verifier:
                 self.fault("legality", "definition", entry)
             role_map = self.pieces["role_map"].get(start["role_map"])
             actor, role = entry.get("actor_id"), entry.get("role")
-            if None not in (role_map, actor, role) and role_map.get(actor) != role:
+            if None not in (role_map, actor, role) and role_map.get(actor) != (role, entry.get("operated_by")):
                 self.fault("legality", "role_map", entry)
         # Once per item: its other entries lack the same start.
         self.fault("completeness", "start", *withheld[:1])

@@ -810,6 +810,8 @@ export interface components {
         };
         Actor: {
             actor_id: components["schemas"]["ActorId"];
+            /** @description If the actor is a machine: who operates it. The session does not say so. */
+            operated_by?: components["schemas"]["ActorId"];
             role: components["schemas"]["Role"];
         };
         /**
@@ -825,6 +827,8 @@ export interface components {
             kind: "human" | "machine";
             /** @description Since the service started; null when not seen yet. */
             last_seen: components["schemas"]["Time"] | null;
+            /** @description Who answers for this machine; the two count as one person. */
+            operated_by?: components["schemas"]["ActorId"];
             role: components["schemas"]["Role"];
         };
         Actors: {
@@ -851,7 +855,7 @@ export interface components {
             until: components["schemas"]["Time"] | null;
         };
         /** @enum {string} */
-        Code: "credential_required" | "role_forbidden" | "separation_of_duties" | "not_owner" | "not_found" | "method_not_allowed" | "state_conflict" | "already_decided" | "content_changed" | "item_held" | "outside_window" | "version_mismatch" | "invalid_request" | "unknown_action" | "token_in_content" | "idempotency_key_reused" | "token_in_url" | "body_too_large" | "unsupported_media_type" | "rate_limited" | "unavailable" | "internal";
+        Code: "credential_required" | "role_forbidden" | "separation_of_duties" | "not_owner" | "not_found" | "method_not_allowed" | "state_conflict" | "already_decided" | "content_changed" | "item_held" | "outside_window" | "too_many_open" | "version_mismatch" | "invalid_request" | "unknown_action" | "token_in_content" | "idempotency_key_reused" | "token_in_url" | "body_too_large" | "unsupported_media_type" | "rate_limited" | "unavailable" | "internal";
         ConsoleSettings: {
             /**
              * @description The colour of the bar with the name.
@@ -941,6 +945,7 @@ export interface components {
             index: number;
             inputs?: components["schemas"]["Digest"];
             item?: components["schemas"]["ItemId"];
+            operated_by?: components["schemas"]["ActorId"];
             role?: components["schemas"]["Role"];
             to?: string;
             type: string;
@@ -1317,6 +1322,8 @@ export interface components {
              */
             inputs_nonce: string | null;
             item_id: components["schemas"]["ItemId"];
+            /** @description If the actor is a machine: who operated it at the time. */
+            operated_by?: components["schemas"]["ActorId"];
             role: components["schemas"]["Role"] | null;
             to: string | null;
             version: number;

@@ -318,6 +318,7 @@ function speaksOf(entry: Entry, id: string, index: number, line: Transition | un
     [action, line.action],
     [entry.actor_id, line.actor_id],
     [entry.role, line.role],
+    [entry.operated_by, line.operated_by],
     [entry.from, line.from],
     [entry.to, line.to],
     [entry.version, line.version],

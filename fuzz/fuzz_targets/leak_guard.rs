@@ -22,7 +22,7 @@ const USED: &str = "correct-horse_battery.staple~0042";
 const UNUSED: &str = "my-own_token.of/2026+never=used-yet";
 
 static GUARD: LazyLock<LeakGuard> = LazyLock::new(|| {
-    let actor = Actor { actor_id: "ana".parse().expect("an actor_id"), role: Role::Auditor };
+    let actor = Actor::new("ana".parse().expect("an actor_id"), Role::Auditor);
     let entries = [USED, UNUSED].map(|token| Credential::plain(actor.clone(), Digest::of(token.as_bytes())));
     let guard = LeakGuard::new(Credentials::new(Schema::One, entries.to_vec()), 0x9E37_79B9_7F4A_7C15);
     guard.remember(USED.as_bytes(), Digest::of(USED.as_bytes()));

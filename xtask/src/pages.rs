@@ -26,7 +26,7 @@ const PAGES: [&str; 8] = [INSTALL, PRODUCTION, BACKUP, ROTATION, AGENT, FROM_PIL
 
 const ROLE_MAP: &str = r#"{"schema_version":1,"approved_by":["Ina","Jo"],"actors":[
 {"actor_id":"ana","role":"initiator"},{"actor_id":"ben","role":"approver"},{"actor_id":"sam","role":"security_admin"},
-{"actor_id":"eli","role":"executor","kind":"machine"}]}"#;
+{"actor_id":"eli","role":"executor"}]}"#;
 /// How earlier packages ran the service.
 const FORMER_UNIT: &str = "[Service]\nType=notify\nExecStart=/usr/bin/pilot serve --config /etc/pilot/pilot.toml\n\
     LoadCredential=secret:/etc/pilot/secrets\nDynamicUser=yes\nUser=pilot\nStateDirectory=pilot\n\

@@ -71,11 +71,11 @@ def changed_files(files, listed):
     return wrong
 
 MAYBE = {"action": str, "actor_id": ACTOR, "comment": DIGEST, "content": DIGEST, "definition": str, "details": object,
-         "from": str, "inputs": DIGEST, "item": UUID, "role": ROLE, "to": str, "version": int}
+         "from": str, "inputs": DIGEST, "item": UUID, "operated_by": ACTOR, "role": ROLE, "to": str, "version": int}
 TYPE = (r"item\.(created|edited|transition|comment)|permit\.issued|access\.(refused|token_exposed)|service\.started"
         r"|credential\.(first_used|refused|expired|revoked)|credentials\.(changed|trusted)|ledger\.restored"
         r"|documents\.erased|clock\.accepted")
-ENTRY = {"at": is_time, "index": int, "type": TYPE, "v": lambda value: is_number(value, bits=1),
+ENTRY = {"at": is_time, "index": int, "type": TYPE, "v": lambda value: is_number(value, bits=2) and value < 3,
          **{name + "?": (None, shape) for name, shape in MAYBE.items()}, "*": None}
 
 class Entry(dict):
@@ -83,7 +83,8 @@ class Entry(dict):
     def __init__(self, data):
         super().__init__(read_json(data, ENTRY, is_canonical=False))
         self.data, self.index, self.at = data, self["index"], parse_time(self["at"])
-        is_plain = self["v"] == 1 and fits(WRITTEN_TIME, self["at"]) and None not in self.values()
+        # Each entry has the oldest format that can say what it says.
+        is_plain = self["v"] == 1 + ("operated_by" in self) and fits(WRITTEN_TIME, self["at"]) and None not in self.values()
         self.is_canonical = is_plain and canonical(self).encode() == data
 
 def is_issuer(value):
@@ -91,16 +92,22 @@ def is_issuer(value):
         isinstance(name, str) for name in value)
 
 ROLE_MAP = {"schema_version": lambda value: canonical(value) == "1", "approved_by": [NOT_BLANK], "actors": [
-    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "subject?": str, "issuer?": is_issuer}]}
+    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "operated_by?": ACTOR, "subject?": str,
+     "max_open_items?": lambda value: is_number(value, bits=10) and 1 <= value <= 1_000, "issuer?": is_issuer}]}
 
 def read_role_map(data):
-    """Who was approved for which role. Strict, because it was approved by people who read it."""
+    """Who was approved for which role, and operated by whom. Strict, because people read and approved it."""
     value = read_json(data, ROLE_MAP, is_canonical=False)
     actors, approved_by = value["actors"], [name.lower() for name in value["approved_by"]]
     subjects = [actor.get("subject", actor["actor_id"]) for actor in actors]
     for names in (approved_by, subjects, [actor["actor_id"].lower() for actor in actors]):
         need(len(set(names)) == len(names), "an actor, a subject or an approving person is listed twice")
-    return {actor["actor_id"]: actor["role"] for actor in actors}
+    machines = {actor["actor_id"]: actor.get("kind") == "machine" for actor in actors}
+    for actor in actors:
+        is_machine, operator = machines[actor["actor_id"]], actor.get("operated_by")
+        need(is_machine or operator is None and "max_open_items" not in actor, "a person has what only machines have")
+        need(operator is None or machines.get(operator) is False, "the operator of a machine is no person of the map")
+    return {actor["actor_id"]: (actor["role"], actor.get("operated_by")) for actor in actors}
 
 INDEX = "([0-9]{12}|[1-9][0-9]{12,19})"
 # What each file is, by its path, and how it is read.

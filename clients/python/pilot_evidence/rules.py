@@ -52,11 +52,16 @@ NO_LEASE = Lease(None, inf)
 def new_item(definition, entry):
     """An item, as its creation leaves it. Its parts are replaced, never changed: moves begin with a shallow copy."""
     # learned: what votes have shown of a missing payload, [(pointer, canonical value, whether it is there)];
-    # participants: with the role of the first part they took; votes: {actor: (action, content)}.
+    # participants: with the role of the first part they took; operators: {(person, machine)} of machines among them;
+    # votes: {actor: (action, content, person)}.
     return SimpleNamespace(
         state=definition.initial, version=1, content=entry["content"], creator=entry["actor_id"], updated_at=entry.at,
         entered_at=entry.at, participants={entry["actor_id"]: entry["role"]}, payload=LEFT_OUT, learned=[], held=False,
+        operators=operators_of(entry),
         window=NO_WINDOW, lease=NO_LEASE, votes={}, attempts=0, executors=set())
+
+def operators_of(entry):
+    return {(entry["operated_by"], entry["actor_id"])} if "operated_by" in entry else set()
 
 def refuse(rule, condition):
     if condition:
@@ -72,6 +77,8 @@ class Move:
     def __init__(self, definition, item, entry):
         self.definition, self.item, self.entry, self.learned, self.unasked = definition, item, entry, item.learned, []
         self.actor, self.role = entry.get("actor_id"), entry.get("role")
+        # A machine and its operator are one person.
+        self.person = entry.get("operated_by", self.actor)
         # Setting a clock back does not make time go back within an item.
         self.at = max(entry.at, item.updated_at)
 
@@ -84,7 +91,7 @@ class Move:
         """By the creator, where the state allows it, and at the cost of every vote and of the window."""
         item, after = self.item, self.moved_to(self.item.state)
         refuse("role_forbidden", self.role != "initiator")
-        refuse("separation_of_duties", item.participants.get(self.actor, self.role) != self.role)
+        self.check_separation()
         refuse("not_owner", item.creator != self.actor)
         after.payload, after.content, after.learned = self.check_content(content), self.entry["content"], []
         after.votes, after.window = {}, NO_WINDOW
@@ -92,6 +99,16 @@ class Move:
         refuse("state_conflict", item.state not in self.definition.editable)
         refuse("item_held", item.held and "edit" in self.definition.hold.get("blocks", []))
         return after
+
+    def check_separation(self):
+        """Nobody takes part in two roles, in person or through a machine."""
+        for someone in (self.actor, self.person):
+            machines = sorted(machine for person, machine in self.item.operators if person == someone)
+            roles = [self.item.participants.get(one) for one in (someone, *machines[:1])]
+            refuse("separation_of_duties", next(filter(None, roles), self.role) != self.role)
+
+    def is_own(self, actor, vote):
+        return actor == self.actor or vote[2] == self.person
 
     def check_content(self, content):
         """A title and an unfinished payload, by the rules of the first version that accepted them."""
@@ -160,8 +177,8 @@ class Move:
         for_role = [rule for rule in here or rules if self.role in rule["roles"]]
         refuse("role_forbidden", not for_role)
         first = for_role[0]
-        refuse("separation_of_duties", item.participants.get(self.actor, self.role) != self.role)
-        refuse("separation_of_duties", "not_by_executor" in first and self.actor in item.executors)
+        self.check_separation()
+        refuse("separation_of_duties", "not_by_executor" in first and {self.actor, self.person} & item.executors)
         # If there is no owner yet, the state is the reason for a refusal.
         holders = [item.lease.holder] if item.lease != NO_LEASE else []
         owners = {None: [], "creator": [item.creator], "voter": item.votes, "holder": holders}[first.get("own")]
@@ -213,8 +230,8 @@ class Move:
         self.check_deadlines()
         # Each person counts once in a round, which lasts until its votes are voided or the item has moved on.
         is_in_round = "quorum" in rule and item.state in [*rule["from"], to] and item.state in definition.lasting
-        action, content = item.votes.get(self.actor, (None, None))
-        is_standing = content == item.content and action not in rule.get("replaces", [])
+        own = [vote for actor, vote in item.votes.items() if self.is_own(actor, vote) and vote[1] == item.content]
+        is_standing = own and own[0][0] not in rule.get("replaces", [])
         refuse("already_decided", is_in_round and is_standing)
         refuse("state_conflict", item.state not in rule["from"])
         refuse("state_conflict", own == "voter" and not item.votes or own == "holder" and item.lease == NO_LEASE)
@@ -234,6 +251,7 @@ class Move:
         after.version, after.updated_at, after.state = self.item.version + 1, self.at, state
         after.entered_at = self.item.entered_at if self.item.state == state else self.at
         after.participants = {**({self.actor: self.role} if self.actor else {}), **self.item.participants}
+        after.operators = self.item.operators | operators_of(self.entry)
         return after
 
     def taken(self, rule, window):
@@ -242,7 +260,8 @@ class Move:
         after = self.moved_to(rule.get("to", item.state) if is_carried else item.state)
         after.learned = self.learned
         if "quorum" in rule:
-            after.votes = {**item.votes, self.actor: (rule["action"], item.content)}
+            others = {actor: vote for actor, vote in item.votes.items() if not self.is_own(actor, vote)}
+            after.votes = {**others, self.actor: (rule["action"], item.content, self.person)}
         if not is_carried:
             return after
         if "takes_back_vote" in rule:
@@ -255,7 +274,8 @@ class Move:
         after.lease = Lease(self.actor, later(self.at, length)) if length else item.lease if is_effect else NO_LEASE
         after.attempts += "attempts" in rule
         # Only the actor who moves the item into an effect, not one who acts on it while it is there.
-        after.executors = item.executors | ({self.actor} if is_effect and after.state != item.state else set())
+        begins = is_effect and after.state != item.state
+        after.executors = item.executors | ({self.actor, self.person} if begins else set())
         after.held = rule.get("holds", item.held)
         return after
 
@@ -264,7 +284,7 @@ class Move:
         item, needed, vote = self.item, rule["quorum"], (rule["action"], self.item.content)
         raised = rule.get("quorum_if", {"pointer": "", "equals": None, "quorum": needed})
         pointer, wanted = raised["pointer"], canonical(raised["equals"])
-        have = 1 + sum(other == vote and actor != self.actor for actor, other in item.votes.items())
+        have = 1 + sum(other[:2] == vote and not self.is_own(actor, other) for actor, other in item.votes.items())
         known = {value: is_there for place, value, is_there in item.learned if place == pointer}
         # Only one value can be there.
         is_raised = known.get(wanted, False if True in known.values() else None)
@@ -297,7 +317,7 @@ def follow(definition, item, entry, documents):
     is_new, is_action, is_timer = kind == "item.created", kind == "item.transition", person == (None, None)
     names = [] if is_action and is_timer else NAMES.get(kind)
     refuse("history", names is None or is_new != (item is None) or not is_action and names[0] not in entry)
-    refuse("history", is_action and not is_timer and None in person)
+    refuse("history", is_action and not is_timer and None in person or is_timer and "operated_by" in entry)
     details = entry["details"] if kind == "permit.issued" else None
     refuse("history", kind == "permit.issued" and not fits({**PERMIT, "*": object}, details))
     read = {name: read_document(documents, entry, name) for name in names if name != "details"}
@@ -306,8 +326,8 @@ def follow(definition, item, entry, documents):
     steps = {"item.created": move.create, "item.edited": move.edit, "item.comment": lambda comment: item,
              "permit.issued": move.permit, "item.transition": move.expire if is_timer else move.act}
     after = steps[kind](**read)
-    expected = {name: entry.get(name) for name in ("index", "item", "type", "at", "actor_id", "role", *read)}
-    expected |= {"v": 1, "definition": definition.digest, "version": after.version,
+    expected = {name: entry.get(name) for name in ("index", "item", "type", "at", "actor_id", "role", "operated_by", *read)}
+    expected |= {"v": 1 + ("operated_by" in entry), "definition": definition.digest, "version": after.version,
                  "details": details and {name: details[name] for name in PERMIT}}
     # Comments and permits change neither the item nor its version, and their time is compared with no other.
     if after is not item:

@@ -30,7 +30,7 @@ export interface ItemVerdict {
   title: string | null
   state: string
   entries: number
-  people: { actor_id: string; role: string }[]
+  people: { actor_id: string; role: string; operated_by?: string }[]
   outcome: Outcome
   controls: Finding[]
 }

@@ -932,6 +932,8 @@ const text: Words['text'] = {
     editable: 'vom Ersteller bearbeitbar',
   },
 
+  machineOf: (operator: string) => `Maschine von ${operator}`,
+
   actors: {
     title: 'Akteure',
     about: 'Alle, die einen Zugang haben. Vergleichen Sie mit der genehmigten Rollenzuordnung.',

@@ -730,6 +730,8 @@ const text = {
     editable: 'editable by its creator',
   },
 
+  machineOf: (operator: string) => `machine of ${operator}`,
+
   actors: {
     title: 'Actors',
     about: 'Everyone who has a credential. Compare with the approved role map.',

@@ -1,9 +1,9 @@
 //! The actors and their credentials.
 
-use pilot_core::actor::ActorId;
+use pilot_core::actor::{Actor, ActorId};
 use pilot_core::credentials::CredentialId;
 use pilot_core::role::Role;
-use pilot_core::role_map::Kind;
+use pilot_core::role_map::{Kind, MappedActor};
 use pilot_core::time::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,10 +20,22 @@ pub struct ActorView {
     pub role: Role,
     #[schemars(with = "String", extend("enum" = [Kind::Human, Kind::Machine]))]
     pub kind: Kind,
+    /// Who answers for this machine; the two count as one person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "named::ActorId")]
+    pub operated_by: Option<ActorId>,
     pub credentials: usize,
     /// Since the service started; null when not seen yet.
     #[schemars(with = "Option<named::Time>")]
     pub last_seen: Option<Time>,
+}
+
+impl ActorView {
+    /// As the role map lists it, with no credentials yet.
+    pub fn of(mapped: &MappedActor) -> ActorView {
+        let Actor { actor_id, role, operated_by } = mapped.actor.clone();
+        ActorView { actor_id, role, kind: mapped.kind, operated_by, credentials: 0, last_seen: None }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -183,6 +183,10 @@ pub struct TransitionView<'e> {
     pub actor_id: Option<Cow<'e, ActorId>>,
     #[schemars(with = "Option<named::Role>")]
     pub role: Option<Role>,
+    /// If the actor is a machine: who operated it at the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "named::ActorId")]
+    pub operated_by: Option<Cow<'e, ActorId>>,
     #[schemars(with = "named::Time")]
     pub at: Time,
     pub comment: Option<Cow<'e, str>>,
@@ -236,6 +240,7 @@ impl<'e> TransitionView<'e> {
             to: entry.to.as_deref().map(Cow::Borrowed),
             actor_id: entry.actor_id.as_ref().map(Cow::Borrowed),
             role: entry.role,
+            operated_by: entry.operated_by.as_ref().map(Cow::Borrowed),
             at: entry.at,
             comment: comment.map(Cow::Borrowed),
             inputs: inputs.map(Cow::Borrowed),

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         let item = item(&controlled, state);
         let word = if action == "refused" { "approve" } else { action };
         let request = request(word, &item);
-        let caller = Caller::Actor(Actor { actor_id: id(name), role });
+        let caller = Caller::Actor(Actor::new(id(name), role));
         let verdict = decide(&controlled, &item, &request, &caller, now());
         assert_eq!(verdict.is_ok(), action != "refused", "{action}: {verdict:?}");
         let ns = measure(ROUNDS, || decide(&controlled, black_box(&item), &request, &caller, now()));
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
     within &= submit(&controlled);
     let draft = item(&controlled, "submitted");
-    let ben = Actor { actor_id: id("ben"), role: Role::Approver };
+    let ben = Actor::new(id("ben"), Role::Approver);
     within &= line("actions_for", measure(ROUNDS, || actions_for(&controlled, black_box(&draft), &ben, now())), 20_000);
     within &= line("prove/controlled-operation", measure(20, || Definition::parse(CONTROLLED_OPERATION)), PROVE_NS_MAX);
     let largest = largest();
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
 /// Submitting reads the whole payload, editing merges it: both are bounded by its size, not by two microseconds.
 fn submit(definition: &Definition) -> bool {
     let item = item(definition, "draft");
-    let ana = Caller::Actor(Actor { actor_id: id("ana"), role: Role::Initiator });
+    let ana = Caller::Actor(Actor::new(id("ana"), Role::Initiator));
     let submit = request("submit", &item);
     let within =
         line("decide/submit", measure(ROUNDS, || decide(definition, &item, &submit, &ana, now())), DECIDE_NS_MAX);
@@ -119,6 +119,7 @@ fn item(definition: &Definition, state: &str) -> Item {
     let votes = if ["draft", "returned"].contains(&state) { &[][..] } else { &["ben"][..] };
     let vote = |name: &&str| Vote {
         actor_id: id(name),
+        operated_by: None,
         action: "approve".into(),
         content_digest: content_digest.clone(),
         at: Time::EPOCH,
@@ -132,7 +133,7 @@ fn item(definition: &Definition, state: &str) -> Item {
         state: state.into(),
         version: 7,
         created_at: Time::EPOCH,
-        created_by: Actor { actor_id: id("ana"), role: Role::Initiator },
+        created_by: Actor::new(id("ana"), Role::Initiator),
         updated_at: Time::EPOCH,
         entered_at: Time::EPOCH,
         held: false,
@@ -141,6 +142,7 @@ fn item(definition: &Definition, state: &str) -> Item {
         votes: votes.iter().map(vote).collect(),
         attempts: 1,
         participants: BTreeMap::from([(id("ana"), Role::Initiator), (id("ben"), Role::Approver)]).into(),
+        operators: BTreeSet::new(),
         executors: BTreeSet::new(),
         content_digest,
     }

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let count: u32 = std::env::args().nth(1).ok_or("how many credentials?")?.parse()?;
     let mut entries = Vec::new();
     for (number, role) in (0..count).zip(Role::ALL.iter().cycle()) {
-        let actor = Actor { actor_id: format!("actor-{number:04}@example.org").parse()?, role: *role };
+        let actor = Actor::new(format!("actor-{number:04}@example.org").parse()?, *role);
         entries.push(Credential::new(actor, &token(number)));
     }
     println!("{}", *token(count / 2).hand_over());

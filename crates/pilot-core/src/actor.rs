@@ -79,6 +79,31 @@ impl fmt::Display for ActorId {
 pub struct Actor {
     pub actor_id: ActorId,
     pub role: Role,
+    /// The person who answers for what this machine does, according to the role map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operated_by: Option<ActorId>,
+}
+
+impl Actor {
+    /// Someone who acts in person.
+    pub const fn new(actor_id: ActorId, role: Role) -> Actor {
+        Actor { actor_id, role, operated_by: None }
+    }
+
+    /// Who counts wherever duties are separated: a machine and its operator are one person.
+    pub fn person(&self) -> &ActorId {
+        self.operated_by.as_ref().unwrap_or(&self.actor_id)
+    }
+}
+
+/// `deploy-bot`, or `deploy-bot (operated by ana)`.
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.operated_by {
+            None => write!(f, "{}", self.actor_id),
+            Some(operator) => write!(f, "{} (operated by {operator})", self.actor_id),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -155,6 +155,18 @@ impl Credentials {
         faults.into_list()
     }
 
+    /// With what the role map says about machines: a credential file does not say who operates them.
+    #[must_use]
+    pub fn operated_as(mut self, map: &RoleMap) -> Credentials {
+        let operators: BTreeMap<_, _> =
+            map.actors.iter().map(|mapped| (&mapped.actor.actor_id, &mapped.actor.operated_by)).collect();
+        for credential in &mut self.entries {
+            let operator = operators.get(&credential.actor.actor_id);
+            credential.actor.operated_by = operator.and_then(|operator| (*operator).clone());
+        }
+        self
+    }
+
     /// The file as it is written: what was read, in the same order.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
@@ -327,7 +339,7 @@ fn read_entry(
         }
         Some(_) => {}
     }
-    Some(Credential::plain(Actor { actor_id, role }, digest?))
+    Some(Credential::plain(Actor::new(actor_id, role), digest?))
 }
 
 fn read_one_role(value: &Value, at: &str, faults: &mut Faults) -> Option<Role> {

@@ -32,7 +32,7 @@ use crate::time::Time;
 use crate::workflow::Definition;
 
 pub use content::Content;
-pub use creation::decide_creation;
+pub use creation::{OpenItems, decide_creation};
 pub use deadline::{Deadline, due_at};
 pub use outlook::{Blocked, Effect, Prospect, Waiting, WhoCan, actions_for, prospect, waiting, who_can};
 pub use permit::{PERMIT, may_have_permit};

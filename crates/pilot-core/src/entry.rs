@@ -16,8 +16,10 @@ use crate::role::Role;
 use crate::time::Time;
 use crate::workflow::Name;
 
-/// The format of entries this program writes.
-pub const ENTRY_VERSION: u32 = 1;
+/// The newest format of entries that this program knows.
+pub const ENTRY_VERSION: u32 = 2;
+/// From this format on, an entry can say who operates the machine that acted.
+const WITH_OPERATOR: u32 = 2;
 
 /// The members are sorted by name, so that plain serialisation is already the canonical form (RFC 8785).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,9 @@ pub struct Entry {
     pub inputs: Option<ContentDigest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemId>,
+    /// Who operates the actor, if it is a machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operated_by: Option<ActorId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +100,13 @@ impl Entry {
 
     /// Who did it, if anyone.
     pub fn actor(&self) -> Option<Actor> {
-        Some(Actor { actor_id: self.actor_id.clone()?, role: self.role? })
+        let operated_by = self.operated_by.clone();
+        Some(Actor { actor_id: self.actor_id.clone()?, role: self.role?, operated_by })
+    }
+
+    /// Each entry has the oldest format that can say what it says, so that its bytes follow from its meaning.
+    pub const fn format(&self) -> u32 {
+        if self.operated_by.is_some() { WITH_OPERATOR } else { 1 }
     }
 
     fn bare(r#type: EntryType, index: u64, at: Time, actor: Option<&Actor>) -> Entry {
@@ -111,10 +122,11 @@ impl Entry {
             index,
             inputs: None,
             item: None,
+            operated_by: actor.and_then(|actor| actor.operated_by.clone()),
             role: actor.map(|actor| actor.role),
             to: None,
             r#type,
-            v: ENTRY_VERSION,
+            v: if actor.is_some_and(|actor| actor.operated_by.is_some()) { WITH_OPERATOR } else { 1 },
             version: None,
         }
     }
@@ -192,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_written_in_canonical_form() {
-        let actor = Actor { actor_id: "ana".parse().unwrap(), role: Role::Auditor };
+        let actor = Actor::new("ana".parse().unwrap(), Role::Auditor);
         let mut entry = Entry::bare(EntryType::AccessRefused, 7, Time::EPOCH, Some(&actor));
         entry.details = Some(json!({"b": ["é", "\u{7f}", "\n\"\\"], "a": 9_007_199_254_740_991_u64}));
         entry.action = Some("approve".into());

@@ -121,6 +121,9 @@ pub struct Lease {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vote {
     pub actor_id: ActorId,
+    /// Whose vote it is, if a machine cast it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operated_by: Option<ActorId>,
     pub action: Name,
     pub content_digest: ContentDigest,
     pub at: Time,
@@ -147,8 +150,12 @@ pub struct Item {
     pub lease: Option<Lease>,
     pub votes: Vec<Vote>,
     pub attempts: u32,
-    /// The role in which each person took part. It stays theirs on this item whatever the role map says later.
+    /// The role in which each actor took part. It stays theirs on this item whatever the role map says later.
     pub participants: Arc<BTreeMap<ActorId, Role>>,
+    /// The people who took part through machines. The role of the machine is theirs on this item.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub operators: BTreeSet<Operator>,
+    /// Those who moved the item into an effect, and those who operate them.
     pub executors: BTreeSet<ActorId>,
 }
 
@@ -161,7 +168,46 @@ pub struct VotesView<'i> {
     pub by: Vec<Cow<'i, ActorId>>,
 }
 
+/// Who operated a machine when it took part.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Operator {
+    pub person: ActorId,
+    pub machine: ActorId,
+}
+
+impl Operator {
+    /// `None` for someone who acts in person.
+    pub fn of(actor: &Actor) -> Option<Operator> {
+        Some(Operator { person: actor.operated_by.clone()?, machine: actor.actor_id.clone() })
+    }
+}
+
+impl Vote {
+    pub fn person(&self) -> &ActorId {
+        self.operated_by.as_ref().unwrap_or(&self.actor_id)
+    }
+}
+
 impl Item {
+    /// In which role someone took part, in person or through a machine; then, which one.
+    pub fn part_of(&self, person: &ActorId) -> Option<(Role, Option<&ActorId>)> {
+        let in_person = self.participants.get(person).map(|role| (*role, None));
+        in_person.or_else(|| {
+            let machine = &self.operators.iter().find(|operator| operator.person == *person)?.machine;
+            self.participants.get(machine).map(|role| (*role, Some(machine)))
+        })
+    }
+
+    /// Everyone who took part, in their role; a machine once for each person who operated it.
+    pub fn people(&self) -> impl Iterator<Item = Actor> {
+        self.participants.iter().flat_map(|(actor_id, role)| {
+            let of_machine = self.operators.iter().filter(move |operator| operator.machine == *actor_id);
+            let operators: Vec<_> = of_machine.map(|operator| Some(operator.person.clone())).collect();
+            let operators = if operators.is_empty() { vec![None] } else { operators };
+            operators.into_iter().map(|operated_by| Actor { operated_by, ..Actor::new(actor_id.clone(), *role) })
+        })
+    }
+
     /// The votes that count: for `action`, on the current content.
     pub fn votes_for<'i>(&'i self, action: &'i str) -> impl Iterator<Item = &'i Vote> {
         self.votes.iter().filter(move |vote| *vote.action == *action && vote.content_digest == self.content_digest)

@@ -271,6 +271,11 @@ pub const SPANS_WAITING_MAX: usize = 4_096;
 pub const SPANS_IN_A_BATCH: usize = 512;
 pub const SPAN_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How many items that have not ended a machine may have, unless the role map says otherwise: people who are asked too
+/// often stop reading.
+pub const MACHINE_OPEN_ITEMS: u32 = 5;
+pub const MACHINE_OPEN_ITEMS_MAX: u32 = 1_000;
+
 /// How far the machine's clock may jump ahead of the time elapsed and still be trusted.
 pub const CLOCK_LEAP_MAX: Duration = Duration::from_mins(10);
 /// After a restart of the machine it is not known how long it was off; this much is accepted, unless configured
@@ -364,6 +369,7 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "5 s per commit, 4,096 waiting writes",
         "503 `unavailable`; after 60 s the watchdog is no longer notified",
     ),
+    ("Items of one machine that have not ended", "configurable; default 5", "409 `too_many_open`"),
     ("Entries of an item that still takes comments", "2,000", "409 `state_conflict` for further comments"),
     ("Page of a list, total size of its payloads", "4 MiB", "the page ends there, with a `next`"),
     ("Idempotency key", "255 characters, kept 24 h", "422 `invalid_request`"),

@@ -69,7 +69,7 @@ pub(crate) fn members_with_optional<'a>(
         if !required.contains(&name.as_str()) && !optional.contains(&name.as_str()) {
             faults.push(Fault::new(
                 json::join(at, name),
-                format!("is not a known member; known members are {}", required.join(", ")),
+                format!("is not a known member; known members are {}", [required, optional].concat().join(", ")),
             ));
         }
     }

@@ -1,6 +1,6 @@
 //! Every expected "no", with its facts, a stable code and a sentence for people.
 
-use crate::actor::ActorId;
+use crate::actor::{Actor, ActorId};
 use crate::document::ContentDigest;
 use crate::fault::Fault;
 use crate::item::Window;
@@ -18,6 +18,8 @@ pub enum Refusal {
     RoleForbidden { actor_id: ActorId, role: Role, action: Name, allowed: RoleSet },
     #[error("{actor_id} took part in this item as {as_role}, so {actor_id} cannot act on it as {role}")]
     SameActor { actor_id: ActorId, as_role: Role, role: Role },
+    #[error("{}, so {} cannot act on it as {}", part_words(actor, person, *as_role, through.as_ref()), actor.actor_id, actor.role)]
+    SamePerson { actor: Actor, person: ActorId, as_role: Role, through: Option<ActorId> },
     #[error("{actor_id} executed this item, so {action} must be done by someone else")]
     Executed { actor_id: ActorId, action: Name },
     #[error("only {} may use {action}; {actor_id} may not", owner_words(*own))]
@@ -40,6 +42,8 @@ pub enum Refusal {
     NotHeld,
     #[error("{actor_id} has another {workflow} that is still open; it must end first")]
     AnotherOpen { actor_id: ActorId, workflow: Name },
+    #[error("{actor_id} is a machine and has {open_items_max} items that have not ended; one of them must end first")]
+    TooManyOpen { actor_id: ActorId, open_items_max: u32 },
     #[error("the item was created under a different definition")]
     OtherDefinition,
     #[error("{actor_id} already decided: {action} at {at}")]
@@ -73,6 +77,7 @@ pub enum RefusalCode {
     OutsideWindow,
     VersionMismatch,
     ContentChanged,
+    TooManyOpen,
     Unavailable,
 }
 
@@ -90,6 +95,7 @@ impl RefusalCode {
             RefusalCode::OutsideWindow => "outside_window",
             RefusalCode::VersionMismatch => "version_mismatch",
             RefusalCode::ContentChanged => "content_changed",
+            RefusalCode::TooManyOpen => "too_many_open",
             RefusalCode::Unavailable => "unavailable",
         }
     }
@@ -106,7 +112,9 @@ impl Refusal {
         match self {
             Refusal::UnknownAction { .. } => RefusalCode::UnknownAction,
             Refusal::RoleForbidden { .. } => RefusalCode::RoleForbidden,
-            Refusal::SameActor { .. } | Refusal::Executed { .. } => RefusalCode::SeparationOfDuties,
+            Refusal::SameActor { .. } | Refusal::SamePerson { .. } | Refusal::Executed { .. } => {
+                RefusalCode::SeparationOfDuties
+            }
             Refusal::NotOwner { .. } => RefusalCode::NotOwner,
             Refusal::Invalid(_) => RefusalCode::InvalidRequest,
             Refusal::WrongState { .. }
@@ -124,6 +132,7 @@ impl Refusal {
             Refusal::OutsideWindow { .. } => RefusalCode::OutsideWindow,
             Refusal::VersionMismatch { .. } => RefusalCode::VersionMismatch,
             Refusal::ContentChanged { .. } => RefusalCode::ContentChanged,
+            Refusal::TooManyOpen { .. } => RefusalCode::TooManyOpen,
             Refusal::NotCosigned { .. } => RefusalCode::Unavailable,
         }
     }
@@ -151,6 +160,14 @@ const fn owner_words(own: Own) -> &'static str {
         Own::Voter => "an actor whose vote stands",
         Own::Holder => "the holder of the lease",
     }
+}
+
+/// `ana, who operates deploy-bot, took part in this item as approver`
+fn part_words(actor: &Actor, person: &ActorId, as_role: Role, through: Option<&ActorId>) -> String {
+    let operates =
+        if *person == actor.actor_id { String::new() } else { format!(", who operates {},", actor.actor_id) };
+    let through = through.map_or_else(String::new, |machine| format!(" through {machine}"));
+    format!("{person}{operates} took part in this item as {as_role}{through}")
 }
 
 fn fault_words(faults: &[Fault]) -> String {

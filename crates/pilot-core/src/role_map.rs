@@ -10,7 +10,7 @@ use crate::actor::{Actor, ActorId};
 use crate::certain::Certain as _;
 use crate::fault::{Fault, Faults};
 use crate::json::{self, Bounds};
-use crate::limits::{FILE_VALUES_MAX, SUBJECT_CHARS_MAX};
+use crate::limits::{FILE_VALUES_MAX, MACHINE_OPEN_ITEMS, MACHINE_OPEN_ITEMS_MAX, SUBJECT_CHARS_MAX};
 use crate::operator_file::{
     check_schema_version, grouped, members, members_with_optional, read_actor_id, read_role, without_long_names,
 };
@@ -33,6 +33,9 @@ pub struct MappedActor {
     #[serde(flatten)]
     pub actor: Actor,
     pub kind: Kind,
+    /// How many items that have not ended a machine may have created; if absent, [`MACHINE_OPEN_ITEMS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_open_items: Option<u32>,
     /// What an identity provider or a certificate calls this actor; if absent, the `actor_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
@@ -45,6 +48,14 @@ pub struct MappedActor {
 impl MappedActor {
     pub fn subject(&self) -> &str {
         self.subject.as_deref().unwrap_or(self.actor.actor_id.as_str())
+    }
+
+    /// A person decides for themselves how much to propose.
+    pub fn open_items_max(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Human => None,
+            Kind::Machine => Some(self.max_open_items.unwrap_or(MACHINE_OPEN_ITEMS)),
+        }
     }
 }
 
@@ -69,6 +80,29 @@ impl RoleMap {
 
     pub fn role_of(&self, actor_id: &ActorId) -> Option<Role> {
         self.actors.iter().find(|mapped| mapped.actor.actor_id == *actor_id).map(|mapped| mapped.actor.role)
+    }
+
+    pub fn find(&self, actor_id: &ActorId) -> Option<&MappedActor> {
+        self.actors.iter().find(|mapped| mapped.actor.actor_id == *actor_id)
+    }
+
+    /// What this map gives machines that the rules of separation do not expect of them: each with its place, what to
+    /// change, and why.
+    pub fn loose_machines(&self) -> Vec<Fault> {
+        let machines = self.actors.iter().enumerate().filter(|(_, mapped)| mapped.kind == Kind::Machine);
+        let faults = machines.flat_map(|(index, mapped)| {
+            let at = format!("/actors/{index}");
+            let decides = [Role::Approver, Role::SecurityAdmin].contains(&mapped.actor.role).then(|| {
+                let detail = format!("is {}, but a machine cannot decide for people; give the role to a person", mapped.actor.role);
+                Fault::new(format!("{at}/role"), detail)
+            });
+            let nobodys = mapped.actor.operated_by.is_none().then(|| {
+                let detail = "is missing: name the person in this map who answers for this machine, so that the two count as one";
+                Fault::new(format!("{at}/operated_by"), detail)
+            });
+            [decides, nobodys].into_iter().flatten()
+        });
+        grouped(faults.collect())
     }
 
     pub fn kind_of(&self, actor_id: &ActorId) -> Option<Kind> {
@@ -111,11 +145,33 @@ fn read_map(value: &Value, faults: &mut Faults) -> RoleMap {
                 }
                 map.actors.push(actor);
             }
+            check_operators(&map, faults);
         }
         Some(None) => faults.push(Fault::new("/actors", "must be an array of actors")),
         None => {}
     }
     map
+}
+
+/// An operator is a person of this map, by exactly this name: a slip here would silently make two people of one.
+fn check_operators(map: &RoleMap, faults: &mut Faults) {
+    let kinds: BTreeMap<_, _> = map.actors.iter().map(|mapped| (&mapped.actor.actor_id, mapped.kind)).collect();
+    for (index, mapped) in map.actors.iter().enumerate() {
+        let at = |name: &str| format!("/actors/{index}/{name}");
+        if mapped.kind == Kind::Human && mapped.max_open_items.is_some() {
+            faults.push(Fault::new(at("max_open_items"), "is for machines; this actor is human"));
+        }
+        let Some(operator) = &mapped.actor.operated_by else { continue };
+        let wrong = match (mapped.kind, kinds.get(operator)) {
+            (Kind::Human, _) => "is for machines; this actor is human",
+            (Kind::Machine, None) => {
+                "names nobody in this map; add the person, or correct the name (letter case counts)"
+            }
+            (Kind::Machine, Some(Kind::Machine)) => "names a machine; name the person who answers for both",
+            (Kind::Machine, Some(Kind::Human)) => continue,
+        };
+        faults.push(Fault::new(at("operated_by"), wrong));
+    }
 }
 
 fn read_names(value: &Value, at: &str, faults: &mut Faults) -> Vec<String> {
@@ -136,8 +192,10 @@ fn read_names(value: &Value, at: &str, faults: &mut Faults) -> Vec<String> {
     names
 }
 
+const OPTIONAL: [&str; 5] = ["kind", "operated_by", "max_open_items", "subject", "issuer"];
+
 fn read_actor(value: &Value, at: &str, faults: &mut Faults) -> Option<MappedActor> {
-    let entry = members_with_optional(value, at, &["actor_id", "role"], &["kind", "subject", "issuer"], faults)?;
+    let entry = members_with_optional(value, at, &["actor_id", "role"], &OPTIONAL, faults)?;
     let actor_id = entry.get("actor_id").and_then(|value| read_actor_id(value, &format!("{at}/actor_id"), faults));
     let role = entry.get("role").and_then(|value| read_role(value, &format!("{at}/role"), faults));
     let kind = match entry.get("kind").map(Value::as_str) {
@@ -151,7 +209,21 @@ fn read_actor(value: &Value, at: &str, faults: &mut Faults) -> Option<MappedActo
     let subject = entry.get("subject").and_then(|value| read_name(value, &format!("{at}/subject"), faults));
     let issuers = entry.get("issuer").map(|value| read_issuers(value, &format!("{at}/issuer"), faults));
     let issuers = issuers.unwrap_or_default();
-    Some(MappedActor { actor: Actor { actor_id: actor_id?, role: role? }, kind, subject, issuers })
+    let operated_by =
+        entry.get("operated_by").and_then(|value| read_actor_id(value, &format!("{at}/operated_by"), faults));
+    let max_open_items =
+        entry.get("max_open_items").and_then(|value| read_open_items(value, &format!("{at}/max_open_items"), faults));
+    let actor = Actor { actor_id: actor_id?, role: role?, operated_by };
+    Some(MappedActor { actor, kind, max_open_items, subject, issuers })
+}
+
+fn read_open_items(value: &Value, at: &str, faults: &mut Faults) -> Option<u32> {
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    let number = number.filter(|number| (1..=MACHINE_OPEN_ITEMS_MAX).contains(number));
+    if number.is_none() {
+        faults.push(Fault::new(at, format!("must be a whole number from 1 to {MACHINE_OPEN_ITEMS_MAX}")));
+    }
+    number
 }
 
 /// One name, or several while one authority follows another.
@@ -182,6 +254,8 @@ fn read_name(value: &Value, at: &str, faults: &mut Faults) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
 
     #[test]
@@ -201,6 +275,58 @@ mod tests {
             [true, true, false]
         );
         assert_eq!(RoleMap::parse(map.to_json().as_bytes()).unwrap(), map);
+    }
+
+    fn parsed(actors: &str) -> Result<RoleMap, Vec<Fault>> {
+        RoleMap::parse(
+            format!(r#"{{"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": {actors}}}"#).as_bytes(),
+        )
+    }
+
+    fn listed(faults: Vec<Fault>) -> String {
+        faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_machine_is_operated_by_a_person_of_the_map_and_only_a_machine_is() {
+        let map = parsed(
+            r#"[{"actor_id": "ana", "role": "approver"},
+            {"actor_id": "bot", "role": "initiator", "kind": "machine", "operated_by": "ana", "max_open_items": 2},
+            {"actor_id": "run", "role": "executor", "kind": "machine", "operated_by": "ana"}]"#,
+        )
+        .unwrap();
+        let bot = map.find(&"bot".parse().unwrap()).unwrap();
+        assert_eq!((bot.actor.person().as_str(), bot.open_items_max()), ("ana", Some(2)));
+        assert_eq!(map.find(&"run".parse().unwrap()).unwrap().open_items_max(), Some(MACHINE_OPEN_ITEMS));
+        assert_eq!(map.find(&"ana".parse().unwrap()).unwrap().open_items_max(), None);
+        assert_eq!(RoleMap::parse(map.to_json().as_bytes()).unwrap(), map);
+        assert!(map.loose_machines().is_empty());
+        let wrong = parsed(
+            r#"[{"actor_id": "ana", "role": "approver", "operated_by": "ben", "max_open_items": 3},
+            {"actor_id": "bot", "role": "initiator", "kind": "machine", "operated_by": "Ana"},
+            {"actor_id": "ci", "role": "initiator", "kind": "machine", "operated_by": "bot"},
+            {"actor_id": "cd", "role": "initiator", "kind": "machine", "operated_by": 7, "max_open_items": 0}]"#,
+        );
+        expect![[r#"
+            /actors/3/operated_by: must be a string
+            /actors/3/max_open_items: must be a whole number from 1 to 1000
+            /actors/0/max_open_items: is for machines; this actor is human
+            /actors/0/operated_by: is for machines; this actor is human
+            /actors/1/operated_by: names nobody in this map; add the person, or correct the name (letter case counts)
+            /actors/2/operated_by: names a machine; name the person who answers for both"#]]
+        .assert_eq(&listed(wrong.unwrap_err()));
+    }
+
+    #[test]
+    fn a_machine_that_decides_or_that_nobody_answers_for_is_named_with_what_to_change() {
+        let map = parsed(
+            r#"[{"actor_id": "ana", "role": "approver"}, {"actor_id": "bot", "role": "approver", "kind": "machine"},
+            {"actor_id": "run", "role": "executor", "kind": "machine"}]"#,
+        );
+        expect![[r#"
+            /actors/1/role: is approver, but a machine cannot decide for people; give the role to a person
+            /actors/1/operated_by: is missing: name the person in this map who answers for this machine, so that the two count as one
+            /actors/2/operated_by: is missing: name the person in this map who answers for this machine, so that the two count as one"#]].assert_eq(&listed(map.unwrap().loose_machines()));
     }
 
     #[test]

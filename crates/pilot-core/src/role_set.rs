@@ -11,6 +11,13 @@ pub struct RoleSet(u8);
 
 impl RoleSet {
     pub const EMPTY: RoleSet = RoleSet(0);
+    /// How many sets of roles there are.
+    pub(crate) const COUNT: usize = 32;
+
+    /// In the order of their numbers.
+    pub(crate) fn all_sets() -> impl Iterator<Item = RoleSet> {
+        (0..32).map(RoleSet)
+    }
 
     const fn bit(role: Role) -> u8 {
         1 << role as u8

@@ -181,7 +181,7 @@ fn a_role_map_lists_each_actor_once_and_kind_is_optional() {
             /approved_by/2: must be the name of a person
             /actors/1/kind: must be human or machine
             /actors/1/actor_id: repeats the actor at /actors/0 (letter case is ignored)
-            /actors/2/extra: is not a known member; known members are actor_id, role
+            /actors/2/extra: is not a known member; known members are actor_id, role, kind, operated_by, max_open_items, subject, issuer
             /actors/2/actor_id: is missing
             /actors/2/role: must be one of initiator, approver, security_admin, executor, auditor"#]],
     );

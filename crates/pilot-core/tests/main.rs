@@ -15,4 +15,5 @@ mod robustness;
 mod rules_table;
 mod scenarios;
 mod scenarios_of_execution;
+mod scenarios_of_machines;
 mod stage;

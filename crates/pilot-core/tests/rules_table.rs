@@ -184,6 +184,7 @@ fn item(definition: &Definition, cell: Cell<'_>) -> Item {
     let content_digest = ContentDigest::of("t", &payload, "n");
     let vote = |name: &str, action: &str| Vote {
         actor_id: id(name),
+        operated_by: None,
         action: action.into(),
         content_digest: content_digest.clone(),
         at: created,
@@ -207,7 +208,7 @@ fn item(definition: &Definition, cell: Cell<'_>) -> Item {
         state: cell.state.into(),
         version: 7,
         created_at: created,
-        created_by: Actor { actor_id: id("ana"), role: Role::Initiator },
+        created_by: Actor::new(id("ana"), Role::Initiator),
         updated_at: created,
         entered_at: created,
         held: cell.held,
@@ -216,6 +217,7 @@ fn item(definition: &Definition, cell: Cell<'_>) -> Item {
         votes,
         attempts: u32::from(ran),
         participants: took_part.collect::<BTreeMap<_, _>>().into(),
+        operators: BTreeSet::new(),
         executors: if ran { BTreeSet::from([id("eve")]) } else { BTreeSet::new() },
         content_digest,
     }
@@ -246,7 +248,7 @@ fn request(definition: &Definition, action: &str, item: &Item) -> Request {
 
 fn verdict(definition: &Definition, action: &str, cell: Cell<'_>) -> String {
     let item = item(definition, cell);
-    let caller = Caller::Actor(Actor { actor_id: id(cell.person), role: cell.role });
+    let caller = Caller::Actor(Actor::new(id(cell.person), cell.role));
     match decide(definition, &item, &request(definition, action, &item), &caller, now()) {
         Ok(transition) => transition.to().to_string(),
         Err(refusal) => refusal.code().to_string(),
@@ -285,7 +287,7 @@ fn compare_cell(definition: &Definition, rows: &[Row], cell: Cell<'_>) -> usize 
         }
         compared += 1;
     }
-    let actor = Actor { actor_id: id(person), role };
+    let actor = Actor::new(id(person), role);
     let shown = actions_for(definition, &item(definition, cell), &actor, now());
     let shown: BTreeSet<String> = shown.iter().map(ToString::to_string).collect();
     assert_eq!(shown, possible, "what {person} as {role} may do in {state}, held: {held}");

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{
-    ActionRequest, Caller, Content, EditRequest, IfMatch, NewItem, Request, actions_for, decide, decide_creation,
-    due_at,
+    ActionRequest, Caller, Content, EditRequest, IfMatch, NewItem, OpenItems, Request, actions_for, decide,
+    decide_creation, due_at,
 };
 use pilot_core::document::ContentDigest;
 use pilot_core::item::Item;
@@ -28,7 +28,9 @@ pub struct Stage {
     now: Time,
     item: Option<Item>,
     first_digest: Option<ContentDigest>,
-    open_items: usize,
+    /// Machines, and who operates them.
+    operators: BTreeMap<String, String>,
+    open_items: OpenItems,
 }
 
 const CAST: [(&str, Role); 10] = [
@@ -53,7 +55,8 @@ impl Stage {
             now: "2026-11-15T09:00:00Z".parse().unwrap(),
             item: None,
             first_digest: None,
-            open_items: 0,
+            operators: BTreeMap::new(),
+            open_items: OpenItems::default(),
         }
     }
 
@@ -93,6 +96,15 @@ impl Stage {
                 self.roles.insert((*name).to_owned(), role.parse().unwrap());
                 Ok(format!("{name} is {role}"))
             }
+            [machine, "is", "operated", "by", operator] => {
+                self.operators.insert((*machine).to_owned(), (*operator).to_owned());
+                Ok(format!("{machine} is operated by {operator}"))
+            }
+            [machine, "has", open, "of", max] => {
+                let open_items = OpenItems { of_workflow: 0, in_all: open.parse().unwrap(), max: max.parse().ok() };
+                self.open_items = open_items;
+                Ok(format!("{machine} has {open}"))
+            }
             [name, "may"] => {
                 let may = actions_for(&self.definition, self.item(), &self.actor(name), self.now);
                 Ok(if may.is_empty() { "nothing".to_owned() } else { may.join(", ") })
@@ -118,7 +130,7 @@ impl Stage {
                     self.definition = builtin()[1].clone();
                     payload["incident"] = json!("INC-7");
                 }
-                "again" => self.open_items = usize::from(!self.item().is_terminal(&self.definition)),
+                "again" => self.open_items.of_workflow = usize::from(!self.item().is_terminal(&self.definition)),
                 other => panic!("what is {other}?"),
             }
         }
@@ -208,7 +220,9 @@ impl Stage {
     }
 
     fn actor(&self, name: &str) -> Actor {
-        Actor { actor_id: name.parse().unwrap(), role: *self.roles.get(name).expect("a name of the cast") }
+        let operated_by = self.operators.get(name).map(|operator| operator.parse().unwrap());
+        let role = *self.roles.get(name).expect("a name of the cast");
+        Actor { operated_by, ..Actor::new(name.parse().unwrap(), role) }
     }
 
     fn describe(&self) -> String {

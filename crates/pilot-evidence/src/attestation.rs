@@ -204,7 +204,7 @@ mod tests {
 
     fn statement() -> Statement {
         let digest = ContentDigest::of_bytes(b"content");
-        let actor = |id: &str, role| Actor { actor_id: id.parse().unwrap(), role };
+        let actor = |id: &str, role| Actor::new(id.parse().unwrap(), role);
         let outcome = Outcome {
             item: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(),
             workflow: WorkflowRef { name: "controlled-operation".into(), version: 2, digest: "sha256:0".into() },

@@ -2,7 +2,7 @@
 
 use pilot_core::actor::Actor;
 use pilot_core::decide::{
-    ActionRequest, Caller, Content, EditRequest, Gaps, NewItem, Request, Transition, Unasked, decide_again,
+    ActionRequest, Caller, Content, EditRequest, Gaps, NewItem, OpenItems, Request, Transition, Unasked, decide_again,
     decide_creation, may_have_permit,
 };
 use pilot_core::document::{ContentDigest, Document, DocumentKind};
@@ -164,6 +164,7 @@ fn difference(expected: &Entry, entry: &Entry) -> Stray {
         ("time_order", "at", entry.at.to_string(), expected.at.to_string()),
         ("version_gap", "version", number(entry.version), number(expected.version)),
         ("content_changed", "content", words(entry.content.as_ref()), words(expected.content.as_ref())),
+        ("other_entry", "operated_by", words(entry.operated_by.as_ref()), words(expected.operated_by.as_ref())),
         ("other_entry", "from", words(entry.from.as_ref()), words(expected.from.as_ref())),
         ("other_entry", "to", words(entry.to.as_ref()), words(expected.to.as_ref())),
         ("other_entry", "comment", words(entry.comment.as_ref()), words(expected.comment.as_ref())),
@@ -195,9 +196,9 @@ fn refused(refusal: Refusal) -> Stray {
 
 fn actor_of(entry: &Entry) -> Result<Option<Actor>, Stray> {
     match (&entry.actor_id, entry.role) {
-        (Some(actor_id), Some(role)) => Ok(Some(Actor { actor_id: actor_id.clone(), role })),
-        (None, None) => Ok(None),
-        _ => Err(wrong("an actor without a role, or a role without an actor")),
+        (Some(_), Some(_)) => Ok(entry.actor()),
+        (None, None) if entry.operated_by.is_none() => Ok(None),
+        _ => Err(wrong("an actor without a role, or a role or an operator without an actor")),
     }
 }
 
@@ -236,7 +237,7 @@ fn created(definition: &Definition, entry: &Entry, documents: Documents<'_>) -> 
         return Err(wrong("it names no item or no content"));
     };
     let new = NewItem { id, content: content(definition, content_digest, documents.content)? };
-    let decided = decide_creation(definition, &new, &person_of(entry)?, entry.at, 0);
+    let decided = decide_creation(definition, &new, &person_of(entry)?, entry.at, OpenItems::default());
     let (transition, item) = decided.map_err(refused)?;
     let expected = Entry::of_transition(EntryType::ItemCreated, entry.index, &transition, &item);
     Ok((step(&transition, item), expected))

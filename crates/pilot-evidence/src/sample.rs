@@ -23,9 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, Caller, Content, EditRequest, NewItem, Request, decide, decide_creation};
+use pilot_core::decide::{
+    ActionRequest, Caller, Content, EditRequest, NewItem, OpenItems, Request, decide, decide_creation,
+};
 use pilot_core::document::{ContentDigest, Document, DocumentKind};
-use pilot_core::entry::details::{Changes, Details, IssuedPermit, Named, Started};
+use pilot_core::entry::details::{ChangedCredentials, Changes, Details, IssuedPermit, Named, Started};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId, WorkflowRef};
 use pilot_core::refusal::Refusal;
@@ -63,11 +65,11 @@ pub fn key() -> NoteKey {
 
 pub fn actor(name: &str) -> Actor {
     let (_, role) = CAST.iter().find(|(known, _)| *known == name).unwrap();
-    Actor { actor_id: name.parse().unwrap(), role: *role }
+    Actor::new(name.parse().unwrap(), *role)
 }
 
 pub fn as_role(name: &str, role: Role) -> Actor {
-    Actor { actor_id: name.parse().unwrap(), role }
+    Actor::new(name.parse().unwrap(), role)
 }
 
 /// A ledger that grows by the rules or, if a test forces it, against them.
@@ -146,6 +148,14 @@ pub fn role_map(actors: &[(&str, Role)]) -> Vec<u8> {
     json!({"schema_version": 1, "approved_by": ["chief", "second chief"], "actors": actors}).to_string().into_bytes()
 }
 
+/// The whole cast, and a machine.
+fn role_map_with_machine(name: &str, role: Role, operated_by: &str) -> Vec<u8> {
+    let mut map: Value = serde_json::from_slice(&role_map(&CAST)).unwrap();
+    let machine = json!({"actor_id": name, "role": role, "kind": "machine", "operated_by": operated_by});
+    map["actors"].as_array_mut().unwrap().push(machine);
+    map.to_string().into_bytes()
+}
+
 impl Ledger {
     pub fn size(&self) -> u64 {
         self.entries.len() as u64
@@ -181,6 +191,17 @@ impl Ledger {
         if self.size() == 0 { CAST.iter().enumerate().map(named).collect() } else { Vec::new() }
     }
 
+    /// From now on the cast has a machine, with a credential of its own.
+    pub fn employ(&mut self, machine: &Actor) {
+        let Actor { actor_id, role, operated_by } = machine.clone();
+        self.start(Some(&role_map_with_machine(actor_id.as_str(), role, operated_by.unwrap().as_str())));
+        let fingerprint = Some(format!("{:016x}", CAST.len() + 1).parse().unwrap());
+        let named = Named { actor_id: Some(actor_id), role: Some(role), fingerprint, ..Named::default() };
+        let changes = Changes { added: vec![named], removed: Vec::new(), count: None };
+        let details = Details::CredentialsChanged(ChangedCredentials { credentials: changes });
+        self.append(&Entry::of_service(self.size(), self.now, None, &details));
+    }
+
     /// Appends an entry unchecked, whatever the rules say.
     pub fn append(&mut self, entry: &Entry) {
         self.entries.push(entry.to_bytes().unwrap());
@@ -210,7 +231,7 @@ impl Ledger {
         let id: ItemId = format!("01890a5d-ac96-774b-bcce-{:012x}", self.made).parse().unwrap();
         let judged = Content::judge(&definition, title, &payload, content.digest.clone());
         let new = NewItem { id: id.clone(), content: judged };
-        let (transition, item) = decide_creation(&definition, &new, who, self.now, 0)?;
+        let (transition, item) = decide_creation(&definition, &new, who, self.now, OpenItems::default())?;
         self.keep(content);
         self.append(&Entry::of_transition(EntryType::ItemCreated, self.size(), &transition, &item));
         self.items.insert(id.clone(), item);
@@ -304,6 +325,7 @@ impl Ledger {
             action: None,
             actor_id: who.map(|who| who.actor_id.clone()),
             role: who.map(|who| who.role),
+            operated_by: who.and_then(|who| who.operated_by.clone()),
             at: self.now,
             from: last.to.clone(),
             index: self.size(),
@@ -314,6 +336,7 @@ impl Ledger {
             ..last
         };
         change(&mut entry);
+        entry.v = entry.format();
         self.append(&entry);
     }
 

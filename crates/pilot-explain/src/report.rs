@@ -48,6 +48,10 @@ fn write_people(people: &People, text: &mut String) {
         let verdict = if staffing.have >= staffing.need { "" } else { "  too few" };
         let _ = writeln!(text, "  {:<15} {} of {} needed{verdict}", staffing.role, staffing.have, staffing.need);
     }
+    for person in &people.in_several_roles {
+        let roles = person.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(" and ");
+        let _ = writeln!(text, "  {} counts once per item, although their machines make it {roles}", person.actor_id);
+    }
     let can = if people.finishable { "can" } else { "CANNOT" };
     let _ = writeln!(text, "  these people {can} carry an item through an effect to a terminal state");
     match &people.smallest_group {
@@ -70,5 +74,9 @@ fn write_people(people: &People, text: &mut String) {
 }
 
 fn names(actors: &[Actor]) -> String {
-    actors.iter().map(|actor| format!("{} ({})", actor.actor_id, actor.role)).collect::<Vec<_>>().join(", ")
+    let words = |actor: &Actor| match &actor.operated_by {
+        None => format!("{} ({})", actor.actor_id, actor.role),
+        Some(operator) => format!("{operator} through {} ({})", actor.actor_id, actor.role),
+    };
+    actors.iter().map(words).collect::<Vec<_>>().join(", ")
 }

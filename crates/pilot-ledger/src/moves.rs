@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pilot_core::actor::{Actor, ActorId};
-use pilot_core::decide::{self, Caller, Content, EditRequest, IfMatch, NewItem, Request, due_at};
+use pilot_core::decide::{self, Caller, Content, EditRequest, IfMatch, NewItem, OpenItems, Request, due_at};
 use pilot_core::document::{ContentDigest, Document};
 use pilot_core::entry::details::IssuedPermit;
 use pilot_core::entry::{Entry, EntryType};
@@ -60,10 +60,10 @@ pub fn created(workflows: &Workflows, entry: &Entry, workflow: &str, title: &str
         return None;
     }
     let definition = workflows.with_digest(workflow, entry.definition.as_deref()?)?;
-    let actor = Actor { actor_id: entry.actor_id.clone()?, role: entry.role? };
+    let actor = entry.actor()?;
     let content = Content::accepted(definition, title, payload, entry.content.clone()?);
     let new = NewItem { id: entry.item.clone()?, content };
-    decide::decide_creation(definition, &new, &actor, entry.at, 0).ok().map(|(_, item)| item)
+    decide::decide_creation(definition, &new, &actor, entry.at, OpenItems::default()).ok().map(|(_, item)| item)
 }
 
 /// What an edit asks for: a new title, a merge patch for the payload, or both.
@@ -242,7 +242,7 @@ mod tests {
         let store = Sqlite::open(&scratch.file("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
         let workflows = Arc::new(Workflows::load(None, &store as &dyn Store).await.unwrap());
         let definition = Arc::clone(workflows.named("controlled-operation").unwrap());
-        let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+        let ana = Actor::new("ana".parse().unwrap(), Role::Initiator);
         let content = Document::content("t", &json!({}), "n");
         let id: ItemId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
         let new =
@@ -284,17 +284,25 @@ mod tests {
         let store = Sqlite::open(&scratch.file("pilot.db"), Arc::new(|| Time::EPOCH)).unwrap();
         let workflows = Arc::new(Workflows::load(None, &store as &dyn Store).await.unwrap());
         let definition = Arc::clone(workflows.named("controlled-operation").unwrap());
-        let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+        let ana = Actor::new("ana".parse().unwrap(), Role::Initiator);
         let content = Document::content("t", &json!({}), "n");
         let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
         let new = NewItem { id, content: Content::judge(&definition, "t", &json!({}), content.digest) };
-        let (_, item) = decide_creation(&definition, &new, &ana, Time::EPOCH, 0).unwrap();
+        let (_, item) = decide_creation(&definition, &new, &ana, Time::EPOCH, OpenItems::default()).unwrap();
         for (entries, is_taken) in [(1, true), (COMMENTED_ENTRIES_MAX - 1, true), (COMMENTED_ENTRIES_MAX, false)] {
             let document = Document::comment("seen", "nonce");
             let decide = comment(Arc::clone(&workflows), ana.clone(), document, None);
             let entries = Some(entries);
             let (item, last_entry, now) = (Some(&item), Some(0), Time::EPOCH);
-            let decided = decide(&Situation { item, last_entry, entries, open_items: 0, facts: &[], now, index: 1 });
+            let decided = decide(&Situation {
+                item,
+                last_entry,
+                entries,
+                open_items: OpenItems::default(),
+                facts: &[],
+                now,
+                index: 1,
+            });
             let refusal = decided.err().map(|no_record| match no_record {
                 NoRecord::Refused(refusal) => refusal.code().as_str(),
                 NoRecord::Nothing | NoRecord::Note(_) => "nothing",

@@ -41,6 +41,8 @@ struct Attempt {
     kind: Kind,
     actor_id: ActorId,
     role: Role,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    operated_by: Option<ActorId>,
     action: String,
     code: String,
 }
@@ -149,8 +151,8 @@ impl Refusals {
 
 impl Attempt {
     fn new(kind: Kind, actor: &Actor, action: &str, code: &str) -> Attempt {
-        let Actor { actor_id, role } = actor.clone();
-        Attempt { kind, actor_id, role, action: action.to_owned(), code: code.to_owned() }
+        let Actor { actor_id, role, operated_by } = actor.clone();
+        Attempt { kind, actor_id, role, operated_by, action: action.to_owned(), code: code.to_owned() }
     }
 
     fn exposure(actor: &Actor, code: &str) -> Attempt {
@@ -168,7 +170,8 @@ impl Attempt {
             Kind::Refused => Details::AccessRefused(attempts),
             Kind::TokenExposed => Details::AccessTokenExposed(attempts),
         };
-        let actor = Actor { actor_id: self.actor_id.clone(), role: self.role };
+        let (actor_id, operated_by) = (self.actor_id.clone(), self.operated_by.clone());
+        let actor = Actor { actor_id, role: self.role, operated_by };
         let mut entry = Entry::of_service(situation.index, situation.now, Some(&actor), &details);
         entry.action = (!self.action.is_empty()).then(|| self.action.as_str().into());
         entry

@@ -111,7 +111,7 @@ mod tests {
 
     fn creation(workflows: &Workflows, number: usize) -> Write {
         let definition = Arc::clone(workflows.named("controlled-operation").unwrap());
-        let actor = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+        let actor = Actor::new("ana".parse().unwrap(), Role::Initiator);
         let (title, payload) = (format!("item {number}"), json!({}));
         let content = Document::content(&title, &payload, "nonce");
         let id = format!("01a1de8a-ca3b-7000-8000-{number:012x}").parse().unwrap();

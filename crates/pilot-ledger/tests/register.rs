@@ -29,7 +29,7 @@ fn named(actor: &str) -> NamedCredential {
 }
 
 fn known(named: &NamedCredential) -> KnownCredential {
-    let actor = Some(Actor { actor_id: named.actor_id.clone(), role: named.role });
+    let actor = Some(Actor::new(named.actor_id.clone(), named.role));
     let fingerprint = Some(named.fingerprint.clone());
     KnownCredential { id: named.id().clone(), actor, fingerprint, forget_at: None }
 }
@@ -94,8 +94,7 @@ async fn a_revocation_whose_outcome_nobody_heard_of_is_found_in_the_ledger_and_b
     write_down(&register, &store, directory.path()).await;
     assert_eq!(told(&*store, "credential.revoked").await, [""; 0], "it is in the ledger already");
     assert_eq!(told(&*store, "credential.first_used").await, ["ben"], "and what came after it is written");
-    let wish =
-        Wish { by: Actor { actor_id: "sol".parse().unwrap(), role: Role::SecurityAdmin }, comment: None, key: None };
+    let wish = Wish { by: Actor::new("sol".parse().unwrap(), Role::SecurityAdmin), comment: None, key: None };
     let answer = register::revoke(&register, &store, &known(&ana), wish, NOW).await.unwrap();
     assert_eq!(answer.entry, 7, "who asks again learns what was done");
 }

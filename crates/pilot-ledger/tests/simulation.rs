@@ -24,7 +24,7 @@ use pilot_ledger::witnesses::EffectGate;
 use pilot_ledger::workflows::Workflows;
 use pilot_store::sqlite::Sqlite;
 use pilot_store::sqlite::fsck::fsck;
-use pilot_store::{Filter, Key, Outcome, Situation, Store, Subject, Write};
+use pilot_store::{CountOpen, Filter, Key, Outcome, Situation, Store, Subject, Write};
 use pilot_testing::{Dice, Scratch, asked, fresh_seed, scratch_in_memory};
 use serde_json::{Value, json};
 
@@ -159,7 +159,7 @@ impl World {
         self.next += 1;
         let number = self.next;
         let (name, role) = *self.dice.pick(&PEOPLE);
-        let actor = Actor { actor_id: name.parse().unwrap(), role };
+        let actor = Actor::new(name.parse().unwrap(), role);
         let items = self.store.items(Filter::default(), 8).await.unwrap();
         if items.is_empty() || self.dice.chance(12) {
             return self.creation(number, actor);
@@ -183,12 +183,12 @@ impl World {
             return otherwise;
         }
         let (name, role) = **self.dice.pick(&able);
-        Actor { actor_id: name.parse().unwrap(), role }
+        Actor::new(name.parse().unwrap(), role)
     }
 
     fn creation(&mut self, number: u64, actor: Actor) -> Sent {
         let actor = if self.dice.chance(90) {
-            Actor { role: Role::Initiator, actor_id: self.dice.pick(&["ana", "ada"]).parse().unwrap() }
+            Actor::new(self.dice.pick(&["ana", "ada"]).parse().unwrap(), Role::Initiator)
         } else {
             actor
         };
@@ -255,10 +255,11 @@ impl World {
             What::Create { id, workflow, title, payload } => {
                 let definition = Arc::clone(workflows.named(workflow).unwrap());
                 let content = Document::content(&title, &payload, &nonce);
-                let count_open = definition
-                    .rules()
-                    .one_open_per_creator
-                    .then(|| (actor.actor_id.clone(), definition.name().to_string()));
+                let count_open = definition.rules().one_open_per_creator.then(|| CountOpen {
+                    creator: actor.actor_id.clone(),
+                    workflow: definition.name().to_string(),
+                    max: None,
+                });
                 let judged = Content::judge(&definition, &title, &payload, content.digest.clone());
                 let new = NewItem { id, content: judged };
                 let decide = moves::create(definition, actor, new, content);

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use http::request::Parts;
 use pilot_api::access::ActorView;
 use pilot_api::access::CredentialView;
-use pilot_core::actor::Actor;
+use pilot_core::actor::{Actor, ActorId};
 use pilot_core::credentials::CredentialId;
+use pilot_core::role_map::RoleMap;
 use pilot_ledger::register::KnownCredential;
 use pilot_setup::config::Mechanism;
 
@@ -36,6 +37,19 @@ impl Identity {
             Identity::CredentialFile(file) => file.actors(),
             Identity::Oauth(oauth) => oauth.actors(),
             Identity::MutualTls(certificates) => certificates.actors(),
+        }
+    }
+
+    /// How many items that have not ended this actor may have created; people have no limit.
+    pub fn open_items_max(&self, actor_id: &ActorId) -> Option<u32> {
+        self.role_map()?.find(actor_id)?.open_items_max()
+    }
+
+    fn role_map(&self) -> Option<&RoleMap> {
+        match self {
+            Identity::CredentialFile(file) => file.role_map(),
+            Identity::Oauth(oauth) => Some(oauth.role_map()),
+            Identity::MutualTls(certificates) => Some(certificates.role_map()),
         }
     }
 

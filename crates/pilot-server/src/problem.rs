@@ -48,7 +48,7 @@ codes! {
     RoleForbidden = "role_forbidden", 403, "The role does not allow this",
         "The credential is valid, but its role does not allow this. Ask someone whose role does.";
     SeparationOfDuties = "separation_of_duties", 403, "Separation of duties",
-        "The actor already took part in this item in another role. Someone else has to act.";
+        "The actor already took part in this item in another role, in person or through a machine that they operate. Someone else has to act.";
     NotOwner = "not_owner", 403, "Only its owner may do this",
         "The action is reserved for one actor: the item's creator, the voter, or the executor who holds the lease.";
     NotFound = "not_found", 404, "Not found",
@@ -65,6 +65,8 @@ codes! {
         "The item is on hold. A security_admin can release it.";
     OutsideWindow = "outside_window", 409, "Outside the execution window",
         "The action is possible only between the window's `not_before` and `not_after`.";
+    TooManyOpen = "too_many_open", 409, "The machine has too many open items",
+        "A machine may have only so many items that have not ended: `max_open_items` in the role map, 5 if it is not set. Wait until people have dealt with some of them, or withdraw some.";
     VersionMismatch = "version_mismatch", 412, "The version does not match",
         "`If-Match` does not name the item's current version. Load the item again.";
     InvalidRequest = "invalid_request", 422, "The request is not valid",

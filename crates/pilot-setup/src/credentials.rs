@@ -50,12 +50,35 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapF
     if let (Some(credentials), Some(RoleMapFile { map, .. })) = (&credentials, &role_map) {
         faults.extend(credentials.check_against(map).iter().map(|fault| line(source, fault)));
     }
+    if let Some(RoleMapFile { path, map, .. }) = &role_map {
+        check_machines(config.profile, path, map, &mut faults);
+    }
     if let (Some(credentials), Some(days)) = (&credentials, config.credentials.lifetime_days_max) {
         faults.extend(check_lifetimes(credentials, days).iter().map(|fault| line(source, fault)));
     }
     match credentials {
-        Some(credentials) if faults.is_empty() => Ok((credentials, role_map)),
+        Some(credentials) if faults.is_empty() => Ok((
+            match &role_map {
+                Some(file) => credentials.operated_as(&file.map),
+                None => credentials,
+            },
+            role_map,
+        )),
         _ => Err(StartError::Refused(faults.join("\n"))),
+    }
+}
+
+/// In production, machines are held to the rules for machines. Pilots that run today must still start, so there it is a
+/// warning.
+fn check_machines(profile: Profile, path: &Path, map: &RoleMap, faults: &mut Vec<String>) {
+    let loose = map.loose_machines();
+    match profile {
+        Profile::Production => faults.extend(loose.iter().map(|fault| line(&path.display(), fault))),
+        Profile::Pilot => {
+            for fault in &loose {
+                tracing::warn!("{}; the production profile refuses this", line(&path.display(), fault));
+            }
+        }
     }
 }
 

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use pilot_core::actor::Actor;
-use pilot_core::decide::{ActionRequest, Caller, Content, NewItem, Request, decide, decide_creation, due_at};
+use pilot_core::decide::{
+    ActionRequest, Caller, Content, NewItem, OpenItems, Request, decide, decide_creation, due_at,
+};
 use pilot_core::document::{ContentDigest, Document};
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::{Item, ItemId};
@@ -74,8 +76,8 @@ async fn live(
     definition: Arc<Definition>,
     number: u64,
 ) -> Result<(ItemId, ContentDigest), Anything> {
-    let initiator = Actor { actor_id: "ana".parse()?, role: Role::Initiator };
-    let approver = Actor { actor_id: "ben".parse()?, role: Role::Approver };
+    let initiator = Actor::new("ana".parse()?, Role::Initiator);
+    let approver = Actor::new("ben".parse()?, Role::Approver);
     let id: ItemId = format!("{:08x}-{:04x}-7000-8000-{number:012x}", number >> 16, number & 0xffff).parse()?;
     let title = format!("An operation to measure, {number}");
     let payload = json!({"purpose": "Room for the new region", "operation": "psql -f grow.sql", "risk": "low", "rollback_plan": "psql -f shrink.sql"});
@@ -85,12 +87,12 @@ async fn live(
     let new = NewItem { id: id.clone(), content: judged };
     let rules = Arc::clone(&definition);
     let create: Decide = Box::new(move |situation| {
-        let (transition, item) = decide_creation(&rules, &new, &initiator, situation.now, 0)?;
+        let (transition, item) = decide_creation(&rules, &new, &initiator, situation.now, OpenItems::default())?;
         let entry = Entry::of_transition(EntryType::ItemCreated, situation.index, &transition, &item);
         Ok(record(&rules, entry, vec![content.clone()], item))
     });
     settle(&store, Subject::NewItem { count_open: None }, create).await?;
-    let initiator = Actor { actor_id: "ana".parse()?, role: Role::Initiator };
+    let initiator = Actor::new("ana".parse()?, Role::Initiator);
     for turn in 1..ENTRIES_PER_ITEM {
         let (actor, action) = match turn {
             1 => (&initiator, "submit"),

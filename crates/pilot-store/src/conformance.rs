@@ -71,7 +71,7 @@ pub trait Engine {
 }
 
 pub fn actor(name: &str, role: Role) -> Actor {
-    Actor { actor_id: name.parse().unwrap(), role }
+    Actor::new(name.parse().unwrap(), role)
 }
 
 /// A small cast that moves items through the built-in workflow.

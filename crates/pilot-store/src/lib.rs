@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pilot_core::actor::ActorId;
+use pilot_core::decide::OpenItems;
 use pilot_core::document::{Document, DocumentKind};
 use pilot_core::entry::Entry;
 use pilot_core::item::{Item, ItemId};
@@ -67,13 +68,23 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 pub enum Subject {
     /// The service itself.
     Ledger,
-    /// An item that does not exist yet. If its workflow limits open items, `count_open` says whose are counted.
+    /// An item that does not exist yet. If its workflow or its creator has a limit on open items, `count_open` says
+    /// which are counted.
     NewItem {
-        count_open: Option<(ActorId, String)>,
+        count_open: Option<CountOpen>,
     },
     Item(ItemId),
     /// An existing item whose entries are counted too.
     CountedItem(ItemId),
+}
+
+/// Whose open items are counted before another is created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountOpen {
+    pub creator: ActorId,
+    pub workflow: String,
+    /// The most that the creator may have, if there is a limit. Counting stops there.
+    pub max: Option<u32>,
 }
 
 /// What the deciding closure gets to see.
@@ -83,7 +94,7 @@ pub struct Situation<'a> {
     pub last_entry: Option<u64>,
     /// The number of entries about the item, if the write asked for a count; counting stops at the limit.
     pub entries: Option<usize>,
-    pub open_items: usize,
+    pub open_items: OpenItems,
     /// The facts that the write reads, in the order of its `reads`.
     pub facts: &'a [Option<Vec<u8>>],
     /// Never earlier than the previous entry.

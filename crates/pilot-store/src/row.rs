@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use pilot_core::actor::{Actor, ActorId};
 use pilot_core::document::{ContentDigest, DocumentKind};
-use pilot_core::item::{Item, ItemId, Lease, Vote, Window, WorkflowRef};
+use pilot_core::item::{Item, ItemId, Lease, Operator, Vote, Window, WorkflowRef};
 use pilot_core::payload::Payload;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 use serde::de::IgnoredAny;
+use serde::ser::SerializeSeq as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -38,6 +39,9 @@ pub(crate) const ERASED_TITLE: &str = "(erased)";
 
 /// The form number of the list in an item's row.
 const FORM: u32 = 3;
+/// The form of items in which machines took part whose operators are known. Other items keep the older form, so that
+/// nodes of the previous version can read them.
+const FORM_WITH_OPERATORS: u32 = 4;
 /// Part of the message about a row from a newer program.
 pub(crate) const NEWER: &str = "was written by a newer version of pilot";
 
@@ -59,6 +63,18 @@ struct Rest {
     attempts: u32,
     participants: BTreeMap<ActorId, Role>,
     executors: BTreeSet<ActorId>,
+    /// Only in the form with operators.
+    #[serde(default)]
+    operated: Operated,
+}
+
+/// Who operates the machines that took part.
+#[derive(Deserialize, Default)]
+struct Operated {
+    creator: Option<ActorId>,
+    operators: BTreeSet<Operator>,
+    /// By voter.
+    votes: BTreeMap<ActorId, ActorId>,
 }
 
 #[derive(Deserialize)]
@@ -88,24 +104,36 @@ struct Written<'i>(&'i Item);
 impl Serialize for Written<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let Written(item) = self;
-        let rest = (
-            item.workflow.version,
-            &item.workflow.digest,
-            &item.content_digest,
-            item.created_by.role,
-            item.created_at.unix_micros(),
-            item.updated_at.unix_micros(),
-            item.entered_at.unix_micros(),
-            item.held,
-            item.window.as_ref().map(|window| (window.not_before.unix_micros(), window.not_after.unix_micros())),
-            item.lease.as_ref().map(|lease| (&lease.holder, lease.expires_at.unix_micros())),
-            Votes(item),
-            item.attempts,
-            &item.participants,
-            &item.executors,
-        );
-        rest.serialize(serializer)
+        let window =
+            item.window.as_ref().map(|window| (window.not_before.unix_micros(), window.not_after.unix_micros()));
+        let lease = item.lease.as_ref().map(|lease| (&lease.holder, lease.expires_at.unix_micros()));
+        let mut list = serializer.serialize_seq(None)?;
+        list.serialize_element(&item.workflow.version)?;
+        list.serialize_element(&item.workflow.digest)?;
+        list.serialize_element(&item.content_digest)?;
+        list.serialize_element(&item.created_by.role)?;
+        list.serialize_element(&item.created_at.unix_micros())?;
+        list.serialize_element(&item.updated_at.unix_micros())?;
+        list.serialize_element(&item.entered_at.unix_micros())?;
+        list.serialize_element(&item.held)?;
+        list.serialize_element(&window)?;
+        list.serialize_element(&lease)?;
+        list.serialize_element(&Votes(item))?;
+        list.serialize_element(&item.attempts)?;
+        list.serialize_element(&item.participants)?;
+        list.serialize_element(&item.executors)?;
+        if has_operators(item) {
+            let voters = item.votes.iter().filter_map(|vote| Some((&vote.actor_id, vote.operated_by.as_ref()?)));
+            let voters: BTreeMap<_, _> = voters.collect();
+            list.serialize_element(&(&item.created_by.operated_by, &item.operators, voters))?;
+        }
+        list.end()
     }
+}
+
+/// Whether machines took part whose operators are known.
+fn has_operators(item: &Item) -> bool {
+    !item.operators.is_empty()
 }
 
 struct Votes<'i>(&'i Item);
@@ -122,7 +150,8 @@ impl Serialize for Votes<'_> {
 /// Writes into `json`, whose buffer is reused for the next item.
 pub(crate) fn to_json(item: &Item, json: &mut Vec<u8>) -> Result<()> {
     json.clear();
-    serde_json::to_writer(json, &(FORM.to_string(), Written(item)))
+    let form = if has_operators(item) { FORM_WITH_OPERATORS } else { FORM };
+    serde_json::to_writer(json, &(form.to_string(), Written(item)))
         .map_err(|error| StoreError::Damaged(format!("an item cannot be written: {error}")))
 }
 
@@ -133,11 +162,11 @@ fn read_rest(id: &ItemId, data: &str) -> Result<Rest> {
     let damaged = |error: serde_json::Error| StoreError::Damaged(format!("item {id} cannot be read: {error}"));
     let Some(formed) = data.strip_prefix("[\"") else { return serde_json::from_str(data).map_err(damaged) };
     let form = formed.split('"').next().and_then(|form| form.parse::<u32>().ok());
-    if form.is_some_and(|form| form > FORM) {
+    if form.is_some_and(|form| form > FORM_WITH_OPERATORS) {
         return Err(StoreError::Unavailable(format!("item {id} {NEWER}; use that version")));
     }
     let Formed(IgnoredAny, rest) = serde_json::from_str(data).map_err(damaged)?;
-    if form != Some(FORM) {
+    if ![Some(FORM), Some(FORM_WITH_OPERATORS)].contains(&form) {
         return Err(StoreError::Damaged(format!("item {id} cannot be read: it has no known form")));
     }
     serde_json::from_str(rest.get()).map_err(damaged)
@@ -181,10 +210,16 @@ pub(crate) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
     }
     let rest = read_rest(&id, columns.data)?;
     let malformed = |_| StoreError::Damaged(format!("item {id} cannot be read: its creator's name is not valid"));
-    let created_by = Actor { actor_id: columns.created_by.parse().map_err(malformed)?, role: rest.creator_role };
+    let created_by = Actor {
+        actor_id: columns.created_by.parse().map_err(malformed)?,
+        role: rest.creator_role,
+        operated_by: rest.operated.creator,
+    };
     let time = Time::from_unix_micros;
     let content_digest = rest.content_digest;
+    let operated_by = rest.operated.votes;
     let vote = |cast: Cast| Vote {
+        operated_by: operated_by.get(&cast.actor_id).cloned(),
         actor_id: cast.actor_id,
         action: cast.action,
         content_digest: cast.content_digest.unwrap_or_else(|| content_digest.clone()),
@@ -210,6 +245,7 @@ pub(crate) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
         votes: rest.votes.into_iter().map(vote).collect(),
         attempts: rest.attempts,
         participants: Arc::new(rest.participants),
+        operators: rest.operated.operators,
         executors: rest.executors,
         content_digest,
         id,
@@ -236,6 +272,7 @@ impl First<'_> {
             votes: self.votes,
             attempts: self.attempts,
             participants: Arc::new(self.participants),
+            operators: BTreeSet::new(),
             executors: self.executors,
         }
     }

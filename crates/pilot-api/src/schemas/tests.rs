@@ -53,7 +53,7 @@ fn time() -> Time {
 }
 
 fn ana() -> Actor {
-    Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator }
+    Actor::new("ana".parse().unwrap(), Role::Initiator)
 }
 
 #[test]
@@ -62,6 +62,7 @@ fn actors_and_credentials_are_as_described() {
         actor_id: ana().actor_id,
         role: Role::Executor,
         kind: Kind::Machine,
+        operated_by: Some("ben".parse().unwrap()),
         credentials: 2,
         last_seen,
     };
@@ -173,7 +174,7 @@ fn a_transition_is_as_described() {
         entry.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         serde_json::to_vec(&entry).unwrap()
     };
-    let moved = json!({ "action": "approve", "actor_id": "ben", "role": "approver", "from": "submitted", "to": "approved", "content": DIGEST });
+    let moved = json!({ "action": "approve", "actor_id": "ben", "operated_by": "bea", "role": "approver", "from": "submitted", "to": "approved", "content": DIGEST });
     let documents = [
         (DocumentKind::Comment, br#"{"comment":"fine","nonce":"n"}"#.to_vec()),
         (DocumentKind::Inputs, br#"{"inputs":{"result":"done"},"nonce":"n"}"#.to_vec()),

@@ -62,7 +62,7 @@ impl<'c> Case<'c> {
     fn owned(self, rule: &Rule, actor: &Actor) -> Result<(), Refusal> {
         let item = self.item;
         let id = &actor.actor_id;
-        if rule.not_by_executor && item.executors.contains(id) {
+        if rule.not_by_executor && [id, actor.person()].iter().any(|one| item.executors.contains(*one)) {
             return Err(Refusal::Executed { actor_id: id.clone(), action: rule.action.clone() });
         }
         // If there is no owner yet, the state is the reason for the refusal.
@@ -166,10 +166,11 @@ impl<'c> Case<'c> {
         if rule.quorum.is_none() || !is_in_round || item.is_terminal(self.definition) {
             return Ok(());
         }
-        let standing = |vote: &&Vote| vote.actor_id == actor.actor_id && vote.content_digest == item.content_digest;
+        let is_own = |vote: &Vote| vote.person() == actor.person() || vote.actor_id == actor.actor_id;
+        let standing = |vote: &&Vote| is_own(vote) && vote.content_digest == item.content_digest;
         match item.votes.iter().find(standing) {
             Some(vote) if !rule.replaces.contains(&vote.action) => Err(Refusal::AlreadyDecided {
-                actor_id: actor.actor_id.clone(),
+                actor_id: vote.actor_id.clone(),
                 action: vote.action.clone(),
                 at: vote.at,
             }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::transition::{Change, Transition};
 use crate::actor::Actor;
-use crate::item::Item;
+use crate::item::{Item, Operator};
 
 impl Item {
     /// The item as it is after `transition`. Pure: the server, a replay and an auditor arrive at the same item.
@@ -31,12 +31,13 @@ impl Item {
         if !self.participants.contains_key(&actor.actor_id) {
             Arc::make_mut(&mut self.participants).insert(actor.actor_id.clone(), actor.role);
         }
+        self.operators.extend(Operator::of(actor));
     }
 
     fn apply(&mut self, change: &Change) {
         match change {
             Change::VoteCast(vote) => {
-                self.votes.retain(|earlier| earlier.actor_id != vote.actor_id);
+                self.votes.retain(|other| other.actor_id != vote.actor_id && other.person() != vote.person());
                 self.votes.push(vote.clone());
             }
             Change::VoteTakenBack(actor_id) => self.votes.retain(|vote| vote.actor_id != *actor_id),

@@ -20,14 +20,23 @@ pub(super) struct Case<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// An actor who acted on an item in one role never acts on it in another, whatever the role map says now.
+    /// A person who acted on an item in one role never acts on it in another, whatever the role map says now, and
+    /// neither does a machine. What a machine does, the person who operates it does.
     pub(super) fn separate(self, actor: &Actor) -> Result<(), Refusal> {
-        match self.item.participants.get(&actor.actor_id) {
-            Some(as_role) if *as_role != actor.role => {
-                Err(Refusal::SameActor { actor_id: actor.actor_id.clone(), as_role: *as_role, role: actor.role })
+        let role = actor.role;
+        for person in [&actor.actor_id, actor.person()] {
+            match self.item.part_of(person) {
+                Some((as_role, None)) if as_role != role && *person == actor.actor_id => {
+                    return Err(Refusal::SameActor { actor_id: person.clone(), as_role, role });
+                }
+                Some((as_role, through)) if as_role != role => {
+                    let (actor, person, through) = (actor.clone(), person.clone(), through.cloned());
+                    return Err(Refusal::SamePerson { actor, person, as_role, through });
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// A due timer wins over a person: nobody can act after a deadline by being faster than the server.

@@ -16,7 +16,7 @@ use crate::role::Role;
 use crate::workflow::builtin::builtin;
 use crate::workflow::{Action, Name, Rule};
 
-const PEOPLE: [(&str, Role); 10] = [
+const PEOPLE: [(&str, Role); 13] = [
     ("ana", Role::Initiator),
     ("amy", Role::Initiator),
     ("ben", Role::Approver),
@@ -28,6 +28,10 @@ const PEOPLE: [(&str, Role); 10] = [
     ("eve", Role::Executor),
     ("eli", Role::Executor),
     ("uma", Role::Auditor),
+    // Machines.
+    ("ben's bot", Role::Initiator),
+    ("ana's bot", Role::Approver),
+    ("sam's bot", Role::Executor),
 ];
 
 /// What was seen on the walks, so that a walk that sees nothing cannot pass for a proof.
@@ -45,7 +49,13 @@ struct Walk<'s> {
 }
 
 fn person((name, role): (&str, Role)) -> Actor {
-    Actor { actor_id: name.parse().unwrap(), role }
+    match name.split_once("'s ") {
+        Some((operator, name)) => Actor {
+            operated_by: Some(operator.parse().unwrap()),
+            ..Actor::new(format!("{operator}-{name}").parse().unwrap(), role)
+        },
+        None => Actor::new(name.parse().unwrap(), role),
+    }
 }
 
 impl Walk<'_> {
@@ -57,7 +67,8 @@ impl Walk<'_> {
         }
         let content = Content::judge(definition, "t", &payload, ContentDigest::of("t", &payload, "n"));
         let new = NewItem { id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(), content };
-        let (_, item) = decide_creation(definition, &new, &person(PEOPLE[0]), Time::EPOCH, 0).unwrap();
+        let (_, item) =
+            decide_creation(definition, &new, &person(PEOPLE[0]), Time::EPOCH, OpenItems::default()).unwrap();
         Walk { definition, item, now: Time::EPOCH, seen }
     }
 

@@ -195,9 +195,10 @@ const PEOPLE: [(&str, Role); 12] = [
 struct History {
     definition: Definition,
     item: Item,
+    /// People and machines alike.
     acted_as: BTreeMap<ActorId, Role>,
-    /// Who has granted the current content.
-    stands: BTreeMap<ActorId, Role>,
+    /// Who has granted the current content, and for which person.
+    stands: BTreeMap<ActorId, (Role, ActorId)>,
     record: Vec<(Request, Caller, Transition)>,
 }
 
@@ -206,12 +207,12 @@ impl History {
         let payload = json!({"risk": risk, "purpose": "p", "operation": "o", "rollback_plan": "r"});
         let content_digest = ContentDigest::of("t", &payload, "0");
         let id = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
-        let ana = Actor { actor_id: "ana".parse().unwrap(), role: Role::Initiator };
+        let ana = Actor::new("ana".parse().unwrap(), Role::Initiator);
         let request = NewItem { id, content: Content::judge(&definition, "t", &payload, content_digest) };
-        let (_, item) = decide_creation(&definition, &request, &ana, Time::EPOCH, 0).unwrap();
-        let acted_as = BTreeMap::from([(ana.actor_id, ana.role)]);
-        let history =
-            History { definition, item: item.clone(), stands: acted_as.clone(), acted_as, record: Vec::new() };
+        let (_, item) = decide_creation(&definition, &request, &ana, Time::EPOCH, OpenItems::default()).unwrap();
+        let acted_as = BTreeMap::from([(ana.actor_id.clone(), ana.role)]);
+        let stands = BTreeMap::from([(ana.actor_id.clone(), (ana.role, ana.actor_id))]);
+        let history = History { definition, item: item.clone(), stands, acted_as, record: Vec::new() };
         (history, item)
     }
 
@@ -226,8 +227,10 @@ impl History {
         assert!(transition.at() >= before.updated_at, "time ran backwards");
         assert_eq!(after.workflow, before.workflow);
         if let Some(actor) = transition.actor() {
-            let part = *self.acted_as.entry(actor.actor_id.clone()).or_insert(actor.role);
-            assert_eq!(part, actor.role, "{} acted in two roles", actor.actor_id);
+            for one in [&actor.actor_id, actor.person()] {
+                let part = *self.acted_as.entry(one.clone()).or_insert(actor.role);
+                assert_eq!(part, actor.role, "{one} acted in two roles");
+            }
         }
         self.words(&transition);
         let effect = |name: &str| self.definition.rules().state(name).unwrap().kind == Kind::Effect;
@@ -250,7 +253,7 @@ impl History {
             return;
         }
         if rule.as_ref().is_none_or(|rule| rule.holds.is_none()) {
-            self.stands.insert(actor.actor_id.clone(), actor.role);
+            self.stands.insert(actor.actor_id.clone(), (actor.role, actor.person().clone()));
         }
     }
 
@@ -261,8 +264,8 @@ impl History {
         let required = self.definition.rules().required_roles;
         let mut people = BTreeSet::new();
         for role in required.iter() {
-            let person = self.stands.iter().find(|(_, part)| **part == role);
-            people.insert(person.unwrap_or_else(|| panic!("an effect without {role}")).0);
+            let granted = self.stands.values().find(|(part, _)| *part == role);
+            people.insert(&granted.unwrap_or_else(|| panic!("an effect without {role}")).1);
         }
         assert_eq!(people.len(), required.len() as usize, "one person stood for two roles");
     }
@@ -270,7 +273,9 @@ impl History {
     /// Each person once, on the current content, and enough of them.
     fn votes_count(&self, transition: &Transition, before: &Item, after: &Item) {
         let voters: BTreeSet<_> = after.votes.iter().map(|vote| &vote.actor_id).collect();
-        assert_eq!(voters.len(), after.votes.len(), "someone counts twice");
+        let people: BTreeSet<_> =
+            after.votes.iter().map(|vote| vote.operated_by.as_ref().unwrap_or(&vote.actor_id)).collect();
+        assert_eq!((voters.len(), people.len()), (after.votes.len(), after.votes.len()), "someone counts twice");
         assert!(
             after.votes.iter().all(|vote| vote.content_digest == after.content_digest),
             "a vote outlived its content"
@@ -278,8 +283,9 @@ impl History {
         let cast = |change: &Change| matches!(change, Change::VoteCast(_));
         if transition.from() != Some(transition.to()) && transition.changes().iter().any(cast) {
             let rule = self.rule(transition.action()).unwrap();
-            let actor = &transition.actor().unwrap().actor_id;
-            let counts = |vote: &&Vote| vote.action == rule.action && vote.actor_id != *actor;
+            let actor = transition.actor().unwrap();
+            let is_other = |vote: &Vote| vote.actor_id != actor.actor_id && vote.person() != actor.person();
+            let counts = |vote: &&Vote| vote.action == rule.action && is_other(vote);
             let needed = if before.payload.value()["risk"] == "high" && rule.quorum_if.is_some() {
                 3
             } else {
@@ -310,7 +316,10 @@ fn caller(choices: &mut Choices<'_>, fitting: RoleSet) -> Caller {
         None => PEOPLE[choices.below(PEOPLE.len())],
     };
     let role = if choices.one_in(9) { choices.role() } else { own_role };
-    Caller::Actor(Actor { actor_id: name.parse().unwrap(), role })
+    // Anyone may turn out to be a machine, of anyone: role maps change.
+    let operator = choices.one_in(4).then(|| PEOPLE[choices.below(PEOPLE.len())].0);
+    let operated_by = operator.filter(|operator| *operator != name).map(|operator| operator.parse().unwrap());
+    Caller::Actor(Actor { operated_by, ..Actor::new(name.parse().unwrap(), role) })
 }
 
 fn request(choices: &mut Choices<'_>, history: &History, now: Time) -> (Request, Caller) {

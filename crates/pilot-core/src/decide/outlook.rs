@@ -238,7 +238,7 @@ impl<'c> Outlook<'c> {
             if !to.contains(&after.state) {
                 to.push(after.state);
             }
-            vote = vote.or_else(|| rule.quorum.map(|_| self.case.tally(rule, &actor.actor_id)));
+            vote = vote.or_else(|| rule.quorum.map(|_| self.case.tally(rule, &actor.actor_id, actor.person())));
         }
         let moves = to.iter().any(|state| *state != item.state);
         let ends = moves && to.iter().all(|state| self.case.definition.rules().is_terminal(state));
@@ -259,12 +259,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::decide::{Content, NewItem, decide_creation};
+    use crate::decide::{Content, NewItem, OpenItems, decide_creation};
     use crate::document::ContentDigest;
     use crate::workflow::builtin::builtin;
 
     fn actor(name: &str, role: Role) -> Actor {
-        Actor { actor_id: name.parse().unwrap(), role }
+        Actor::new(name.parse().unwrap(), role)
     }
 
     fn people() -> Vec<Actor> {
@@ -275,7 +275,7 @@ mod tests {
     fn draft(definition: &Definition, payload: &serde_json::Value) -> Item {
         let content = Content::judge(definition, "t", payload, ContentDigest::of("t", payload, "n"));
         let new = NewItem { id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(), content };
-        decide_creation(definition, &new, &actor("ana", Role::Initiator), Time::EPOCH, 0).unwrap().1
+        decide_creation(definition, &new, &actor("ana", Role::Initiator), Time::EPOCH, OpenItems::default()).unwrap().1
     }
 
     fn said(item: &Item, action: &str) -> String {
@@ -320,6 +320,7 @@ mod tests {
         assert_eq!(waited(&item), "approve approver: ben bob bea bill bo +2, 2 needed");
         item.votes.push(crate::item::Vote {
             actor_id: "bob".parse().unwrap(),
+            operated_by: None,
             action: "approve".into(),
             content_digest: item.content_digest.clone(),
             at: Time::EPOCH,

@@ -56,6 +56,7 @@ impl Case<'_> {
     fn vote(self, rule: &Rule, actor: &Actor) -> Vote {
         Vote {
             actor_id: actor.actor_id.clone(),
+            operated_by: actor.operated_by.clone(),
             action: rule.action.clone(),
             content_digest: self.item.content_digest.clone(),
             at: self.at,
@@ -66,7 +67,7 @@ impl Case<'_> {
     /// vote. If the quorum depends on a missing payload, what the item did next shows the answer, and from then on it
     /// counts as known.
     fn carries(self, rule: &Rule, vote: &Vote) -> (bool, Option<Learned>) {
-        let Tally { count: have, needed } = self.tally(rule, &vote.actor_id);
+        let Tally { count: have, needed } = self.tally(rule, &vote.actor_id, vote.person());
         let unknown = rule.unknown_quorum(&self.item.payload).filter(|raised| (needed..raised.quorum).contains(&have));
         let Some(raised) = unknown else { return (have >= needed, None) };
         let moved = self.gaps.led_to.is_some() && self.gaps.led_to == rule.to;
@@ -75,8 +76,9 @@ impl Case<'_> {
     }
 
     /// What the vote stands at once this actor's vote is counted.
-    pub(super) fn tally(self, rule: &Rule, voter: &ActorId) -> Tally {
-        let others = self.item.votes_for(&rule.action).filter(|other| other.actor_id != *voter).count();
+    pub(super) fn tally(self, rule: &Rule, voter: &ActorId, person: &ActorId) -> Tally {
+        let is_other = |other: &&Vote| other.actor_id != *voter && other.person() != person;
+        let others = self.item.votes_for(&rule.action).filter(is_other).count();
         let needed = rule.votes_needed(&self.item.payload).certain("only a rule with a quorum takes a vote");
         Tally { count: u32::try_from(others.saturating_add(1)).certain("an item has fewer votes than entries"), needed }
     }
@@ -106,7 +108,8 @@ impl Case<'_> {
         }
         // Only the actor who moves the item into an effect, not one who acts on it while it is there.
         if self.is_effect(to) && *to != self.item.state {
-            changes.push(Change::ExecutedBy(actor.actor_id.clone()));
+            let people = [&actor.actor_id].into_iter().chain(&actor.operated_by);
+            changes.extend(people.cloned().map(Change::ExecutedBy));
         }
     }
 }

@@ -79,7 +79,7 @@ impl Named {
 
     /// The actor it belongs to, if known.
     pub fn actor(&self) -> Option<Actor> {
-        Some(Actor { actor_id: self.actor_id.clone()?, role: self.role? })
+        Some(Actor::new(self.actor_id.clone()?, self.role?))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{actor::Actor, credentials::Schema, role::Role, token::Token};
 const HANDMADE: &str = "correct/horse\"battery\\staple=2026!";
 
 fn guard(live: &[&str], used: &[&str]) -> LeakGuard {
-    let actor = Actor { actor_id: "ana".parse().unwrap(), role: Role::Auditor };
+    let actor = Actor::new("ana".parse().unwrap(), Role::Auditor);
     let entry = |token: &&str| Credential::plain(actor.clone(), Digest::of(token.as_bytes()));
     let guard = LeakGuard::new(Credentials::new(Schema::One, live.iter().map(entry).collect()), 0x9E37_79B9_7F4A_7C15);
     for token in used {

@@ -92,6 +92,66 @@ impl Forgery {
     }
 }
 
+/// A machine of ben's, as the map says, or as someone else says.
+fn bot(operated_by: Option<&str>) -> Actor {
+    Actor { operated_by: operated_by.map(|name| name.parse().unwrap()), ..as_role("bot", Role::Initiator) }
+}
+
+/// A machine of ben's that approves; only a pilot may have one.
+fn approving_machine() -> Actor {
+    Actor { operated_by: Some("ben".parse().unwrap()), ..as_role("bob", Role::Approver) }
+}
+
+/// An operation of high risk, to which ben's machine is admitted as an approver.
+pub fn approved_by_machine() -> Forgery {
+    let mut forgery = Forgery::new("high");
+    forgery.ledger.employ(&approving_machine());
+    let Forgery { ledger, id } = &mut forgery;
+    ledger.act(id, &approving_machine(), "approve", "", Value::Null).unwrap();
+    forgery
+}
+
+/// `bot`, which ben operates, has proposed something and waits for an approval.
+pub fn proposed_by_machine() -> Forgery {
+    let mut ledger = Ledger::default();
+    ledger.employ(&bot(Some("ben")));
+    let id = ledger.create("controlled-operation", &bot(Some("ben")), "Rotate", payload("low")).unwrap();
+    ledger.act(&id, &bot(Some("ben")), "submit", "", Value::Null).unwrap();
+    Forgery { ledger, id }
+}
+
+fn of_machines() -> Vec<Named> {
+    let ana = Actor { operated_by: Some("ben".parse().unwrap()), ..actor("ana") };
+    vec![
+        (
+            "the operator of a machine",
+            "separation_of_duties",
+            proposed_by_machine().forced(&actor("ben"), "approve", "approved"),
+        ),
+        (
+            "a machine without its operator",
+            "role_map",
+            proposed_by_machine().forced(&bot(None), "withdraw", "withdrawn"),
+        ),
+        (
+            "a machine of another operator",
+            "role_map",
+            proposed_by_machine().forced(&bot(Some("bea")), "withdraw", "withdrawn"),
+        ),
+        ("a person who is called a machine", "role_map", Forgery::new("low").forced(&ana, "withdraw", "withdrawn")),
+        (
+            "a person and their machine",
+            "already_decided",
+            approved_by_machine().forced(&actor("ben"), "approve", "approved"),
+        ),
+        ("a machine that nobody is", "history", {
+            proposed_by_machine().after(73 * HOUR).with(None, "timer", "expired", |entry, _| {
+                entry.operated_by = Some("ben".parse().unwrap());
+            })
+        }),
+    ]
+}
+
 pub const CLEARED: [(&str, &str); 2] = [("ben", "approve"), ("sam", "clear")];
 pub const STARTED: [(&str, &str); 3] = [("ben", "approve"), ("sam", "clear"), ("eve", "start")];
 
@@ -100,7 +160,7 @@ pub type Named = (&'static str, &'static str, Forgery);
 
 /// Against rules that need no content, each with the rule that must be named.
 pub fn forgeries() -> Vec<Named> {
-    [of_people_and_time(), of_steps()].concat()
+    [of_people_and_time(), of_machines(), of_steps()].concat()
 }
 
 fn of_people_and_time() -> Vec<Named> {

@@ -9,7 +9,7 @@ use pilot_core::time::Time;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::forgeries::{Forgery, STARTED, forgeries};
+use super::forgeries::{Forgery, STARTED, approved_by_machine, forgeries, proposed_by_machine};
 use super::{CAST, Ledger, actor, as_role, cosigned, head, key, payload, small_ledger};
 use crate::bundle::redact::{Redaction, redact};
 use crate::bundle::{Parts, assemble};
@@ -69,6 +69,8 @@ fn that_hold() -> Vec<Vector> {
     let reply = sample_reply(bare.as_bytes(), begun);
     let stamped = Parts { timestamps: vec![(9, bare, reply)], ..ledger.period_parts(0, size) };
     let emergency = Forgery::emergency().ledger;
+    let proposed = proposed_by_machine().all(&[("bea", "approve"), ("sam", "clear"), ("eve", "start")]).ledger;
+    let approved = approved_by_machine().all(&[("bea", "approve"), ("sam", "clear")]).ledger;
     vec![
         vector("item", "everything about one item, each entry with its own proof", ledger.item_bundle(first)),
         vector("period", "a whole ledger", ledger.period_bundle(0, size)),
@@ -81,6 +83,16 @@ fn that_hold() -> Vec<Vector> {
             "emergency",
             "an operation without a quorum, not ratified yet",
             emergency.period_bundle(0, emergency.size()),
+        ),
+        vector(
+            "machine-proposes",
+            "proposed by a machine, and decided by people who do not operate it",
+            proposed.period_bundle(0, proposed.size()),
+        ),
+        vector(
+            "machine-approves",
+            "two approvals, one of them by a machine, whose operator gave none",
+            approved.period_bundle(0, approved.size()),
         ),
         vector(
             "timestamped",

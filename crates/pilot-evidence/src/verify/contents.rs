@@ -10,7 +10,7 @@ use data_encoding::HEXLOWER;
 use pilot_core::actor::Actor;
 use pilot_core::certain::Certain as _;
 use pilot_core::document::ContentDigest;
-use pilot_core::entry::{ENTRY_VERSION, Entry, EntryError, EntryType};
+use pilot_core::entry::{Entry, EntryError, EntryType};
 use pilot_core::item::ItemId;
 use pilot_core::role_map::RoleMap;
 use pilot_core::time::Time;
@@ -416,7 +416,7 @@ impl Reader<'_> {
                 }
             };
             let index = entry.index;
-            if entry.v != ENTRY_VERSION {
+            if entry.v != entry.format() {
                 self.faults.push(fault(Some(index), format!("its format {} is not supported", entry.v)));
             } else if entry.to_bytes().ok().as_deref() != Some(bytes) {
                 self.faults.push(fault(Some(index), "it is not in canonical form".into()));

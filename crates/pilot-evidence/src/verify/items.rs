@@ -105,7 +105,6 @@ pub(super) fn judge(
         |control: &&Finding<Control>| control.name != Control::Credentials || control.outcome != Outcome::NotChecked;
     let outcome = |wanted: Outcome| controls.iter().filter(counts).any(|control| control.outcome == wanted);
     let item = replay.item.as_ref();
-    let people = item.into_iter().flat_map(|item| item.participants.iter());
     Ok(Some(ItemVerdict {
         id: id.clone(),
         workflow: definition.name().clone(),
@@ -114,7 +113,7 @@ pub(super) fn judge(
         state: item.map_or_else(|| "unknown".into(), |item| item.state.clone()),
         version: item.map_or(0, |item| item.version),
         entries: history.len(),
-        people: people.map(|(actor_id, role)| Actor { actor_id: actor_id.clone(), role: *role }).collect(),
+        people: item.into_iter().flat_map(Item::people).collect(),
         replayed: fault.is_none() && replay.unasked.is_empty(),
         outcome: match (outcome(Outcome::Fails), outcome(Outcome::NotChecked)) {
             (true, _) => Outcome::Fails,
@@ -256,8 +255,11 @@ fn controls(replay: &Replay, broken: Option<&(Control, String)>) -> Vec<Finding<
 }
 
 fn people_words(item: &Item) -> String {
-    let people: Vec<_> = item.participants.iter().map(|(actor_id, role)| format!("{actor_id} ({role})")).collect();
-    people.join(", ")
+    let words = |actor: Actor| match &actor.operated_by {
+        None => format!("{} ({})", actor.actor_id, actor.role),
+        Some(operator) => format!("{} ({}, operated by {operator})", actor.actor_id, actor.role),
+    };
+    item.people().map(words).collect::<Vec<_>>().join(", ")
 }
 
 /// The items of workflows that allow each creator one open item, by creator and workflow.

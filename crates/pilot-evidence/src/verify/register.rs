@@ -147,7 +147,7 @@ impl Register {
         if own().any(|life| life.is_in_force(at)) {
             return None;
         }
-        let Actor { actor_id, role } = actor;
+        let Actor { actor_id, role, operated_by: _ } = actor;
         let last = own().filter_map(Life::end).max_by_key(|(ended, _)| *ended);
         Some(match last {
             None => format!("{actor_id} acts as {role}, but had no credential for that"),

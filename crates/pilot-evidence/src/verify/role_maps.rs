@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use pilot_core::actor::ActorId;
 use pilot_core::entry::EntryType;
 use pilot_core::entry::details::{Details, Started};
 use pilot_core::item::ItemId;
@@ -104,12 +105,21 @@ impl<'c> Starts<'c> {
                 continue;
             };
             maps.extend(start.pinned.as_deref());
-            match map.role_of(actor_id) {
-                Some(approved) if approved == role => {}
-                Some(approved) => {
-                    let what = format!("{actor_id} acts as {role}, but the role map in force says {approved}");
+            match map.find(actor_id).map(|mapped| &mapped.actor) {
+                Some(approved) if approved.role != role => {
+                    let what = format!("{actor_id} acts as {role}, but the role map in force says {}", approved.role);
                     add(Check::Legality, "role_map", what);
                 }
+                Some(approved) if approved.operated_by != entry.operated_by => {
+                    let said = |operator: &Option<ActorId>| match operator {
+                        Some(operator) => format!("operated by {operator}"),
+                        None => "operated by nobody".to_owned(),
+                    };
+                    let (written, approved) = (said(&entry.operated_by), said(&approved.operated_by));
+                    let what = format!("{actor_id} acts as {written}, but the role map in force says {approved}");
+                    add(Check::Legality, "role_map", what);
+                }
+                Some(_) => {}
                 None => {
                     let what = format!("{actor_id} acts as {role}, but the role map in force does not list them");
                     add(Check::Legality, "role_map", what);

@@ -28,9 +28,18 @@ fn the_vectors_in_the_docs_are_the_ones_that_are_generated() {
 fn each_kind_of_verdict_is_among_the_vectors_and_names_say_which() {
     let vectors = vectors();
     let of = |name: &str| vectors.iter().find(|vector| vector.name == name).unwrap().answer();
-    for name in
-        ["item", "period", "period-in-the-middle", "emergency", "timestamped", "cosigned", "dated", "no-entries"]
-    {
+    for name in [
+        "item",
+        "period",
+        "period-in-the-middle",
+        "emergency",
+        "machine-proposes",
+        "machine-approves",
+        "timestamped",
+        "cosigned",
+        "dated",
+        "no-entries",
+    ] {
         assert_eq!(of(name)["verdict"], "holds", "{}", of(name));
     }
     for name in ["without-documents", "without-one-document", "end-not-seen"] {

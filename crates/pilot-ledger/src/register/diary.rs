@@ -172,7 +172,7 @@ impl Kept {
         match event {
             Event::FirstUsed(named) => {
                 self.used.insert(named.fingerprint.clone(), named.clone()).is_none().then_some(())?;
-                let actor = Actor { actor_id: named.actor_id.clone(), role: named.role };
+                let actor = Actor::new(named.actor_id.clone(), named.role);
                 let details = Details::CredentialFirstUsed(OneCredential { credential: named.into() });
                 told(Some(actor), details, kept::used(named))
             }

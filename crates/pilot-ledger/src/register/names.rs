@@ -39,7 +39,7 @@ impl From<&NamedCredential> for Named {
 
 impl From<&Credential> for NamedCredential {
     fn from(credential: &Credential) -> Self {
-        let Actor { actor_id, role } = credential.actor.clone();
+        let Actor { actor_id, role, operated_by: _ } = credential.actor.clone();
         let fingerprint = CredentialId::from(credential.digest.fingerprint());
         let credential_id = Some(credential.id.clone()).filter(|id| *id != fingerprint);
         NamedCredential { actor_id, credential_id, expires_at: credential.expires_at, fingerprint, role }

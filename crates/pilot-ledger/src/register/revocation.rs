@@ -108,7 +108,7 @@ async fn write(
     let end = End { how: Ended::Revoked, fingerprint: fingerprint.clone(), forget_at, revocation: None };
     // Before the ledger: whatever happens there, no restore brings the credential back.
     let kept_outside = register.keep_outside(&known.id, &end).await;
-    let (actor_id, role) = known.actor.clone().map(|Actor { actor_id, role }| (actor_id, role)).unzip();
+    let (actor_id, role) = known.actor.clone().map(|actor| (actor.actor_id, actor.role)).unzip();
     let credential = Named { actor_id, role, credential_id: Some(id.clone()), fingerprint, expires_at: None };
     let details = Details::CredentialRevoked(RevokedCredential { cause: why.to_owned(), credential });
     let (found, unrecorded) = (Arc::clone(&earlier), end.clone());

@@ -280,7 +280,7 @@ fn carried_over(outside: &Outside, kept: &Kept, present: &BTreeSet<NamedCredenti
         tracing::warn!(credential_id = %id, "the credential `{id}` was revoked, but the ledger has lost that entry; it stays revoked");
         let named =
             present.iter().find(|named| named.id() == id || Some(&named.fingerprint) == end.fingerprint.as_ref());
-        let actor = named.map(|named| Actor { actor_id: named.actor_id.clone(), role: named.role });
+        let actor = named.map(|named| Actor::new(named.actor_id.clone(), named.role));
         let known =
             KnownCredential { id: id.clone(), actor, fingerprint: end.fingerprint.clone(), forget_at: end.forget_at };
         Event::Revoked(known, Automatic::CarriedOver)

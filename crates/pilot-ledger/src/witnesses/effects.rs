@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn actor(name: &str, role: Role) -> Actor {
-        Actor { actor_id: name.parse().unwrap(), role }
+        Actor::new(name.parse().unwrap(), role)
     }
 
     fn request(action: &str, digest: &ContentDigest, inputs: Option<Value>) -> ActionRequest {

@@ -136,13 +136,13 @@ impl House {
         let named = dice.pick(&all);
         let known = KnownCredential {
             id: named.id().clone(),
-            actor: Some(Actor { actor_id: named.actor_id.clone(), role: named.role }),
+            actor: Some(Actor::new(named.actor_id.clone(), named.role)),
             fingerprint: Some(named.fingerprint.clone()),
             forget_at: None,
         };
         match dice.below(10) {
             0 => {
-                let by = Actor { actor_id: "sol".parse().unwrap(), role: Role::SecurityAdmin };
+                let by = Actor::new("sol".parse().unwrap(), Role::SecurityAdmin);
                 let wish = Wish { by, comment: None, key: None };
                 register::revoke(&self.register, store, &known, wish, outside.clock().now()).await.unwrap();
                 outside.ended.insert(named.id().clone());

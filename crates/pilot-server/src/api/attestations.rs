@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderValue};
-use pilot_core::actor::Actor;
 use pilot_core::item::Item;
 use pilot_core::limits::ATTESTED_ARTIFACTS_MAX;
 use pilot_evidence::attestation::{LogHead, MEDIA_TYPE, Outcome, Statement, Unsigned, Voted};
@@ -23,7 +22,6 @@ pub async fn get_attestation(call: &Call) -> Answer {
     let definition = app.workflows.kept_by(&item)?;
     // After the item was read, so that it covers what led to it.
     let head = app.ledger.signer.checkpoint().await?;
-    let people = item.participants.iter().map(|(actor_id, role)| Actor { actor_id: actor_id.clone(), role: *role });
     let standing = item.votes.iter().filter(|vote| vote.content_digest == item.content_digest);
     let votes = standing.map(|vote| Voted { actor_id: vote.actor_id.clone(), action: vote.action.clone() });
     let outcome = Outcome {
@@ -35,7 +33,7 @@ pub async fn get_attestation(call: &Call) -> Answer {
         version: item.version,
         content_digest: item.content_digest.clone(),
         entered_at: item.entered_at,
-        people: people.collect(),
+        people: item.people().collect(),
         votes: votes.collect(),
         attested_at: app.ledger.clock.now(),
         log: LogHead {

@@ -16,7 +16,7 @@ use pilot_ledger::repeated::Repeated;
 use pilot_ledger::settle::{SettleError, Settled};
 use pilot_setup::random;
 use pilot_store::look::Look;
-use pilot_store::{ShownItem, Subject, Write};
+use pilot_store::{CountOpen, ShownItem, Subject, Write};
 use serde_json::Value;
 
 use crate::api::answers::{created, etag, given_again, json, nonce};
@@ -38,11 +38,11 @@ pub async fn create_item(call: &mut Call) -> Answer {
     let content = Document::content(&title, &payload, &nonce);
     let judged = Content::judge(&definition, &title, &payload, content.digest.clone());
     let new = NewItem { id, content: judged };
-    let count_open = definition
-        .rules()
-        .one_open_per_creator
-        .then(|| (call.caller.actor.actor_id.clone(), definition.name().to_string()));
     let actor = call.caller.actor.clone();
+    let max = call.app.identity.open_items_max(&actor.actor_id);
+    let is_limited = max.is_some() || definition.rules().one_open_per_creator;
+    let (creator, workflow) = (actor.actor_id.clone(), definition.name().to_string());
+    let count_open = is_limited.then_some(CountOpen { creator, workflow, max });
     let decide = moves::create(Arc::clone(&definition), actor, new, content);
     let write = Write::new(Subject::NewItem { count_open }, key, decide);
     let (item, nonce) = match call.app.ledger.settle(call.caller.asking(), "create", write).await? {

@@ -2,6 +2,8 @@
 
 use http::header::{HeaderName, HeaderValue};
 
+use pilot_core::actor::Actor;
+
 use crate::api::answers::json;
 use crate::app::App;
 use crate::call::Answer;
@@ -12,7 +14,8 @@ const CREDENTIAL_EXPIRES_AT: HeaderName = HeaderName::from_static("credential-ex
 /// The actor and the role come from the credential; the request cannot influence either. If the credential expires, a
 /// header says when, because the body is exactly the specification's.
 pub fn get_session(_: &App, caller: &Caller, _: Option<&str>) -> Answer {
-    let mut response = json(&caller.actor)?;
+    let Actor { actor_id, role, operated_by: _ } = caller.actor.clone();
+    let mut response = json(&Actor::new(actor_id, role))?;
     if let Some(expires_at) = caller.credential.expires_at
         && let Ok(value) = HeaderValue::try_from(expires_at.to_string())
     {

@@ -31,7 +31,7 @@ pub async fn explained(app: &App, id: &ItemId, action: &str, error: SettleError)
 /// Those who are asked about.
 pub fn people(app: &App) -> Vec<Actor> {
     let people = app.identity.actors().into_iter().take(WHO_CAN_ASKED_MAX);
-    people.map(|view| Actor { actor_id: view.actor_id, role: view.role }).collect()
+    people.map(|view| Actor { actor_id: view.actor_id, role: view.role, operated_by: view.operated_by }).collect()
 }
 
 /// `ben and bob can`

@@ -105,7 +105,7 @@ pub async fn newest(app: &App, item: &Item, actor: &Actor) -> Result<Newest, Pro
         }
         tokio::task::yield_now().await;
     }
-    if let Some((Actor { actor_id, role }, at, index)) = hold {
+    if let Some((Actor { actor_id, role, operated_by: _ }, at, index)) = hold {
         found.hold = Some(HoldView { actor_id, role, at, comment: comment_at(app, index).await? });
     }
     Ok(found)

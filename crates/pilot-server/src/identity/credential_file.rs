@@ -59,11 +59,12 @@ impl CredentialFile {
     pub fn actors(&self) -> Vec<ActorView> {
         let mut actors: BTreeMap<&ActorId, ActorView> = BTreeMap::new();
         for (credential, place) in self.credentials.entries().iter().zip(&self.places) {
-            let Actor { actor_id, role } = &credential.actor;
+            let Actor { actor_id, role, operated_by } = &credential.actor;
             let view = actors.entry(actor_id).or_insert_with(|| ActorView {
                 actor_id: actor_id.clone(),
                 role: *role,
                 kind: self.role_map.as_ref().and_then(|map| map.kind_of(actor_id)).unwrap_or_default(),
+                operated_by: operated_by.clone(),
                 credentials: 0,
                 last_seen: None,
             });
@@ -71,6 +72,10 @@ impl CredentialFile {
             view.last_seen = view.last_seen.max(place.last_seen());
         }
         actors.into_values().collect()
+    }
+
+    pub fn role_map(&self) -> Option<&RoleMap> {
+        self.role_map.as_ref()
     }
 
     pub fn credentials(&self) -> Vec<CredentialView> {

@@ -95,13 +95,15 @@ impl MutualTls {
         MutualTls { issuers, trust_domain, role_map, known: Mutex::default(), register, clock }
     }
 
+    pub fn role_map(&self) -> &RoleMap {
+        &self.role_map
+    }
+
     pub fn actors(&self) -> Vec<ActorView> {
         let mut actors: BTreeMap<_, _> = BTreeMap::new();
         for mapped in &self.role_map.actors {
-            let Actor { actor_id, role } = mapped.actor.clone();
-            let view =
-                ActorView { actor_id: actor_id.clone(), role, kind: mapped.kind, credentials: 0, last_seen: None };
-            actors.insert(actor_id, view);
+            let view = ActorView::of(mapped);
+            actors.insert(view.actor_id.clone(), view);
         }
         for view in self.credentials().into_iter().filter(|view| view.state == State::Live) {
             if let Some(actor) = view.actor_id.and_then(|actor_id| actors.get_mut(&actor_id)) {
@@ -140,7 +142,7 @@ impl MutualTls {
         HEXLOWER.decode(hash.as_bytes()).ok().filter(|hash| hash.len() == NAME_BYTES)?;
         let listed = || self.register.expiring().into_iter().find(|named| named.id() == id);
         let named = self.known().get(id).map(|known| known.named.clone()).or_else(listed);
-        let actor = named.as_ref().map(|named| Actor { actor_id: named.actor_id.clone(), role: named.role });
+        let actor = named.as_ref().map(|named| Actor::new(named.actor_id.clone(), named.role));
         let forget_at = named.and_then(|named| named.expires_at);
         Some(KnownCredential { id: id.clone(), actor, fingerprint: Some(id.clone()), forget_at })
     }
@@ -204,7 +206,7 @@ impl MutualTls {
         loop {
             let trust = self.issuers.current();
             let (subject, mapped) = self.judge(&trust, chain, now)?;
-            let Actor { actor_id, role } = mapped.actor.clone();
+            let Actor { actor_id, role, operated_by: _ } = mapped.actor.clone();
             let expires_at = Some(subject.not_after);
             let named = NamedCredential { actor_id, credential_id: None, expires_at, fingerprint: id.clone(), role };
             let known = Arc::new(Known {

@@ -287,6 +287,10 @@ impl Oauth {
         Some((actor, shown.id))
     }
 
+    pub fn role_map(&self) -> &RoleMap {
+        &self.role_map
+    }
+
     pub fn actors(&self) -> Vec<ActorView> {
         let now = self.clock.now();
         // How many each actor has, and when the last was shown.
@@ -298,14 +302,12 @@ impl Oauth {
                 None => drop(shown.insert(seen.actor.clone(), (is_live, seen.at))),
             }
         }
-        let view = |MappedActor { actor, kind, .. }: &MappedActor| {
-            let own = shown.get(actor);
+        let view = |mapped: &MappedActor| {
+            let own = shown.get(&mapped.actor);
             ActorView {
-                actor_id: actor.actor_id.clone(),
-                role: actor.role,
-                kind: *kind,
                 credentials: own.map_or(0, |(credentials, _)| *credentials),
                 last_seen: own.map(|(_, last)| *last),
+                ..ActorView::of(mapped)
             }
         };
         let mut actors: Vec<_> = self.role_map.actors.iter().map(view).collect();

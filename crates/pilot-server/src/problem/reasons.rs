@@ -88,6 +88,7 @@ impl From<RefusalCode> for Code {
             RefusalCode::OutsideWindow => Code::OutsideWindow,
             RefusalCode::VersionMismatch => Code::VersionMismatch,
             RefusalCode::ContentChanged => Code::ContentChanged,
+            RefusalCode::TooManyOpen => Code::TooManyOpen,
             RefusalCode::Unavailable => Code::Unavailable,
         }
     }

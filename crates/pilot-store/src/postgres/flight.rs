@@ -4,7 +4,7 @@
 //! The lock stands in a statement of its own: a statement that both locks and reads would see rows as they were before
 //! it waited.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pilot_core::certain::Certain as _;
 use pilot_core::time::Time;
@@ -18,7 +18,7 @@ use super::pipeline::{Unsent, in_order};
 use super::read;
 use super::session::Session;
 use crate::row::{ItemKey, kind_number, role_bits, to_json, to_key};
-use crate::{Standing, Subject};
+use crate::{CountOpen, Standing, Subject};
 
 pub(super) const BEGIN: &str = "BEGIN";
 pub(super) const LOCK: &str = "SELECT size, root, last_at, epoch, \
@@ -27,9 +27,10 @@ pub(super) const LOCK: &str = "SELECT size, root, last_at, epoch, \
 pub(super) const LEAVES: &str = "SELECT idx, leaf FROM entry WHERE idx >= $1 ORDER BY idx LIMIT 16384";
 pub(super) const LEAVES_MAX: u64 = 16_384;
 const KEYS: &str = "SELECT scope, body, answer, at FROM idempotency WHERE scope = ANY($1)";
-const OPEN_ITEMS: &str = "SELECT created_by, workflow, count(*) FROM item \
-     WHERE open AND (created_by, workflow) IN (SELECT * FROM unnest($1::text[], $2::text[])) \
-     GROUP BY created_by, workflow";
+/// Of one workflow, or of all if that is null. Each count stops at its limit.
+const OPEN_ITEMS: &str = "SELECT creator, asked, (SELECT count(*) FROM (SELECT 1 FROM item \
+         WHERE open AND created_by = creator AND (workflow = asked OR asked IS NULL) LIMIT most) AS found) \
+     FROM unnest($1::text[], $2::text[], $3::bigint[]) AS wanted (creator, asked, most)";
 const FACTS: &str = "SELECT name, value FROM fact WHERE name = ANY($1)";
 
 const ENTRIES: &str = "INSERT INTO entry (idx, item, nth, leaf, data) \
@@ -88,6 +89,14 @@ pub(super) const STATEMENTS: &[&str] = &[
     BEAT,
 ];
 
+/// A group has at most this many writes, any of which may end an item and so make room for another.
+const MORE_IN_GROUP: i64 = 512;
+const COUNTED_OF_WORKFLOW: i64 = 1 + MORE_IN_GROUP;
+
+fn counted_in_all(max: u32) -> i64 {
+    i64::from(max) + MORE_IN_GROUP
+}
+
 /// What the writes of a group are about.
 #[derive(Default)]
 pub(super) struct Wanted {
@@ -95,27 +104,35 @@ pub(super) struct Wanted {
     scopes: Vec<[u8; 32]>,
     facts: Vec<String>,
     creators: Vec<String>,
-    workflows: Vec<String>,
+    /// For each of them, of which workflow; all if there is none.
+    workflows: Vec<Option<String>>,
+    /// For each of them, where counting stops.
+    most: Vec<i64>,
 }
 
 impl Wanted {
     pub(super) fn of(group: &[Queued]) -> Wanted {
         let (mut items, mut scopes, mut facts, mut counts) =
-            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         for Queued { write, .. } in group {
             scopes.extend(write.key.map(|key| key.scope));
             facts.extend(write.reads.iter().cloned());
             match &write.subject {
                 Subject::Item(id) | Subject::CountedItem(id) => drop(items.insert(to_key(id))),
-                Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
-                    counts.insert((actor_id.as_str().to_owned(), workflow.clone()));
+                Subject::NewItem { count_open: Some(CountOpen { creator, workflow, max }) } => {
+                    let creator = creator.as_str();
+                    counts.insert((creator.to_owned(), Some(workflow.clone())), COUNTED_OF_WORKFLOW);
+                    if let Some(max) = max {
+                        counts.insert((creator.to_owned(), None), counted_in_all(*max));
+                    }
                 }
                 Subject::Ledger | Subject::NewItem { count_open: None } => {}
             }
         }
-        let (creators, workflows) = counts.into_iter().unzip();
+        let most = counts.values().copied().collect();
+        let (creators, workflows) = counts.into_keys().unzip();
         let (items, scopes) = (items.into_iter().collect(), scopes.into_iter().collect());
-        Wanted { items, scopes, facts: facts.into_iter().collect(), creators, workflows }
+        Wanted { items, scopes, facts: facts.into_iter().collect(), creators, workflows, most }
     }
 }
 
@@ -155,7 +172,9 @@ impl<'w> Questions<'w> {
             if wanted.creators.is_empty() {
                 nothing()
             } else {
-                Box::pin(async move { session.query(OPEN_ITEMS, &[&wanted.creators, &wanted.workflows]).await })
+                Box::pin(async move {
+                    session.query(OPEN_ITEMS, &[&wanted.creators, &wanted.workflows, &wanted.most]).await
+                })
             },
         ]
     }
@@ -175,7 +194,7 @@ pub(super) async fn lock_and_read(session: &Session, wanted: &Wanted, known: &Ed
     let head = head.ok_or_else(|| Failure::Damaged("the head of the ledger is missing".into()))?;
     let edge = grown(known.clone(), &leaves, &head)?;
     let mut ground = Ground::new(edge, head.last_at, head.epoch);
-    add_to(&mut ground, &answers, wanted)?;
+    add_to(&mut ground, &answers)?;
     Ok(ground)
 }
 
@@ -183,7 +202,7 @@ pub(super) async fn lock_and_read(session: &Session, wanted: &Wanted, known: &Ed
 pub(super) async fn read_more(session: &Session, wanted: &Wanted, ground: &mut Ground) -> Result<(), Failure> {
     let questions = Questions::of(wanted);
     let answers = answered::<4>(questions.unsent(session).into()).await?;
-    add_to(ground, &answers, wanted)
+    add_to(ground, &answers)
 }
 
 async fn answered<const N: usize>(unsent: Vec<Unsent<'_, Answered>>) -> Result<[Vec<Row>; N], Failure> {
@@ -193,7 +212,7 @@ async fn answered<const N: usize>(unsent: Vec<Unsent<'_, Answered>>) -> Result<[
     <[Vec<Row>; N]>::try_from(answers).map_err(less)
 }
 
-fn add_to(ground: &mut Ground, [items, keys, facts, counts]: &[Vec<Row>; 4], wanted: &Wanted) -> Result<(), Failure> {
+fn add_to(ground: &mut Ground, [items, keys, facts, counts]: &[Vec<Row>; 4]) -> Result<(), Failure> {
     let malformed = |error: Error| failure::of_statement(&error);
     for row in items {
         let (key, placed) = placed(row)?;
@@ -210,9 +229,6 @@ fn add_to(ground: &mut Ground, [items, keys, facts, counts]: &[Vec<Row>; 4], wan
         let whose = (row.try_get(0).map_err(malformed)?, row.try_get(1).map_err(malformed)?);
         let count: i64 = row.try_get(2).map_err(malformed)?;
         ground.open_items.insert(whose, usize::try_from(count).unwrap_or(usize::MAX));
-    }
-    for whose in wanted.creators.iter().cloned().zip(wanted.workflows.iter().cloned()) {
-        ground.open_items.entry(whose).or_insert(0);
     }
     Ok(())
 }

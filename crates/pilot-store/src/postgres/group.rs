@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pilot_core::certain::Certain as _;
+use pilot_core::decide::OpenItems;
 use pilot_core::document::DocumentKind;
 use pilot_core::item::Item;
 use pilot_core::limits::{COMMENTED_ENTRIES_MAX, IDEMPOTENCY_KEY_KEPT};
@@ -13,7 +14,7 @@ use pilot_evidence::tile::Tile;
 
 use super::failure::Failure;
 use crate::row::{ItemKey, remember, remembered, to_key};
-use crate::{Fact, Key, NoRecord, Outcome, Record, Situation, Standing, Subject, Write};
+use crate::{CountOpen, Fact, Key, NoRecord, Outcome, Record, Situation, Standing, Subject, Write};
 
 /// Entry bundles use two bytes for the length of each entry.
 const ENTRY_BYTES_MAX: usize = u16::MAX as usize;
@@ -44,8 +45,8 @@ pub(super) struct Ground {
     pub(super) items: HashMap<ItemKey, Placed>,
     pub(super) keys: HashMap<[u8; 32], KeyRow>,
     pub(super) facts: HashMap<String, Vec<u8>>,
-    /// Open items by creator and workflow.
-    pub(super) open_items: HashMap<(String, String), usize>,
+    /// Open items by creator and workflow, or of all workflows.
+    pub(super) open_items: HashMap<(String, Option<String>), usize>,
 }
 
 impl Ground {
@@ -105,13 +106,14 @@ impl Group {
         }
         let ground = &self.ground;
         let (before, open_items) = match subject {
-            Subject::Ledger | Subject::NewItem { count_open: None } => (None, 0),
-            Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
-                let whose = (actor_id.as_str().to_owned(), workflow.clone());
-                (None, ground.open_items.get(&whose).copied().unwrap_or(0))
+            Subject::Ledger | Subject::NewItem { count_open: None } => (None, OpenItems::default()),
+            Subject::NewItem { count_open: Some(CountOpen { creator, workflow, max }) } => {
+                let of = |workflow: Option<String>| ground.open_items.get(&(creator.to_string(), workflow)).copied();
+                let (of_workflow, in_all) = (of(Some(workflow.clone())).unwrap_or(0), of(None).unwrap_or(0));
+                (None, OpenItems { of_workflow, in_all, max: *max })
             }
             Subject::Item(id) | Subject::CountedItem(id) => match ground.items.get(&to_key(id)) {
-                Some(before) => (Some(before), 0),
+                Some(before) => (Some(before), OpenItems::default()),
                 None => return Ok(Outcome::NoSuchItem),
             },
         };
@@ -236,8 +238,9 @@ impl Group {
 
     fn count_open(&mut self, standing: &Standing, was_open: bool) {
         let item = &standing.item;
-        let whose = (item.created_by.actor_id.as_str().to_owned(), item.workflow.name.to_string());
-        if let Some(count) = self.ground.open_items.get_mut(&whose) {
+        let creator = item.created_by.actor_id.to_string();
+        for workflow in [Some(item.workflow.name.to_string()), None] {
+            let Some(count) = self.ground.open_items.get_mut(&(creator.clone(), workflow)) else { continue };
             match (was_open, standing.is_open) {
                 (false, true) => *count += 1,
                 (true, false) => *count = count.saturating_sub(1),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pilot_core::document::{ContentDigest, DocumentKind};
-use pilot_core::entry::{ENTRY_VERSION, Entry, EntryError};
+use pilot_core::entry::{Entry, EntryError};
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
@@ -267,7 +267,7 @@ impl Check<'_> {
         if entry.to_bytes().ok().as_deref() != Some(bytes) {
             self.report.fault(&place, "is not written in canonical form");
         }
-        if entry.v != ENTRY_VERSION {
+        if entry.v != entry.format() {
             self.report.fault(&place, format!("has format {}, which this program does not support", entry.v));
         }
         if entry.index != index {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use pilot_core::decide::OpenItems;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::STORE_PAGE_BYTES_MAX;
 use pilot_core::time::Time;
@@ -12,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::failure::failed;
 use crate::row::{Columns, ItemKey, from_key, kind_of, to_item, to_key};
 use crate::tree::{Tiles, hashes_of};
-use crate::{RangeEnd, Result, ShownItem, StoreError, StoredEntry};
+use crate::{CountOpen, RangeEnd, Result, ShownItem, StoreError, StoredEntry};
 
 /// Indices and versions are never negative; a negative one is damage.
 pub(super) fn index(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -116,11 +117,26 @@ fn read_item(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Placed>> {
     Ok(item.map(|item| Placed { key: to_key(&item.id), item, last_entry, content_entry, is_open, entries: None }))
 }
 
-pub(super) fn open_items(connection: &Connection, created_by: &str, workflow: &str) -> Result<usize> {
-    let sql = "SELECT count(*) FROM item WHERE created_by = ?1 AND workflow = ?2 AND open = 1";
-    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let count: i64 = statement.query_row([created_by, workflow], |row| row.get(0)).map_err(|error| failed(&error))?;
-    counted(count).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+/// Both counts stop where a limit is reached, so that counting costs the same however many there are.
+pub(super) fn open_items(connection: &Connection, count: &CountOpen) -> Result<OpenItems> {
+    let CountOpen { creator, workflow, max } = count;
+    let number = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| {
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.query_row(parameters, |row| row.get::<_, i64>(0))
+    };
+    let of_workflow = number(
+        "SELECT count(*) FROM (SELECT 1 FROM item WHERE created_by = ?1 AND workflow = ?2 AND open = 1 LIMIT 1)",
+        &[&creator.as_str(), workflow],
+    );
+    let in_all = max.map_or(Ok(0), |max| {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM item WHERE created_by = ?1 AND open = 1 LIMIT ?2)";
+        number(sql, &[&creator.as_str(), &max])
+    });
+    let whole = |count: rusqlite::Result<i64>| {
+        let count = counted(count.map_err(|error| failed(&error))?)?;
+        Ok::<_, StoreError>(usize::try_from(count).unwrap_or(usize::MAX))
+    };
+    Ok(OpenItems { of_workflow: whole(of_workflow)?, in_all: whole(in_all)?, max: *max })
 }
 
 /// Entries after an index. The chain runs from the newest entry backwards: it is followed only as far as needed, and

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::failed;
-use super::schema::{ITEM, SCHEMA_VERSION};
+use super::schema::{CREATED_ENTRY_SINCE, CREATOR_OPEN, ITEM, SCHEMA_VERSION};
 use crate::row::{ItemKey, from_key};
 use crate::{Result, StoreError};
 
@@ -28,14 +28,15 @@ pub(super) fn upgrade(connection: &mut Connection) -> Result<()> {
     connection.pragma_update(None, "secure_delete", true).map_err(|error| failed(&error))?;
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| failed(&error))?;
-    let items = rewrite_items(&transaction)?;
+    let rewritten = if version < CREATED_ENTRY_SINCE { Some(rewrite_items(&transaction)?) } else { None };
+    let finish = format!("{CREATOR_OPEN} PRAGMA user_version = {SCHEMA_VERSION}");
+    transaction.execute_batch(&finish).map_err(|error| failed(&error))?;
     transaction.commit().map_err(|error| failed(&error))?;
     connection.pragma_update(None, "secure_delete", secure_delete).map_err(|error| failed(&error))?;
-    tracing::info!(
-        items,
-        "the store was upgraded from schema {version} to {SCHEMA_VERSION}; it has {items} items, now listed in the order \
-         in which the ledger created them"
-    );
+    tracing::info!("the store was upgraded from schema {version} to {SCHEMA_VERSION}");
+    if let Some(items) = rewritten {
+        tracing::info!(items, "its {items} items are now listed in the order in which the ledger created them");
+    }
     Ok(())
 }
 
@@ -49,8 +50,7 @@ fn rewrite_items(connection: &Connection) -> Result<usize> {
         copy.execute((key, entry)).map_err(|error| failed(&error))?;
     }
     drop(copy);
-    let finish = format!("DROP TABLE item_before; PRAGMA user_version = {SCHEMA_VERSION}");
-    connection.execute_batch(&finish).map_err(|error| failed(&error))?;
+    connection.execute_batch("DROP TABLE item_before").map_err(|error| failed(&error))?;
     Ok(created.len())
 }
 

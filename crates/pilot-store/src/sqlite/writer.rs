@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pilot_core::certain::Certain as _;
+use pilot_core::decide::OpenItems;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::{COMMENTED_ENTRIES_MAX, IDEMPOTENCY_KEY_KEPT};
 use pilot_core::time::Time;
@@ -256,12 +257,10 @@ impl<'c> Writer<'c> {
             return Ok(outcome);
         }
         let (mut before, open_items) = match subject {
-            Subject::Ledger | Subject::NewItem { count_open: None } => (None, 0),
-            Subject::NewItem { count_open: Some((actor_id, workflow)) } => {
-                (None, read::open_items(self.connection, actor_id.as_str(), workflow)?)
-            }
+            Subject::Ledger | Subject::NewItem { count_open: None } => (None, OpenItems::default()),
+            Subject::NewItem { count_open: Some(count) } => (None, read::open_items(self.connection, count)?),
             Subject::Item(id) | Subject::CountedItem(id) => match self.load(id)? {
-                Some(before) => (Some(before), 0),
+                Some(before) => (Some(before), OpenItems::default()),
                 None => return Ok(Outcome::NoSuchItem),
             },
         };

@@ -110,7 +110,7 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
 fn new(arguments: NewArguments, environment: &Environment) -> Result<(), Failure> {
     let files = arguments.files.find(environment)?;
     let path = files.editable()?;
-    let actor = Actor { actor_id: arguments.actor.clone(), role: arguments.role };
+    let actor = Actor::new(arguments.actor.clone(), arguments.role);
     check_role_map(files.role_map.as_deref(), &actor)?;
     let _lock = lock(path)?;
     let before = if path.exists() {
@@ -153,7 +153,7 @@ fn check_role_map(role_map: Option<&Path>, actor: &Actor) -> Result<(), Failure>
     match read_role_map(path)?.role_of(&actor.actor_id) {
         Some(role) if role == actor.role => Ok(()),
         Some(role) => {
-            let (path, Actor { actor_id, role: asked }) = (path.display(), actor);
+            let (path, Actor { actor_id, role: asked, .. }) = (path.display(), actor);
             let refused = format!("{path} approves the role {role} for {actor_id}, not {asked}; nothing was changed");
             Err(Failure::Refused(refused))
         }

@@ -111,12 +111,13 @@ fn make_actors(place: &Place) -> Result<Vec<(Actor, Zeroizing<String>)>, Failure
     let mut role_map = RoleMap { approved_by: vec!["Ina".into(), "Jo".into()], ..RoleMap::empty() };
     for (name, role) in ACTORS {
         let actor_id = name.parse().map_err(|error| Failure::environment(name, error))?;
-        let actor = Actor { actor_id, role };
+        let actor = Actor::new(actor_id, role);
         let token = Token::generate(&random::bytes()?);
         entries.push(Credential::new(actor.clone(), &token));
         role_map.actors.push(MappedActor {
             actor: actor.clone(),
             kind: Kind::Human,
+            max_open_items: None,
             subject: None,
             issuers: Vec::new(),
         });

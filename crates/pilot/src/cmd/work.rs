@@ -247,7 +247,7 @@ async fn who_am_i(service: &Service, mut wish: watch::Receiver<Wish>) -> Result<
         let why = match service.whoami().await {
             Ok(actor) if actor.role == Role::Executor => return Ok(actor),
             Ok(actor) => {
-                let Actor { actor_id, role } = actor;
+                let Actor { actor_id, role, .. } = actor;
                 return Err(Failure::Usage(format!(
                     "only an executor can work; {actor_id} is {role}. Use the token of an executor"
                 )));

@@ -38,7 +38,8 @@ pub fn house(tls: &str) -> House {
     let actors = json!([
         {"actor_id": "ana", "role": "initiator", "subject": "CN=ana,O=Example"},
         {"actor_id": "sam", "role": "security_admin", "subject": "CN=sam,O=Example"},
-        {"actor_id": RUNNER, "role": "executor", "kind": "machine"},
+        {"actor_id": "eve", "role": "executor", "subject": "CN=eve,O=Example"},
+        {"actor_id": RUNNER, "role": "executor", "kind": "machine", "operated_by": "eve"},
     ]);
     let map = json!({"schema_version": 1, "approved_by": ["Ina", "Jo"], "actors": actors});
     installation.write("role-map.json", &map.to_string());
