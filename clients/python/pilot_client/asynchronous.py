@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import IO, Any, Self, TypeVar, cast
 
 import httpx
 
@@ -27,11 +27,11 @@ from pilot_client.exchange import (
     exchange,
     json_of,
 )
-from pilot_client.models import Item, ItemSummary, Transition, WholeItem
+from pilot_client.models import Documents, Item, ItemSummary, Transition, WholeItem
 from pilot_client.operations import AsyncOperations
 from pilot_client.token import AsyncTokenSource, Token, TokenError
 from pilot_client.waiting import Deadline, Target, Wait
-from pilot_client.wire import DEFAULT_SECONDS, Settings, TooLarge, head_of, reply_of, why
+from pilot_client.wire import DEFAULT_SECONDS, Settings, head_of, reply_of, too_large, why
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class AsyncPilot(AsyncOperations):
         # Nothing of the environment, such as a proxy, decides where the token is sent.
         self._http = httpx.AsyncClient(
             transport=transport,
-            verify=address.tls(ca_file, client_cert),
+            verify=address.tls(ca_file, client_cert) if transport is None else True,
             follow_redirects=False,
             trust_env=False,
         )
@@ -143,6 +143,21 @@ class AsyncPilot(AsyncOperations):
                     answer = await driver.perform(step)
         finally:
             await driver.close()
+
+    async def save_evidence(
+        self,
+        file: IO[bytes],
+        *,
+        item: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        documents: Documents | None = None,
+    ) -> None:
+        """Writes an evidence bundle of any size to a file, as it arrives. A bundle that was cut is an error."""
+        query = {"item": item, "from": from_, "to": to, "documents": documents}
+        await self._run(
+            facade.download(Ask("get_evidence", "GET", "/v1/evidence", accept="application/zip", query=query), file)
+        )
 
     def items(self, **filters: Any) -> AsyncIterator[Item]:
         """All items that `list_items` would list, with their payloads, page after page."""
@@ -221,7 +236,7 @@ class _Driver:
                 return reply_of(response, await self._whole(response), token)
             finally:
                 await response.aclose()
-        except (httpx.TransportError, httpx.DecodingError, TooLarge) as error:
+        except (httpx.TransportError, httpx.DecodingError) as error:
             return Lost(why(error))
 
     async def _start(self, ask: Ask, seconds: float) -> Outcome:
@@ -235,7 +250,7 @@ class _Driver:
                 self._pieces = response.aiter_bytes()
                 return head_of(response)
             return reply_of(response, await self._whole(response), token)
-        except (httpx.TransportError, httpx.DecodingError, TooLarge) as error:
+        except (httpx.TransportError, httpx.DecodingError) as error:
             await self.close()
             return Lost(why(error))
 
@@ -252,5 +267,5 @@ class _Driver:
         async for piece in response.aiter_bytes():
             body += piece
             if len(body) > ANSWER_BYTES_MAX:
-                raise TooLarge
+                raise too_large(response)
         return bytes(body)

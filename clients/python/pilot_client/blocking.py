@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import IO, Any, Self, TypeVar, cast
 
 import httpx
 
@@ -25,11 +25,11 @@ from pilot_client.exchange import (
     exchange,
     json_of,
 )
-from pilot_client.models import Item, ItemSummary, Transition, WholeItem
+from pilot_client.models import Documents, Item, ItemSummary, Transition, WholeItem
 from pilot_client.operations import Operations
 from pilot_client.token import Token, TokenError, TokenSource
 from pilot_client.waiting import Deadline, Target, Wait
-from pilot_client.wire import DEFAULT_SECONDS, Settings, TooLarge, head_of, reply_of, why
+from pilot_client.wire import DEFAULT_SECONDS, Settings, head_of, reply_of, too_large, why
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Pilot(Operations):
         # Nothing of the environment, such as a proxy, decides where the token is sent.
         self._http = httpx.Client(
             transport=transport,
-            verify=address.tls(ca_file, client_cert),
+            verify=address.tls(ca_file, client_cert) if transport is None else True,
             follow_redirects=False,
             trust_env=False,
         )
@@ -142,6 +142,21 @@ class Pilot(Operations):
         finally:
             driver.close()
 
+    def save_evidence(
+        self,
+        file: IO[bytes],
+        *,
+        item: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        documents: Documents | None = None,
+    ) -> None:
+        """Writes an evidence bundle of any size to a file, as it arrives. A bundle that was cut is an error."""
+        query = {"item": item, "from": from_, "to": to, "documents": documents}
+        self._run(
+            facade.download(Ask("get_evidence", "GET", "/v1/evidence", accept="application/zip", query=query), file)
+        )
+
     def items(self, **filters: Any) -> Iterator[Item]:
         """All items that `list_items` would list, with their payloads, page after page."""
         return cast("Iterator[Item]", self.iter_items(**filters, view="full"))
@@ -218,7 +233,7 @@ class _Driver:
                 return reply_of(response, self._whole(response), token)
             finally:
                 response.close()
-        except (httpx.TransportError, httpx.DecodingError, TooLarge) as error:
+        except (httpx.TransportError, httpx.DecodingError) as error:
             return Lost(why(error))
 
     def _start(self, ask: Ask, seconds: float) -> Outcome:
@@ -232,7 +247,7 @@ class _Driver:
                 self._pieces = response.iter_bytes()
                 return head_of(response)
             return reply_of(response, self._whole(response), token)
-        except (httpx.TransportError, httpx.DecodingError, TooLarge) as error:
+        except (httpx.TransportError, httpx.DecodingError) as error:
             self.close()
             return Lost(why(error))
 
@@ -249,5 +264,5 @@ class _Driver:
         for piece in response.iter_bytes():
             body += piece
             if len(body) > ANSWER_BYTES_MAX:
-                raise TooLarge
+                raise too_large(response)
         return bytes(body)

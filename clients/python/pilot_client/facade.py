@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from pilot_client.asks import Ask, new_key, segment
 from pilot_client.cloud_events import EntryEvent, event_of
 from pilot_client.errors import DigestRequired, PilotError
-from pilot_client.exchange import TRIES_MAX, Flow, Step, exchange, json_of
+from pilot_client.exchange import TRIES_MAX, Flow, Open, Read, Step, exchange, failure, json_of, settled
 from pilot_client.feed import Arrived, Beat, NoFeed, Opened, follow
 from pilot_client.models import Item, Transition, WholeItem, Workflow
 from pilot_client.waiting import Deadline, definition_of, newest
 
 ITEMS = "/v1/items"
+DOWNLOAD_SECONDS = 60.0
+"""How long the next part of a bundle may take."""
 
 
 def id_of(item: str | Mapping[str, Any] | Item) -> str:
@@ -74,6 +76,16 @@ def act(
 def _is_decision(definition: Workflow, action: str, state: str) -> bool:
     rules = [one for one in definition["transitions"] if one["action"] == action and state in one["from"]]
     return any(one.get("content_digest_required", False) for one in rules)
+
+
+def download(ask: Ask, file: IO[bytes]) -> Flow[None]:
+    """Writes an answer to a file, piece by piece. It is not repeated: part of it may be written already."""
+    settled(ask, (yield Open(ask, DOWNLOAD_SECONDS)))
+    while isinstance(piece := (yield Read()), bytes):
+        if not piece:
+            return
+        file.write(piece)
+    raise failure(ask, piece)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import httpx
 
 from pilot_client import address
 from pilot_client.asks import Ask
+from pilot_client.errors import PilotError
 from pilot_client.exchange import ANSWER_BYTES_MAX, Reply
 from pilot_client.token import AsyncTokenSource, Token
 from pilot_client.token import chosen as chosen_token
@@ -17,11 +18,10 @@ CONNECT_SECONDS = 10.0
 DEFAULT_SECONDS = 30.0
 
 
-class TooLarge(Exception):
-    """An answer beyond what this client reads."""
-
-    def __init__(self) -> None:
-        super().__init__(f"the answer is larger than {ANSWER_BYTES_MAX} bytes")
+def too_large(response: httpx.Response) -> PilotError:
+    """An answer beyond what this client keeps in memory."""
+    route = f"{response.request.method} {response.request.url.path}"
+    return PilotError(f"{route}: the answer is larger than {ANSWER_BYTES_MAX} bytes; `save_evidence` has no such limit")
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,6 @@ def reply_of(response: httpx.Response, body: bytes, token: Token | None) -> Repl
 
 def why(error: Exception) -> str:
     """Why there was no answer, in a few words."""
-    if isinstance(error, TooLarge):
-        return str(error)
     known: dict[type[Exception], str] = {
         httpx.ConnectTimeout: "no connection in time",
         httpx.ReadTimeout: "no answer in time",
