@@ -300,7 +300,7 @@ class Operation:
             parts.append("if_match=if_match")
         if "Idempotency-Key" in self.headers:
             parts.append("key=idempotency_key or new_key()")
-        if "security" not in self.description:
+        if not self.description.get("security"):
             parts.append("is_open=True")
         return parts
 

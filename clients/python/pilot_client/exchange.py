@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
 
 from pilot_client.asks import Ask
@@ -62,7 +62,7 @@ class Reply:
 
     status: int
     headers: dict[str, str]
-    body: bytes = b""
+    body: bytes = field(default=b"", repr=False)
 
     @property
     def is_success(self) -> bool:

@@ -156,7 +156,7 @@ class Operations(Asks):
 
         Open to anyone. Calls `GET /console.json`.
         """
-        ask = Ask("get_console_settings", "GET", "/console.json", accept="application/json")
+        ask = Ask("get_console_settings", "GET", "/console.json", accept="application/json", is_open=True)
         return cast("ConsoleSettings", self._json(ask))
 
     def get_content(self, id: ItemId, digest: Digest) -> Content:
@@ -229,7 +229,7 @@ class Operations(Asks):
 
         Open to anyone. Calls `GET /healthz`.
         """
-        ask = Ask("get_health", "GET", "/healthz", accept="application/json")
+        ask = Ask("get_health", "GET", "/healthz", accept="application/json", is_open=True)
         return cast("Health", self._json(ask))
 
     def get_item(self, id: ItemId) -> WholeItem:
@@ -262,7 +262,7 @@ class Operations(Asks):
 
         Open to anyone. Calls `GET /openapi.json`.
         """
-        ask = Ask("get_openapi", "GET", "/openapi.json", accept="application/json")
+        ask = Ask("get_openapi", "GET", "/openapi.json", accept="application/json", is_open=True)
         return cast("Any", self._json(ask))
 
     def get_permit(self, id: ItemId) -> bytes:
@@ -279,7 +279,13 @@ class Operations(Asks):
 
         Open to anyone. Calls `GET /.well-known/openid-configuration`.
         """
-        ask = Ask("get_permit_issuer", "GET", "/.well-known/openid-configuration", accept="application/json")
+        ask = Ask(
+            "get_permit_issuer",
+            "GET",
+            "/.well-known/openid-configuration",
+            accept="application/json",
+            is_open=True,
+        )
         return cast("PermitIssuer", self._json(ask))
 
     def get_permit_keys(self) -> PermitKeys:
@@ -287,7 +293,7 @@ class Operations(Asks):
 
         Open to anyone. Calls `GET /.well-known/jwks.json`.
         """
-        ask = Ask("get_permit_keys", "GET", "/.well-known/jwks.json", accept="application/json")
+        ask = Ask("get_permit_keys", "GET", "/.well-known/jwks.json", accept="application/json", is_open=True)
         return cast("PermitKeys", self._json(ask))
 
     def get_protected_resource(self) -> ProtectedResource:
@@ -295,7 +301,13 @@ class Operations(Asks):
 
         Open to anyone. Calls `GET /.well-known/oauth-protected-resource`.
         """
-        ask = Ask("get_protected_resource", "GET", "/.well-known/oauth-protected-resource", accept="application/json")
+        ask = Ask(
+            "get_protected_resource",
+            "GET",
+            "/.well-known/oauth-protected-resource",
+            accept="application/json",
+            is_open=True,
+        )
         return cast("ProtectedResource", self._json(ask))
 
     def get_readiness(self) -> Health:
@@ -303,7 +315,7 @@ class Operations(Asks):
 
         Open to anyone. Calls `GET /readyz`.
         """
-        ask = Ask("get_readiness", "GET", "/readyz", accept="application/json")
+        ask = Ask("get_readiness", "GET", "/readyz", accept="application/json", is_open=True)
         return cast("Health", self._json(ask))
 
     def get_session(self) -> Session:
@@ -745,7 +757,7 @@ class AsyncOperations(AsyncAsks):
 
         Open to anyone. Calls `GET /console.json`.
         """
-        ask = Ask("get_console_settings", "GET", "/console.json", accept="application/json")
+        ask = Ask("get_console_settings", "GET", "/console.json", accept="application/json", is_open=True)
         return cast("ConsoleSettings", await self._json(ask))
 
     async def get_content(self, id: ItemId, digest: Digest) -> Content:
@@ -818,7 +830,7 @@ class AsyncOperations(AsyncAsks):
 
         Open to anyone. Calls `GET /healthz`.
         """
-        ask = Ask("get_health", "GET", "/healthz", accept="application/json")
+        ask = Ask("get_health", "GET", "/healthz", accept="application/json", is_open=True)
         return cast("Health", await self._json(ask))
 
     async def get_item(self, id: ItemId) -> WholeItem:
@@ -857,7 +869,7 @@ class AsyncOperations(AsyncAsks):
 
         Open to anyone. Calls `GET /openapi.json`.
         """
-        ask = Ask("get_openapi", "GET", "/openapi.json", accept="application/json")
+        ask = Ask("get_openapi", "GET", "/openapi.json", accept="application/json", is_open=True)
         return cast("Any", await self._json(ask))
 
     async def get_permit(self, id: ItemId) -> bytes:
@@ -874,7 +886,13 @@ class AsyncOperations(AsyncAsks):
 
         Open to anyone. Calls `GET /.well-known/openid-configuration`.
         """
-        ask = Ask("get_permit_issuer", "GET", "/.well-known/openid-configuration", accept="application/json")
+        ask = Ask(
+            "get_permit_issuer",
+            "GET",
+            "/.well-known/openid-configuration",
+            accept="application/json",
+            is_open=True,
+        )
         return cast("PermitIssuer", await self._json(ask))
 
     async def get_permit_keys(self) -> PermitKeys:
@@ -882,7 +900,7 @@ class AsyncOperations(AsyncAsks):
 
         Open to anyone. Calls `GET /.well-known/jwks.json`.
         """
-        ask = Ask("get_permit_keys", "GET", "/.well-known/jwks.json", accept="application/json")
+        ask = Ask("get_permit_keys", "GET", "/.well-known/jwks.json", accept="application/json", is_open=True)
         return cast("PermitKeys", await self._json(ask))
 
     async def get_protected_resource(self) -> ProtectedResource:
@@ -890,7 +908,13 @@ class AsyncOperations(AsyncAsks):
 
         Open to anyone. Calls `GET /.well-known/oauth-protected-resource`.
         """
-        ask = Ask("get_protected_resource", "GET", "/.well-known/oauth-protected-resource", accept="application/json")
+        ask = Ask(
+            "get_protected_resource",
+            "GET",
+            "/.well-known/oauth-protected-resource",
+            accept="application/json",
+            is_open=True,
+        )
         return cast("ProtectedResource", await self._json(ask))
 
     async def get_readiness(self) -> Health:
@@ -898,7 +922,7 @@ class AsyncOperations(AsyncAsks):
 
         Open to anyone. Calls `GET /readyz`.
         """
-        ask = Ask("get_readiness", "GET", "/readyz", accept="application/json")
+        ask = Ask("get_readiness", "GET", "/readyz", accept="application/json", is_open=True)
         return cast("Health", await self._json(ask))
 
     async def get_session(self) -> Session:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 ENVIRONMENT = "PILOT_TOKEN"
-_SHAPE = re.compile(rb"[!-~]{32,256}")
+_SHAPE = re.compile("[!-~]{32,256}")
 
 TokenSource: TypeAlias = Callable[[], str]
 AsyncTokenSource: TypeAlias = Callable[[], str | Awaitable[str]]
@@ -24,7 +24,7 @@ class Token:
 
     def __init__(self, clear: object) -> None:
         # The HTTP library would quote a header that it cannot send, so it is checked before.
-        if not isinstance(clear, str) or not _SHAPE.fullmatch(_bytes(clear)):
+        if not isinstance(clear, str) or not _SHAPE.fullmatch(clear):
             raise TokenError("the token is not 32 to 256 printable ASCII characters without spaces; check its source")
         self._clear = clear
 
@@ -40,11 +40,7 @@ class Token:
 
     def hidden_in(self, body: bytes) -> bytes:
         """An answer without the token, should something between us and the service repeat what it got."""
-        return body.replace(_bytes(self._clear), b"[token]")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+        return body.replace(self._clear.encode(), b"[token]")
 
 
 def from_file(path: str | os.PathLike[str]) -> TokenSource:
