@@ -107,7 +107,7 @@ class Pilot(Operations):
     ) -> Transition:
         """Takes an action on an item.
 
-        A decision (approve, clear, start, …) needs `digest`: the `content_digest` of what was shown to whoever decides.
+        A decision (approve, clear, start, …) needs `digest`: the `content_digest` of what was shown to the person who decides.
         Without it, `DigestRequired` is raised and nothing is sent.
         """
         body = {"action": action, "content_digest": digest, "comment": comment, "inputs": inputs}

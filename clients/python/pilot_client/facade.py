@@ -90,7 +90,7 @@ def download(ask: Ask, file: IO[bytes]) -> Flow[None]:
 
 @dataclass(frozen=True)
 class Told:
-    """An event for whoever iterates."""
+    """An event for the caller."""
 
     event: EntryEvent
 

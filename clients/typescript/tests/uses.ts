@@ -9,7 +9,7 @@ export const about = (entry: Entry): string | undefined => entry.item
 export const isMine = (problem: Problem): boolean => problem.code === 'separation_of_duties'
 export type Answer = paths['/v1/items/{id}']['get']['responses'][200]['content']['application/json']
 
-// @ts-expect-error There are five roles, and this is none of them.
+// @ts-expect-error There are five roles, and this is not one of them.
 export const superuser: Role = 'superuser'
 // @ts-expect-error A request has no member for an actor.
 export const forged: ActionRequest = { action: 'approve', actor_id: 'ana' }

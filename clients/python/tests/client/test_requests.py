@@ -286,9 +286,12 @@ class Facade(unittest.TestCase):
 
 class Environment(unittest.TestCase):
     def test_no_proxy_of_the_environment_gets_a_request(self):
-        with unittest.mock.patch.dict(
-            "os.environ", {"HTTPS_PROXY": "http://proxy.test", "ALL_PROXY": "http://proxy.test"}
-        ), Pilot(URL) as pilot:
+        with (
+            unittest.mock.patch.dict(
+                "os.environ", {"HTTPS_PROXY": "http://proxy.test", "ALL_PROXY": "http://proxy.test"}
+            ),
+            Pilot(URL) as pilot,
+        ):
             self.assertFalse(pilot._http.trust_env)
             self.assertEqual(re.findall("proxy", repr(pilot._http._mounts)), [])
 

@@ -91,7 +91,7 @@ class Sources(unittest.TestCase):
                 self.assertNotIn(str(wrong), "".join(traceback.format_exception(run.error)))
                 self.assertEqual(run.requests, [])
 
-    def test_whoever_may_be_asked_by_anyone_gets_no_token(self):
+    def test_no_token_is_sent_to_what_anyone_may_ask(self):
         for run in both(lambda _: [ok({"status": "ok"})], lambda p: p.get_health(), token=None):
             self.assertEqual(authorization(run), [None])
 
